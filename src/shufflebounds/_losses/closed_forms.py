@@ -90,6 +90,14 @@ class ClosedForms:
         return None
 
     @property
+    def mu_in_tails(self) -> float | None:
+        """A lower bound of the limit of t_0 - t_1 as the probabilities of a test tend to 0, or None if it is not known.
+
+        t_0 and t_1 are the normal quantiles of the test's probabilities under the two inputs. For normal noise the limit is mu.
+        """
+        return None
+
+    @property
     def eps_scale(self) -> float:
         """A typical size of eps, at least 1. The search for eps ends at a million times it."""
         return 1.0

@@ -35,6 +35,10 @@ class Between(ClosedForms):
     def mu(self, upper: bool) -> float | None:
         return self.sides[upper]._gdp_mu(upper)
 
+    @property
+    def mu_in_tails(self) -> float | None:
+        return self.sides[False]._closed.mu_in_tails
+
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         found = self.sides[upper]._rdp(orders, upper)
         # A Renyi divergence is at most the largest privacy loss.

@@ -30,7 +30,7 @@ class OfMechanismForms(ClosedForms):
         # By joint convexity mu is at most that of the mechanism. For normal and discrete normal noise, consider the event that some
         # output exceeds T. Sampling multiplies its probability by a factor that does not depend on T. So, in the limit T -> inf,
         # the normal quantiles of its probabilities for both neighbours have the same difference as without sampling.
-        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
+        limit = self.mechanism._closed.mu_in_tails
         return limit if limit is None or not upper else self.mechanism._gdp_mu(True)
 
     def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:

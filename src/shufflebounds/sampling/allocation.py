@@ -165,7 +165,7 @@ class _SeveralForms(_OneForms):
     renyi_limit = OfMechanismForms.renyi_limit
 
     def mu(self, upper: bool) -> float | None:
-        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
+        limit = self.mechanism._closed.mu_in_tails
         # The argument in `OfMechanism` holds for the sum of the outputs of the steps that the record enters.
         return limit if limit is None else self.mu_limit() if upper else math.sqrt(self.chosen) * limit * (1 - SLACK)
 
@@ -211,7 +211,7 @@ class _EpochForms(OfMechanismForms):
         return np.asarray(np.max([pair._rdp(orders, upper) for pair in self.ways], axis=0))
 
     def mu(self, upper: bool) -> float | None:
-        if self.chosen == 1 or getattr(self.mechanism, "_mu_in_tails", None) is None:
+        if self.chosen == 1 or self.mechanism._closed.mu_in_tails is None:
             return super().mu(upper)
         return max(pair._gdp_mu(upper) for pair in self.ways)
 

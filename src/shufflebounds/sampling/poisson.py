@@ -132,7 +132,7 @@ class SampledPair(_Sampled, DominatingPair):
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             lattice = ((high if self.removed else -low), high - low)
         # The squares of lower bounds of mu add up, too: see `OfMechanism` for the event that all outputs exceed T.
-        gdp_adds = single and getattr(self.mechanism, "_mu_in_tails", None) is not None
+        gdp_adds = single and self.mechanism._closed.mu_in_tails is not None
         listed = partial(_atoms, self.mechanism, self.rate, self.removed) if mechanism.losses.listed else None
         attained = Attained(profiles=partial(_sampled_pairs, self.mechanism, self.rate, self.removed))
         bounds = partial(sampled_sides, self.mechanism, self.rate, 8 * ULP), partial(added_sides, self.mechanism, self.rate)

@@ -59,7 +59,7 @@ class _ByBounds(ClosedForms):
     def __init__(self, bounds: Bounds, laws: Distributions, users: int, one: PrivacyProfile | None, anywhere: bool) -> None:
         self.bounds, self.laws, self.users, self.one = bounds, laws, users, one
         self.noise = one if anywhere and laws.deepest_cut > -math.inf else None
-        self.mu_in_tails: float | None = getattr(one, "_mu_in_tails", None) if anywhere else None
+        self.limit_of_mu: float | None = one._closed.mu_in_tails if anywhere and one is not None else None
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return self.bounds.log_delta(eps)
@@ -78,7 +78,7 @@ class _ByBounds(ClosedForms):
         # value; consider the event that some message exceeds T. The normal quantiles of its probabilities under the target's two
         # inputs differ by Delta/sigma + O(log(n)/T), as those of one message do, and T may be arbitrarily large. The limit
         # is mu for normal noise, and slightly less for discrete noise.
-        return self.one._gdp_mu(True) if upper and self.one and self.mu_in_tails is not None else self.mu_in_tails
+        return self.one._gdp_mu(True) if upper and self.one and self.limit_of_mu is not None else self.limit_of_mu
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         mixed, found = self.bounds.mixed, np.full(orders.size, math.nan)

@@ -46,6 +46,10 @@ class _Shift(ClosedForms):
     sigma: float
     sensitivity: int
 
+    @property
+    def mu_in_tails(self) -> float:
+        return self.sensitivity / self.sigma * (1 - 2 * ULP)
+
     @cached_property
     def log_total(self) -> float:
         """The log of the sum of all e^(-k^2/(2 sigma^2))."""
@@ -217,14 +221,6 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     def closed_forms(self) -> _Shift:
         return self._pair
-
-    @property
-    def _mu_in_tails(self) -> float:
-        """Lower bound of the limit of t_0 - t_1 as the probabilities of a test tend to 0 (used by `Shuffled`).
-
-        t_0 and t_1 are the normal quantiles of the test's probabilities under the two inputs. The limit is Delta/sigma.
-        """
-        return self.sensitivity / self.sigma * (1 - 2 * ULP)
 
     @property
     def _deepest_cut(self) -> float:

@@ -68,6 +68,10 @@ class _Shift(ClosedForms):
         value, error = gaussian_log_delta(self.sigma, self.sensitivity, eps)
         return IntervalArray(np.where(eps > SQUARABLE, -np.inf, value - error), value + error)
 
+    @property
+    def mu_in_tails(self) -> float:
+        return self.mu(False)
+
     def epsilon(self, delta: float, upper: bool) -> float:
         return gaussian_epsilon(self.sigma, self.sensitivity, delta, upper)
 
@@ -306,14 +310,6 @@ class GaussianMechanism(AdditiveNoise):
 
     def closed_forms(self) -> _Shift:
         return _Shift(self.sigma, self.sensitivity, self.mu)
-
-    @property
-    def _mu_in_tails(self) -> float:
-        """Lower bound of the limit of t_0 - t_1 as the probabilities of a test tend to 0 (used by `Shuffled`).
-
-        t_0 and t_1 are the normal quantiles of the test's probabilities under the two inputs. For normal noise the limit is mu.
-        """
-        return self._gdp_mu(False)
 
     @property
     def _deepest_cut(self) -> float:

@@ -107,11 +107,6 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return replace(self._line.describe(), hockey_stick=self.closed_forms().log_delta)
 
     @property
-    def _mu_in_tails(self) -> float:
-        """Lower bound of the limit of mu for tests of small probability, which is mu itself (used by `Shuffled`)."""
-        return self._gdp_mu(False)
-
-    @property
     def variance(self) -> float:
         """Mean squared distance of a message from the user's vector, d sigma**2; for the mean of n messages it is 1/n of this."""
         return self.dimension * self.sigma * self.sigma
