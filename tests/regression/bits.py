@@ -192,7 +192,8 @@ def record(only, slow):
     An answer stays in the file in which it is, unless it takes four times the limit of that file, so that a slower machine does not
     move it. A question without an answer within SLOW_LIMIT is recorded as null and not asked again; delete the null to ask it. In
     slow.json other questions are null where one that takes the same path is recorded: of Renyi orders 16, of curves beta, of two
-    compositions the first one, and eps at 1e-6 rather than several values of log delta.
+    compositions the first one, and eps at 1e-6 rather than several values of log delta. Of an object of Shuffled it has at most one
+    answer about eps or a composition, and one divergence, mu or curve.
     """
     def late(*_):
         raise TooSlow
