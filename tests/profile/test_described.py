@@ -14,6 +14,7 @@ from shufflebounds.mechanisms import LaplaceMechanism
 from shufflebounds.profile import DominatingPair
 from tests.examples import EXAMPLES
 
+
 def classes():
     """Return all subclasses of `PrivacyProfile` in the package."""
     for module in pkgutil.walk_packages(shufflebounds.__path__, "shufflebounds."):
