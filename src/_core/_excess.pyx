@@ -177,12 +177,12 @@ cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *uppe
     upper[0] = listing.top + log(listing.high.hi) + blur if listing.high.hi > 0 else -INFINITY
 
 
-# One group of at most MOST_KINDS kinds of users (the atoms and the mass at 0), the rarest first. All numbers of users of the rarer
+# One group of at most eight kinds of users (the atoms and the mass at 0), the rarest first. All numbers of users of the rarer
 # kinds are listed; sums over the numbers of the last two kinds, a and b with x_a > x_b, are read from a table. With
 #     r_k = w_a^k w_b^(m-k)/(k! (m-k)!), relative to its largest value, m users of both kinds, and v + k d the sum of all values,
 #     sum_k r_k (v + k d)_+ = (v + j d) sum_(k >= j) r_k + d sum_(k >= j) (k - j) r_k,    j the first k with v + k d > 0,
-# which has no negative term. Any other j gives less, so that the rounding of j only matters for the upper bound, where `blur`
-# covers it.
+# which has no negative term. Any other j gives a smaller value, so the rounding of j matters for the upper bound only, and `blur`
+# covers it there.
 cdef struct Kinds:
     Py_ssize_t number
     double[8] x

@@ -183,6 +183,7 @@ class Grid:
     def law(
         self, release: DominatingPairInfo, anchor: float, step: float, log_tail: float, middle: float, rtol: float, *, upper: bool
     ) -> GridPLD:
+        """Return the losses of a release on the grid of this step, from above or from below."""
         placed = self.placed(release, log_tail, middle, rtol) if release.sparing(step, log_tail) else None
         return release.law(anchor, step, log_tail, placed, upper=upper)
 
@@ -261,6 +262,7 @@ class Grid:
     def placed(
         self, release: DominatingPairInfo, log_tail: float, middle: float, rtol: float
     ) -> tuple[SampledProfile, SampledProfile]:
+        """Return samples of the lower and of the upper bound of a release, accurate enough for the bounds near `middle`."""
         # SAME_LOG keeps the goal positive if the standard deviation is 0. Without a lower bound there is no gap to reduce: the
         # upper bound is then computed to the relative accuracy LOOSE.
         rtol = rtol if self._lower else max(rtol, LOOSE)
