@@ -8,7 +8,7 @@ has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, 
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
 decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
-Method   at most 2e5 outcomes     all outcomes are enumerated (5e7/users for fewer than 250 users; up to 3e4 users; 2e3 outcomes if
+Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100 users, 5e7/users for up to 250; up to 3e4 users; 2e3 outcomes if
                                   rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of the rarer kinds are
                                   enumerated, and sums over the last two kinds are read from tables (`Kinds`)
          heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
@@ -60,6 +60,7 @@ cdef extern from "arithmetic.h" nogil:
 
 cdef double LISTED = 2e5                          # largest number of outcomes to enumerate; more is slower than the contour
 cdef double LISTED_USERS = 5e7                    # the same times the number of users: the contour is slower for fewer users
+cdef double MOST_OUTCOMES = 5e5                   # of fewer than 100 users: an enumeration takes at most about .1 s
 cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
 cdef double INCOMPLETE = 1e-6                     # largest distance from 1 of the sum of the masses of a group; beyond, an error
 
@@ -140,7 +141,7 @@ cdef bint c_few_outcomes(const Group *groups, Py_ssize_t number, double rtol) no
     for i in range(number):
         most += groups[i].count
     # with a large tolerance the contour is faster than an enumeration of many outcomes
-    most = fmax(LISTED, LISTED_USERS / most) if rtol < 1e-5 else 0.01 * LISTED
+    most = fmin(fmax(LISTED, LISTED_USERS / most), MOST_OUTCOMES) if rtol < 1e-5 else 0.01 * LISTED
     for i in range(number):
         # More than MOST_LISTED users have at most 2e5 outcomes only with two values each, where the contour is faster.
         if groups[i].count > MOST_LISTED:
