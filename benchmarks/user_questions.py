@@ -6,6 +6,7 @@ only the questions that contain one of them are asked; --record then keeps the n
 """
 
 import json
+import math
 import resource
 import statistics
 import subprocess
@@ -63,12 +64,29 @@ def matrix(size):
     return mechanisms.FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True)).shuffled(10**6).epsilon(DELTA)
 
 
+def clone_rows(number):
+    """Return the sum of eps over rows of the clone bound with mixed users and local budgets."""
+    r = np.random.default_rng(SEED)
+    users = np.round(np.exp(r.uniform(math.log(1e3), math.log(1e9), number)))
+    return shuffle.clones_epsilon(users, r.uniform(0.5, 4.0, number), DELTA).sum()
+
+
+def rows_of(randomizer, least, most, number):
+    """Return the sum of eps over rows of a shuffled randomizer with numbers of users between two limits."""
+    users = np.round(np.geomspace(least, most, number))
+    return shuffle.shuffled_epsilon(randomizer, users, DELTA).sum()
+
+
 PROBS = np.random.default_rng(SEED).uniform(0.0, 1.0, 1000)
 STEP = mechanisms.GaussianMechanism(1.0)
 
 QUESTIONS = {
     "k-ary response, 1e6 users, eps": (lambda: mechanisms.KaryResponse(10, 2.0).shuffled(10**6).epsilon(1e-8), None),
     "binary response, 1e6 users, eps": (lambda: mechanisms.RandomizedResponse(2.0).shuffled(10**6).epsilon(1e-8), None),
+    "1e4 mixed rows of the clone bound, eps": (lambda: clone_rows(10**4), None),
+    "100 rows of binary response, 1e6 users, eps": (
+        lambda: rows_of(mechanisms.RandomizedResponse(2.0), 10**6, 2 * 10**6, 100), None),
+    "100 rows of k-ary response, 100 to 300 users, eps": (lambda: rows_of(mechanisms.KaryResponse(10, 2.0), 100, 300, 100), None),
     "k-ary response, 1e6 users, eps at 200 deltas": (
         lambda: mechanisms.KaryResponse(10, 2.0).shuffled(10**6).epsilon(np.geomspace(1e-12, 1e-4, 200)).sum(), None),
     "1000 steps of DP-SGD, both bounds": (lambda: both(STEP.subsampled(0.01).self_compose(1000)), None),
@@ -88,8 +106,10 @@ QUESTIONS = {
     "ten epochs of 1000 steps, both bounds": (lambda: both(sampling.RandomAllocation(STEP, 1000).self_compose(10)), None),
     "k-ary response, 7.9e9 users, mu": (lambda: mechanisms.KaryResponse(116, 0.16538).shuffled(7899977145).gdp_mu(), None),
     "Gaussian noise, 100 users, eps": (lambda: STEP.shuffled(100).epsilon(DELTA), None),
+    "Gaussian noise, 100 users, rdp of order 8": (lambda: STEP.shuffled(100).rdp(8.0), None),
     "Gaussian noise, 1e6 users, eps": (lambda: STEP.shuffled(10**6).epsilon(DELTA), None),
     "30 x 30 matrix, 1e6 users, eps": (lambda: matrix(30), None),
+    "60 x 60 matrix, 1e6 users, eps": (lambda: matrix(60), None),
     "1e6 personalized budgets, eps": (lambda: budgets(10**6), None),
     "1e7 personalized budgets, eps": (lambda: budgets(10**7), None),
     "Poisson-binomial window of 1000 p": (
