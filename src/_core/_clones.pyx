@@ -32,7 +32,7 @@ from shufflebounds._core._special cimport c_log_add_exp, c_mills_ratio
 cdef extern from *:
     """
     #define BLOCK 64                        /* answers between two checks for signals, about 2 ms */
-    #define CLOSE 3e-13                     /* relative distance in eps that an answer may have from the crossing */
+    #define CLOSE 2e-13                     /* relative distance in eps that an answer may have from the crossing */
     """
     const int BLOCK
     const double CLOSE
