@@ -4,9 +4,10 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from shufflebounds._base.crossing import Curve, crossing
+from shufflebounds._base.crossing import Curve, crossing, eps_at, eps_at_each
 from shufflebounds._base.types import EXP_SLACK
 
 KERNEL = Path(__file__).parents[2] / "src/_core/_crossing.pyx"
@@ -144,6 +145,37 @@ def test_valid_guess_with_a_tolerance_takes_two_evaluations(upper: bool) -> None
     found = crossing(Curve(exact, rough), -25.0, upper=upper)
     assert len(seen) == 2
     assert 0 <= (found - 2 if upper else 2 - found) <= 2e-5
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("settles", [0.0, 1e-6])
+def test_an_array_takes_few_evaluations_of_the_curve_for_each_delta(upper, settles):
+    seen, scale, deltas = [], 0.03, np.geomspace(1e-30, 1e-3, 100)
+
+    def bounds(eps):
+        seen.extend(eps.tolist())
+        return 0.5 - 0.5 * (eps / scale) ** 2 - eps
+
+    found = eps_at_each(bounds, deltas, upper=upper, rough=Curve(gaussian(scale), settles=settles), pure=math.inf)
+    exact = scale * (np.sqrt(scale**2 + 1 - 2 * np.log(deltas)) - scale)
+    assert np.all(np.abs(found / exact - 1) <= max(4e-13, settles))
+    assert np.all(found >= exact * (1 - 1e-14)) if upper else np.all(found <= exact * (1 + 1e-14))
+    assert set(found.tolist()) <= set(seen)
+    assert len(seen) <= (1.5 if settles else 3) * deltas.size
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("rough", [None, Curve(gaussian(0.9))])
+def test_an_array_of_a_curve_with_steps_kinks_and_a_pure_budget_has_the_answers_of_single_searches(upper, rough):
+    # Steps at multiples of 0.25, a kink at 2, and no loss above 5.
+    def bounds(eps):
+        value = -np.floor(4 * eps) - np.where(eps > 2, 20 * (eps - 2), 0.0)
+        return np.where(eps < 5, value, -np.inf)
+
+    deltas = np.concatenate([[5e-324, 1e-300], np.geomspace(1e-40, 0.9, 60), [1.0]])
+    found = eps_at_each(bounds, deltas, upper=upper, rough=rough, pure=5.0)
+    single = [eps_at(lambda eps: float(bounds(np.array([eps]))[0]), delta, upper=upper, rough=rough, pure=5.0) for delta in deltas]
+    np.testing.assert_allclose(found, single, rtol=1e-12, atol=1e-280)
 
 
 @pytest.mark.skipif(not KERNEL.exists(), reason="needs the source tree")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import shufflebounds
 from shufflebounds import DominatingPair, PrivacyProfile
 from shufflebounds._losses.budget import Budget
+from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.shuffle import BinomialNoise, StrongerClones
 from tests.errors import log_of, to_decimal
 from tests.oracles import hockey_stick, logs, rational
@@ -213,3 +214,15 @@ def test_doubles_next_to_a_budget_of_two_doubles(rest):
     # The bounds are the next doubles below and above the exact budget.
     assert math.nextafter(budget.below, math.inf) > exact
     assert math.nextafter(budget.above, -math.inf) < exact
+
+
+@pytest.mark.parametrize("bound", ["upper", "lower"])
+def test_an_array_of_delta_has_valid_answers_close_to_single_ones(bound):
+    steps = GaussianMechanism(1.0).subsampled(0.01).self_compose(1000)
+    # Not sorted, with equal ones and both ends.
+    deltas = np.concatenate([np.geomspace(1e-9, 1e-4, 24)[::-1], [1e-5, 1e-5, 0.0, 1.0]])
+    found = steps.epsilon(deltas, bound=bound)
+    single = [steps.epsilon(delta, bound=bound) for delta in deltas.tolist()]
+    np.testing.assert_allclose(found, single, rtol=1e-4 * steps.rtol)
+    at, inside = steps.delta(found[:-2], bound=bound), deltas[:-2]
+    assert np.all(at <= inside) if bound == "upper" else np.all(at >= inside)

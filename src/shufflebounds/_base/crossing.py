@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
+import numpy as np
+
 from shufflebounds._base.limits import TINY, UNDERFLOW_EXPONENT
 from shufflebounds._base.search import bracket, expand_bracket, narrowed
-from shufflebounds._base.types import EXP_SLACK, ULP
+from shufflebounds._base.types import EXP_SLACK, ULP, FloatArray
 
-__all__ = ["Curve", "crossing", "eps_at", "last_positive"]
+__all__ = ["Curve", "crossing", "eps_at", "eps_at_each", "last_positive"]
 
 Point = tuple[float, float]
 """An eps and the excess there."""
@@ -25,6 +27,16 @@ JUMP = 20.0
 Bounds that come from a search of finite tolerance jump (`Curve.settles`). The search for eps ends at such a bracket. Raised: more
 evaluations, which only locate the jump. Lowered: steep curves count as discontinuous, and eps is less accurate.
 """
+
+NEIGHBOURS = 6
+"""Number of evaluated points through which the start of a search of `eps_at_each` is interpolated. Raised: oscillation where the
+curve is not smooth. Lowered: more evaluations, because the starts are less accurate."""
+
+RELIABLE = 1e-3
+"""Relative change of an interpolated start by its last point, above which the search starts from the rough curve instead.
+
+The crossing of a rough curve has an error of about this size. Raised: more evaluations of the curve. Lowered: more evaluations of
+the rough curve."""
 
 
 @dataclass(frozen=True)
@@ -68,18 +80,78 @@ def eps_at(bound: Callable[[float], float], delta: float, *, upper: bool, rough:
     `bound` returns an upper or a lower bound of log delta at one eps. It may be positive, and NaN stands for the trivial bound. The
     other arguments are those of `Curve`.
     """
+    return crossing(Curve(lambda eps: _within_range(bound(eps), upper), rough, pure, cap), _target(delta, upper), upper=upper)
+
+
+def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, *, upper: bool, rough: Curve | None, pure: float,
+                cap: float = 1e6) -> FloatArray:
+    """Return a bound as from `eps_at` for each of several increasing delta in (0, 1], in fewer evaluations than single searches.
+
+    `bounds` returns the bounds of log delta at an array of eps. The first searches are for the smallest and the largest delta, the
+    next one is for the delta in the middle, the next ones are for those in the middle of both halves, and so on. A search starts at
+    the eps that the points of earlier answers predict (`_interpolated`). An answer thus depends on the other delta, within the
+    tolerance that a single search has.
+    """
+    targets = np.array([_target(delta, upper) for delta in deltas.tolist()])
+    found, values = np.empty(targets.size), dict[float, float]()
+
+    def log_delta(eps: float) -> float:
+        if eps not in values:
+            values[eps] = _within_range(float(bounds(np.array([eps]))[0]), upper)
+        return values[eps]
+
+    curve, points = Curve(log_delta, rough, pure, cap), np.zeros((2, 0))
+    place = np.arange(targets.size)
+    # The largest power of two that divides the index; the ends come first.
+    turn = np.where((place == 0) | (place == place[-1]), place.size, place & -place)
+    for one in np.unique(turn)[::-1]:
+        at = np.flatnonzero(turn == one)
+        eps, slope = _interpolated(points, np.sqrt(-targets[at]))
+        # An answer half of the tolerance beyond the crossing is valid and close enough, most often after one evaluation.
+        eps = eps * (1 + (0.5 if upper else -0.5) * _tolerance(curve))
+        slope[~(eps < min(pure, cap))] = 0.0
+        new = eps[slope > 0]
+        if new.size:
+            values.update(zip(new.tolist(), (_within_range(value, upper) for value in bounds(new).tolist())))
+        for i, *guess in zip(at.tolist(), eps.tolist(), slope.tolist()):
+            found[i] = crossing(curve, float(targets[i]), upper=upper, guess=(guess[0], guess[1]))
+        known = {math.sqrt(-values[eps]): eps for eps in found[turn >= one].tolist() if values.get(eps, -math.inf) > -math.inf}
+        points = np.array(sorted(known.items())).reshape(-1, 2).T
+    return found
+
+
+def _interpolated(points: FloatArray, depth: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the predicted eps at each depth = sqrt(-log delta), and the slope of the depth there; the slope is 0 if not reliable.
+
+    `points` holds increasing depths and the eps at each. The polynomial through the nearest points is computed by Neville's scheme.
+    """
+    size, step = min(points.shape[1], NEIGHBOURS), 1e-4 * depth
+    if size < NEIGHBOURS - 2:
+        return np.zeros(depth.size), np.zeros(depth.size)
+    first = np.clip(np.searchsorted(points[0], depth) - size // 2, 0, points.shape[1] - size)
+    # The second half of each array is for the slope.
+    at, (near, values) = np.concatenate([depth, depth + step]), points[:, np.arange(size)[:, None] + np.concatenate([first, first])]
+    for degree in range(1, size):
+        before = values[0]
+        share = (at - near[:-degree]) / (near[degree:] - near[:-degree])
+        values = values[:-1] + share * (values[1:] - values[:-1])
+    (eps, beside), error = values[0].reshape(2, -1), np.abs(values[0] - before)[: depth.size]
+    reliable = (error <= RELIABLE * eps) & (beside > eps)
+    return eps, np.divide(step, beside - eps, out=np.zeros(depth.size), where=reliable)
+
+
+def _target(delta: float, upper: bool) -> float:
+    """Return the log delta that an answer must meet."""
     # delta() rounds the exponential conservatively. Adjusting the target by this rounding makes delta(epsilon(d)) <= d exact.
     outward = -1 if upper else 1
     reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
     target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -UNDERFLOW_EXPONENT
-    if delta == 1:
-        target = 0.0
+    return 0.0 if delta == 1 else target
 
-    def log_delta(eps: float) -> float:
-        value = bound(eps)
-        return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
 
-    return crossing(Curve(log_delta, rough, pure, cap), target, upper=upper)
+def _within_range(value: float, upper: bool) -> float:
+    """Return a bound of log delta, at most 0, with the trivial bound in place of NaN."""
+    return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
 
 
 def last_positive(log_delta: Callable[[float], float], pure: float, cap: float = 1e6) -> float:
@@ -98,12 +170,13 @@ def last_positive(log_delta: Callable[[float], float], pure: float, cap: float =
     return bracket(lambda eps: not positive(eps), 0.0, cap, rtol=1e-12)[0] if positive(0.0) else 0.0
 
 
-def crossing(curve: Curve, target: float, *, upper: bool) -> float:
+def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0.0)) -> float:
     """Return an eps close to the one at which the curve meets the target, a log delta <= 0; an upper or a lower bound of that eps.
 
     If `upper` is true, the curve was evaluated at the returned eps and is at most the target there, or the returned eps is `pure`.
     If `upper` is false, the curve was evaluated at the returned eps and is at least the target there, or the returned eps is 0 or
-    `pure`. If `pure` is inf and the curve is above the target up to `cap`, the answer is inf.
+    `pure`. If `pure` is inf and the curve is above the target up to `cap`, the answer is inf. `guess` is an eps and the slope of
+    sqrt(-log delta) there: if the slope is positive, the search starts there and not where the rough curve meets the target.
     """
     if curve.pure < TINY:
         # Both ends are within the absolute tolerance; differences of smaller numbers may be 0.
@@ -111,7 +184,7 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
     goal, rough = math.sqrt(-target), curve.rough
     if rough is not None:
         rough = replace(rough, log_delta=cache(rough.log_delta), pure=curve.pure, cap=curve.cap)
-    rtol = curve.rtol if rough is None else max(curve.rtol, rough.settles)
+    rtol = _tolerance(curve)
 
     def excess(eps: float) -> float:
         """Return sqrt(-log delta) - sqrt(-target), nearly linear in eps, as a quotient whose sign is exact."""
@@ -121,7 +194,7 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         # log delta = -inf from the pure budget on. The search needs only the sign of the excess there, so any large number serves.
         return (target - value) / (goal + math.sqrt(-value)) if value > -math.inf else goal + 1e3
 
-    at, slope = (0.0, 0.0) if rough is None else _rough_crossing(rough, target, upper)
+    at, slope = guess if guess[1] > 0 else (0.0, 0.0) if rough is None else _rough_crossing(rough, target, upper)
     value = excess(at)
     valid = value >= 0 if upper else value <= 0
     if slope > 0 and valid and abs(value) <= slope * rtol * at:
@@ -176,6 +249,11 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
     if upper:
         return low if abs(at_low) <= margin else high
     return high if abs(at_high) <= margin else low
+
+
+def _tolerance(curve: Curve) -> float:
+    """Return the relative distance from the crossing that an answer may have."""
+    return curve.rtol if curve.rough is None else max(curve.rtol, curve.rough.settles)
 
 
 def _below_pure(excess: Callable[[float], float], below: Point, pure: Point) -> tuple[Point, Point]:

@@ -13,7 +13,7 @@ cdef struct Curve:
     double last         # for pure = inf: the largest eps to evaluate; delta is constant above it, or larger eps are not supported
     double span         # eps step over which the slope of log delta changes at large eps; INFINITY if it is nearly constant
     double close        # relative distance from the crossing that an answer may have: 1e-13 where log delta has errors of a few
-    #                     ulp, otherwise at least 3e-13
+    #                     ulp, otherwise at least 2e-13
     bint sure           # at eps = 0, rough has an error of at most 1 plus a tenth of its value
 
 # Returns the target of a search for eps: log(delta), for delta in (0, 1), lowered (upper = 1) or raised by the rounding error that

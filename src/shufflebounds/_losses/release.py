@@ -222,15 +222,15 @@ class Attained(NamedTuple):
     directed : bool
         Whether `profiles` are those for a removed and for an added record: in all releases the same one of the neighbouring
         datasets has the record.
-    blocks : Blocks, optional
-        Blocks of datasets, if the datasets are too many to enumerate and the worst one depends on eps. The divergence of the
-        described pair is then the maximum over (P, Q) and (Q, P), and expensive.
+    blocks : callable, optional
+        Returns blocks of datasets, or None, if the datasets are too many to enumerate and the worst one depends on eps. The
+        divergence of the described pair is then the maximum over (P, Q) and (Q, P), and expensive.
     """
 
     single: bool = False
     pairs: tuple[DominatingPairInfo, ...] = ()
     all_pairs: bool = False
-    blocks: Blocks | None = None
+    blocks: Callable[[], Blocks | None] | None = None
     profiles: Callable[[], tuple[Any, ...]] | None = None
     directed: bool = False
 
@@ -309,6 +309,11 @@ class DominatingPairInfo:
         return self.attained.profiles() if self.attained.profiles else ()
 
     @cached_property
+    def blocks(self) -> Blocks | None:
+        """The blocks of datasets among which an adaptive adversary chooses, or None."""
+        return self.attained.blocks() if self.attained.blocks else None
+
+    @cached_property
     def _attained_pairs(self) -> tuple[DominatingPairInfo, ...]:
         return self.attained.pairs or tuple(pair for one in self.profiles for pair in one._pair_info().below)
 
@@ -320,7 +325,7 @@ class DominatingPairInfo:
         """
         if self.attained.single or self.releases.parts:
             return 0
-        pairs, blocks = self._attained_pairs, self.attained.blocks
+        pairs, blocks = self._attained_pairs, self.blocks
         # The run time of an adaptive strategy grows with the number of choices.
         several = len(pairs) if self.attained.all_pairs and 1 < len(pairs) <= 8 else 0
         return blocks.count if blocks else several

@@ -118,7 +118,7 @@ class Product(ClosedForms):
         loose = self.released.composer(LOOSE, with_choice=False)
         return loose if loose.steps.first > 2 * self.composer.steps.first else None
 
-    @property
+    @cached_property
     def _is_one(self) -> bool:
         """Whether there is a single release. Its own bounds are tighter than those on a grid."""
         single = len(self.factors) == 1 and self.factors[0][1] == 1

@@ -389,7 +389,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         pair = self.pair(0)
         effort = 1e-4 if self._similar else 2e-3
         sampling = Sampling(effort, 0.12, curve=CurveBounds(partial(self._sides, self._curve_tolerance)))
-        attained = Attained(blocks=blocks_of_ones(bits - 1, 1, self.flip), profiles=lambda: (pair, pair.reverse()))
+        attained = Attained(blocks=partial(blocks_of_ones, bits - 1, 1, self.flip), profiles=lambda: (pair, pair.reverse()))
         return DominatingPairInfo(partial(self._sides, 0.0), pure, None, sampling, Losses(unbounded=unbounded), attained)
 
     def closed_forms(self) -> ClosedForms:

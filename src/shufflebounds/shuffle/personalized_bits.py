@@ -316,7 +316,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         # With many users a search takes longer, and fewer eps are evaluated.
         effort, blocks, forms = 5e-2, None, self._closed
         if isinstance(forms, _EveryTarget):
-            effort, blocks = max(5e-2, 2e-5 * self.local_eps.size), blocks_of_targets(forms.worst.exact)
+            effort, blocks = max(5e-2, 2e-5 * self.local_eps.size), partial(blocks_of_targets, forms.worst.exact)
         assert isinstance(forms, _EveryTarget | _EveryDataset)
         return DominatingPairInfo(forms.log_delta, self._budget, sampling=Sampling(effort, 0.3),
                                   attained=Attained(blocks=blocks, profiles=lambda: both))

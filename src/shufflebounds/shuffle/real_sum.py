@@ -231,7 +231,8 @@ class RealSum(FlippedProtocol[int | NDArray[np.int64], float]):
         hockey_sticks = partial(total.known_data, 0), partial(total.known_data, total.others)
         pairs = [DominatingPairInfo(one, total.pure, Reverse(other, total.pure), Sampling(1e-3), attained=SINGLE)
                  for one, other in (hockey_sticks, hockey_sticks[::-1])]
-        return replace(known, attained=Attained(pairs=tuple(pairs), blocks=blocks_of_ones(total.others, self.bits, self.flip)))
+        blocks = partial(blocks_of_ones, total.others, self.bits, self.flip)
+        return replace(known, attained=Attained(pairs=tuple(pairs), blocks=blocks))
 
     def closed_forms(self) -> ClosedForms:
         # With one bit for each user, the protocol is a single column.

@@ -129,7 +129,7 @@ class Adaptive:
 
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = grid.rtol, CHOSEN
-            if known.attained.blocks:
+            if known.blocks:
                 # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
@@ -148,10 +148,10 @@ class Adaptive:
                 if not upper:
                     return _Strategy([laws(pair) for pair in free.pairs], free.times, laws(free.others), guide, upper=False)
                 others = [pair for i, pair in enumerate(grid.upper) if i != free.place]
-                if known.attained.blocks is None:
+                if known.blocks is None:
                     several = [laws([(one, 1)]) for one in known.below]
                 else:
-                    listed = known.attained.blocks.laws(grid.placed(known, log_tail, middle, grid.rtol)[0])
+                    listed = known.blocks.laws(grid.placed(known, log_tail, middle, grid.rtol)[0])
                     several = [[(atoms.law(0.0, step, upper=True), 1)] for atoms in listed]
                 return _Strategy(several, times, laws(others), guide, upper=True)
 

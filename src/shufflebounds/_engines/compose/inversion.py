@@ -155,7 +155,8 @@ class _Tilt(NamedTuple):
 class _Window:
     """The tilts around a saddle point and the fields of :class:`_Tilt` there, as arrays over increasing tilts.
 
-    `cumulant` is rounded up. Entry i of `places` is the exponent k of the tilt theta = RATIO**k in entry i of `theta`.
+    `cumulant` is rounded up. Entry i of `places` is the exponent k of the tilt theta = RATIO**k in entry i of `theta`. Row i of
+    `apart` is how far every tilt exceeds that of entry i, or 0.
     """
 
     places: tuple[int, ...]
@@ -163,6 +164,7 @@ class _Window:
     cumulant: FloatArray
     log_weight: FloatArray
     log_largest: FloatArray
+    apart: FloatArray
 
     @classmethod
     def of(cls, known: Sequence[tuple[int, _Tilt]]) -> _Window:
@@ -170,7 +172,8 @@ class _Window:
         places, tilts = zip(*known)
         names = ("theta", "cumulant", "log_weight", "log_largest")
         theta, cumulant, log_weight, log_largest = (np.array([getattr(tilt, name) for tilt in tilts]) for name in names)
-        return cls(places, theta, cumulant + np.array([tilt.error for tilt in tilts]), log_weight, log_largest)
+        apart = np.maximum(theta - theta[:, None], 0.0)
+        return cls(places, theta, cumulant + np.array([tilt.error for tilt in tilts]), log_weight, log_largest, apart)
 
     def heights(self, eps: float) -> FloatArray:
         """Return the logarithm of the integrand at t = 0 for every tilt."""
@@ -395,14 +398,12 @@ class Inversion:
         goal = estimate + math.log(tolerance)
         window = self._window(saddle)
         lower = window.places.index(saddle) + 1
-        theta = window.theta[:lower]
-        left = np.logaddexp(0.0, -goal) / theta
+        left = np.logaddexp(0.0, -goal) / window.theta[:lower]
         # The Chernoff bound at a larger tilt bounds the error term with k = 1 (module docstring); adding 0.7 > log 2 covers the sum
         # over all k > 0.
-        apart = window.theta - theta[:, None]
         beyond = np.maximum(window.chernoff(eps) - goal, 0.0) + 0.7
         with np.errstate(divide="ignore"):
-            right = np.where(apart > 0, beyond / np.maximum(apart, 1e-300), np.inf).min(axis=1)
+            right = (beyond / window.apart[:lower]).min(axis=1)
         needed = np.maximum(left, right)
         # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than a factor e^digits: up to this factor the
         # rounding error, about 1e-14 of the integrand, is below the tolerance. Raised: more cancellation. Lowered: longer periods.
