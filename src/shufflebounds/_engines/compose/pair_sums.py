@@ -120,7 +120,7 @@ class PairSums:
         # delta of the composition is at least that of each release.
         least = max(float(known.hockey_sticks[0](np.array([eps])).lower[0]) for known, _ in self._releases)
         tail = max(least - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
-        ends = [[reach(side, tail, min(way.pure, 1e5)) for way, side in zip((known, known.back), known.hockey_sticks)]
+        ends = [[reach(side, tail, min(pure, 1e5)) for pure, side in zip((known.pure, known.back.pure), known.hockey_sticks)]
                 for known, _ in self._releases]
         # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance. This
         # happens in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of releases).
