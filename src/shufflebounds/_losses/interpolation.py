@@ -7,6 +7,7 @@ below the divergence, which is convex. Compositions on a grid use these distribu
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 
@@ -26,9 +27,9 @@ def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> floa
     """
     eps = np.minimum(np.ldexp(1.0, np.arange(-30, 15)), most)
     for _ in range(2):
-        upper = hockey_stick(eps)[1]
-        enough = upper <= max(log_tail, upper[-1] + 1e-9)
-        place = int(np.argmax(enough))
+        limit = max(log_tail, float(hockey_stick(eps[-1:])[1][0]) + 1e-9)
+        # The divergence does not increase with eps, so the first eps with a small enough one is found by bisection.
+        place = bisect_left(range(eps.size - 1), True, key=lambda i: float(hockey_stick(eps[i : i + 1])[1][0]) <= limit)
         left = float(eps[place - 1]) if place else 0.0
         eps = np.linspace(left, float(eps[place]), 33)
     return max(float(eps[-1]), min(most, 2.0**-30))

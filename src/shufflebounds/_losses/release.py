@@ -374,7 +374,8 @@ class DominatingPairInfo:
         return self.losses.density is not None or (self.atoms is not None and (self.losses.on_lattice or self.atoms.loss.size <= 2))
 
     @cached_property
-    def _hockey_sticks(self) -> tuple[HockeyStickBounds, HockeyStickBounds]:
+    def hockey_sticks(self) -> tuple[HockeyStickBounds, HockeyStickBounds]:
+        """Bounds of the divergences of (P, Q) and of (Q, P), with caches of their values."""
         first = _Remembered(self.hockey_stick, self.sampling.effort)
         return first, first if self.reverse is None else _Remembered(self.reverse.hockey_stick, self.sampling.effort)
 
@@ -397,7 +398,7 @@ class DominatingPairInfo:
             held = [side.eps[side.high > -np.inf] for side in (own, reverse)]
             low, high = (float(eps[-1]) if eps.size else 0.0 for eps in held[::-1])
             return Scale.of(_enclosed(own, reverse, upper=True), -low, high)
-        forward, back = self._hockey_sticks
+        forward, back = self.hockey_sticks
         high = reach(forward, log_tail, min(self.pure, 1e5))
         low = high if self.reverse is None else reach(back, FIRST_TAIL, 1e5)
         near = np.geomspace(1e-6, 1, 120)
@@ -412,7 +413,7 @@ class DominatingPairInfo:
     @kept(CACHED_ANSWERS)
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, for divergences down to e^log_tail."""
-        own, back = self._hockey_sticks
+        own, back = self.hockey_sticks
         depth = math.sqrt(-2 * log_tail)
         first = SampledProfile(own, self.pure, 0.6, depth=depth)
         return first, first if self.reverse is None else SampledProfile(back, self.reverse.pure, 0.6, depth=depth)
@@ -479,12 +480,18 @@ class DominatingPairInfo:
         values = min((scale.high - scale.low) / step, TABLE_SIZE // 4)
         return self.sampling.expensive or values * self.sampling.effort > MOST_GRID_EFFORT
 
+    def spacing(self, log_tail: float) -> float:
+        """Return the distance of the breakpoints of the divergence near the mean loss, or 0 if it is the grid's step.
+
+        With a smaller distance, the interpolation error would be less than the gap of the bounds at a breakpoint, so the bounds
+        would not improve.
+        """
+        scale = self.scale(log_tail)
+        return math.sqrt(8 * scale.apart * scale.var)
+
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Return the indices of the grid points at which the divergence is evaluated (the breakpoints of its interpolation)."""
-        scale = self.scale(log_tail)
-        # `stride` is the distance of the breakpoints near the mean, in grid steps. With a smaller distance, the interpolation error
-        # would be less than the gap of the bounds at a breakpoint, so the bounds would not improve.
-        stride = max(1, round(math.sqrt(8 * scale.apart * scale.var) / step))
+        scale, stride = self.scale(log_tail), max(1, round(self.spacing(log_tail) / step))
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
         center = round((scale.mean - anchor) / step)
@@ -520,7 +527,7 @@ class DominatingPairInfo:
             atoms = _enclosed(*placed, upper=upper)
         else:
             knots = grid(anchor, step, self._index(anchor, step, log_tail))
-            atoms = (connect_the_dots if upper else supporting_lines)(knots, *self._hockey_sticks)
+            atoms = (connect_the_dots if upper else supporting_lines)(knots, *self.hockey_sticks)
         return atoms.law(anchor, step, upper=upper)
 
 

@@ -389,27 +389,32 @@ def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
         spectra.append(fft.rfft(folded))
     del folded
     # The spectra are large, so they are multiplied in blocks, and the product replaces the first one.
-    sizes, losses = np.zeros(spectra[0].size), []
-    for first in range(0, sizes.size, BLOCK):
-        block = slice(first, first + BLOCK)
-        for spectrum, one in zip(spectra, tilted):
-            sizes[block] += one.times * np.log(np.abs(spectrum[block]) + stage)
-        kept = sizes[block] > FAINT
+    lost = grown = whole = 0.0
+    for first in range(0, spectra[0].size, BLOCK):
+        parts = [spectrum[first : first + BLOCK] for spectrum in spectra]
+        # Most blocks have no frequency to keep: a bound for all of a block saves their logarithms.
+        largest = [float(np.abs(part.view(np.float64)).max()) * (math.sqrt(2) * (1 + 4 * ULP)) + stage for part in parts]
+        most = sum(one.times * math.log(top) for top, one in zip(largest, tilted))
+        if most <= FAINT:
+            lost += parts[0].size * math.exp(most)
+            parts[0][:] = 0.0
+            continue
+        sizes = sum(one.times * np.log(np.abs(part) + stage) for part, one in zip(parts, tilted))
+        kept = sizes > FAINT
         growth, product = np.zeros(np.count_nonzero(kept)), np.ones(np.count_nonzero(kept), dtype=np.complex128)
-        for spectrum, one in zip(spectra, tilted):
-            part = spectrum[block][kept]
+        for part, one in zip(parts, tilted):
+            held = part[kept]
             with np.errstate(divide="ignore"):
-                growth += one.times * np.log1p(stage / np.abs(part))
-            product *= _whole_power(part, one.times)
-        losses.append(np.exp(sizes[block][kept]) * -np.expm1(-growth))
-        spectra[0][block] = 0.0
-        spectra[0][block][kept] = product
-    del spectra[1:]
+                growth += one.times * np.log1p(stage / np.abs(held))
+            product *= _whole_power(held, one.times)
+        bounds = np.exp(sizes)
+        grown += float((bounds[kept] * -np.expm1(-growth)).sum())
+        whole, lost = whole + float(bounds[kept].sum()), lost + float(bounds[~kept].sum())
+        parts[0][:] = 0.0
+        parts[0][kept] = product
+    del spectra[1:], parts
     values = fft.irfft(spectra[0], size)
-    del spectra
-    kept = sizes > FAINT
-    error = float(np.concatenate(losses).sum()) + float(np.exp(sizes[~kept]).sum())
-    error += float(np.exp(sizes[kept]).sum()) * (4 * ULP * (sum(one.times for one in tilted) + len(tilted)) + stage)
+    error = grown + lost + whole * (4 * ULP * (sum(one.times for one in tilted) + len(tilted)) + stage)
     return values, 2 * error / size
 
 

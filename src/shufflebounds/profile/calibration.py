@@ -45,23 +45,23 @@ def least_parameter(
 
     0 < delta < 1. The search starts at `low` > 0, and continues below `low` if `low` meets the target. `high` must meet the target.
     """
-    goal = math.sqrt(-math.log(delta))
-
     @lru_cache(CACHED_ANSWERS)
     def log_delta(value: float) -> float:
         return build(value).log_delta(eps)
 
     def excess(value: float) -> float:
-        return goal - math.sqrt(-log_delta(value)) if log_delta(value) > -math.inf else -1e3
+        # -log delta is about a power of the parameter, so its logarithm is nearly linear in that of the parameter.
+        exponent = -log_delta(value) / -math.log(delta)
+        return -math.log(exponent) if 0 < exponent < math.inf else math.copysign(100.0, 1 - exponent)
 
     def enough(value: float) -> bool:
         # `probability` gives the value that the method delta(eps) returns.
         return bool(probability(log_delta(value), True) <= delta)
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
-    # epsilon(delta) is itself found by a search. The parameter is first increased by a relative 1e-12 (or rtol, if smaller), so
-    # that rounding rarely makes epsilon(delta) exceed eps.
-    value, step = value * (1 + min(rtol, 1e-12)), rtol
+    # epsilon(delta) is itself found by a search. With a tolerance near the rounding errors, the parameter is first increased by it,
+    # so that rounding rarely makes epsilon(delta) exceed eps.
+    value, step = value * (1 + rtol) if rtol < 1e-12 else value, rtol
     while value < high:
         reached = build(value).epsilon(delta)
         if reached <= eps and enough(value):

@@ -112,11 +112,11 @@ class Product(ClosedForms):
 
     @cached_property
     def _loose(self) -> Composer | None:
-        """A composer on a coarse grid, for the first steps of a search; None if it is not faster."""
+        """A composer on a coarse grid, without sums over pairs, for the first steps of a search; None if it is not faster."""
         if self.rtol >= LOOSE or self._is_one:
             return None
         loose = self.released.composer(LOOSE, with_choice=False)
-        return loose if loose.steps.first > 2 * self.composer.steps.first else None
+        return loose if loose.steps.first > 2 * self.composer.steps.first or self.composer.sums is not None else None
 
     @cached_property
     def _is_one(self) -> bool:

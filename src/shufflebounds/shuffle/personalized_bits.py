@@ -27,7 +27,7 @@ from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, 
 from shufflebounds._losses.samples import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
-from shufflebounds.shuffle.personalized import PersonalizedClones
+from shufflebounds.shuffle.personalized import OfEveryUser, OfOneUser, PersonalizedClones
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 
@@ -148,8 +148,11 @@ class _EveryDataset(Between):
         zeros = PersonalizedBits(budgets, bits=np.zeros(budgets.size), target=target)
         # PersonalizedClones needs positive budgets, so budgets of 0 are raised to TINY. A larger budget only weakens privacy,
         # and the result remains an upper bound.
-        super().__init__(zeros, PersonalizedClones.randomized_response(np.maximum(budgets, TINY), 2, target=target), pure)
-        self.budgets, self.target = budgets, target
+        positive = budgets if budgets.min() > 0 else np.maximum(budgets, TINY)
+        clones = PersonalizedClones.randomized_response(positive, 2, target=target)
+        assert isinstance(clones, OfEveryUser | OfOneUser)
+        super().__init__(zeros, clones, pure)
+        self.budgets, self.target, self.population = budgets, target, clones.population
 
     @cached_property
     def labels(self) -> WeightedLabels | None:
@@ -159,8 +162,8 @@ class _EveryDataset(Between):
         # `budgets[1:]`, is valid for every target.
         if self.budgets.size == 1:
             return None
-        others = np.sort(self.budgets)[1:] if self.target is None else np.delete(self.budgets, self.target)
-        found = WeightedLabels.of_bits(self.pure, others)
+        place = 0 if self.target is None else int(np.searchsorted(self.population.budgets, self.budgets[self.target]))
+        found = WeightedLabels.of_bits(self.pure, *self.population.without(place))
         return found if found.offered else None
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:

@@ -138,7 +138,7 @@ def exact(budgets, counts, ones, target, eps):
     slow((0.2, 0.5, 1.5), (60, 80, 100), 0.4),
 ])
 def test_bits_of_every_dataset_are_below_the_bound(budgets, counts, eps):
-    labels = WeightedLabels.of_bits(budgets[-1], np.repeat(budgets, counts))
+    labels = WeightedLabels.of_bits(budgets[-1], np.array(budgets), np.array(counts, dtype=float))
     steps = [range(0, count + 1, max(1, count // 4)) for count in counts]
     worst = max(exact(budgets, counts, ones, budgets[-1], eps) for ones in itertools.product(*steps))
     # For few users the error term may be larger than the main term, which alone is no bound.
@@ -148,7 +148,7 @@ def test_bits_of_every_dataset_are_below_the_bound(budgets, counts, eps):
 
 def test_the_terms_of_the_bound():
     # Values of an independent implementation: groups (.5, 1, 2) of (3000, 3000, 3999) other users, target 2, eps .06.
-    labels = WeightedLabels.of_bits(2.0, np.repeat([0.5, 1.0, 2.0], [3000, 3000, 3999]))
+    labels = WeightedLabels.of_bits(2.0, np.array([0.5, 1.0, 2.0]), np.array([3000.0, 3000.0, 3999.0]))
     assert labels._choices == (0, 2)
     assert labels._log_main(0.06) == pytest.approx([-12.6335481, -12.6298542], abs=5e-4)
     assert labels._log_error(0.06, 2) == pytest.approx(-19.458, abs=5e-3)

@@ -20,7 +20,7 @@ import numpy as np
 
 from shufflebounds._base.caches import Kept, cached_property, uncached
 from shufflebounds._base.crossing import Curve
-from shufflebounds._base.limits import BLOCK, CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP
+from shufflebounds._base.limits import BLOCK, CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP, TABLE_SIZE
 from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._engines.clones.bins import BudgetBins
@@ -38,6 +38,10 @@ separate.
 
 Fewer bins make a level faster and its bounds less tight.
 """
+
+LAST_BINS = 2**16
+"""Number of bins on the last level if there are more than TABLE_SIZE distinct budgets. More bins take longer, fewer leave a larger
+gap."""
 
 GROWTH = 1.6
 """Ratio of consecutive entries of FAR, the distances of trial values of the log mass from the largest one. Raised: the trial values
@@ -98,9 +102,11 @@ class Population:
     def __post_init__(self) -> None:
         size = self.budgets.size
         windowed = self.family.windowed
-        sizes = [*(number for number in BINS if size > 2 * number), min(COMPARED, size)]
+        last = [LAST_BINS] if size > TABLE_SIZE else []
+        sizes = [*(number for number in BINS if size > 2 * number), *last, min(COMPARED, size)]
         *self.bins, self.sketch = BudgetBins.of(self.budgets, self.counts, sizes, windowed=windowed)
-        self.exact = len(self.bins)
+        # The last level of the search; on level len(self.bins) every budget is separate.
+        self.exact = len(self.bins) - len(last)
 
     def __getstate__(self) -> dict[str, object]:
         # A pickle omits cached sums over the users.
@@ -119,17 +125,12 @@ class Population:
                 return self.family.window_rates(terms.reach, low, high, budgets)
             return self.family.rates(kind, low, high, budgets)
 
-        if level == self.exact:
+        if level == len(self.bins):
             own = rates(self.budgets)
             # The target is subtracted from the users. The bound is valid for all targets i..j if the user with the largest rate is
             # subtracted.
             place = i + int(np.argmax(own[i : j + 1]))
-            if self.counts[place] == 1:
-                own = np.delete(own, place)
-                return CloneLaw(own, np.delete(self.counts, place))
-            counts = self.counts.copy()
-            counts[place] -= 1
-            return CloneLaw(own, counts)
+            return CloneLaw(*self.without(place, own))
         bins = self.bins[level]
         if self.family.ends and kind != "window":
             bins, j = bins.upto(i, self.budgets, self.counts), i
@@ -137,9 +138,23 @@ class Population:
             return bins.rounded_up(rates, i, low)
         return bins.rounded_down(rates, i, j, low if i == j else None)
 
+    def without(self, place: int, values: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return `values`, one for each distinct budget (by default the budgets), and the numbers of users, without one user.
+
+        This user has the distinct budget with index `place`.
+        """
+        values = self.budgets if values is None else values
+        if self.counts[place] == 1:
+            if place == 0:
+                return values[1:], self.counts[1:]
+            return np.delete(values, place), np.delete(self.counts, place)
+        counts = self.counts.copy()
+        counts[place] -= 1
+        return values, counts
+
     def _law(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return the result of `_clones`, from a cache; it does not depend on eps."""
-        key = (kind, terms.reach, level, i, j, upper or level == self.exact)
+        key = (kind, terms.reach, level, i, j, upper or level == len(self.bins))
         return self.laws.of(key, lambda: self._clones(kind, terms, level, i, j, upper))
 
     def _terms(self, kind: str, eps: float, i: int, j: int, log_mass: float) -> Terms:
@@ -158,7 +173,7 @@ class Population:
         terms = self._terms(kind, eps, i, j, log_mass)
         budget = Budget(float(terms.local_eps))
         lower, upper = log_clone_delta(self._law(kind, terms, level, i, j, True), budget, eps)
-        if level != self.exact:
+        if level < len(self.bins):
             lower = log_clone_delta(self._law(kind, terms, level, i, j, False), budget, eps)[0] if both and i == j else -math.inf
         return Interval(min(_total(lower, terms), 0.0), min(_total(upper, terms), 0.0))
 

@@ -223,7 +223,7 @@ class Grid:
             if self._sums is not None and gap > 2 * allowed * self.steps.rtol and high > LOG_TINY:
                 found, summed = self._with_sums(found, eps)
                 enough = gap > 100 * allowed * self.steps.rtol or found.upper - found.lower <= allowed * self.rtol
-            room = finer < MOST_ROUNDS and step > 40 * self.steps.spread / TABLE_SIZE
+            room = finer < MOST_ROUNDS and step > max(40 * self.steps.spread / TABLE_SIZE, self.steps.useful)
             if gap <= allowed * self.rtol or enough or final or apart or self.steps.lattice is not None or not room:
                 break
             finer += 1

@@ -118,9 +118,10 @@ class PairSums:
         """Return the lower and the upper bound for the interval that ends at eps."""
         count = sum(times for _, times in self._releases)
         # delta of the composition is at least that of each release.
-        least = max(float(known.hockey_stick(np.array([eps]))[0][0]) for known, _ in self._releases)
+        least = max(float(known.hockey_sticks[0](np.array([eps])).lower[0]) for known, _ in self._releases)
         tail = max(least - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
-        ends = [[reach(way.hockey_stick, tail, min(way.pure, 1e5)) for way in (known, known.back)] for known, _ in self._releases]
+        ends = [[reach(side, tail, min(pure, 1e5)) for pure, side in zip((known.pure, known.back.pure), known.hockey_sticks)]
+                for known, _ in self._releases]
         # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance. This
         # happens in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of releases).
         unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
@@ -166,7 +167,7 @@ def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, up
     """
     if known.atoms is None:
         shape = connect_the_dots if upper else supporting_lines
-        return _Losses.of(shape(nodes, known.hockey_stick, known.back.hockey_stick), upper=upper)
+        return _Losses.of(shape(nodes, *known.hockey_sticks), upper=upper)
     one = _Losses.of(known.atoms, upper=upper)
     if one.loss.size <= nodes.size:
         return one

@@ -103,14 +103,17 @@ class WeightedLabels:
     offered: bool
 
     @classmethod
-    def of_bits(cls, target: float, others: FloatArray) -> WeightedLabels:
-        """Return the bound for a target with the budget `target` and users with the budgets `others`, at least one."""
-        budgets, counts = np.unique(others, return_counts=True)
+    def of_bits(cls, target: float, budgets: FloatArray, counts: FloatArray) -> WeightedLabels:
+        """Return the bound for a target with the budget `target` and other users, of whom `counts` have each of the budgets.
+
+        The budgets increase, and no count is 0.
+        """
+        others = int(counts.sum())
         if budgets.size > _GROUPS:
             edges = np.linspace(budgets[0], budgets[-1], _GROUPS + 1)[1:]
-            place = np.minimum(np.searchsorted(edges, others), _GROUPS - 1)
-            number = np.bincount(place, minlength=_GROUPS)
-            budgets, counts = edges[number > 0], number[number > 0]
+            starts = np.append(0, np.searchsorted(budgets, edges[:-1], side="right"))
+            held = np.diff(starts, append=budgets.size) > 0
+            budgets, counts = edges[held], np.add.reduceat(counts, starts[held])
         flip, keep = np.exp(-budgets) / (1 + np.exp(-budgets)), 1 / (1 + np.exp(-budgets))
         lost, left = math.exp(-target) / (1 + math.exp(-target)), 1 / (1 + math.exp(-target))
         # The users' bits 0 and 1 and the two messages; b is uniform.
@@ -120,10 +123,10 @@ class WeightedLabels:
         kinds = FiniteKinds.widened(logs, own - logs, own[::-1] - logs, 4 * ULP)
         gap = left - lost
         return cls(
-            counts.astype(np.float64), kinds, 2 * np.arange(counts.size),
+            counts, kinds, 2 * np.arange(counts.size),
             np.outer(1 / keep, 1 / flip) * (keep[:, None] - flip) ** 2, 2 * flip,
             Norms((float(keep.max()) - float(flip.min())) ** 2, gap * gap, -gap * gap),
-            others.size + 1 >= _FEWEST and math.exp(-_LARGEST) < min(lost, float(flip.min())) and lost < 0.5,
+            others + 1 >= _FEWEST and math.exp(-_LARGEST) < min(lost, float(flip.min())) and lost < 0.5,
         )
 
     @classmethod
