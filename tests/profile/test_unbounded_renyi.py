@@ -5,11 +5,16 @@ If all users, or all steps, have the same Gaussian noise, the likelihood ratio i
     E[(e^L_1 + ... + e^L_n)^a] = a! [x^a] (sum_k E[e^(kL)] x^k / k!)^n,    E[e^(kL)] = e^(k (k - 1)/(2 sigma^2)).
 """
 
+from functools import partial
+
 import mpmath
 import numpy as np
 import pytest
 
-from shufflebounds._losses.renyi import mixture_tail
+from shufflebounds._base.types import IntervalArray
+from shufflebounds._engines.datasets.largest_message import mean_renyi
+from shufflebounds._losses.renyi import mixture_tail, upper_renyi
+from shufflebounds._losses.samples import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from tests.strategies import slow
@@ -94,3 +99,39 @@ def test_tail_of_the_integral(power, start):
         exact = mpmath.log(mpmath.quad(grown, [start, start + 2, start + 6, start + 20]))
     assert exact <= found < exact + 8
     assert mixture_tail(power, start, orders, orders / 2, 0.01) == pytest.approx(found + np.log(0.01), abs=1e-9)
+
+
+@pytest.mark.parametrize(("mu", "order"), [(0.5, 1.0), (0.5, 2.5), (1.0, 8.0)])
+def test_upper_bounds_alone(mu, order):
+    """The exact hockey-stick divergence of N(mu, 1) and N(0, 1), whose Renyi divergence is known, with that tail."""
+    def both(eps):
+        exact = GaussianMechanism(1 / mu).log_delta(eps)
+        return IntervalArray(exact, exact)
+
+    orders = np.arange(2.0, 400)
+    tail = partial(mixture_tail, orders=orders, divergences=orders * mu**2 / 2, rate=1.0)
+    samples = SampledProfile(both, np.inf, 0.5, first_stage=True)
+    exact = order * mu**2 / 2
+    for rtol, least in ((0.005, -np.inf), (0.005, exact), (1e-3, 0.5 * exact)):
+        found = upper_renyi(samples.copy(), order, rtol, 300, tail, least)
+        # With a small `least` the interpolation may add twice as much.
+        assert exact <= found * (1 + 1e-12) <= exact * (1 + 4 * rtol)
+    assert upper_renyi(samples.copy(), order, 0.005, 300, None, -np.inf) == np.inf
+
+
+def test_mean_of_three_ratios_by_quadrature():
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights = weights / weights.sum()
+    # The likelihood ratio of N(-1, 1) and N(0, 1), and the mean of three.
+    ratio = np.exp(-nodes - 0.5)
+    mean = (ratio[:, None, None] + ratio[None, :, None] + ratio) / 3
+    mass = weights[:, None, None] * weights[None, :, None] * weights
+    orders = np.array([1.0, 1.5, 2.0, 2.5, 3.25, 5.5, 6.0])
+    lower, upper = mean_renyi(GaussianMechanism(1.0)._rdp, 3, orders)
+    exact = np.array([np.log((mass * mean**a).sum()) / (a - 1) if a > 1 else (mass * mean * np.log(mean)).sum() for a in orders])
+    assert (lower <= exact * (1 + 1e-9)).all()
+    assert (exact <= upper * (1 + 1e-9)).all()
+    assert np.allclose(upper[[2, 6]], lower[[2, 6]], rtol=1e-11, atol=0)
+    # For many users the chords are close.
+    lower, upper = mean_renyi(GaussianMechanism(1.0)._rdp, 10**6, orders)
+    assert (upper[2:] <= lower[2:] * (1 + 1e-4)).all()

@@ -154,6 +154,8 @@ class Sampling(NamedTuple):
         Cheaper bounds of the divergences, accurate enough for a trade-off function.
     deep : callable, optional
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
+    above : callable, optional
+        Returns the upper bounds of the divergence alone, each of them twice, for a pair that neighbours need not attain.
     """
 
     effort: float = 1e-6
@@ -162,6 +164,7 @@ class Sampling(NamedTuple):
     convex: bool = True
     curve: CurveBounds | None = None
     deep: HockeyStickBounds | None = None
+    above: HockeyStickBounds | None = None
 
     @property
     def expensive(self) -> bool:

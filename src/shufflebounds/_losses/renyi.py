@@ -19,7 +19,7 @@ from shufflebounds._base.quadrature import STEEPEST
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.samples import INTERPOLATED, SampledProfile
 
-__all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi"]
+__all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi", "upper_renyi"]
 
 Tail = Callable[[float, float], float]
 """Returns, given (power, start), an upper bound of the log of the integral of e^(power t) H_(e^t)(P||Q) over t > start."""
@@ -29,13 +29,28 @@ FEW_VALUES = 256
 numbers of values leave small gaps undivided, so bounds are less tight. Lowered: few values are spread over negligible gaps."""
 
 
+_SHARE, _MOST_SHARE = 1 / 16, 2.0
+"""If upper bounds alone are sampled: interpolation may add this part of the gap of the upper and the lower bound of the divergence,
+at most 2 rtol. Raised: less tight bounds. Lowered: more samples."""
+
+
 def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
     """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over all t beyond the last sample."""
-    if samples.high[-1] == -math.inf:
+    last, start = float(samples.high[-1]), float(samples.eps[-1])
+    if last == -math.inf:
         return -math.inf
     if power < 0:
-        return float(samples.high[-1]) + power * float(samples.eps[-1]) - math.log(-power)
-    return math.inf if tail is None else tail(power, float(samples.eps[-1]))
+        return last + power * start - math.log(-power)
+    if tail is None:
+        return math.inf
+    # H does not increase: up to any eps the last sample is a bound, and beyond it `tail`.
+    found = tail(power, start)
+    for end in (start * 2.0 ** np.arange(0.25, 10, 0.25)).tolist():
+        constant = last + power * end + math.log(end - start) if end > start else math.inf
+        if constant >= found:
+            break
+        found = min(found, float(np.logaddexp(constant, tail(power, end))) + COMPUTED_ERROR)
+    return found
 
 
 def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: bool, rtol: float, most: int,
@@ -100,6 +115,50 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
     lower, upper_bound = _divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16)
     # Bounds of delta need not be convex in e^eps. `upper_bound` is that of their convex hull, which may be below `lower`.
     return Interval(min(lower, upper_bound), upper_bound)
+
+
+def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, tail: Tail | None, least: float) -> float:
+    """Return an upper bound of the larger one of D_order(P||Q) and D_order(Q||P) from samples of upper bounds of both H.
+
+    Samples are added as in `renyi`, one or a few at a time, until the interpolation adds little in comparison to the gap between
+    the result and `least`, a lower bound of the divergence, or -inf.
+    """
+    with np.errstate(all="ignore"):
+        log_least = float(np.log(np.expm1((order - 1) * least) / (order * (order - 1)) if order > 1 else least))
+    while True:
+        hull = samples.alone(True)
+        own, other = (hull.integrals(hull, power) for power in (order - 1, -order))
+        high, gap = float(np.logaddexp(own[1], other[1])), np.logaddexp(own[2], other[2])
+        beyond = max(_beyond(hull, power, tail) for power in (order - 1, -order))
+        if beyond == math.inf:
+            return math.inf
+        share = max(1.0, min(_SHARE * (high - log_least) / rtol, _MOST_SHARE)) if log_least > -math.inf else 1.0
+        end, gap = float(samples.eps[-1]), np.exp(gap - high)
+        if samples.evaluations >= most or high == -math.inf:
+            break
+        if beyond > high + math.log(share * rtol / 4) and 2 * end < LARGEST_EXPONENT:
+            samples.add(np.array([2 * end]))
+            continue
+        # The gap of an interval in k parts is about 1/k^2 of its gap. The smallest number of parts in total is proportional to the
+        # cube root of the gap in each interval. The error of linear interpolation is less than half of the gap.
+        parts = np.minimum(np.round(np.cbrt(gap) * math.sqrt(np.cbrt(gap).sum() / (2 * share * rtol)) + 0.1), 4.0)
+        open_ = (parts > 1) & (np.diff(samples.eps) > 1e-12 * samples.eps[1:])
+        if gap.sum() <= 2 * share * rtol or not open_.any():
+            break
+        # An interval over which H falls farther is divided again; that at the pure budget has an infinite fall.
+        falls = np.clip(-np.diff(hull.high) - (order - 1) * np.diff(samples.eps), 1e-6, 12.0)
+        samples.add(np.concatenate([_divided(*one) for one in zip(
+            samples.eps[:-1][open_].tolist(), samples.eps[1:][open_].tolist(), falls[open_].tolist(), parts[open_].tolist())]))
+    return _divergence(order, float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR) * (1 + 4e-16)
+
+
+def _divided(left: float, right: float, fall: float, parts: float) -> FloatArray:
+    """Return points that divide an interval for linear interpolation of a function that falls exponentially, by e^-fall in total.
+
+    Their density is proportional to the cube root of the second derivative.
+    """
+    share = np.arange(1, parts) / parts
+    return left - (right - left) * 3 / fall * np.log1p(share * math.expm1(-fall / 3))
 
 
 def least_divergence(samples: SampledProfile, orders: FloatArray) -> FloatArray:

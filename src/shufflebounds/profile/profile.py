@@ -26,8 +26,8 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo, Reverse
-from shufflebounds._losses.renyi import least_divergence, renyi
-from shufflebounds._losses.samples import STAGES, SampledProfile
+from shufflebounds._losses.renyi import Tail, least_divergence, renyi, upper_renyi
+from shufflebounds._losses.samples import STAGES, HockeyStickBounds, SampledProfile
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
@@ -179,8 +179,8 @@ class PrivacyProfile(ExportMixin):
         With `first_stage` the refinement starts without samples at small delta.
         """
         known = self._pair_info()
-        if first_stage and self._deep_samples is not None:
-            own = self._deep_samples.copy()
+        if first_stage and known.sampling.deep is not None:
+            own = self._first_samples(known.sampling.deep).copy()
             return own, own
         spacing = known.sampling.spacing
         if not known.sampling.expensive:
@@ -192,14 +192,11 @@ class PrivacyProfile(ExportMixin):
         mine = own.copy()
         return (mine if forward is own else forward.copy()), mine
 
-    @cached_property
-    def _deep_samples(self) -> SampledProfile | None:
-        """Samples of `deep` of the pair down to the delta of the first stage (see STAGES), for both orders of the pair, or None."""
+    @kept(CACHED_ANSWERS)
+    def _first_samples(self, sides: HockeyStickBounds) -> SampledProfile:
+        """Return samples down to the delta of the first stage (see STAGES), for both orders of the pair; copy them before use."""
         known = self._pair_info()
-        sampling = known.sampling
-        if sampling.deep is None:
-            return None
-        return SampledProfile(sampling.deep, known.pure, max(sampling.spacing, 0.05), convex=sampling.convex, first_stage=True)
+        return SampledProfile(sides, known.pure, max(known.sampling.spacing, 0.05), convex=known.sampling.convex, first_stage=True)
 
     def _samples(
         self, step: float, *, first_stage: bool = False, deep_reverse: bool = True
@@ -378,6 +375,8 @@ class PrivacyProfile(ExportMixin):
                     for a in sorted(orders.tolist())}
 
         def found() -> list[Interval]:
+            if self._pair_info().sampling.above is not None:
+                return self._upper_divergences(orders, infinite, tail)
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
             placed, known = (own.evaluations, reverse.evaluations), {}
@@ -389,6 +388,17 @@ class PrivacyProfile(ExportMixin):
             return [known[a] for a in orders.tolist()]
 
         return self._divergences.of((orders.tobytes(), any(infinite.values())), found)
+
+    def _upper_divergences(self, orders: FloatArray, infinite: dict[float, bool], tail: Tail | None) -> list[Interval]:
+        """Return the upper bounds of `_divergences_of`, from samples of upper bounds alone; the lower ones are trivial."""
+        above, known = self._pair_info().sampling.above, {}
+        assert above is not None
+        alone, (rtol, most) = self._first_samples(above).copy(), self._effort(1e-6, 2**13)
+        placed, least = alone.evaluations, self._closed.renyi_limit(np.array(list(infinite)), False)
+        for (a, beyond), below in zip(infinite.items(), least.tolist()):
+            alone.evaluations = placed
+            known[a] = Interval(0.0, math.inf if beyond else upper_renyi(alone, a, rtol, most, tail, below))
+        return [known[a] for a in orders.tolist()]
 
     @overload
     def rdp(self, order: float, *, bound: Bound = ...) -> float: ...

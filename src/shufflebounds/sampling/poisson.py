@@ -138,7 +138,7 @@ class SampledPair(_Sampled, DominatingPair):
         bounds = partial(sampled_sides, self.mechanism, self.rate, 8 * ULP), partial(added_sides, self.mechanism, self.rate)
         return DominatingPairInfo(
             bounds[not self.removed], sampled_budget(self._own._pure_epsilon(), self.rate, self.removed),
-            sampling=mechanism.sampling._replace(refined_gap=None, curve=None, deep=None),
+            sampling=mechanism.sampling._replace(refined_gap=None, curve=None, deep=None, above=None),
             losses=Losses(listed, lattice, density=density, transform=self._gaussian),
             attained=SINGLE if single else attained, releases=Releases(gdp_adds=gdp_adds),
         )

@@ -89,8 +89,11 @@ class _ByBounds(ClosedForms):
             found[finite] = np.minimum(mixed.renyi(orders[finite], upper=upper), self.bounds.pair_info.pure)
         elif self.blanket is not None:
             # Where one rare message dominates, both bounds are known without values of delta, which take up to a minute.
-            sides = self.renyi_limit(orders, False), self.blanket.divergences(orders)
-            found = np.where(sides[1] > sides[0] * (1 + _CLOSE), math.nan, sides[upper])
+            below = self.of_mean(orders)
+            sides = below.lower, self.blanket.divergences(orders)
+            # The dataset of the lower bound is the best one known, so that values of delta do not improve its exact divergence.
+            known = sides[1] <= sides[0] * (1 + _CLOSE) if upper else below.upper <= below.lower * (1 + _CLOSE / 4)
+            found = np.where(known, sides[upper], math.nan)
         return found
 
     @cached_property
@@ -102,8 +105,14 @@ class _ByBounds(ClosedForms):
 
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
         if not upper and self.noise is not None and self.laws.participation == 1:
-            return mean_renyi(partial(self.noise._rdp, upper=False), self.users, orders)
+            return self.of_mean(orders).lower
         return super().renyi_limit(orders, upper) if not upper or self.blanket is None else self.blanket.divergences(orders)
+
+    def of_mean(self, orders: FloatArray) -> IntervalArray:
+        """Return bounds of the divergences if all other users have the target's second value; trivial ones if not known."""
+        if self.noise is None or self.laws.participation < 1:
+            return IntervalArray(np.full(orders.size, -math.inf), np.full(orders.size, math.inf))
+        return mean_renyi(self.noise._rdp, self.users, orders)
 
     def tail(self) -> Tail | None:
         local, blanket = super().tail(), self.blanket

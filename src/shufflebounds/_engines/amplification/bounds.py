@@ -37,6 +37,10 @@ from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, Dominat
 __all__ = ["Bounds"]
 
 
+_LITTLE_CUT = 8.0
+"""As `_MARGIN` of `SmallDelta`, for samples: above e^8 times the truncated mass this mass adds less than 0.1 % to delta."""
+
+
 class Bounds:
     """Lower and upper bounds of delta and of eps for one number of users.
 
@@ -84,6 +88,13 @@ class Bounds:
         lower, upper = self._sampled(eps)
         found = IntervalArray(self.small_delta.improved(eps, lower, upper=False), self.small_delta.improved(eps, upper, upper=True))
         return consistent(found, "log delta at eps={!r}", eps)
+
+    def _sampled_above(self, eps: FloatArray) -> IntervalArray:
+        """Return the upper bounds of `_sampled` twice, improved where outputs that are truncated matter."""
+        found = self.side(eps, upper=True, effort=Effort.SAMPLED)
+        if self.small_delta is not None:
+            found = self.small_delta.improved(eps, found, upper=True, margin=_LITTLE_CUT)
+        return IntervalArray(found, found)
 
     def epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
         """Return the bound of eps at each delta."""
@@ -155,7 +166,7 @@ class Bounds:
             return None
         else:
             laws = self._below
-        return None if self._adds_few or any(law.expensive for law in laws) else laws
+        return None if self._adds_few or any(law.expensive or law.one_decides(self._users) for law in laws) else laws
 
     @cached_property
     def _adds_few(self) -> bool:
@@ -169,11 +180,13 @@ class Bounds:
         # is larger anyway. For few users a gap of 1e-3 in log delta is common, and an evaluation takes up to 0.5 s; a relative 2e-5
         # of eps is about 1e-4 in log delta there.
         close = 2e-5 if self._adds_few else 1e-9
-        expensive = self._adds_few or any(law.expensive for law in laws[:FEW])
+        one_decides = any(law.one_decides(self._users) for law in laws[:FEW])
+        expensive = self._adds_few or one_decides or any(law.expensive for law in laws[:FEW])
         near = None
         if 0 < len(laws) <= FEW:
-            near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self._users, self._adds_few) for law in laws)),
-                         rtol=1e-2, settles=close if expensive else 0.0, jumps=False)
+            parted = self._adds_few or one_decides
+            near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self._users, parted) for law in laws)), rtol=1e-2,
+                         settles=close if expensive else 0.0, jumps=False)
         if not upper or not self.upper.has_search:
             return Curve(lambda eps: min(0.0, float(self.side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
                          rtol=close, settles=close) if self._adds_few else near
@@ -202,8 +215,11 @@ class Bounds:
         # A value of delta takes milliseconds and has a gap, so curves use a coarse grid of eps. The grid is coarser for densities,
         # whose X has more atoms.
         spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
+        datasets = self.upper.over_datasets
+        # Where a value of the upper bound takes .1 s or more, the samples for a Renyi divergence are chosen one by one.
+        above = self._sampled_above if datasets is not None and datasets.has_cells else None
         return replace(
-            known, sampling=Sampling(self._effort(spacing), spacing, deep=deep),
+            known, sampling=Sampling(self._effort(spacing), spacing, deep=deep, above=above),
             # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
             losses=Losses(unbounded=any(law.lost > 0 for law in self._below)),
             attained=Attained(pairs=attained_pairs(self._laws, self._users, spacing)),

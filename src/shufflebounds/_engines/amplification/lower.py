@@ -96,7 +96,9 @@ class LowerBounds:
                 found[place] = tried[place].rough_log_phi(eps, self._users)
                 return found[place].lower
 
-            near = [law.approximate_log_phi(eps, self._users) for law in tried]
+            # Where one value decides, the saddle point alone may also be too small by more than `error`.
+            near = [max(law.approximate_log_phi(eps, self._users, parted) for parted in {False, law.one_decides(self._users)})
+                    for law in tried]
             # For heavy tails a rough value takes at least as long as an accurate one.
             heavy = any(law.heavy for law in tried)
             error = 2.0 if heavy or few_enough(self._users) else 0.3

@@ -60,9 +60,9 @@ class SmallDelta:
         """Return whether the upper bound with the default truncation cannot be smaller than that of this class."""
         return log_delta < self.limit - _MARGIN
 
-    def improved(self, eps: FloatArray, found: FloatArray, *, upper: bool) -> FloatArray:
-        """Return the given bounds of log delta, improved where they are below `limit`."""
-        places = np.flatnonzero(found < self.limit)
+    def improved(self, eps: FloatArray, found: FloatArray, *, upper: bool, margin: float = _MARGIN) -> FloatArray:
+        """Return the given bounds of log delta, improved where they are below `limit`, or `limit` with another `margin`."""
+        places = np.flatnonzero(found < self.limit - _MARGIN + margin)
         if not places.size:
             return found
         found = found.copy()

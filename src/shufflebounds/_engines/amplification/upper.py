@@ -114,9 +114,10 @@ class UpperBounds:
             return largest
 
         known = math.inf
-        if datasets is not None and self.heavy:
-            # At small delta both bounds are about equal, and the bound over all datasets takes longer.
-            least = datasets.least_log_delta(eps, near)
+        if datasets is not None and (self.heavy or datasets.has_cells):
+            # At small delta both bounds are about equal, and for few users the error term of the bound over all datasets is large.
+            # That bound takes longer.
+            least = datasets.least_log_delta(eps, near, near - 2 * _CLEARLY)
             if least > near - 2 * _CLEARLY:
                 known = blanket()
                 datasets = None if least > known - _CLEARLY else datasets

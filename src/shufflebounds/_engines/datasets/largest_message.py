@@ -10,17 +10,19 @@ for every set. The sets used here contain the outputs with the largest R_0/m. Th
 likelihood ratio decides, as for Gaussian noise at very small delta.
 
 If all other users have the target's second value, the likelihood ratio of all messages is the mean of n independent ratios. Its
-moment of order k is at least that of one ratio divided by n^(k-1) (`mean_renyi`).
+moments of whole orders are known, and its moment of order k is at least that of one ratio divided by n^(k-1) (`mean_renyi`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
-from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds.tradeoff.representation import log1mexp
@@ -65,14 +67,44 @@ class LargestMessage:
         return max(0.0, found - 64 * ULP * (1 + abs(log_delta)))
 
 
-def mean_renyi(local: Callable[[FloatArray], FloatArray], users: int, orders: FloatArray) -> FloatArray:
-    """Return lower bounds of the Renyi divergences of the messages, from those of one message, which `local` returns for orders."""
-    found = local(orders) - math.log(users) * (1 + 2 * ULP)
-    # The moments of whole orders are known.
-    for i, order in enumerate(np.floor(np.minimum(orders, LARGEST_ORDER)).astype(int).tolist()):
-        if order > 1:
-            found[i] = max(found[i], allocation_renyi(order, users, local(np.arange(2.0, order + 1)), upper=False))
-    return np.asarray(found)
+def mean_renyi(local: Callable[..., FloatArray], users: int, orders: FloatArray) -> IntervalArray:
+    """Return bounds of the Renyi divergences D_a of the messages, from those of one message; the upper ones may be inf.
+
+    ``local(orders, upper=...)`` returns bounds for one message.
+    """
+    lower, upper = local(orders, upper=False) - math.log(users) * (1 + 2 * ULP), np.full(orders.size, np.inf)
+
+    @cache
+    def whole(order: int) -> Interval:
+        divergences = ((side, local(np.arange(2.0, order + 1), upper=side)) for side in (False, True))
+        return Interval(*(allocation_renyi(order, users, one, upper=side) for side, one in divergences))
+
+    def mellin(order: int) -> Interval:
+        low, high = (math.log(math.expm1(min((order - 1) * value, LARGEST_EXPONENT)) / (order * (order - 1)))
+                     for value in whole(order))
+        return Interval(low - COMPUTED_ERROR * (1 + abs(low)), high + COMPUTED_ERROR * (1 + abs(high)))
+
+    for i, order in enumerate(np.minimum(orders, LARGEST_ORDER).tolist()):
+        if order < 2:
+            continue
+        first, share = int(order), order % 1
+        lower[i] = max(lower[i], whole(first).lower)
+        if share == 0:
+            upper[i] = whole(first).upper if orders[i] == first else math.inf
+            continue
+        # The moments (E L^a - 1)/(a (a - 1)) of a likelihood ratio L are Mellin transforms of hockey-stick divergences (module
+        # `renyi`), so that their log is convex in a: at most its chords between whole orders, and at least the lines through the
+        # two whole orders before or after a.
+        left, right, lines = mellin(first), mellin(first + 1), []
+        if first > 2:
+            lines.append(left.lower + share * (left.lower - mellin(first - 1).upper))
+        if first + 2 <= LARGEST_ORDER:
+            lines.append(right.lower - (1 - share) * (mellin(first + 2).upper - right.lower))
+        low, high = (math.log1p(order * (order - 1) * math.exp(value)) / (order - 1)
+                     for value in (max(lines), (1 - share) * left.upper + share * right.upper))
+        if max(whole(first + 1).upper * first, high * order) < LARGEST_EXPONENT - 50:
+            lower[i], upper[i] = max(lower[i], low * (1 - COMPUTED_ERROR)), high * (1 + COMPUTED_ERROR)
+    return IntervalArray(lower, upper)
 
 
 def _log_exponent(log_prob: FloatArray) -> FloatArray:

@@ -283,8 +283,9 @@ class _Sum:
         deviation = math.sqrt(float(counts[0]) * self._moments.variance) if self._moments.variance > 0 else 1.0
         self._step, self._smoothing = 2 * math.pi / (SPREAD * deviation), SMOOTHING * coarser * deviation**2
         self._coarser = coarser
-        # While the limit of large values is chosen, every second theta is enough.
-        self._thetas = theta * ((_TILTS[::2] if coarser >= _COARSEST else _TILTS) if self._split else np.ones(1))
+        # For coarse bounds every second theta, and half of the points of two large values, are enough.
+        self._thetas = theta * (_TILTS[:: 2 if coarser > 1 else 1] if self._split else np.ones(1))
+        self._pool = 20 if coarser > 1 else 10
         self._best = np.full((self._thetas.size, counts.size), -math.inf)
         # The maxima over the distributions: E X_+, the probability of a large value, and Pr[X > edge] at each edge.
         self._gain, self._rare, self._edges, self._beyond = 0.0, 0.0, np.empty(0), np.zeros(_JUMPS)
@@ -440,7 +441,8 @@ class _Sum:
             values = self._edges[1:] - moments.least
             mass = -np.diff(np.append(rare, self._beyond[1:])) / rare
             total += expected * math.exp((count - 1) * each) * float(mass @ positive(values))
-            few, pooled = np.append(values[9::10], values[-1]), np.add.reduceat(mass, np.arange(0, mass.size, 10))
+            few = np.append(values[self._pool - 1 :: self._pool], values[-1])
+            pooled = np.add.reduceat(mass, np.arange(0, mass.size, self._pool))
             # Each unordered pair of two different values counts twice.
             i, j = np.triu_indices(few.size)
             second = float(np.where(i < j, 2.0, 1.0) * pooled[i] * pooled[j] @ positive(few[i] + few[j]))

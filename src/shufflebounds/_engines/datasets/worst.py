@@ -325,8 +325,28 @@ class WorstDataset:
         """
         return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared)
 
-    def least_log_delta(self, eps: float, near: float) -> float:
-        r"""Return a lower bound of log Gamma for n users, or -inf, in milliseconds; `near` is about log delta.
+    def least_log_delta(self, eps: float, near: float, enough: float) -> float:
+        """Return about the smallest value of :meth:`log_delta`, in milliseconds; `near` is about log delta.
+
+        The error term is that for the smallest bound of the probability of the test that could be used. Where the result is at most
+        `enough`, some choices are omitted that would decrease it further.
+        """
+        eps = min(eps, 0.9 * math.log(SQUARABLE))
+        gamma, log_prob, norms = self._least_gamma(eps, near), -math.inf, self._log_norms(eps)
+        if eps >= 1 / SQUARABLE:
+            less = self._less(eps, gamma, False)
+            log_prob = min(0.0, self._least_gamma(eps - less, near) - math.log(-math.expm1(-less)))
+
+        def least(blocks: tuple[int, ...]) -> float:
+            chosen = self._chosen(blocks)
+            main = self._log_main(eps, np.full(chosen.places.shape, gamma), chosen)
+            return float(np.logaddexp(main, self._log_errors(chosen, norms, log_prob)).min())
+
+        found = least(())
+        return found if found <= enough else least(self._blocks_near(eps, gamma))
+
+    def _least_gamma(self, eps: float, near: float) -> float:
+        r"""Return a lower bound of log Gamma for n users, or -inf; `near` is about log delta.
 
         The lower bound is close to the bound by the privacy blanket where a single rare message dominates delta. For every c, the
         events that X_i > c for one user i only are disjoint, and by Jensen's inequality
@@ -334,7 +354,7 @@ class WorstDataset:
         .. math:: \frac{\mathbb{E} S_+}{n} \ge (1 - p)^{n-1}\,
             \mathbb{E}\bigl[(X + (n - 1)\,\mathbb{E}[X \mid X \le c])_+;\ X > c\bigr], \qquad p = \Pr[X > c].
         """
-        laws, others = self._data.kinds.laws(min(eps, 0.9 * math.log(SQUARABLE)), near - 12), self._users - 1
+        laws, others = self._data.kinds.laws(eps, near - 12), self._users - 1
         starts, sizes, first = laws.starts[:-1], np.diff(laws.starts), laws.mass * laws.values
         means = np.add.reduceat(first, starts)
         large = laws.values > np.repeat(np.maximum(-others * means, 0.0), sizes)

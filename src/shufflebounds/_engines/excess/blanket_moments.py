@@ -77,6 +77,12 @@ class BlanketRenyi:
         rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
         inside, outside = (orders > 1) & (orders <= last), (orders > last) & (orders < math.inf)
         found[inside] = np.minimum(found[inside], rises[inside] / (orders[inside] - 1) * (1 + SLACK))
+        # The log of the Mellin transform (e^((k-1) D_k) - 1)/(k (k-1)) of the hockey-stick divergences is convex in k, too.
+        with np.errstate(all="ignore"):
+            whole, above = self._orders[1:], inside & (orders >= 2)
+            logs = np.log(np.expm1((whole - 1) * self._whole[1:]) / (whole * (whole - 1)))
+            grown = np.log1p(orders * (orders - 1) * np.exp(np.interp(orders, whole, logs))) / (orders - 1)
+        found[above] = np.fmin(found[above], (grown * (1 + COMPUTED_ERROR))[above])
         # D_1 has no such chord: it is at most D_2.
         found[orders == 1] = np.minimum(found[orders == 1], self._whole[1])
         for stretch in _STRETCHES:

@@ -28,6 +28,7 @@ from shufflebounds._base.limits import (
     MANY,
     SAME_LOG,
     SEARCH_GAP,
+    TINY,
 )
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds._core import _deployments
@@ -479,6 +480,12 @@ class ExcessLaw:
             return False
         # The kernel enumerates up to 2e5 outcomes. If there are more, it integrates, which takes 20 to 200 ms for 20 atoms or more.
         return size > COMPARED or (size > 2 * FEW and math.comb(size + int(users), int(users)) > 2e5)
+
+    def one_decides(self, users: float) -> bool:
+        """Whether one value of a density may decide the sum: it may exceed 8 standard deviations of the sum at eps = 0."""
+        largest = max(float(self.log_a.max(initial=-np.inf)), float(self.log_b.max(initial=-np.inf)))
+        # A normal approximation of the sum then says little about Phi, also where no value is above HEAVY.
+        return self._distinct[0].size >= COMPARED and 2 * largest > math.log(64 * users * max(self.spread(0.0), TINY))
 
     def effort(self, users: float) -> float:
         """Return a bound of the run time of one value, in seconds.
