@@ -8,9 +8,9 @@ has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, 
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
 decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
-Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100 users, 5e7/users for up to 250; up to 3e4 users; 2e3 outcomes if
-                                  rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of the rarer kinds are
-                                  enumerated, and sums over the last two kinds are read from tables (`Kinds`)
+Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100 users, 5e7/users for up to 250; up to 3e4 users;
+                                  2e3 outcomes if rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of
+                                  the rarer kinds are enumerated, and sums over the last two kinds are read from tables (`Kinds`)
          heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the

@@ -73,8 +73,8 @@ def largest_of(rough: Sequence[float], value: Callable[[int], float], error: flo
     Parameters
     ----------
     rough : sequence of float
-        Saddle-point approximations of log E S_+ of the candidates. For 100 users or more and light tails their error is mostly below
-        0.1, for skewed sums up to 1; for heavy tails they are too large.
+        Saddle-point approximations of log E S_+ of the candidates. For 100 users or more and light tails their error is mostly
+        below 0.1, for skewed sums up to 1; for heavy tails they are too large.
     value : callable
         Returns the value of a candidate, given its index.
     error : float
