@@ -26,7 +26,7 @@ CALLS = {
     "noise_epsilon": lambda **kw: shuffle.noise_epsilon(USERS, 0.3, DELTA, **kw),
     "noise_log_delta": lambda **kw: shuffle.noise_log_delta(USERS, 0.3, 1 / LOCAL, bound="lower", **kw),
     "shuffled_epsilon": lambda **kw: shuffle.shuffled_epsilon(KINDS, FEW[:, None], 0.01, **kw),
-    "shuffled_epsilon of heavy tails": lambda **kw: shuffle.shuffled_epsilon(GaussianMechanism(0.5), FEW[3:], 1e-6, **kw),
+    "shuffled_epsilon of heavy tails": lambda **kw: shuffle.shuffled_epsilon(GaussianMechanism(0.5), FEW[1:5], 1e-6, **kw),
     "shuffled_epsilon of all datasets": lambda **kw: shuffle.shuffled_epsilon(KaryResponse(3, 1.0), FEW, 0.01, bound="lower", **kw),
     "shuffled_log_delta": lambda **kw: shuffle.shuffled_log_delta(KaryResponse(4, 1.0), FEW, [[0.1], [0.5], [2.0]], **kw),
     "poisson_binom_logpmf": lambda **kw: tails.poisson_binom_logpmf([0, 1, 2, 1500, 20_000], ROWS, **kw),
