@@ -19,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -66,26 +67,34 @@ def with_dask(protocol, values, run):
     return dask.delayed(sum)(counts).compute() + protocol.aggregate(protocol.dummies(last))
 
 
+def from_file(task, protocol, path, part, seed):
+    """Count one part of the values in a file by `task`."""
+    return task(protocol, np.array_split(np.load(path, mmap_mode="r"), PARTS)[part], seed)
+
+
 def with_processes(protocol, values, run, workers=2, task=counts_of):
     """Return the same counts from a pool of processes. Parts whose process is killed are repeated.
 
     A repeated part has the same seed, and its counts enter the sum once: the result is that of a run without the accident. Nothing
-    of the failed attempt may have been sent.
+    of the failed attempt may have been sent. The processes read the values from a file: before Python 3.12 a pool whose process is
+    killed waits forever if the arguments of a call are larger than a pipe holds.
     """
     parts, last = seeds(run)
-    waiting = dict(enumerate(zip(np.array_split(values, PARTS), parts)))
-    counts = {}
-    for _ in range(3):
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            started = {part: pool.submit(task, protocol, *given) for part, given in waiting.items()}
-            for part, future in started.items():
-                try:
-                    counts[part] = future.result()
-                except BrokenProcessPool:
-                    continue
-                del waiting[part]
-        if not waiting:
-            return sum(counts.values()) + protocol.aggregate(protocol.dummies(last))
+    waiting, counts = dict(enumerate(parts)), {}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "values.npy"
+        np.save(path, values)
+        for _ in range(3):
+            with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+                started = {part: pool.submit(from_file, task, protocol, path, part, seed) for part, seed in waiting.items()}
+                for part, future in started.items():
+                    try:
+                        counts[part] = future.result()
+                    except BrokenProcessPool:
+                        continue
+                    del waiting[part]
+            if not waiting:
+                return sum(counts.values()) + protocol.aggregate(protocol.dummies(last))
     raise RuntimeError(f"the processes of the parts {sorted(waiting)} ended three times")
 
 
