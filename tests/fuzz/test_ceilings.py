@@ -1,4 +1,4 @@
-"""Calls that once took too much memory or time now return, or raise an error that states the limit, within 1 GB and 10 s."""
+"""Calls that once took too much memory or time now return, or raise an error that states the limit, within 1 GB and 10 s, or 25 s for the longer ones."""
 
 import subprocess
 import sys
@@ -36,4 +36,4 @@ def test_quick_ones_together():
 @pytest.mark.parametrize("name", list(ceilings.LONGER))
 def test_longer_ones(name):
     # The errors for every dataset of nine oracles at delta = 1e-300 take longer than the other calls.
-    assert limited([name], 25 if name == "oracles at extremes" else 10)[name].startswith("answered")
+    assert limited([name], 25)[name].startswith("answered")
