@@ -1,4 +1,4 @@
-"""Calls that once took too much memory or time now return, or raise an error that states the limit, within 1 GB and 10 s, or 25 s for the longer ones."""
+"""Calls that once took too much memory or time now return, or raise an error that states the limit, within 1 GB and 10 or 25 s."""
 
 import subprocess
 import sys
