@@ -39,7 +39,7 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import SAME_LOG, TABLE_SIZE
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._engines.clones.law import CloneLaw
+from shufflebounds._engines.clones.law import CloneLaw, total_of
 
 __all__ = ["BinnedLaw", "BudgetBins"]
 
@@ -78,7 +78,7 @@ class BinnedLaw(CloneLaw):
     @property
     def log_alone(self) -> float:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(np.log1p(-2 * self.largest[self.users > 0]) @ self.users[self.users > 0])
+            return total_of(np.log1p(-2 * self.largest[self.users > 0]), self.users[self.users > 0])
 
     def log_sum(self, u: float, v: float) -> Interval:
         lower, upper = super().log_sum(u, v)
@@ -104,7 +104,7 @@ class BinnedLaw(CloneLaw):
             return math.inf
         norm = a * a + 2.52 * a / math.sqrt(var) + math.pi / var
         norm = norm / (mean / 2 + 1) + 4 * math.exp(-0.153 * mean)
-        log_mass = float(np.log1p(-a * self.probs) @ self.counts) - 2 * math.log(float(scale.min()))
+        log_mass = total_of(np.log1p(-a * self.probs), self.counts) - 2 * math.log(float(scale.min()))
         rest = self._half_spread * norm * capped_exp(beyond + log_mass - log_sum) * (1 + 1e-9)
         # Because |log(1 - rest)| > log(1 + rest), this error is valid for both bounds.
         return -math.log1p(-rest) if rest < 1 else math.inf

@@ -19,7 +19,7 @@ from shufflebounds._losses.budget import Budget
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.poisson_binomial import inner_law
 
-__all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
+__all__ = ["CloneLaw", "log_clone_delta", "log_estimates", "total_of"]
 
 SUMMED = 28 * ULP
 """Relative error of a NumPy sum of fewer than 2**31 products of one sign: 1 roundoff of each product, 26 in a block of 128 terms
@@ -74,7 +74,7 @@ class CloneLaw:
     @property
     def log_alone(self) -> float:
         """Log of the probability that there is no clone."""
-        return _total(np.log1p(-self.probs), self.counts) if not self.sure else -math.inf
+        return total_of(np.log1p(-self.probs), self.counts) if not self.sure else -math.inf
 
     @kept(CACHED_TABLES)
     def _window(self, decay: float, log_tail: float) -> _CloneTable:
@@ -88,8 +88,8 @@ class CloneLaw:
         np.minimum(tilted, 1.0, out=tilted)
         np.log1p(level, out=level)
         first, log_weights, error = window_of(inner_law(tilted, self.counted), log_tail)
-        total = _total(level, self.counts)
-        spread = _total(np.abs(level), self.counts) if decay < 0 else -total
+        total = total_of(level, self.counts)
+        spread = total_of(np.abs(level), self.counts) if decay < 0 else -total
         last = first + log_weights.size - 1
         log_weights = log_weights + decay * np.arange(first, last + 1, dtype=np.float64) + total
         error += 4 * ULP * (spread + abs(decay) * last + 4) + SUMMED * spread
@@ -151,7 +151,7 @@ class CloneLaw:
         return inside, error, outside
 
 
-def _total(values: FloatArray, counts: FloatArray) -> float:
+def total_of(values: FloatArray, counts: FloatArray) -> float:
     """Return the sum of values times counts; a scalar product by BLAS has an error of 14 ulp for 1e6 terms, above SUMMED."""
     return float((values * counts).sum())
 
