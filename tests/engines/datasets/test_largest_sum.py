@@ -25,6 +25,14 @@ NOISES = {
 }
 
 
+def discrete_gaussian(length):
+    unit = length / 5
+    return interval.DiscreteGaussianNoise(length, unit, math.log(np.exp(-((np.arange(-400, 401) * unit) ** 2) / 2).sum()))
+
+
+WITH_CELLS = {**NOISES, "discrete Gaussian": discrete_gaussian}
+
+
 class Listed(Kinds):
     """Distributions with given values and masses, which do not depend on eps."""
 
@@ -186,46 +194,90 @@ def test_bound_by_two_moments_is_largest_at_one_distribution(moments, seed):
     assert value(mean, variance) <= max(value(*one) for one in moments) + 1e-12
 
 
-@pytest.mark.parametrize("name", NOISES)
-@pytest.mark.parametrize("width", [0.2, 1.0])
-def test_cells_bound_every_input(name, width):
-    """f M_x <= R_x <= f' M_x + g on every bin, for inputs of a cell and M_x a mixture of its ends."""
-    noise = NOISES[name](3.0)
+def some_cell(noise, width):
     low, high = (0.6, 0.6 + 3 * width) if noise.unit else (0.7, 0.7 + width)
     high = min(high, noise.length)
-    if noise.unit:
-        low, high = (round(x / noise.unit) * noise.unit for x in (low, high))
-    bins = noise.bins(2)
-    below, (factor, bump, highest) = noise.below(bins, low, high), noise.above(bins, low, high)
+    return tuple(round(x / noise.unit) * noise.unit for x in (low, high)) if noise.unit else (low, high)
+
+
+@pytest.mark.parametrize("name", WITH_CELLS)
+@pytest.mark.parametrize("width", [0.2, 1.0])
+def test_cells_bound_every_input(name, width):
+    """R_x of a cell is between two weighted means of functions whose means and ranges are known in every bin."""
+    noise = WITH_CELLS[name](3.0)
+    low, high = some_cell(noise, width)
+    kinds, bins = IntervalKinds(noise), noise.bins(2)
+    functions = [noise.between(bins, low, high, lambda x: kinds._ratio(2, x, 0.0), upper=upper) for upper in (False, True)]
+    normal = functions[0].shape[1] == 4
     first = np.exp(noise.log_masses(bins, 0.0))
     for part in (0.1, 0.35, 0.5, 0.8):
         x = low + part * (high - low)
         if noise.unit:
             x = round(x / noise.unit) * noise.unit
-        if name != "Gaussian":
-            # Beyond the cell R_x is a combination of the two ends with these weights.
-            weights = math.sinh(high - x), math.sinh(x - low)
-            part = weights[1] / sum(weights)
+        t = (x - low) / (high - low)
+        if normal:
+            weights = [np.array([math.comb(3, k) * t**k * (1 - t) ** (3 - k) for k in range(4)])] * 2
+        else:
+            # Beyond the cell R_x is the combination of the two ends with these weights, whose sum is below 1.
+            ends = np.array([math.sinh(high - x), math.sinh(x - low)]) / math.sinh(high - low)
+            weights = [ends / ends.sum(), ends / ends.sum()]
+        below, above = (np.einsum("i,jik->jk", w, one) for w, one in zip(weights, functions))
         masses = np.exp(noise.log_masses(bins, x))
-        mixed = (1 - part) * np.exp(noise.log_masses(bins, low)) + part * np.exp(noise.log_masses(bins, high))
-        assert (masses >= below * mixed * (1 - 1e-12)).all()
-        assert (masses <= (factor * mixed + bump) * (1 + 1e-12)).all()
-        # g/R_0 is at most `highest` at both ends of each bin.
+        assert (masses >= below[0] * first - 1e-13 * np.abs(masses)).all()
+        assert (masses <= above[0] * first + 1e-13 * np.abs(masses)).all()
         for y in (bins.left, bins.right):
-            ratio, ends = np.exp(noise.log_ratio(x, 0.0, y)), [np.exp(noise.log_ratio(end, 0.0, y)) for end in (low, high)]
-            assert (ratio <= factor * ((1 - part) * ends[0] + part * ends[1]) + highest + 1e-12).all()
-        assert (bump <= highest * first * (1 + 1e-9) + 1e-300).all()
+            ratio = np.exp(noise.log_ratio(x, 0.0, y))
+            assert (ratio >= below[1] * (1 - 1e-12)).all()
+            assert (ratio <= above[2] * (1 + 1e-12)).all()
+    if normal and width < 1.0 + (name == "Gaussian"):
+        # The functions change the mass by order width^4.
+        error = 0.05 * (high - low) ** 4 + 1e-6
+        assert all(first @ row == pytest.approx(1, abs=error) for one in functions for row in one[0])
+
+
+@pytest.mark.parametrize("first", [(0.3, 1.5), (1.5, 1.5), (0.0, 0.6), (0.0, 1.5)])
+@pytest.mark.parametrize("second", [(0.0, 0.6), (0.9, 1.5), (0.0, 0.0)])
+@pytest.mark.parametrize("name", ["Gaussian", "discrete Gaussian"])
+def test_distributions_of_cells_are_larger_than_those_of_their_pairs(name, first, second):
+    """E (X - c)_+ of pairs (a, b) of a cell is at most the largest one of its distributions, for the other user's input 0."""
+    noise, eps, rng = WITH_CELLS[name](1.5), 0.1, np.random.default_rng(3)
+    laws = interval._Pairs(IntervalKinds(noise), first, second).laws(eps, -30.0)
+    rows = rows_of(laws)
+    y = np.arange(-300, 400) * noise.unit if noise.unit else np.linspace(-14, 16, 30001)
+    density = np.exp(-(y**2) / 2)
+    density /= density.sum()
+    for a, b in [(x, z) for x in np.linspace(*first, 4) for z in np.linspace(*second, 4)]:
+        if noise.unit:
+            a, b = (round(z / noise.unit) * noise.unit for z in (a, b))
+        x = np.exp(a * (y - a / 2)) - math.exp(eps) * np.exp(b * (y - b / 2))
+        for c in [*np.quantile(x, [0.02, 0.3, 0.6, 0.9]), *rng.normal(size=2)]:
+            most = max(laws.mass[row] @ np.maximum(laws.values[row] - c, 0) for row in rows)
+            assert density @ np.maximum(x - c, 0) <= most * (1 + 1e-9) + 1e-12
 
 
 def test_cells_of_gaussian_noise_in_interval_arithmetic():
-    """The two factors of a cell of Gaussian noise, pointwise, in interval arithmetic."""
+    """The factor of a cell of other users' inputs, and the cubic interpolation of a cell of pairs, in interval arithmetic."""
     rng, arb = np.random.default_rng(1), flint.arb
     for _ in range(300):
         h, y = arb(float(rng.uniform(0.01, 2))), arb(float(rng.normal() * 4))
-        t = h * float(rng.uniform(0.01, 0.99))
+        part = float(rng.uniform(0.01, 0.99))
+        t = h * part
         mixed = (1 - t / h) * (-((y + t) ** 2) / 2).exp() + t / h * (-((y - (h - t)) ** 2) / 2).exp()
         ratio, u = (-(y**2) / 2).exp() / mixed, y + t - h / 2
         assert (-(h * u) ** 2 / 8).exp() < ratio < (h**2 / 8).exp()
+        # f(x) = e^(-(y - x)^2/2) for 0 <= x <= h, in the unit h.
+        ends = (-(y**2) / 2).exp(), (-((y - h) ** 2) / 2).exp()
+        points = ends[0], ends[0] * (1 + h * y / 3), ends[1] * (1 - h * (y - h) / 3), ends[1]
+        cubic = sum(math.comb(3, k) * arb(part) ** k * (1 - arb(part)) ** (3 - k) * one for k, one in enumerate(points))
+        exact, pieces = (-((y - t) ** 2) / 2).exp(), 64
+        highest = lowest = arb(0)
+        for k in range(pieces):
+            # The fourth derivative on a piece, as a ball.
+            x = h * (arb(k, 0) / pieces + arb(0.5, 0.5) / pieces)
+            fourth = ((y - x) ** 4 - 6 * (y - x) ** 2 + 3) * (-((y - x) ** 2) / 2).exp()
+            highest, lowest = highest.max(fourth.upper()), lowest.min(fourth.lower())
+        assert lowest * h**4 / 384 <= exact - cubic + 1e-15
+        assert exact - cubic - 1e-15 <= highest * h**4 / 384
 
 
 def densities(name, y):

@@ -18,6 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -60,6 +61,9 @@ _NEAR = (0.0, 0.3, 0.94, 0.97, 1.0)
 """Inputs x, relative to L, for which the pairs (L, x) are evaluated first. More of them: cells are divided less often."""
 
 
+_Ratio = Callable[[float], FloatArray]
+
+
 class Bins(NamedTuple):
     """Bins of outputs: their ends; for noise on the integers also the first output of each bin, and one past the last output."""
 
@@ -98,7 +102,7 @@ class IntervalNoise(ABC):
         """Return the logs of the probabilities of the bins under R_x."""
 
     @abstractmethod
-    def log_ratio(self, first: float, second: float, y: FloatArray) -> FloatArray:
+    def log_ratio(self, first: FloatArray | float, second: float, y: FloatArray) -> FloatArray:
         """Return log(R_first(y)/R_second(y))."""
 
     def beyond(self, bins: Bins, x: float) -> float:
@@ -109,12 +113,23 @@ class IntervalNoise(ABC):
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
         """Return f for each bin such that R_x >= f M_x for low <= x <= high, where M_x is a mixture of R_low and R_high."""
 
-    @abstractmethod
-    def above(self, bins: Bins, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
-        """Return f >= 1 and g >= 0 with R_x <= f M_x + g for low <= x <= high, where M_x is a mixture of R_low and R_high.
+    def between(self, bins: Bins, low: float, high: float, ratio: _Ratio, *, upper: bool) -> FloatArray:
+        """Return functions f_0, f_1, ... of outputs such that, for low <= x <= high, R_x/R_0 is at most a weighted mean of them.
 
-        The function g is returned as two arrays over the bins: its mass and the largest g/R_0.
+        Without `upper`, R_x/R_0 is at least a weighted mean of them. The weights depend on x, but not on the output. The result
+        has the shape (3, functions, bins): the mean of each function in each bin under R_0, its smallest and its largest value.
+        ``ratio(x)`` returns these three for R_x/R_0.
         """
+        ends = np.stack([ratio(x) for x in sorted({low, high})], axis=1)
+        return ends if high - low <= 1.5 * self.unit else self._between(bins, low, high, ends, upper)
+
+    @abstractmethod
+    def _between(self, bins: Bins, low: float, high: float, ends: FloatArray, upper: bool) -> FloatArray:
+        """Return the result of :meth:`between` for low < high, given the result for R_low and R_high alone."""
+
+    @abstractmethod
+    def width(self, loss: float) -> float:
+        """Return the width of a cell low <= x <= high for which :meth:`between` changes the mean of R_x/R_0 by about `loss`."""
 
 
 class _Normal(IntervalNoise):
@@ -126,7 +141,7 @@ class _Normal(IntervalNoise):
         # changes by z per unit, and no output is farther than _FARTHEST beyond the interval.
         return BLUR + 8 * ULP * (self.length + _FARTHEST) ** 2
 
-    def log_ratio(self, first: float, second: float, y: FloatArray) -> FloatArray:
+    def log_ratio(self, first: FloatArray | float, second: float, y: FloatArray) -> FloatArray:
         return np.asarray((first - second) * (y - 0.5 * (first + second)))
 
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
@@ -136,9 +151,31 @@ class _Normal(IntervalNoise):
         farthest = np.maximum(np.abs(bins.left - middle), np.abs(bins.right - middle))
         return np.asarray(np.exp(-(((high - low) * farthest) ** 2) / 8))
 
-    def above(self, bins: Bins, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
-        zero = np.zeros(1)
-        return 1.0 if high - low <= 1.5 * self.unit else math.exp((high - low) ** 2 / 8) * (1 + 4 * ULP), zero, zero
+    def width(self, loss: float) -> float:
+        return math.sqrt(math.sqrt(200 * loss))
+
+    @abstractmethod
+    def slopes(self, bins: Bins, x: float, log_unit: FloatArray) -> FloatArray:
+        """Return the integral of (y - x) R_x(dy) over each bin, in units of e^log_unit."""
+
+    def _between(self, bins: Bins, low: float, high: float, ends: FloatArray, upper: bool) -> FloatArray:
+        # As a function of x, f(x) = R_x/R_0 has the derivatives (y - x) f(x) and He_4(y - x) f(x), the first and the fourth one.
+        # Its cubic Hermite interpolation has the Bernstein coefficients f(low), f(low) + w f'(low)/3, f(high) - w f'(high)/3 and
+        # f(high), w = high - low, and an error of at most w^4/384 times the largest fourth derivative.
+        third, sign, log_unit, rows = (high - low) / 3, 1 if upper else -1, self.log_masses(bins, 0.0), []
+        for x, step, (mean, _, most) in ((low, third, ends[:, 0]), (high, -third, ends[:, 1])):
+            # (1 + step (y - x)) R_x/R_0 is monotone on both sides of one output.
+            y = np.stack([bins.left, bins.right, np.clip(x - 1 / step - 1 / max(x, TINY), bins.left, bins.right)])
+            values = (1 + step * (y - x)) * np.exp(self.log_ratio(x, 0.0, y))
+            error = 3 * sign * self.error * (1 + third * np.abs(y - x).max(axis=0)) * most
+            rows.append(np.stack([mean + step * self.slopes(bins, x, log_unit), values.min(axis=0), values.max(axis=0)]) + error)
+        least, most = bins.left - high, bins.right - low
+        squares = np.maximum(np.maximum(least, -most), 0.0) ** 2, np.maximum(np.abs(least), np.abs(most)) ** 2
+        # He_4(z) = v^2 - 6 v + 3 with v = z^2 is convex in v.
+        fourth = [v**2 - 6 * v + 3 for v in (*squares, np.clip(3.0, *squares))]
+        rest = np.maximum(np.maximum(fourth[0], fourth[1]) if upper else -fourth[2], 0.0)
+        rest *= (high - low) ** 4 / 384 * np.exp(self.log_ratio(np.clip(bins.right, low, high), 0.0, bins.right)) * (1 + self.error)
+        return np.asarray(np.stack([ends[:, 0], *rows, ends[:, 1]], axis=1) + sign * rest)
 
 
 @dataclass(frozen=True)
@@ -156,6 +193,11 @@ class GaussianNoise(_Normal):
 
     def log_masses(self, bins: Bins, x: float) -> FloatArray:
         return log_normal_masses(np.append(bins.left, bins.right[-1]), x, 1.0)
+
+    def slopes(self, bins: Bins, x: float, log_unit: FloatArray) -> FloatArray:
+        left, right = bins.left - x, bins.right - x
+        fall = -np.expm1(-0.5 * (right - left) * (right + left))
+        return np.asarray(np.exp(-0.5 * left**2 - log_unit) * fall / math.sqrt(2 * math.pi))
 
     def beyond(self, bins: Bins, x: float) -> float:
         return float(np.exp(log_ndtr(np.array([bins.left[0] - x, x - bins.right[-1]]))).sum()) * (1 + COMPUTED_ERROR)
@@ -178,6 +220,12 @@ class DiscreteGaussianNoise(_Normal):
         logs = -0.5 * (np.arange(bins.starts[0], bins.starts[-1]) * self.unit - x) ** 2 - self.log_total
         return np.asarray(np.logaddexp.reduceat(logs, bins.starts[:-1] - bins.starts[0]))
 
+    def slopes(self, bins: Bins, x: float, log_unit: FloatArray) -> FloatArray:
+        assert bins.starts is not None
+        z = np.arange(bins.starts[0], bins.starts[-1]) * self.unit - x
+        parts = z * np.exp(-0.5 * z**2 - self.log_total - np.repeat(log_unit, np.diff(bins.starts)))
+        return np.asarray(np.add.reduceat(parts, bins.starts[:-1] - bins.starts[0]))
+
     def beyond(self, bins: Bins, x: float) -> float:
         assert bins.starts is not None
         # Masses fall at least by the factor q from one output to the next, so their sum is at most the first one over 1 - q.
@@ -198,16 +246,23 @@ class _Exponential(IntervalNoise):
     top: float
     """The density, or the mass, at distance 0."""
 
-    def log_ratio(self, first: float, second: float, y: FloatArray) -> FloatArray:
+    def log_ratio(self, first: FloatArray | float, second: float, y: FloatArray) -> FloatArray:
         return np.asarray(np.abs(y - second) - np.abs(y - first))
 
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
         return 1.0 if high - low <= 1.5 * self.unit else (1 - 4 * ULP) / math.cosh(0.5 * (high - low))
 
-    def above(self, bins: Bins, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
-        bump = 0.0 if high - low <= 1.5 * self.unit else self.top * math.tanh(0.5 * (high - low)) * (1 + 8 * ULP)
-        inside = self._inside(bins, low, high)
-        return 1.0, bump * inside, np.where(inside > 0, bump / self.top * np.exp(bins.right), 0.0)
+    def width(self, loss: float) -> float:
+        return math.sqrt(8 * loss)
+
+    def _between(self, bins: Bins, low: float, high: float, ends: FloatArray, upper: bool) -> FloatArray:
+        if not upper:
+            return np.asarray(ends * self.below(bins, low, high))
+        # R_x is at most a mixture of R_low and R_high plus this function in the cell.
+        bump, inside = self.top * math.tanh(0.5 * (high - low)) * (1 + 8 * ULP), self._inside(bins, low, high)
+        mean = bump * inside / np.maximum(np.exp(self.log_masses(bins, 0.0)), TINY)
+        most = np.where(inside > 0, bump / self.top * np.exp(bins.right), 0.0)
+        return np.asarray(ends + np.stack([mean, np.zeros_like(mean), most])[:, None])
 
     @abstractmethod
     def _inside(self, bins: Bins, low: float, high: float) -> FloatArray:
@@ -375,22 +430,18 @@ class IntervalKinds(Kinds):
         unit = self.noise.unit
         return round(x / unit) * unit if unit else x
 
-    def _bounds(self, level: int, a: float, b: float, x: float, *, weight: FloatArray | float = 1.0,
-                above: tuple[float, FloatArray, FloatArray] | None = None, below: FloatArray | float = 1.0) -> _Bounds:
-        """Return bounds of a = (f R_a + g)/(w R_x) and b = h R_b/(w R_x) under w R_x.
+    def _ratio(self, level: int, x: float, base: float) -> FloatArray:
+        """Return the mean of R_x/R_base in each bin under R_base, its smallest and its largest value, as rows."""
+        bins = self._bins(level)
+        ends = [np.exp(self.noise.log_ratio(x, base, y)) for y in (bins.left, bins.right)]
+        mean = np.exp(self._log_masses(level, x) - self._log_masses(level, base))
+        return np.stack([mean, np.minimum(*ends), np.maximum(*ends)])
 
-        w = `weight`, (f, g) = `above` and h = `below`. If x is not 0, g must be 0.
-        """
-        bins, noise = self._bins(level), self.noise
-        log_mass = self._log_masses(level, x)
-        mass = np.exp(log_mass)
-        factor, bump, highest = above or (1.0, np.zeros(1), np.zeros(1))
-        found = []
-        for place, scale, plus, top in ((a, factor / weight, bump, highest), (b, below / weight, np.zeros(1), np.zeros(1))):
-            mean = scale * np.exp(self._log_masses(level, place) - log_mass) + plus / np.maximum(mass, TINY)
-            ends = [np.exp(noise.log_ratio(place, x, y)) * scale for y in (bins.left, bins.right)]
-            found += [mean, np.minimum(*ends), np.maximum(*ends) + top]
-        return _Bounds(np.array([mass * weight, *found])[:, None], factor * noise.beyond(bins, a))
+    def _bounds(self, level: int, a: float, b: float, x: float, weight: FloatArray | float = 1.0) -> _Bounds:
+        """Return bounds of a = R_a/(w R_x) and b = R_b/(w R_x) under w R_x, with w = `weight`."""
+        mass = np.exp(self._log_masses(level, x)) * weight
+        rows = [self._ratio(level, place, x) * (1.0 / weight) for place in (a, b)]
+        return _Bounds(np.concatenate([mass[None], *rows])[:, None], self.noise.beyond(self._bins(level), a))
 
     def _atoms(self, bounds: _Bounds, eps: float) -> Laws:
         """Return two atoms for each bin and distribution. X is increased by the errors of masses and ratios, at most `blur`."""
@@ -436,16 +487,17 @@ class _Pairs(Cell):
 
     def _bounds(self, level: int) -> _Bounds:
         kinds, bins = self._kinds, self._kinds._bins(level)
-        above, below = kinds.noise.above(bins, *self._first), kinds.noise.below(bins, *self._second)
-        rows = [kinds._bounds(level, a, b, 0.0, above=above, below=below) for a in set(self._first) for b in set(self._second)]
-        return _Bounds.of(rows)
+        ratio, mass = partial(kinds._ratio, level, base=0.0), np.exp(kinds._log_masses(level, 0.0))[None]
+        above, below = (kinds.noise.between(bins, *inputs, ratio, upper=upper)
+                        for inputs, upper in ((self._first, True), (self._second, False)))
+        rows = [np.concatenate([mass, above[:, i], below[:, j]]) for i in range(above.shape[1]) for j in range(below.shape[1])]
+        return _Bounds(np.stack(rows, axis=1), sum(kinds.noise.beyond(bins, a) for a in set(self._first)))
 
     def halves(self, loss: float) -> Sequence[Cell]:
         unit = self._kinds.noise.unit
         wide = max((0, 1), key=lambda i: (self._first, self._second)[i][1] - (self._first, self._second)[i][0])
         low, high = (self._first, self._second)[wide]
-        # The factors of a cell of width h change a and b by a relative h^2/8.
-        if high - low <= max(1.5 * unit, math.sqrt(8 * loss)):
+        if high - low <= max(1.5 * unit, self._kinds.noise.width(loss)):
             return ()
         middle = self._kinds._rounded(0.5 * (low + high))
         parts = (low, middle), (middle, high)
