@@ -241,7 +241,7 @@ def test_cells_bound_every_input(name, width):
 def test_distributions_of_cells_are_larger_than_those_of_their_pairs(name, first, second):
     """E (X - c)_+ of pairs (a, b) of a cell is at most the largest one of its distributions, for the other user's input 0."""
     noise, eps, rng = WITH_CELLS[name](1.5), 0.1, np.random.default_rng(3)
-    laws = interval._Pairs(IntervalKinds(noise), first, second).laws(eps, -30.0)
+    laws = IntervalKinds(noise)._pairs(first, second).laws(eps, -30.0)
     rows = rows_of(laws)
     y = np.arange(-300, 400) * noise.unit if noise.unit else np.linspace(-14, 16, 30001)
     density = np.exp(-(y**2) / 2)

@@ -51,6 +51,10 @@ _GRID = (128, 1.6, 6, 0.25)
 """The cells of inputs have the width L/128 at both ends, and grow by the factor 1.6 up to L/6, but at most to .25 standard
 deviations or scales. A cell of width h near the worst input has the effect of about h^2/8 fewer users, relative to n."""
 
+_WIDEST = 0.25
+"""Cells of pairs that are evaluated at first are at most _WIDEST/L wide, but at least L/16 and at most L/4 unless they are near the
+worst pair. Raised: cells are divided more often. Lowered: more cells, and larger tables."""
+
 _FARTHEST = 39.0
 """Outputs farther than this from the interval, in standard deviations, are omitted: their mass is below e^-LARGEST_EXPONENT."""
 
@@ -83,11 +87,13 @@ class IntervalNoise(ABC):
         Distance of neighbouring inputs; 0 if all real numbers of the interval are inputs. Noise on all real numbers must be
         self-decomposable: for every alpha in (0, 1), its distribution is that of alpha times the noise plus other independent
         noise.
+    order : int
+        The error of the bounds of R_x in a cell of inputs of width h is proportional to h^order.
     """
 
     length: float
     unit: float
-
+    order: int
     @property
     def error(self) -> float:
         """Bound of the relative errors of probabilities and of likelihood ratios."""
@@ -127,13 +133,11 @@ class IntervalNoise(ABC):
     def _between(self, bins: Bins, low: float, high: float, ends: FloatArray, upper: bool) -> FloatArray:
         """Return the result of :meth:`between` for low < high, given the result for R_low and R_high alone."""
 
-    @abstractmethod
-    def width(self, loss: float) -> float:
-        """Return the width of a cell low <= x <= high for which :meth:`between` changes the mean of R_x/R_0 by about `loss`."""
-
 
 class _Normal(IntervalNoise):
     """Noise whose log density is a multiple of the square of the distance; the unit is the standard deviation sigma."""
+
+    order = 4
 
     @property
     def error(self) -> float:
@@ -150,9 +154,6 @@ class _Normal(IntervalNoise):
         middle = 0.5 * (low + high)
         farthest = np.maximum(np.abs(bins.left - middle), np.abs(bins.right - middle))
         return np.asarray(np.exp(-(((high - low) * farthest) ** 2) / 8))
-
-    def width(self, loss: float) -> float:
-        return math.sqrt(math.sqrt(200 * loss))
 
     @abstractmethod
     def slopes(self, bins: Bins, x: float, log_unit: FloatArray) -> FloatArray:
@@ -243,6 +244,7 @@ def gaussian_ratio_tail(length: float, t: FloatArray) -> FloatArray:
 class _Exponential(IntervalNoise):
     """Laplace or geometric noise: the log density is a constant minus the distance of input and output, in units of the scale."""
 
+    order = 2
     top: float
     """The density, or the mass, at distance 0."""
 
@@ -251,9 +253,6 @@ class _Exponential(IntervalNoise):
 
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
         return 1.0 if high - low <= 1.5 * self.unit else (1 - 4 * ULP) / math.cosh(0.5 * (high - low))
-
-    def width(self, loss: float) -> float:
-        return math.sqrt(8 * loss)
 
     def _between(self, bins: Bins, low: float, high: float, ends: FloatArray, upper: bool) -> FloatArray:
         if not upper:
@@ -372,8 +371,8 @@ class IntervalKinds(Kinds):
     def _known(self) -> Kept[tuple[object, ...], Any]:
         """A cache of bins, masses, and bounds of a and b, which do not depend on eps.
 
-        At each eps, a search over cells uses several hundred entries of about 8 kB in the same order. A smaller cache would have
-        dropped each entry before its next use.
+        At each eps, a search over cells uses up to several hundred entries in the same order, of 0.1 MB for a cell. A smaller cache
+        would have dropped each entry before its next use.
         """
         return Kept(8 * CACHED_ANSWERS)
 
@@ -386,8 +385,43 @@ class IntervalKinds(Kinds):
         length, unit = self.noise.length, self.noise.unit
         if len(self.inputs) == 2 or (unit and length <= 1.5 * unit):
             return ()
-        pairs = [((0.0, length), (0.0, length))] if unit else [((0.0, length), (length, length)), ((length, length), (0.0, length))]
-        return *(_Pairs(self, *pair) for pair in pairs), _Inputs(self)
+        inputs = _Cell(self, "inputs", partial(self._of_inputs, ends=False), lambda loss: ())
+        if unit:
+            return self._pairs((0.0, length), (0.0, length)), inputs
+        # All cells are evaluated together, and separately only if their bound is too large. Those near the worst pair are small, so
+        # that their error is 2^-20 of that of the whole interval.
+        edges, width = [0.0], length * 2.0 ** (-20 / self.noise.order)
+        while edges[-1] + width < length:
+            edges.append(edges[-1] + width)
+            width = min(2 * width, length / 4, max(length / 16, _WIDEST / length))
+        end, parts = (length, length), [*pairwise([*edges, length])]
+        return self._together([*(self._pairs(part, end) for part in parts), *(self._pairs(end, part) for part in parts), inputs]),
+
+    def _together(self, cells: Sequence[_Cell]) -> _Cell:
+        """Return one cell for several, which is divided into two halves of them."""
+        middle = len(cells) // 2
+        return cells[0] if len(cells) == 1 else _Cell(
+            self, tuple(cell.name for cell in cells), lambda level: _Bounds.of([cell.bounds(level) for cell in cells]),
+            lambda loss: [self._together(cells[:middle]), self._together(cells[middle:])])
+
+    def _pairs(self, first: tuple[float, float], second: tuple[float, float]) -> _Cell:
+        """Return the cell of the target's inputs a and b in two intervals, and of another user's input 0."""
+        return _Cell(self, (first, second), partial(self._of_pairs, first, second), partial(self._divided, first, second))
+
+    def _of_pairs(self, first: tuple[float, float], second: tuple[float, float], level: int) -> _Bounds:
+        bins, ratio = self._bins(level), partial(self._ratio, level, base=0.0)
+        above, below = (self.noise.between(bins, *one, ratio, upper=upper) for one, upper in ((first, True), (second, False)))
+        mass = np.exp(self._log_masses(level, 0.0))[None]
+        rows = [np.concatenate([mass, above[:, i], below[:, j]]) for i in range(above.shape[1]) for j in range(below.shape[1])]
+        return _Bounds(np.stack(rows, axis=1), sum(self.noise.beyond(bins, a) for a in set(first)))
+
+    def _divided(self, first: tuple[float, float], second: tuple[float, float], loss: float) -> Sequence[Cell]:
+        wide = max((0, 1), key=lambda i: (first, second)[i][1] - (first, second)[i][0])
+        low, high = (first, second)[wide]
+        if high - low <= max(1.5 * self.noise.unit, (8 * loss) ** (1 / self.noise.order)):
+            return ()
+        middle = self._rounded(0.5 * (low + high))
+        return [self._pairs(*((part, second) if wide == 0 else (first, part))) for part in ((low, middle), (middle, high))]
 
     @staticmethod
     def _level(log_cut: float) -> int:
@@ -461,47 +495,24 @@ class IntervalKinds(Kinds):
         return Laws(values.ravel(), mass, np.log(mass), starts, math.log(cut) if cut > 0 else -math.inf)
 
 
-class _Inputs(Cell):
-    """A cell: the target's inputs 0 and L, and all inputs of another user except the two ends."""
+@dataclass(frozen=True, eq=False)
+class _Cell(Cell):
+    """A cell. `name` identifies it, ``computed(level)`` returns bounds of a and b, and ``parts(loss)`` its halves."""
 
-    def __init__(self, kinds: IntervalKinds) -> None:
-        self._kinds = kinds
+    kinds: IntervalKinds
+    name: object
+    computed: Callable[[int], _Bounds]
+    parts: Callable[[float], Sequence[Cell]]
 
-    def laws(self, eps: float, log_cut: float) -> Laws:
-        level = self._kinds._level(log_cut)
-        return self._kinds._atoms(self._kinds._known.of(("inputs", level), lambda: self._kinds._of_inputs(level, ends=False)), eps)
-
-    def halves(self, loss: float) -> Sequence[Cell]:
-        return ()
-
-
-class _Pairs(Cell):
-    """A cell: the target's inputs a and b in two intervals, and another user's input 0."""
-
-    def __init__(self, kinds: IntervalKinds, first: tuple[float, float], second: tuple[float, float]) -> None:
-        self._kinds, self._first, self._second = kinds, first, second
+    def bounds(self, level: int) -> _Bounds:
+        bounds: _Bounds = self.kinds._known.of((level, self.name), lambda: self.computed(level))
+        return bounds
 
     def laws(self, eps: float, log_cut: float) -> Laws:
-        level = self._kinds._level(log_cut)
-        return self._kinds._atoms(self._kinds._known.of((level, self._first, self._second), lambda: self._bounds(level)), eps)
-
-    def _bounds(self, level: int) -> _Bounds:
-        kinds, bins = self._kinds, self._kinds._bins(level)
-        ratio, mass = partial(kinds._ratio, level, base=0.0), np.exp(kinds._log_masses(level, 0.0))[None]
-        above, below = (kinds.noise.between(bins, *inputs, ratio, upper=upper)
-                        for inputs, upper in ((self._first, True), (self._second, False)))
-        rows = [np.concatenate([mass, above[:, i], below[:, j]]) for i in range(above.shape[1]) for j in range(below.shape[1])]
-        return _Bounds(np.stack(rows, axis=1), sum(kinds.noise.beyond(bins, a) for a in set(self._first)))
+        return self.kinds._atoms(self.bounds(self.kinds._level(log_cut)), eps)
 
     def halves(self, loss: float) -> Sequence[Cell]:
-        unit = self._kinds.noise.unit
-        wide = max((0, 1), key=lambda i: (self._first, self._second)[i][1] - (self._first, self._second)[i][0])
-        low, high = (self._first, self._second)[wide]
-        if high - low <= max(1.5 * unit, self._kinds.noise.width(loss)):
-            return ()
-        middle = self._kinds._rounded(0.5 * (low + high))
-        parts = (low, middle), (middle, high)
-        return [_Pairs(self._kinds, *((part, self._second) if wide == 0 else (self._first, part))) for part in parts]
+        return self.parts(loss)
 
 
 def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float, ratio_tail: Callable[[FloatArray], FloatArray],
