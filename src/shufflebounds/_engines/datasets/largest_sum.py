@@ -214,6 +214,13 @@ def _nodes(coarser: float) -> int:
     return round(NODES / math.sqrt(coarser))
 
 
+@cache
+def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
+    """Return the places of all unordered pairs of `size` values, and how often each counts: twice if its places differ."""
+    i, j = np.triu_indices(size)
+    return i, j, np.where(i < j, 2.0, 1.0)
+
+
 class _Moments(NamedTuple):
     """Moments of several distributions: the largest E X_+, the smallest mean, the largest variance, and (mean, variance) pairs.
 
@@ -443,9 +450,8 @@ class _Sum:
             total += expected * math.exp((count - 1) * each) * float(mass @ positive(values))
             few = np.append(values[self._pool - 1 :: self._pool], values[-1])
             pooled = np.add.reduceat(mass, np.arange(0, mass.size, self._pool))
-            # Each unordered pair of two different values counts twice.
-            i, j = np.triu_indices(few.size)
-            second = float(np.where(i < j, 2.0, 1.0) * pooled[i] * pooled[j] @ positive(few[i] + few[j]))
+            i, j, times = _pairs(few.size)
+            second = float(times * pooled[i] * pooled[j] @ positive(few[i] + few[j]))
             total += 0.5 * expected**2 * math.exp((count - 2) * each) * second
             # E(S + u)_+ <= E S_+ + u, Pr[N >= 3] <= (k p)^3/6, and E N 1{N >= 3} <= (k p)^3/2.
             total += expected**3 * (none / 6 + 0.5 * float(mass @ values))

@@ -207,25 +207,21 @@ class _Triangles(Cell):
         center = gram((0.5 * (1 + math.sin(t - s)), 0.5 * (1 + math.sin(t + s)), math.cos(t) ** 2))
         # Taylor terms of the three squared lengths, divided by `square`, in t and in s. The terms of second order are at most
         # (dt + ds)^2/4 <= (dt^2 + ds^2)/2 in absolute value for each of the first two lengths, and at most dt^2 for the third.
-        moved = ([high * gram((minus, plus, -math.sin(2 * t))), *(high**2 * gram(row) for row in np.diag((0.5, 0.5, 1.0)))],
-                 [wide * gram((-minus, plus, 0.0)), *(wide**2 * gram(row) for row in np.diag((0.5, 0.5, 0.0))[:2])])
+        parts = gram([(high * minus, high * plus, -high * math.sin(2 * t)), *np.diag((0.5, 0.5, 1.0)) * high**2,
+                      (-wide * minus, wide * plus, 0.0), *np.diag((0.5, 0.5, 0.0))[:2] * wide**2])
         # The second moment of X at eps = 0 increases with G at the rate given by the scalar product with this matrix times e^top.
         top = center.max()
         rates = np.exp(center - top) * np.array([[1.0, -1.0], [-1.0, 1.0]])
         size, axes = np.linalg.eigh(rates)
         root = axes * np.sqrt(np.maximum(size, _FLOOR * size[-1]))
         inverse = np.linalg.inv(root)
-        more = []
-        for part in moved:
-            above = np.zeros((2, 2))
-            for one in part:
-                # The smallest matrix above both `one` and -`one`, in the metric of the rates.
-                size, axes = np.linalg.eigh(root.T @ one @ root)
-                least = inverse.T @ (axes * np.abs(size)) @ axes.T @ inverse
-                # Rounding may leave a negative eigenvalue of a difference: raise both to 0.
-                below = min(np.linalg.eigvalsh(least + sign * one)[0] for sign in (-1, 1))
-                above += least + (max(-below, 0.0) + COMPUTED_ERROR * np.abs(least).max()) * np.eye(2)
-            more.append(above)
+        # The smallest matrix above a Taylor term and above its negative, in the metric of the rates.
+        size, axes = np.linalg.eigh(root.T @ parts @ root)
+        least = inverse.T @ (axes * np.abs(size)[:, None]) @ axes.swapaxes(1, 2) @ inverse
+        # Rounding may leave a negative eigenvalue of a difference: raise both to 0.
+        below = np.linalg.eigvalsh(np.stack([least - parts, least + parts]))[:, :, 0].min(axis=0)
+        least += (np.maximum(-below, 0.0) + COMPUTED_ERROR * np.abs(least).max(axis=(1, 2)))[:, None, None] * np.eye(2)
+        more = least[:4].sum(axis=0), least[4:].sum(axis=0)
         first, second = (float(np.sum(rates * above)) / max(float(rates.sum()), TINY) for above in more)
         return center + more[0] + more[1] + COMPUTED_ERROR * square * np.eye(2), first, second
 
