@@ -182,8 +182,8 @@ class Shuffled(PrivacyProfile):
     the description of the pair states this. The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few
     users; densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: below a
     millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities. One eps of the bound over
-    all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise (on vectors up to
-    20 s).
+    all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and up to 3 s for few
+    users, where rare messages dominate (on vectors up to 20 s).
 
     {balle2019}
 
