@@ -53,11 +53,13 @@ def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, mos
 
 
 def log_blanket_table(
-    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float, most: int = TABLE_SIZE
+    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float, most: int = TABLE_SIZE,
+    enough: float = -math.inf,
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if the table would have more than `most` cells.
 
-    `log_scale` is a rough upper bound of log delta, from which the truncated mass follows.
+    `log_scale` is a rough upper bound of log delta, from which the truncated mass follows. Bounds further apart are returned if the
+    upper one is at most `enough`.
     """
     if local_eps < TINY:
         # No table is computed, because its weights would be subnormal numbers, which have fewer than 53 significant bits.
@@ -67,7 +69,7 @@ def log_blanket_table(
         sides = _tabled_sum(budgets, counts, categories, local_eps, eps, log_tail, most)
         # If delta is much smaller than e^log_scale, the truncated mass widens the bounds. Then the table is computed again with
         # less truncated mass.
-        if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
+        if sides is None or sides[1] - sides[0] < 1e-6 or sides[1] <= enough or log_tail < -1e4:
             return sides
         log_tail = min(2 * log_tail, sides[0] - 35.0) if sides[0] > -math.inf else 2 * log_tail
 
