@@ -85,7 +85,8 @@ def log_blanket_delta(
     number = counts[present]
     few = number.size <= FEW
     # Up to 2**17 cells, about two thousand users of budget 1, the table is faster than the quadrature and its bounds are tighter.
-    table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, TABLE_SIZE // 8 if few else TABLE_SIZE, enough)
+    most = TABLE_SIZE // 8 if few else TABLE_SIZE
+    table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, most, enough)
     if table is not None or not few:
         return table
     return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))
