@@ -18,7 +18,7 @@ from shufflebounds._engines.clones import families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
 from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_blanket_delta
-from shufflebounds._engines.clones.blanket_table import _inner, _log_bounds, log_blanket_table
+from shufflebounds._engines.clones.blanket_table import _inner, _Table, blanket_shares, log_blanket_table
 from shufflebounds._engines.clones.families import least_log_ratio
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import log_odds
@@ -190,14 +190,26 @@ def test_blanket_integral_against_the_table():
 def test_bounds_of_the_cells_of_a_blanket_are_at_least_their_values(eps, local_eps, k):
     m, s = np.meshgrid(np.arange(1.0, 60), np.arange(0.0, 60), indexing="ij")
     m, s = m[s <= m], s[s <= m]
-    y = math.exp(-local_eps)
-    terms = -math.expm1(eps - local_eps), -math.expm1(eps + local_eps) * y, -math.expm1(eps) * y
-    values = _inner(m, s, *terms)[0] - np.log(m)
-    bounds = _log_bounds(m, s, *terms)
-    assert (bounds >= values).all()
-    # The bounds are close enough that few cells without effect are evaluated.
-    known = values > -np.inf
-    assert (bounds[known] - values[known]).max() < 20
+    table = _Table(*blanket_shares(np.array([local_eps]), k), np.array([30.0]), k, local_eps, eps)
+    values = _inner(m, s, table.alpha, table.beta, table.gamma)[0] - np.log(m)
+    assert (table.log_bounds(m, s) >= values).all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_blanket_is_below_its_chernoff_bound_and_near_it(seed):
+    r = np.random.default_rng(seed)
+    others, k, top = r.uniform(0.05, 4.0, r.integers(1, 400)), int(r.integers(3, 60)), r.uniform(0.5, 4.0)
+    eps, counts = r.uniform(0.0, 0.9) * top, np.ones(others.size)
+    table = _Table(*blanket_shares(others, k), counts, k, top, eps)
+    lower, upper = log_blanket_table(others, counts, k, top, eps, 0.0)
+    assert lower <= upper <= lower + 1e-6
+    # Chernoff's bound exceeds the expected positive part by a factor of about the standard deviation of the sum and its number of
+    # messages, by which the part is divided.
+    assert upper <= table.log_bound <= lower + 3 * math.log(10 + others.size)
+    # A known bound changes the truncated mass and not the value; a bound that is enough ends the refinement.
+    assert log_blanket_table(others, counts, k, top, eps, upper) == pytest.approx((lower, upper), abs=1e-8)
+    rough = log_blanket_table(others, counts, k, top, eps, 0.0, enough=upper + 1.0)
+    assert upper <= rough.upper <= upper + 1.0
 
 
 @pytest.mark.parametrize("name", ["gaussian", "laplace"])

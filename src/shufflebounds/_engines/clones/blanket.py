@@ -71,12 +71,13 @@ class _Integrand:
 
 
 def log_blanket_delta(
-    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float
+    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float,
+    enough: float = -math.inf,
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if both the table and the quadrature would take too long.
 
     Both take too long for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of log delta, from
-    which the truncated mass follows.
+    which the truncated mass follows. A table whose upper bound is at most `enough` is not refined.
     """
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)
@@ -84,7 +85,8 @@ def log_blanket_delta(
     number = counts[present]
     few = number.size <= FEW
     # Up to 2**17 cells, about two thousand users of budget 1, the table is faster than the quadrature and its bounds are tighter.
-    table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, TABLE_SIZE // 8 if few else TABLE_SIZE)
+    most = TABLE_SIZE // 8 if few else TABLE_SIZE
+    table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, most, enough)
     if table is not None or not few:
         return table
     return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))

@@ -53,90 +53,127 @@ def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, mos
 
 
 def log_blanket_table(
-    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float, most: int = TABLE_SIZE
+    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float,
+    most: int = TABLE_SIZE, enough: float = -math.inf,
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if the table would have more than `most` cells.
 
-    `log_scale` is a rough upper bound of log delta, from which the truncated mass follows.
+    `log_scale` is a rough upper bound of log delta, from which the truncated mass follows. Bounds further apart are returned if the
+    upper one is at most `enough`.
     """
     if local_eps < TINY:
         # No table is computed, because its weights would be subnormal numbers, which have fewer than 53 significant bits.
         return None
+    present = counts > 0
+    shares, missed = blanket_shares(budgets[present], categories)
+    table = _Table(shares, missed, counts[present], categories, local_eps, eps)
+    log_scale = min(log_scale, table.log_bound)
     log_tail = min(-NEGLIGIBLE, max(log_scale, DEEPEST) - 35.0)
+    if table.log_bound <= enough:
+        return Interval(-math.inf, table.log_bound)
     while True:
-        sides = _tabled_sum(budgets, counts, categories, local_eps, eps, log_tail, most)
+        sides = table.log_sum(log_tail, most)
         # If delta is much smaller than e^log_scale, the truncated mass widens the bounds. Then the table is computed again with
         # less truncated mass.
-        if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
+        if sides is None or sides[1] - sides[0] < 1e-6 or sides[1] <= enough or log_tail < -1e4:
             return sides
         log_tail = min(2 * log_tail, sides[0] - 35.0) if sides[0] > -math.inf else 2 * log_tail
 
 
-def _tabled_sum(
-    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float, most: int
-) -> Interval | None:
-    """Return bounds of log delta by a table that truncates tails of mass e^log_tail, or None if it has more than `most` cells."""
-    k = float(categories)
-    present = counts > 0
-    if present.any():
-        shares, missed = blanket_shares(budgets[present], categories)
-        if table_too_large(shares, counts[present], log_tail, most):
-            return None
-        first, log_weights, weight_error = bits_window(shares, missed, counts[present], log_tail=log_tail, most=2**53)
-    else:
-        first, log_weights, weight_error = 0, np.zeros(1), 0.0
-    m = first + 1 + np.arange(log_weights.size, dtype=np.float64)
-    few, many = binomial_range(m[0], 2 / k, log_tail)[0], binomial_range(m[-1], 2 / k, log_tail)[1]
-    s = np.arange(few, many + 1, dtype=np.float64)
-    if m.size * s.size > most:
-        return None
-    y = math.exp(-local_eps)
-    share = k / (1 + (k - 1) * y)  # The factor k a E_1 of the sum in the module docstring.
-    # The three variables are alpha, beta and gamma of the module docstring, divided by E_1.
-    alpha = -math.expm1(eps - local_eps)
-    # beta = e^-local_eps - e^eps; expm1 avoids the cancellation if the two terms are close.
-    beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
-    gamma = -math.expm1(eps) * y
-    log_mass = binom_logpmf(s[None, :], m[:, None], 2 / k)
-    # Cells whose terms sum to less than e^-45 times the largest term are not evaluated: their sum, far below the rounding error, is
-    # added to `rest`. The first pass uses the largest bound of a term in place of the largest term.
-    bound = _log_bounds(m[:, None], s, alpha, beta, gamma) + log_mass + log_weights[:, None]
-    least = float(bound.max()) - NEGLIGIBLE
-    while True:
-        row, column = np.nonzero(bound > least - math.log(bound.size))
-        log_inner, relative = _inner(m[row], s[column], alpha, beta, gamma)
-        log_cells = log_inner + log_mass[row, column]
-        cells = np.where(np.isfinite(log_cells), log_cells, -np.inf) + log_weights[row] - np.log(m[row])
-        top = float(cells.max(initial=-math.inf))
-        if least <= top - 36 or least == -math.inf:
-            break
-        least = top - NEGLIGIBLE
-    relative = relative + weight_error + 1e-13 + 8 * ULP * (np.abs(np.where(np.isfinite(log_cells), log_cells, 0)) + 8)
-    mass = np.exp(cells - top) if top > -math.inf else np.zeros_like(cells)
-    factor = math.log(share)
-    low = float((mass * np.maximum(0, 1 - relative)).sum())
-    high = float((mass * (1 + relative)).sum())
-    # `rest` bounds the truncated terms: three tails of mass e^log_tail, in which each expectation over m is at most alpha, and the
-    # cells that are not evaluated.
-    rest = factor + float(np.logaddexp(math.log(3) + log_tail + math.log(alpha), least))
-    lower = factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
-    upper = float(np.logaddexp(factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
-    return Interval(lower, upper)
+class _Table:
+    r"""The sum of the module docstring, over m and s = N_0 + N_1.
 
-
-def _log_bounds(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> FloatArray:
-    r"""Return upper bounds of log E[(alpha N + beta (s-N) + gamma (m-s))_+]/m for N ~ Bin(s, 1/2).
-
-    Because beta < alpha, the positive part is at most its value f at N = s, and it is positive only if
-    :math:`N \ge s - f/(\alpha - \beta) = s (1 + x)/2`. By Chernoff's bound the log of this probability is at most
-    :math:`-\tfrac{s}{2} ((1 + x) \log(1 + x) + (1 - x) \log(1 - x))` for 0 <= x <= 1.
+    The sum of m variables X, which are alpha, beta or gamma, is at most :math:`e^{t \sum X}/(e t)` for each t > 0. With the
+    cumulant generating function :math:`K(t) = \log \mathbb{E} e^{tX}`, a term of the sum over m is at most
+    :math:`\Pr[M = m-1] e^{m K(t)}/(m e t)`, and the share of s = N_0 + N_1 in this bound is that of s in Bin(m, `tilted`).
     """
-    full = alpha * s + gamma * (m - s)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # The rounding of x changes the bound by less than the margin 1e-6.
-        x = np.clip(1 - 2 * full / (s * (alpha - beta)), 0.0, 1 - 1e-9)
-        value = np.log(full / m) - 0.5 * s * ((1 + x) * np.log1p(x) + (1 - x) * np.log1p(-x)) + 1e-6
-    return np.where((s >= 1) & (full > 0), value, -np.inf)
+
+    def __init__(
+        self, shares: FloatArray, missed: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float
+    ) -> None:
+        self.shares, self.missed, self.counts, self.k = shares, missed, counts, float(categories)
+        y = math.exp(-local_eps)
+        self.log_factor = math.log(self.k / (1 + (self.k - 1) * y))  # k a E_1 of the sum in the module docstring
+        # The three variables are alpha, beta and gamma of the module docstring, divided by E_1.
+        self.alpha = alpha = -math.expm1(eps - local_eps)
+        # beta = e^-local_eps - e^eps; expm1 avoids the cancellation if the two terms are close.
+        self.beta = beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
+        self.gamma = gamma = -math.expm1(eps) * y
+        messages = 1 + float((shares * counts).sum())
+
+        def shares_of(t: float) -> tuple[float, float]:
+            """Return e^((beta - alpha) t) and (k - 2) e^((gamma - alpha) t)."""
+            return math.exp((beta - alpha) * t), (self.k - 2) * math.exp((gamma - alpha) * t)
+
+        def rises(t: float) -> bool:
+            """Return whether the bound with the expected number of messages for m increases with t."""
+            other, rest = shares_of(t)
+            return messages * t * (alpha + beta * other + gamma * rest) > 1 + other + rest
+
+        low = high = 1 / alpha
+        while not rises(high):
+            low, high = high, 2 * high
+        while rises(low):
+            low, high = 0.5 * low, low
+        # Every t gives a bound. The best one, within a hundredth, saves as many cells as a more exact one.
+        while high > 1.01 * low:
+            middle = low + 0.5 * (high - low)
+            low, high = (low, middle) if rises(middle) else (middle, high)
+        self.t = t = low
+        other, rest = shares_of(t)
+        self.tilted = (1 + other) / (1 + other + rest)
+        # E[e^(t X)] given that X is alpha or beta
+        self.log_pair = alpha * t + math.log(0.5 * (1 + other))
+        cumulant = alpha * t + math.log((1 + other + rest) / self.k)
+        # Rounding errors of the cumulant and of log_pair count once for each message; 1e-6 is for all other errors.
+        self.slack = 1e-6 + 8 * ULP * (alpha * t + math.log(self.k) + 2) * (1 + float(counts.sum()))
+        chance = float((counts * np.log(missed + shares * math.exp(cumulant))).sum())
+        self.log_chernoff = self.log_factor + cumulant + chance - math.log(t) - 1 + self.slack
+        self.log_bound = min(self.log_factor + math.log(alpha), self.log_chernoff)
+
+    def log_bounds(self, m: FloatArray, s: FloatArray) -> FloatArray:
+        """Return upper bounds of log E[(alpha N + beta (s-N) + gamma (m-s))_+]/m for N ~ Bin(s, 1/2)."""
+        return self.log_pair * s + self.gamma * self.t * (m - s) - (np.log(m * self.t) + 1 - self.slack)
+
+    def log_sum(self, log_tail: float, most: int) -> Interval | None:
+        """Return bounds of log delta with tails of mass e^log_tail truncated, or None if the table has more than `most` cells."""
+        if self.counts.size:
+            if table_too_large(self.shares, self.counts, log_tail, most):
+                return None
+            first, log_weights, weight_error = bits_window(self.shares, self.missed, self.counts, log_tail=log_tail, most=2**53)
+        else:
+            first, log_weights, weight_error = 0, np.zeros(1), 0.0
+        m = first + 1 + np.arange(log_weights.size, dtype=np.float64)
+        outside = -NEGLIGIBLE - 1.0
+        few, many = binomial_range(m[0], self.tilted, outside)[0], binomial_range(m[-1], self.tilted, outside)[1]
+        s = np.arange(few, many + 1, dtype=np.float64)
+        if m.size * s.size > most:
+            return None
+        log_mass = binom_logpmf(s[None, :], m[:, None], 2 / self.k)
+        # Cells whose terms sum to less than e^-45 times the largest term are not evaluated: their sum, far below the rounding
+        # error, is added to `rest`. The first pass uses the largest bound of a term in place of the largest term.
+        bound = self.log_bounds(m[:, None], s) + log_mass + log_weights[:, None]
+        least = float(bound.max()) - NEGLIGIBLE
+        while True:
+            row, column = np.nonzero(bound > least - math.log(bound.size))
+            log_inner, relative = _inner(m[row], s[column], self.alpha, self.beta, self.gamma)
+            log_cells = log_inner + log_mass[row, column]
+            cells = np.where(np.isfinite(log_cells), log_cells, -np.inf) + log_weights[row] - np.log(m[row])
+            top = float(cells.max(initial=-math.inf))
+            if least <= top - 36 or least == -math.inf:
+                break
+            least = top - NEGLIGIBLE
+        relative = relative + weight_error + 1e-13 + 8 * ULP * (np.abs(np.where(np.isfinite(log_cells), log_cells, 0)) + 8)
+        mass = np.exp(cells - top) if top > -math.inf else np.zeros_like(cells)
+        low = float((mass * np.maximum(0, 1 - relative)).sum())
+        high = float((mass * (1 + relative)).sum())
+        # `rest` bounds the omitted terms: two tails of M of mass e^log_tail, in which each expectation over m is at most alpha; two
+        # tails of s with the share e^outside of the bound; and the cells that are not evaluated.
+        rest = float(np.logaddexp.reduce([
+            self.log_factor + math.log(2 * self.alpha) + log_tail, self.log_chernoff + outside, self.log_factor + least]))
+        lower = self.log_factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
+        upper = float(np.logaddexp(self.log_factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
+        return Interval(lower, min(upper, self.log_bound))
 
 
 def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:

@@ -327,10 +327,11 @@ class Population:
         """Return whether target i is the only user and has no finite pure budget."""
         return float(self.counts.sum()) == 1 and self.family.pure_epsilon(float(self.budgets[i])) == math.inf
 
-    def _blanket(self, eps: float, i: int, j: int, best: float) -> Interval | None:
+    def _blanket(self, eps: float, i: int, j: int, best: float, enough: float = -math.inf) -> Interval | None:
         """Return bounds of log delta of the blanket for the targets i..j, or None if there is no blanket or it takes too long.
 
-        `best` is an upper bound of log delta that is already known; it sets the truncated mass.
+        `best` is an upper bound of log delta that is already known; it sets the truncated mass. An upper bound of at most `enough`
+        is not refined.
         """
         if not isinstance(self.family, RandomizedResponseFamily) or self.family.categories == 2:
             return None
@@ -347,7 +348,7 @@ class Population:
             return Interval(lower + log_none - 1e-12, upper)
         counts = self.counts.copy()
         counts[i] -= 1
-        return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best)
+        return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best, enough)
 
     @cached_property
     def _share_sums(self) -> tuple[float, float]:
@@ -414,7 +415,7 @@ class Population:
         if best[0] > enough and leaf:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         if best[0] > enough:
-            blanket = self._blanket(eps, i, j, best[0])
+            blanket = self._blanket(eps, i, j, best[0], enough)
             best = min(best, (blanket[1], ("", 0.0))) if blanket else best
         chosen = best[1][1] if best[1][0] == "window" else mass
         return best[0], SearchBox((i, j), level, *best[1], chosen, chosen == hint)

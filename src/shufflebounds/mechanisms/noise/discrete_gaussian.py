@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import (
+    BLOCK,
     FIRST_TAIL,
     LARGE_TABLE_SIZE,
     LARGEST_EXPONENT,
@@ -55,58 +56,60 @@ class _Shift(ClosedForms):
         """The log of the sum of all e^(-k^2/(2 sigma^2))."""
         return math.log(_theta(self.sigma))
 
-    def tail_sum(self, start: float, gain_from: float | None) -> tuple[float, float]:
-        r"""Return bounds of the log of :math:`\sum_{j \ge start} p_j g_j`.
+    def tail_sums(self, start: FloatArray, gain_from: FloatArray | None = None) -> IntervalArray:
+        r"""Return bounds of the log of :math:`\sum_{j \ge start} p_j g_j` for each start.
 
-        g_j is 1, or 1 - e^(eps - loss_j) for eps = `gain_from`.
+        g_j is 1, or the positive part of 1 - e^(eps - loss_j) for eps = `gain_from`.
         """
+        rows = max(1, int(BLOCK / (30 * self.sigma + 3)))  # by the largest number of terms of a sum
+        if start.size > rows:
+            parts = [slice(i, i + rows) for i in range(0, start.size, rows)]
+            sums = [self.tail_sums(start[part], None if gain_from is None else gain_from[part]) for part in parts]
+            return IntervalArray(*np.concatenate(sums, axis=1))
         s, d = self.sigma, float(self.sensitivity)
         # The sum covers the range of the largest terms. It extends beyond the mode, because g_j increases over part of it if the
         # threshold is far below 0.
         reach = s * math.sqrt(2 * NEGLIGIBLE)
-        first = max(start, -math.ceil(1.5 * reach))
-        step = first / (s * s)
-        near = (math.sqrt(step * step + 2 * (NEGLIGIBLE + 30) / (s * s)) - step) * s * s if first > 0 else 1.6 * reach - first
-        last = first + math.ceil(near) + 2
-        j = first + np.arange(last - first + 1)
+        first = np.maximum(start, -math.ceil(1.5 * reach))
+        step = np.maximum(first, 0.0) / (s * s)
+        near = np.where(first > 0, (np.sqrt(step * step + 2 * (NEGLIGIBLE + 30) / (s * s)) - step) * s * s, 1.6 * reach - first)
+        j = first[:, None] + np.arange(math.ceil(near.max(initial=0.0)) + 3)
         low = high = np.ones_like(j)
+        exponent = -0.5 * (j / s) ** 2
         if gain_from is not None:
             # 2 sigma^2 (loss - eps) is a whole number minus a double-double, so its relative error is small even near 0.
             square, square_low = exact_product(s, s)
             p, p_low = exact_product(2 * gain_from, square)
-            gap = ((d * (2 * j + d) - p) - (p_low + 2 * gain_from * square_low)) / (2 * square)
-            j, gap = j[gap > 0], gap[gap > 0]
+            gap = ((d * (2 * j + d) - p[:, None]) - (p_low + 2 * gain_from * square_low)[:, None]) / (2 * square)
+            exponent[gap <= 0] = -np.inf
+            gap = np.maximum(gap, 0.0)
             low, high = -np.expm1(-gap * (1 - 6 * ULP)), -np.expm1(-gap * (1 + 6 * ULP))
-        exponent = -0.5 * (j / s) ** 2
-        top = exponent.max()
-        weight = np.exp(exponent - top)
-        noise = ULP * (6 * np.abs(exponent) + 6)
-        size = ULP * (j.size + 8)
+        place = (np.arange(first.size), exponent.argmax(axis=1))
+        top = exponent[place]
+        weight = np.exp(exponent - top[:, None])
+        noise = ULP * (6 * np.where(weight > 0, np.abs(exponent), 0.0) + 6)
+        size = ULP * (j.shape[1] + 8)
         # In the extreme tail the relative errors of the weights may exceed 1; the lower bound is then the largest term alone.
-        below = max(float(weight @ (low * (1 - noise))) * (1 - size), float(low[exponent.argmax()]))
-        above = float(weight @ (high * (1 + noise))) * (1 + size)
+        below = np.maximum((weight * low * (1 - noise)).sum(axis=1) * (1 - size), low[place])
+        above = (weight * high * (1 + noise)).sum(axis=1) * (1 + size)
         # Beyond the last term the masses decrease at least geometrically; before the first term they do so by symmetry.
-        after = float(weight[-1]) / -math.expm1(-(2 * float(j[-1]) + 1) / (2 * s * s))
-        before = float(weight[0]) / -math.expm1(-(2 * abs(first) + 1) / (2 * s * s)) if first > start else 0.0
+        after = weight[:, -1] / -np.expm1(-(2 * j[:, -1] + 1) / (2 * s * s))
+        before = np.where(first > start, weight[:, 0] / -np.expm1(-(2 * np.abs(first) + 1) / (2 * s * s)), 0.0)
         above += (after + before) * (1 + 1e-9)
         shift = top - self.log_total
-        error = ULP * (8 + 4 * abs(shift))
-        return shift + math.log(below) - error, shift + math.log(above) + error
+        error = ULP * (8 + 4 * np.abs(shift))
+        return IntervalArray(shift + np.log(below) - error, shift + np.log(above) + error)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = np.empty_like(eps), np.empty_like(eps)
         s, d = self.sigma, self.sensitivity
-        for i, e in enumerate(eps):
-            # The threshold m is limited to 2^31, so that its product with twice the sensitivity is an exact double.
-            largest = 2.0**31 * d / (s * s)
-            capped = min(float(e), largest)
-            m = capped * s * s / d - d / 2
-            # The sum starts one or two terms earlier, because the threshold may have been rounded up.
-            start = math.floor(m - 4 * ULP * (abs(m) + d))
-            lower[i], upper[i] = self.tail_sum(float(start), capped)
-            if e > largest:
-                lower[i] = -math.inf
-        return IntervalArray(lower, upper)
+        # The threshold m is limited to 2^31, so that its product with twice the sensitivity is an exact double.
+        largest = 2.0**31 * d / (s * s)
+        capped = np.minimum(eps, largest)
+        m = capped * s * s / d - d / 2
+        # The sum starts one or two terms earlier, because the threshold may have been rounded up.
+        start = np.floor(m - 4 * ULP * (np.abs(m) + d))
+        lower, upper = self.tail_sums(start, capped)
+        return IntervalArray(np.where(eps > largest, -np.inf, lower), upper)
 
     def atoms(self, log_tail: float) -> LossAtoms:
         s, d = self.sigma, float(self.sensitivity)
@@ -145,7 +148,7 @@ class _Shift(ClosedForms):
 
     @cached_property
     def _mu(self) -> Interval:
-        return mu_bounds(self.sigma, self.sensitivity, self.log_total, lambda k: self.tail_sum(k, None))
+        return mu_bounds(self.sigma, self.sensitivity, self.log_total, lambda k: self.tail_sums(np.array([k])).alone())
 
     @property
     def eps_scale(self) -> float:
@@ -264,11 +267,11 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         def ratio_tail(t: FloatArray) -> FloatArray:
             # Under input 0 the ratio R_0/R_d exceeds t at outputs k < d/2 - s^2 log(t)/d.
             starts = np.ceil(s * s * np.log(t) / d - 0.5 * d - ON_GRID)
-            return np.exp([min(self._pair.tail_sum(start, None)[1], 0.0) for start in starts.tolist()])
+            return np.exp(np.minimum(self._pair.tail_sums(starts).upper, 0.0))
 
         # The cut outputs are below -cut and above d + cut; R_0^2/R_d is e^(d^2/s^2) times the noise around -d.
         (pair,) = self.excess_laws(cells=200)
-        near, far, shifted = (self._pair.tail_sum(cut + 1.0 + move, None)[1] for move in (0, d, -d))
+        near, far, shifted = self._pair.tail_sums(cut + 1.0 + np.array([0.0, d, -d])).upper.tolist()
         norm = 2 * (math.exp(min((d / s) ** 2 + shifted, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
         noise = DiscreteGaussianNoise(d / s, 1 / s, self._pair.log_total)
         return interval_datasets(noise, pair.upper, math.inf, ratio_tail, log_left_out=far, cut_norm=norm)
@@ -309,7 +312,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     def _log_tail(self, t: float) -> float:
         # Larger t are replaced by 1e9 sigma, where the probability underflows.
-        return math.log(2) + self._pair.tail_sum(min(t, 1e9 * max(1.0, self.sigma)) // 1 + 1, None)[1]
+        return math.log(2) + self._pair.tail_sums(np.array([min(t, 1e9 * max(1.0, self.sigma)) // 1 + 1])).alone().upper
 
     def _near_quantile(self, log_prob: float) -> float:
         return -self.sigma * float(ndtri_exp(min(log_prob, -1e-300) - math.log(2)))
