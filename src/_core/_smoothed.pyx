@@ -11,9 +11,9 @@ Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from
                          the exact integral; the rule adds sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step, over m != 0. For the
                          upper bound x_+ <= h(x), and these terms only increase it. For the lower bound h(x) <= x_+, and their
                          Chernoff bound at theta +- d (c_alias) is subtracted; L grows until this is a thousandth of rtol
-         secondary       |phi| may return to 1. As arccos|phi_i(t)| changes at most by sd_i dt (c_stride), and |phi_i| is near 1 only
-         maxima          where all atoms have nearly one phase (c_apart), intervals are found on which |phi| < e^-band is proven;
-                         nodes are evaluated only outside of these intervals
+         secondary       |phi| may return to 1. As arccos|phi_i(t)| changes at most by sd_i dt (c_stride), and |phi_i| is near 1
+         maxima          only where all atoms have nearly one phase (c_apart), intervals are found on which |phi| < e^-band is
+                         proven; nodes are evaluated only outside of these intervals
 Roundings   a model (ulp counts) bounds the errors of n arg phi, n log|phi| and the sum of nodes; `blur` bounds the error of K
 Checked     as a part of _excess.pyx, whose header states errors and run time
 Source   inversion: classical; the smoothing bounds and the step are derived above
@@ -91,8 +91,8 @@ cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, 
 cdef double c_apart(const Group *group, double t, double missing) noexcept nogil:
     """Returns a distance in t over which |phi_i|^2 is proven to stay below 1 - missing, for one group of at most FEW atoms.
 
-    |phi_i|^2 <= 1 - 4 p q sin^2(t gap/2), p the largest mass and q that of another atom at the distance `gap`: |phi_i| is near 1 only
-    where t is near a multiple of 2 pi/gap, for every atom. 1e-9 covers the rounding of the phase.
+    |phi_i|^2 <= 1 - 4 p q sin^2(t gap/2), p the largest mass and q that of another atom at the distance `gap`: |phi_i| is near 1
+    only where t is near a multiple of 2 pi/gap, for every atom. 1e-9 covers the rounding of the phase.
     """
     cdef double best = 0, left, edge, gap, turn
     cdef Py_ssize_t j, top = 0

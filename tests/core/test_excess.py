@@ -267,7 +267,7 @@ def test_a_second_contour_is_tried_where_the_gap_is_rounding():
 
 @pytest.mark.parametrize("atoms", [2, 3, 5, 12])
 def test_no_node_above_the_band_is_left_out(atoms):
-    """The nodes at all multiples of the step where |phi| is above e^-40, on lattices and elsewhere, with equal and unequal masses."""
+    """Of all multiples of the step, those where |phi| is above e^-40: on lattices and elsewhere, with equal and unequal masses."""
     rng = np.random.default_rng(atoms)
     for case in range(12):
         values = np.arange(atoms) - 1.0 if case % 3 == 0 else rng.normal(size=atoms)
