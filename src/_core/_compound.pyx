@@ -35,7 +35,7 @@ Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(l
     below                        38       0         0         3.0e-11     1.5e-11
 Returned error: twelve roundings a step of a block, eighteen a step of parallel runs, the cancellation of the starting values and
           the stated errors of the kernels; the bounds are rounded conservatively.
-Cost      about 4 ns a step (u < 1/2; 1.5 to 2.1 by eight parallel runs, sweep.h) or 60 ns (u >= 1/2), for 18 sigma of M steps.
+Cost      about 4 ns a step (u < 1/2; 1.3 by eight parallel runs, sweep.h) or 60 ns (u >= 1/2), for 18 sigma of M steps.
           From 4000 steps on the contour integral is tried first (5 us at any n, .2 us where its secondary maxima forbid it).
           It is used if the gap of its bounds is below 1e-10 times 1 - log of the tilted mass (about 1 + |log delta|). From 1e4
           steps on up to 40 secondary maxima are integrated (5 us each); from 1e5 steps on a gap of 1e-9 is accepted, from 1e6

@@ -10,7 +10,8 @@ Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x fin
 decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
 Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100 users, 5e7/users for up to 250; up to 3e4 users;
                                   2e3 outcomes if rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of
-                                  the rarer kinds are enumerated, and sums over the last two kinds are read from tables (`Kinds`)
+                                  the rarer kinds are enumerated, and sums over the last two kinds are read from tables (`Kinds`;
+                                  up to a run time of about 2e4 outcomes if rtol >= 1e-5: a coarse contour takes as long)
          heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
@@ -35,7 +36,7 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
         the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py), without which the median is 5e-4. With few users
         and at small delta the bounds can be trivial.
-Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3, by tables 0.1 to 0.3 below;
+Cost     ten-ary response (four atoms), ms: 0.005 from n = 1e6 on, 0.007 at 1e4, 0.2 at 1e3, by tables 0.03 to 0.13 at 100 to 300;
          1.5 at log delta = -15486;
          Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.
 Source   inversion: classical; bounds by subadditivity
@@ -195,6 +196,7 @@ cdef struct Kinds:
     double negligible           # log of a contribution to E S_+ below which outcomes are bounded together
     double skipped              # the sum of these bounds, divided by e^negligible
     double *log_factorial
+    double *inverse             # 1/k
     double **rows               # for each m NULL, or log of the largest weight, the sums of r_k, and those of (k - j) r_k
     bint failed
     double top
@@ -208,7 +210,7 @@ cdef double *c_row(Kinds *out, Py_ssize_t left) noexcept nogil:
     cdef double *row = out.rows[left]
     cdef double *sums
     cdef double *more
-    cdef double ratio
+    cdef double ratio, inverse, total = 0, above = 0
     if row != NULL:
         return row
     row = <double *> malloc((2 * left + 5) * sizeof(double))
@@ -216,17 +218,18 @@ cdef double *c_row(Kinds *out, Py_ssize_t left) noexcept nogil:
         return NULL
     out.rows[left] = row
     sums, more = row + 1, row + left + 3
-    ratio = exp(out.log_w[a] - out.log_w[b])
+    ratio, inverse = exp(out.log_w[a] - out.log_w[b]), exp(out.log_w[b] - out.log_w[a])
     mode = whole((left + 1) * (ratio / (1 + ratio) if ratio < 1 else 1 / (1 + 1 / ratio)), 0, left)
     row[0] = (mode * out.log_w[a] + (left - mode) * out.log_w[b]) - out.log_factorial[mode] - out.log_factorial[left - mode]
     sums[mode], sums[left + 1], more[left + 1] = 1, 0, 0
     for k in range(mode, left):
-        sums[k + 1] = sums[k] * ((left - k) * ratio / (k + 1))
+        sums[k + 1] = sums[k] * ((left - k) * ratio * out.inverse[k + 1])
     for k in range(mode, 0, -1):
-        sums[k - 1] = sums[k] * (k / ((left - k + 1) * ratio))
+        sums[k - 1] = sums[k] * (k * inverse * out.inverse[left - k + 1])
     for k in range(left, -1, -1):
-        more[k] = more[k + 1] + sums[k + 1]
-        sums[k] += sums[k + 1]
+        above += total
+        total += sums[k]
+        sums[k], more[k] = total, above
     return row
 
 
@@ -326,15 +329,17 @@ cdef bint c_paired(const Group *g, Kinds *out, double about, double *lower, doub
     """Writes bounds of log E S_+ by the listing of pairs of kinds; returns whether they are close. e^`about` is near E S_+."""
     cdef Py_ssize_t users = whole(g.count, 0, <Py_ssize_t> MOST_LISTED), i
     cdef double blur
-    out.log_factorial = <double *> malloc((users + 1) * sizeof(double))
+    out.log_factorial = <double *> malloc(2 * (users + 1) * sizeof(double))
+    out.inverse = out.log_factorial + users + 1
     out.rows = <double **> malloc((users + 1) * sizeof(double *))
     out.failed = out.log_factorial == NULL or out.rows == NULL
     if not out.failed:
         for i in range(users + 1):
             out.log_factorial[i] = log_gamma(<double> i + 1)
+            out.inverse[i] = 1 / fmax(i, 1)
             out.rows[i] = NULL
         out.log_size = log(g.count) + 1
-        out.negligible, out.skipped = about - 50, 0
+        out.negligible, out.skipped = about - 42, 0
         out.top, out.low, out.high = -INFINITY, dd_make(0, 0), dd_make(0, 0)
         c_pairs(out, 0, users, out.log_factorial[users], 8 * g.count + 4 * out.log_factorial[users], 0, 0)
         for i in range(users + 1):
@@ -440,7 +445,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     listed = c_few_outcomes(groups, number, rtol)
     paired = number == 1 and groups[0].count <= MOST_LISTED
     cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
-    paired = cost < INFINITY and (listed or cost <= (LISTED_USERS / groups[0].count if rtol < 1e-5 else 0.01 * LISTED))
+    paired = cost < INFINITY and (listed or cost <= (LISTED_USERS / groups[0].count if rtol < 1e-5 else 0.1 * LISTED))
     if paired:
         low = c_saddle_value(groups, number)
         paired = c_paired(&groups[0], &kinds, low, &low, &high)

@@ -27,16 +27,15 @@ uniform, log-uniform down to 1e-320, up to 1 - 1e-16, mixtures of both, or equal
 
 In all of these trials the error was at most rel_error plus 4 ulp of the logarithm. rel_error is a bound of the truncation
 (Bennett, |phi| <= exp(-2 sigma^2 sin^2(t/2))) plus a model of the roundings (ulp counts times magnitudes), not interval
-arithmetic. For more than 2048 p without multiplicities it is not tight: it contains 10 units of roundoff of the exponent.
+arithmetic.
 
-Cost     2.3 us for one group, 2.8 us for two (any n); 0.09 ms for 1000 p, 0.16 ms for 1e4, 1.1 ms for 1e5, 11 ms for 1e6 (AVX-512)
-         (within 10 sigma tails/ takes the series of _blocks.pyx: 0.9 ms for 1e5, 4.3 ms for 1e6)
+Cost     4.2 us for one group, 5.1 us for two (any n); 0.016 ms for 1000 p, 0.07 ms for 1e4, 0.7 ms for 1e5, 8 ms for 1e6 (AVX2)
+         (within 10 sigma tails/ takes the series of _blocks.pyx)
 Source   tilt and inversion: classical (Daniels 1954; Hong 2013 without the tilt); deviances: Loader 2000
 """
 
 from libc.math cimport INFINITY, M_PI, NAN, atan, atan2, ceil, cos, exp, expm1, fabs, log, log1p, sin, sinh, sqrt
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
 
 from shufflebounds._core._constants cimport BAND, UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_fast_sum, dd_make, dd_mul_d, dd_neg, dd_prod, dd_sum
@@ -61,21 +60,14 @@ cdef extern from "lattice.h" nogil:
                              Py_ssize_t room)
     bint lattice_leave(Interrupted interrupted, Py_ssize_t done)
     const double LATTICE_TINY
-    ctypedef struct Terms:
-        Py_ssize_t odd
-        int *at
-        double *term
-        double *term_lo
-        double *d
-    ctypedef struct LaneSum:
-        double *hi
     int vectors_level()
-    void lattice_terms(int level, const double *p, const double *q, Py_ssize_t n, double a, double b, double c, bint careful,
-                       Terms *terms)
-    void lattice_collect(int level, Terms *terms, LaneSum *total, LaneSum *shift)
-    dd lattice_total(const LaneSum *sums)
+    void lattice_log(int level, const double *p, const double *q, Py_ssize_t n, double theta, Interrupted interrupted, dd *total)
 
 cdef Py_ssize_t FEW = 24                          # up to FEW groups are evaluated one by one at every node (Phi.near: 3 * FEW)
+cdef enum:
+    # Groups of which the search for a tilt starts from a sample, where there are 16 times as many: about six passes over the sample
+    # save one or two over all of them.
+    SAMPLE = 2048
 # Limit of the number of nodes of one inversion. It is never reached: the half period J (c_half_period) is at most
 # 12 sigma + 16 + reach, which is below 2**53 for n <= 2**53.
 cdef Py_ssize_t MOST_NODES = 1 << 53
@@ -147,58 +139,64 @@ cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcep
 
 
 cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil:
-    """Compute K(theta) - k theta = theta shift - sum g kl(x || p) over the groups of g trials with equal p.
+    """Compute K(theta) - k theta.
 
-    x is the tilted probability of a trial, and shift = sum g x - k. The deviances kl(x || p) are not negative, so their sum has no
-    cancellation. If the shift is computed from the rounded x, the expression is stationary in x at fixed theta, so that rounding x
-    has an effect of second order only. If there are multiplicities, or at most 2048 groups, the deviances are computed in
-    double-double. Otherwise they are computed in double, with an error of at most 5 ulp each. These errors average out over
-    different p. Equal terms have equal rounding errors, which do not average out, so the sums are double-double.
+    Without multiplicities it is the logarithm of a product (lattice_log) minus k theta, in double-double.
+
+    Otherwise, and for |theta| > 700, it is theta shift - sum g kl(x || p) over the groups of g trials with equal p. There x is the
+    tilted probability of a trial, and shift = sum g x - k. The deviances kl(x || p) are not negative, so their sum has no
+    cancellation, however large g is. If the shift is computed from the rounded x, the expression is stationary in x at fixed theta,
+    so that rounding x has an effect of second order only.
     """
     cdef double[256] x, y, d, w
     cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta)
-    cdef Py_ssize_t start = 0, size, i, j
+    cdef Py_ssize_t start = 0, size, i
     cdef dd total = dd_make(0, 0), shift = dd_add(dd_make(law.mean, law.mean_lo), dd_make(-k, 0)), term, change
     cdef double p, q, lost = 0
-    cdef bint careful = law.groups <= 2048
-    cdef int level = vectors_level()
-    cdef Terms terms
-    cdef LaneSum totals, shifts
-    memset(&totals, 0, sizeof(totals))
-    memset(&shifts, 0, sizeof(shifts))
+    if law.counts == NULL and fabs(theta) <= 700:
+        lattice_log(vectors_level(), law.p, law.q, law.groups, theta, law.interrupted, &total)
+        total = dd_add(total, dd_prod(theta, law.trials - k if theta < 0 else -k))
+        tilt.exponent = total.hi
+        tilt.exponent_error = UNIT * (fabs(total.hi) + 2)
+        return
     while start < law.groups and not lattice_leave(law.interrupted, start):
         size = min(law.groups - start, <Py_ssize_t> LATTICE_CHUNK)
-        if law.counts == NULL:
-            lattice_terms(level, law.p + start, law.q + start if law.q != NULL else NULL, size, a, b, c, careful, &terms)
-            for i in range(terms.odd):
-                j = terms.at[i]
-                p = law.p[start + j]
-                q = law.q[start + j] if law.q != NULL else 1 - p
-                terms.term[j], terms.term_lo[j] = deviance(p, terms.d[j]) + deviance(q, -terms.d[j]), 0
-                lost += 10 * terms.term[j] if careful else 0
-            lattice_collect(level, &terms, &totals, &shifts)
-        else:
-            lattice_fill(law.p + start, law.q + start if law.q != NULL else NULL, law.counts + start, size, a, b, c, x, y, d, w)
-            for i in range(size):
-                p = law.p[start + i]
-                q = law.q[start + i] if law.q != NULL else 1 - p
-                if min(x[i], y[i]) > LATTICE_TINY and min(p, q) > LATTICE_TINY:
-                    term = divergence(p, q, x[i], y[i], &change)
-                else:
-                    term = dd_make(deviance(p, d[i]) + deviance(q, -d[i]), 0)
-                    change = dd_make(d[i], 0)
-                    lost += 10 * w[i] * term.hi
-                total = dd_add(total, dd_mul_d(term, w[i]))
-                shift = dd_add(shift, dd_mul_d(change, w[i]))
+        lattice_fill(law.p + start, law.q + start if law.q != NULL else NULL,
+                     law.counts + start if law.counts != NULL else NULL, size, a, b, c, x, y, d, w)
+        for i in range(size):
+            p = law.p[start + i]
+            q = law.q[start + i] if law.q != NULL else 1 - p
+            if min(x[i], y[i]) > LATTICE_TINY and min(p, q) > LATTICE_TINY:
+                term = divergence(p, q, x[i], y[i], &change)
+            else:
+                term = dd_make(deviance(p, d[i]) + deviance(q, -d[i]), 0)
+                change = dd_make(d[i], 0)
+                lost += 10 * w[i] * term.hi
+            total = dd_add(total, dd_mul_d(term, w[i]))
+            shift = dd_add(shift, dd_mul_d(change, w[i]))
         start += size
-    if law.counts == NULL:
-        total, shift = lattice_total(&totals), dd_add(shift, lattice_total(&shifts))
-        if not careful:
-            lost += 10 * total.hi
     # tilt.shift keeps its value: the inversion needs the mean at the exact tilt, not that of the rounded x.
     total = dd_add(dd_mul_d(shift, theta), dd_neg(total))
     tilt.exponent = total.hi
     tilt.exponent_error = UNIT * (fabs(total.hi) + lost)
+
+
+cdef double first_tilt(const Law *law, double k) noexcept nogil:
+    """Returns the tilt that moves the mean of SAMPLE groups as far, in relation to their trials, as k is from the mean of all."""
+    cdef double[SAMPLE] p, q, counts
+    cdef Py_ssize_t i, step = law.groups // SAMPLE
+    cdef Law part
+    cdef Tilt tilt
+    for i in range(SAMPLE):
+        p[i] = law.p[i * step]
+        q[i] = law.q[i * step] if law.q != NULL else 0
+        counts[i] = law.counts[i * step] if law.counts != NULL else 1
+    c_lattice_law(&part, p, q if law.q != NULL else NULL, counts if law.counts != NULL else NULL, SAMPLE)
+    k = part.mean + (k - law.mean) * (part.trials / law.trials)
+    if not 0 < k < part.trials:
+        return 0
+    c_lattice_tilt(&part, k, 0.02, &tilt)
+    return tilt.theta
 
 
 cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil:
@@ -218,7 +216,9 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
             low = theta
         mean = k + shift.hi
         step = INFINITY
-        if 0 < mean < law.trials and var > 0:
+        if steps == 1 and law.groups >= 16 * SAMPLE:
+            step = first_tilt(law, k)
+        elif 0 < mean < law.trials and var > 0:
             slope = var * law.trials / (mean * (law.trials - mean))
             step = (log1p(-shift.hi / mean) - log1p(shift.hi / (law.trials - mean))) / slope
         theta += step

@@ -11,14 +11,15 @@ Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from
                          the exact integral; the rule adds sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step, over m != 0. For the
                          upper bound x_+ <= h(x), and these terms only increase it. For the lower bound h(x) <= x_+, and their
                          Chernoff bound at theta +- d (c_alias) is subtracted; L grows until this is a thousandth of rtol
-         secondary       |phi| may return to 1. As arccos|phi_i(t)| changes at most by sd_i dt (c_stride), intervals are found on
-         maxima          which |phi| < e^-band is proven; nodes are evaluated only outside of these intervals
+         secondary       |phi| may return to 1. As arccos|phi_i(t)| changes at most by sd_i dt (c_stride), and |phi_i| is near 1
+         maxima          only where all atoms have nearly one phase (c_apart), intervals are found on which |phi| < e^-band is
+                         proven; nodes are evaluated only outside of these intervals
 Roundings   a model (ulp counts) bounds the errors of n arg phi, n log|phi| and the sum of nodes; `blur` bounds the error of K
 Checked     as a part of _excess.pyx, whose header states errors and run time
 Source   inversion: classical; the smoothing bounds and the step are derived above
 """
 
-from libc.math cimport INFINITY, atan2, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sin, sqrt
+from libc.math cimport INFINITY, M_PI, atan2, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sin, sqrt
 from libc.stdlib cimport free, malloc
 
 import numpy as np
@@ -36,6 +37,7 @@ cdef double MORE_REACH = 8.5                      # the reach in that case
 cdef double *ABOVE = [0.6482, -0.063716, 0.10414, 0.018912, 0.0024703]      # coefficients c_k of A
 cdef double *BELOW = [0.4103, -0.1536, -0.01702, -0.007484, 0.0]            # coefficients c_k of B
 cdef double *SIZES = [0.6482, 0.1536, 0.10414, 0.018912, 0.0024703]         # the larger |c_k| of both, for error bounds
+cdef Py_ssize_t FEW = 16                          # atoms up to which c_apart takes less time than a node
 cdef int TERMS = 5                                # number of coefficients
 
 
@@ -86,6 +88,30 @@ cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, 
     return low
 
 
+cdef double c_apart(const Group *group, double t, double missing) noexcept nogil:
+    """Returns a distance in t over which |phi_i|^2 is proven to stay below 1 - missing, for one group of at most FEW atoms.
+
+    |phi_i|^2 <= 1 - 4 p q sin^2(t gap/2), p the largest mass and q that of another atom at the distance `gap`: |phi_i| is near 1
+    only where t is near a multiple of 2 pi/gap, for every atom. 1e-9 covers the rounding of the phase.
+    """
+    cdef double best = 0, left, edge, gap, turn
+    cdef Py_ssize_t j, top = 0
+    if group.seen > FEW:
+        return 0
+    for j in range(1, group.seen):
+        top = j if group.p[j] > group.p[top] else top
+    for j in range(group.seen):
+        left, gap = 4 * group.p[top] * group.p[j] - missing, fabs(group.y[j] - group.y[top])
+        if left > 0 and gap > 0:
+            turn = 0.5 * t * gap / M_PI
+            # asin(x) <= x/sqrt(1 - x^2)
+            edge = sqrt(missing / left) + 1e-9 * (1 + turn)
+            turn = M_PI * (turn - floor(turn))
+            if turn >= edge:
+                best = fmax(best, 2 * (M_PI - edge - turn) / gap)
+    return best
+
+
 cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, double last, double band, const Cumulant *at,
                         Node *nodes, Py_ssize_t most, Turn *turns, double *end, Py_ssize_t *used) noexcept nogil:
     """Write the nodes t = k step <= last with |phi| >= e^-band, by at most `most` evaluations.
@@ -112,7 +138,10 @@ cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, dou
             turns[i].angle = c_angle(square)
             node.log_abs += 0.5 * groups[i].count * log1p(square)
         if node.log_abs < -band:
-            jump = floor(c_stride(groups, number, turns, band) * (1 - 1e-9) / step)
+            jump = c_stride(groups, number, turns, band)
+            if number == 1:
+                jump = fmax(jump, c_apart(groups, t, -expm1(-2 * band / groups[0].count)))
+            jump = floor(jump * (1 - 1e-9) / step)
             k += jump if jump > 1 else 1
             continue
         node.phase = t * at.slope

@@ -58,7 +58,6 @@ cdef extern from *:
     #define ROUGH_BAND 28.0                 /* the inversions of intervals omit e^-28: two thirds of the nodes of BAND */
     #define ROUGH_ERROR 1e-8                /* an interval whose value has a larger error is evaluated with BAND */
     #define VALUE_EVERY 16                  /* intervals scanned between two values */
-    #define MOST_NODES 96                   /* nodes of the expansion; with a variance above 22 it has 21 to 30 of them */
     #define CENTRE 0.5                      /* expansion in k - mean: the best real k is about the mode of S plus 1/2 */
     """
     const int BATCH
@@ -69,8 +68,10 @@ cdef extern from *:
     const int FEW_ONES
     const double ROUGH_BAND
     const double ROUGH_ERROR
-    const int MOST_NODES
     const double CENTRE
+
+cdef enum:
+    MOST_NODES = 96     # nodes of the expansion; with a variance above 22 it has 21 to 30 of them
 
 cdef struct Block:
     double bound        # no value in first..last is larger
@@ -231,13 +232,13 @@ cdef struct Expansion:
     double stray                    # error of the trapezoidal rule
     double slack                    # error of the exponent by the roundings of the means
     double[2] exponent              # K(theta) - theta mean of a bit with value 0, and of one with value 1
-    double[96] t
-    double[96] re                   # weight/(2J) times B(t)
-    double[96] im
-    double[96] unit                 # bound of its rounding error, in units of roundoff
-    double[2][96] log_abs
-    double[2][96] phase
-    double[96] effort
+    double[MOST_NODES] t
+    double[MOST_NODES] re                   # weight/(2J) times B(t)
+    double[MOST_NODES] im
+    double[MOST_NODES] unit                 # bound of its rounding error, in units of roundoff
+    double[2][MOST_NODES] log_abs
+    double[2][MOST_NODES] phase
+    double[MOST_NODES] effort
 
 
 cdef void expand(Expansion *out, double bits, double flip, double eps, double gap) noexcept nogil:

@@ -89,4 +89,17 @@ DD_INLINE dd dd_mul_d(dd a, double b) { return dd_mul_d_by(a, b, DD_FUSED); }
 DD_INLINE dd dd_mul(dd a, dd b) { return dd_mul_by(a, b, DD_FUSED); }
 DD_INLINE dd dd_div(dd a, dd b) { return dd_div_by(a, b, DD_FUSED); }
 
+/* e^x within 2^-95, |x| <= 700: Taylor's polynomial of degree 9 at (x - k ln 2)/64, with 32 + 53 bits of ln 2; then six squarings. */
+static inline dd dd_exp(double x)
+{
+    double k = rint(x * 1.4426950408889634);
+    dd t = dd_add(dd_make(x - k * 0.693147180558298714458942413330078125, 0), dd_neg(dd_prod(k, 1.6465949582897081279e-12)));
+    dd sum = dd_make(1, 0);
+    int j;
+    t = dd_make(t.hi / 64, t.lo / 64);
+    for (j = 9; j; j--) sum = dd_add(dd_make(1, 0), dd_div(dd_mul(t, sum), dd_make(j, 0)));
+    for (j = 0; j < 6; j++) sum = dd_mul(sum, sum);
+    return dd_make(ldexp(sum.hi, (int)k), ldexp(sum.lo, (int)k));
+}
+
 #endif

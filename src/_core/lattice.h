@@ -141,117 +141,76 @@ static VECTORS_CLONES dd lattice_mean(const double *p, const double *q, const do
 /* For numbers above LATTICE_TINY, the low parts of double-doubles stay in the range of normal doubles. */
 #define LATTICE_TINY 1e-270
 
-/* The terms kl(x || p) of the exponent (c_exponent) and d = x - p of one chunk, both in double-double. `odd` elements, whose places are
- * in at, have one of p, q, x, y below LATTICE_TINY; the caller sets their terms. */
-typedef struct {
-    ptrdiff_t count, odd;
-    int at[LATTICE_CHUNK];
-    double term[LATTICE_CHUNK], term_lo[LATTICE_CHUNK], d[LATTICE_CHUNK], d_lo[LATTICE_CHUNK];
-} Terms;
+enum { LATTICE_LANES = 8, LATTICE_STEPS = 16 };
 
-/* Sums of terms in lanes, each with the sum of its rounding errors. */
-enum { LATTICE_LANES = 16 };
-typedef struct { double hi[LATTICE_LANES], lo[LATTICE_LANES]; } LaneSum;
-
-/* The deviance x log(x/m) - d at x = m + d in double, for m and x above 1e-270. The rounding error of x is corrected. */
-VECTORS_INLINE double lattice_deviance(double m, double d, int fused)
+/* Sets *total to log prod_j (q_j + p_j e^theta) for theta >= 0, and to log prod_j (p_j + q_j e^-theta) for theta < 0; |theta| <= 700, no
+ * multiplicities. Its error is 2^-53 + 1e-28 n |theta|: the product is formed in double-double, and its powers of two are counted.
+ *
+ * With r = e^|theta|, a factor lies in [1, r]. It is 1 + s (r - 1) or r - s (r - 1), where s is the smaller of p and q, which is exact;
+ * neither form cancels. Low parts are not normalised within LATTICE_STEPS products. */
+VECTORS_INLINE void lattice_log_body(const double *p, const double *q, ptrdiff_t n, double theta, lattice_interrupted interrupted,
+                                     dd *total, int fused)
 {
-    dd x = dd_sum(m, d), part;
-    double v, near = vector_deviance(x.hi, m, d, &v), r = x.hi / m, log_r = vector_log(r), rest;
-    part = dd_prod_by(r, m, fused);
-    rest = (x.hi - part.hi) - part.lo + x.lo;
-    part = dd_prod_by(x.hi, log_r, fused);
-    return fabs(v) <= 1 / 3.0 ? near : (part.hi - d) + (part.lo + rest + x.lo * log_r);
-}
-
-/* The terms of n elements with multiplicity 1, in double-double (careful), or in double. */
-VECTORS_INLINE void lattice_terms_body(const double *p, const double *q, ptrdiff_t n, double a, double b, double c, int careful, Terms *t,
-                                       int fused)
-{
-    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK], other[LATTICE_CHUNK], far[LATTICE_CHUNK];
-    ptrdiff_t i, count = 0;
-    lattice_fill(p, q, NULL, n, a, b, c, x, y, d, w);
-    for (i = 0; i < n; i++) other[i] = q ? q[i] : 1 - p[i];
-    t->count = n;
-    t->odd = 0;
-    VECTORS_LOOP
-    for (i = 0; i < n; i++) {
-        double v, u;
-        t->term[i] = vector_deviance(p[i] + d[i], p[i], d[i], &v) + vector_deviance(other[i] - d[i], other[i], -d[i], &u);
-        t->d[i] = d[i];
-        t->term_lo[i] = t->d_lo[i] = 0;
-        far[i] = (fabs(v) <= 1 / 3.0) & (fabs(u) <= 1 / 3.0) ? 0 : 1;
-        far[i] = (p[i] > LATTICE_TINY) & (other[i] > LATTICE_TINY) & (x[i] > LATTICE_TINY) & (y[i] > LATTICE_TINY) ? far[i] : 2;
+    enum { SIZE = LATTICE_LANES * LATTICE_STEPS };
+    double hi[LATTICE_LANES], lo[LATTICE_LANES], power[LATTICE_LANES], f[SIZE], f_lo[SIZE], part[SIZE], other[SIZE], count = 0, scale;
+    dd r = dd_exp(fabs(theta)), one = dd_make(1, 0), slope = dd_add(r, dd_make(-1, 0)), low = one, high = r, product = one;
+    ptrdiff_t start, i, j, next, steps = 700 < LATTICE_STEPS * fabs(theta) ? (ptrdiff_t)(700 / fabs(theta)) : LATTICE_STEPS;
+    if (theta < 0) {
+        low = r;
+        high = one;
+        slope = dd_neg(slope);
     }
-    if (careful) {
+    for (j = 0; j < LATTICE_LANES; j++) {
+        hi[j] = 1;
+        lo[j] = power[j] = 0;
+    }
+    for (start = 0; start < n && !lattice_leave(interrupted, start); start += SIZE) {
+        ptrdiff_t size = n - start < SIZE ? n - start : SIZE;
+        for (i = 0; i < size; i++) part[i] = p[start + i];
+        for (i = 0; i < size; i++) other[i] = q ? q[start + i] : 1 - part[i];
+        for (; i < SIZE; i++) {
+            part[i] = theta < 0;
+            other[i] = 1 - part[i];
+        }
         VECTORS_LOOP
-        for (i = 0; i < n; i++) {
-            /* the smaller ones of p and q, and of x and y, are exact */
-            int swap = p[i] > other[i], low = x[i] <= y[i];
-            double rest = swap ? (1 - p[i]) - other[i] : (1 - other[i]) - p[i], left = low ? (1 - y[i]) - x[i] : (1 - x[i]) - y[i];
-            dd m = dd_make(p[i], swap ? rest : 0), l = dd_make(other[i], swap ? 0 : rest), sum;
-            dd move = dd_sum(low ? x[i] : other[i], low ? -p[i] : -y[i]);
-            move = dd_fast_sum(move.hi, move.lo + (low ? -m.lo : l.lo));
-            sum = dd_add(vector_deviance_dd(dd_make(x[i], low ? 0 : left), m, move, 1, fused),
-                         vector_deviance_dd(dd_make(y[i], low ? left : 0), l, dd_neg(move), 1, fused));
-            t->term[i] = sum.hi;
-            t->term_lo[i] = sum.lo;
-            t->d[i] = far[i] == 2 ? d[i] : move.hi;
-            t->d_lo[i] = far[i] == 2 ? 0 : move.lo;
+        for (i = 0; i < SIZE; i++) {
+            int less = part[i] <= other[i];
+            double s = less ? part[i] : other[i];
+            dd move = dd_prod_by(s, less ? slope.hi : -slope.hi, fused), sum = dd_sum(less ? low.hi : high.hi, move.hi);
+            f[i] = sum.hi;
+            f_lo[i] = sum.lo + (move.lo + ((less ? low.lo : high.lo) + s * (less ? slope.lo : -slope.lo)));
+        }
+        for (i = 0; i < LATTICE_STEPS; i = next) {
+            next = i + steps < LATTICE_STEPS ? i + steps : LATTICE_STEPS;
+            for (; i < next; i++) {
+                VECTORS_LOOP
+                for (j = 0; j < LATTICE_LANES; j++) {
+                    dd more = dd_prod_by(hi[j], f[i * LATTICE_LANES + j], fused);
+                    lo[j] = more.lo + (lo[j] * f[i * LATTICE_LANES + j] + hi[j] * f_lo[i * LATTICE_LANES + j]);
+                    hi[j] = more.hi;
+                }
+            }
+            VECTORS_LOOP
+            for (j = 0; j < LATTICE_LANES; j++) {
+                dd sum = dd_fast_sum(hi[j], lo[j]);
+                double down = vector_inverse(sum.hi);
+                hi[j] = sum.hi * down;
+                lo[j] = sum.lo * down;
+                power[j] -= vector_power(down);
+            }
         }
     }
-    for (i = 0; i < n; i++) {
-        t->at[t->odd] = (int)i;
-        t->odd += far[i] == 2;
+    for (j = 0; j < LATTICE_LANES; j++) {
+        product = dd_mul_by(product, dd_make(hi[j], lo[j]), fused);
+        count += power[j];
     }
-    if (careful) return;
-    for (i = 0; i < n; i++) {
-        x[count] = p[i];
-        y[count] = other[i];
-        w[count] = d[i];
-        count += far[i] == 1;
-    }
-    VECTORS_LOOP
-    for (i = 0; i < count; i++) x[i] = lattice_deviance(x[i], w[i], fused) + lattice_deviance(y[i], -w[i], fused);
-    for (i = n - 1; i >= 0; i--)
-        if (far[i] == 1) t->term[i] = x[--count];
+    scale = vector_inverse(product.hi);
+    *total = dd_mul_d_by(dd_make(0.69314718055994531, 2.3190468138462996e-17), count - vector_power(scale), fused);
+    *total = dd_add(*total, dd_make(log(product.hi * scale), product.lo / product.hi));
 }
 
-VECTORS_ENTRY(lattice_terms, (const double *p, const double *q, ptrdiff_t n, double a, double b, double c, int careful, Terms *t),
-              (p, q, n, a, b, c, careful, t))
-
-VECTORS_INLINE void lattice_lane(LaneSum *s, const double *hi, const double *lo, ptrdiff_t n)
-{
-    ptrdiff_t i, j;
-    for (i = 0; i < n; i += LATTICE_LANES) {
-        VECTORS_LOOP
-        for (j = 0; j < LATTICE_LANES; j++) {
-            dd sum = dd_sum(s->hi[j], hi[i + j]);
-            s->hi[j] = sum.hi;
-            s->lo[j] += sum.lo + lo[i + j];
-        }
-    }
-}
-
-/* Adds the terms and d of a chunk to their sums. */
-VECTORS_INLINE void lattice_collect_body(Terms *t, LaneSum *total, LaneSum *shift, int fused)
-{
-    ptrdiff_t i;
-    (void)fused;
-    for (i = t->count; i % LATTICE_LANES; i++) t->term[i] = t->term_lo[i] = t->d[i] = t->d_lo[i] = 0;
-    lattice_lane(total, t->term, t->term_lo, i);
-    lattice_lane(shift, t->d, t->d_lo, i);
-}
-
-VECTORS_ENTRY(lattice_collect, (Terms *t, LaneSum *total, LaneSum *shift), (t, total, shift))
-
-static inline dd lattice_total(const LaneSum *s)
-{
-    dd total = {0, 0};
-    int j;
-    for (j = 0; j < LATTICE_LANES; j++) total = dd_add(total, dd_make(s->hi[j], s->lo[j]));
-    return total;
-}
+VECTORS_ENTRY(lattice_log, (const double *p, const double *q, ptrdiff_t n, double theta, lattice_interrupted interrupted, dd *total),
+              (p, q, n, theta, interrupted, total))
 
 /* Two orders at once: power *= w and rest = rest * u + v over a chunk, twice. The quarters of the chunk are added: the powers
  * after the first and the second time to s[0] and s[1], the rests to s[2] and s[3]. */

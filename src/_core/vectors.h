@@ -117,6 +117,9 @@ VECTORS_INLINE double vector_atanh_rest(double w)
 #define VECTOR_LN2_HI 0.693147180558298714458942413330078125
 #define VECTOR_LN2_LO 1.6465949582897081279e-12
 
+/* The exponent of a normal x > 0. */
+VECTORS_INLINE double vector_power(double x) { return vector_double((vector_bits(x) >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023); }
+
 /* x = 2^e f, f in [sqrt(1/2), sqrt(2)), for a normal x > 0. */
 VECTORS_INLINE double vector_split(double x, double *e)
 {

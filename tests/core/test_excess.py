@@ -263,3 +263,19 @@ def test_a_second_contour_is_tried_where_the_gap_is_rounding():
     moments = ((t, float(np.exp(log_mass + t * np.array(values)).sum())) for t in np.linspace(10, 90, 800))
     least = min(n * math.log(moment) - 1 - math.log(t) for t, moment in moments)
     assert n * log_mass[0] < lower < least
+
+
+@pytest.mark.parametrize("atoms", [2, 3, 5, 12])
+def test_no_node_above_the_band_is_left_out(atoms):
+    """Of all multiples of the step, those where |phi| is above e^-40: on lattices and elsewhere, with equal and unequal masses."""
+    rng = np.random.default_rng(atoms)
+    for case in range(12):
+        values = np.arange(atoms) - 1.0 if case % 3 == 0 else rng.normal(size=atoms)
+        mass = rng.dirichlet(np.full(atoms, rng.choice([0.3, 3.0])))
+        count, step = float(10 ** rng.integers(2, 7)), 10 ** rng.uniform(-3, -1.5)
+        t = step * np.arange(40_000)
+        log_abs = count * np.log(np.abs(np.exp(1j * np.outer(t, values)) @ mass))
+        nodes, end, _, _ = _smoothed.tilted_nodes(values, np.log(mass), count, 0.0, step, t[-1], t.size + 1)
+        assert end == t[-1]
+        missing = np.setdiff1d(np.round(t[log_abs > -40 + 1e-6] / step), np.round(nodes[:, 0] / step))
+        assert missing.size == 0

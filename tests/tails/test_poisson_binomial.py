@@ -334,6 +334,29 @@ def test_complements_beyond_double_precision():
                 assert a == b or abs(a) < 1e-290 or score(a, b) < 0.3
 
 
+@pytest.mark.parametrize("shape", ["uniform", "sorted", "equal", "tiny", "near one"])
+def test_the_exponent_of_distinct_probabilities_is_within_its_bound(shape):
+    """K(theta) - k theta at the tilt of a block, as the logarithm of a product in Arb; "sorted" starts its search from a sample."""
+    ctx.prec = 300
+    rng = np.random.default_rng(5)
+    p = {
+        "uniform": lambda: rng.random(3000),
+        "sorted": lambda: np.sort(rng.random(33000)),
+        "equal": lambda: np.full(3000, 0.3),
+        "tiny": lambda: 10 ** rng.uniform(-320, -1, 300),
+        "near one": lambda: 10 ** rng.uniform(-320, -1, 300),
+    }[shape]()
+    law = PoissonBinomialPMF(1 - p, None, p) if shape == "near one" else PoissonBinomialPMF(p)
+    pairs = [(1 - arb(x), arb(x)) if shape == "near one" else (arb(x), 1 - arb(x)) for x in p]
+    for k in {1, 2, p.size // 10, p.size // 2, p.size - 2, p.size - 1, round(law.mean), round(law.mean) + 3}:
+        theta, exponent, _, _, error = law.block(k, 0)[3:]
+        power, product = arb(theta).exp(), arb(1)
+        for x, y in pairs:
+            product *= y + x * power
+        assert abs(product.log() - k * arb(theta) - arb(exponent)) <= error
+        assert error <= 1.2e-16 * (abs(exponent) + 3) or abs(theta) > 700
+
+
 def test_direct_convolution_is_exact_to_rounding():
     p = np.random.default_rng(5).random(12)
     for size in (1, 2, 5, 12):
