@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import ON_GRID
+from shufflebounds._base.limits import LARGEST, ON_GRID
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.tilted_sum import LEAST_TILT, Summand, TiltedSum
 
@@ -191,24 +191,27 @@ class StopLoss(TiltedSum):
         chernoff = self._chernoff(levels)
         if self.upper:
             out = chernoff
-        _, mean, deviation = self._untilted
-        low = mean - LOWEST * deviation
+        low, value, slope = self.line
         wanted = chernoff > floor
         inside, below = wanted & (levels >= low), wanted & (levels < low)
         if inside.any():
             out[inside] = self.log_values(levels[inside])[0]
         if below.any():
-            out[below] = self._far_below(levels[below], low)
+            out[below] = np.log(value + slope * (low - levels[below]))
         return out
 
-    def _far_below(self, levels: FloatArray, low: float) -> FloatArray:
-        """Return the bound of log E max(0, S - level) for levels far below the mean: about log(mean - level)."""
-        log_total, mean, _ = self._untilted
-        slack = ULP * self._times * 64 + 64 * ULP
-        if self.upper:
-            # If the level decreases by x, the stop-loss transform increases by at most x times the total mass.
-            return np.asarray(np.logaddexp(self.log_values(np.array([low]))[0], log_total + np.log(low - levels)) + slack)
-        return np.asarray(log_total + np.log(np.maximum(mean - levels, 1e-300)) - slack)
+    @cached_property
+    def line(self) -> tuple[float, float, float]:
+        """Numbers (low, value, slope): at levels K <= low the bound of E max(0, S - K) is value + slope (low - K)."""
+        if not self.finite:
+            return -LARGEST, 0.0, 0.0
+        log_total, mean, deviation = self._untilted
+        low, slack = mean - LOWEST * deviation, 64 * ULP * (self._times + 1)
+        if not self.upper:
+            total = math.exp(log_total - slack)
+            return low, total * (mean - low), total
+        # If the level decreases by x, the stop-loss transform increases by at most x times the total mass.
+        return low, math.exp(float(self.log_values(np.array([low]))[0][0]) + slack), math.exp(log_total + slack)
 
 
 def _group_starts(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
