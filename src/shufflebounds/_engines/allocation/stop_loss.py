@@ -340,7 +340,8 @@ class Allocation:
         total = np.zeros(levels.size)
         # Several j may use the same sum of small ratios. All its levels are evaluated together, so that they share its transforms.
         for count, group in itertools.groupby(large, lambda part: self._shared(part[0], upper=upper)):
-            low, value, slope = self._sum(count, upper=upper).line if count else (0.0, 0.0, 1.0)
+            small = self._sum(count, upper=upper) if count else None
+            low, value, slope = small.line if small else (0.0, 0.0, 1.0)
             parts = []
             for j, held, log_mass in group:
                 shift, more = self._moved(count - (t - j), upper=upper)
@@ -353,12 +354,18 @@ class Allocation:
                 moment = np.append(np.cumsum((np.diff(held) * tail[1:-1])[::-1])[::-1], [0.0, 0.0])
                 away = np.append(held, held[-1])[first] - above
                 total += value * tail[first] + slope * (moment[first] + away * tail[first])
-                owner = np.repeat(np.arange(levels.size), first)
-                cell = np.arange(owner.size) - np.repeat(np.cumsum(first) - first, first)
+                if small is None:
+                    continue
+                # The large ratios before index `last` move it to where the transform is below e^limit.
+                limit = floor - float(np.max(log_mass + more))
+                last = np.minimum(np.searchsorted(held, levels + shift - small.reach(limit)), first)
+                total += (tail[0] - tail[last]) * np.exp(limit) if upper else 0.0
+                owner = np.repeat(np.arange(levels.size), first - last)
+                cell = np.arange(owner.size) + np.repeat(first - np.cumsum(first - last), first - last)
                 parts.append((owner, levels[owner] + shift - held[cell], (log_mass + more)[cell]))
-            if count:
+            if small:
                 owner, left, logs = (np.concatenate(part) for part in zip(*parts))
-                inner = self._sum(count, upper=upper).log_stop_loss(left, floor=floor[owner] - logs)
+                inner = small.log_stop_loss(left, floor=floor[owner] - logs)
                 total += np.bincount(owner, np.exp(inner + logs), minlength=levels.size)
         # Exponents of at most 800 with two roundings each, and sums of positive terms.
         error = ULP * (1000 + sum(held.size for _, held, _ in large))

@@ -180,6 +180,12 @@ class StopLoss(TiltedSum):
         best = np.searchsorted(corners, gap)
         return np.asarray(base[best] - rates[best] * gap * (1 - np.sign(gap) * 1e-12))
 
+    def reach(self, limits: FloatArray) -> FloatArray:
+        """Return for each limit a level from which on Chernoff's bound of log E max(0, S - K) is at most the limit."""
+        rates, base, _ = self._lines
+        gap = np.min((base - limits[:, None]) / rates, axis=1)
+        return np.asarray(self.origin + self.step * (gap + 1e-9 * (1 + np.abs(gap))))
+
     def log_stop_loss(self, levels: FloatArray, *, floor: FloatArray | float = -math.inf) -> FloatArray:
         """Return the bound of log E max(0, S - K) at every level K.
 
@@ -191,22 +197,28 @@ class StopLoss(TiltedSum):
         chernoff = self._chernoff(levels)
         if self.upper:
             out = chernoff
-        low, value, slope = self.line
         wanted = chernoff > floor
-        inside, below = wanted & (levels >= low), wanted & (levels < low)
+        inside, below = wanted & (levels >= self._low), wanted & (levels < self._low)
         if inside.any():
             out[inside] = self.log_values(levels[inside])[0]
         if below.any():
+            low, value, slope = self.line
             out[below] = np.log(value + slope * (low - levels[below]))
         return out
+
+    @property
+    def _low(self) -> float:
+        """The level below which no transform is computed."""
+        _, mean, deviation = self._untilted
+        return mean - LOWEST * deviation
 
     @cached_property
     def line(self) -> tuple[float, float, float]:
         """Numbers (low, value, slope): at levels K <= low the bound of E max(0, S - K) is value + slope (low - K)."""
         if not self.finite:
             return -LARGEST, 0.0, 0.0
-        log_total, mean, deviation = self._untilted
-        low, slack = mean - LOWEST * deviation, 64 * ULP * (self._times + 1)
+        (log_total, mean, _), low = self._untilted, self._low
+        slack = 64 * ULP * (self._times + 1)
         if not self.upper:
             total = math.exp(log_total - slack)
             return low, total * (mean - low), total
