@@ -356,12 +356,12 @@ class Allocation:
                 total += value * tail[first] + slope * (moment[first] + away * tail[first])
                 if small is None:
                     continue
-                # The large ratios before index `last` move it to where the transform is below e^limit.
+                # The large ratios before index `start` move it to where the transform is below e^limit.
                 limit = floor - float(np.max(log_mass + more))
-                last = np.minimum(np.searchsorted(held, levels + shift - small.reach(limit)), first)
-                total += (tail[0] - tail[last]) * np.exp(limit) if upper else 0.0
-                owner = np.repeat(np.arange(levels.size), first - last)
-                cell = np.arange(owner.size) + np.repeat(first - np.cumsum(first - last), first - last)
+                start = np.minimum(np.searchsorted(held, levels + shift - small.reach(limit)), first)
+                total += (tail[0] - tail[start]) * np.exp(limit) if upper else 0.0
+                owner = np.repeat(np.arange(levels.size), first - start)
+                cell = np.arange(owner.size) + np.repeat(first - np.cumsum(first - start), first - start)
                 parts.append((owner, levels[owner] + shift - held[cell], (log_mass + more)[cell]))
             if small:
                 owner, left, logs = (np.concatenate(part) for part in zip(*parts))

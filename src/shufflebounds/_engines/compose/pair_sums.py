@@ -242,7 +242,8 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
     if first is second:
         # Each pair of different outcomes occurs twice.
-        p, moment = np.add(_jumps.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, np.arange(first.p.size)),
+        below = np.arange(first.p.size)
+        p, moment = np.add(_jumps.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below),
                            _jumps.cell_sums(2 * first.loss, first.p**2, np.zeros(1), np.ones(1), nodes, upper))
     else:
         p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
