@@ -348,11 +348,11 @@ class Allocation:
                 mass = np.exp(log_mass + more)
                 # The large ratios from index `first` on move the level to at most `low`, where the bound is a line: suffix sums of
                 # their masses and of their distances replace a sum over them.
-                above = levels + shift - low
-                first = np.searchsorted(held, above)
+                edge = levels + shift - low
+                first = np.searchsorted(held, edge)
                 tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
                 moment = np.append(np.cumsum((np.diff(held) * tail[1:-1])[::-1])[::-1], [0.0, 0.0])
-                away = np.append(held, held[-1])[first] - above
+                away = np.append(held, held[-1])[first] - edge
                 total += value * tail[first] + slope * (moment[first] + away * tail[first])
                 if small is None:
                     continue
