@@ -1,5 +1,6 @@
 """Kernels of privacy losses against mpmath, and the inequalities that make their results upper or lower bounds."""
 
+import itertools
 import math
 
 import numpy as np
@@ -159,3 +160,20 @@ def test_error_bound_of_multinomial_coefficients(outcomes, times):
     for row in np.linspace(0, len(counts) - 1, 40, dtype=int).tolist():
         exact = mp.loggamma(times + 1) - sum(mp.loggamma(count + 1) for count in counts[row].tolist())
         assert abs(repeated.log_p[row] - exact) <= error
+
+
+@pytest.mark.parametrize("eps", [0.1, 2.0, 20.0, 45.0])
+def test_a_largest_loss_far_above_the_others(eps):
+    loss, times = np.array([-0.05, 0.06, 30.0]), 3
+    p = np.array([0.5, 0.4999, 1e-4])
+    atoms = LossAtoms(np.log(p), loss, -math.inf, -math.inf, -math.inf, 0.0, 0.0)
+    exact = mp.mpf(0)
+    for index in itertools.product(range(3), repeat=times):
+        total = sum(mp.mpf(float(loss[i])) for i in index)
+        if total > eps:
+            exact += mp.fprod(mp.mpf(float(p[i])) for i in index) * -mp.expm1(eps - total)
+    # All losses are grid points.
+    law = atoms.law(0.0, 0.01, upper=False)
+    low, high = (Product([law], [times], upper=upper).log_delta(eps)[0] for upper in (False, True))
+    assert low <= mp.log(exact) <= high
+    assert high - low < 1e-6

@@ -221,20 +221,38 @@ class TiltedSum:
             middles = mean + np.maximum(0.0, np.ceil((at - mean) / width - 0.5)) * width
             reached = np.zeros(left.size, dtype=np.bool_)
             for center in np.unique(middles).tolist():
-                _, low, high = self._interval(center)
+                _, low, high, _ = self._interval(center)
                 reached |= (middles == center) & (low <= at) & (at <= high)
             out[left[reached]] = middles[reached]
             left = left[~reached]
             width /= 4
         return out
 
+    def _shared_centers(self, levels: FloatArray) -> FloatArray:
+        """Return the middles of :meth:`_centers`, or a smaller one whose transform is no longer and accurate at the level, too.
+
+        The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean, so that one
+        transform serves levels for which several have been chosen.
+        """
+        out = self._centers(levels, self._width)
+        for part in range(1, self._widest):
+            middle = self._least_moments[1] + self._width / 4.0**part
+            _, low, high, deviation = self._interval(middle)
+            for center in np.unique(out[(out > middle) & (low <= levels) & (levels <= high)]).tolist():
+                if deviation <= self._interval(center)[3]:
+                    out[(out == center) & (low <= levels) & (levels <= high)] = middle
+        return out
+
     @kept(CACHED_ANSWERS)
-    def _interval(self, center: float) -> tuple[float, float, float]:
-        """Return (theta, low, high): the tilt theta whose transform is accurate for the levels K in low..high around `center`."""
+    def _interval(self, center: float) -> tuple[float, float, float, float]:
+        """Return (theta, low, high, deviation): the tilt theta whose transform is accurate for the levels K in low..high around
+        `center`, and the standard deviation of the tilted sum.
+        """
         theta = self.tilt(center)
         # A level is at most half of the largest width from the middle of its interval; 1e-9 covers rounding.
-        far = min(self._near * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step), 0.5 * self._width * (1 + 1e-9))
-        return theta, -math.inf if theta == self.least_tilt else center - far, center + far
+        deviation = max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step)
+        far = min(self._near * deviation, 0.5 * self._width * (1 + 1e-9))
+        return theta, -math.inf if theta == self.least_tilt else center - far, center + far, deviation
 
     def points(self, level: float) -> int:
         """Return the number of points of the transform that serves the level."""
@@ -263,7 +281,7 @@ class TiltedSum:
 
         Where the rounding error is more than 1e-6 of the bound, a transform tilted closer to the level is computed.
         """
-        values, slopes, shares = self._read(levels, self._centers(levels, self._width))
+        values, slopes, shares = self._read(levels, self._shared_centers(levels))
         # Raised above 1e-6: a wider gap near the largest value of the sum. Lowered: more transforms.
         blurred = np.flatnonzero(shares > 1e-6)
         if blurred.size:
@@ -297,7 +315,7 @@ class TiltedSum:
 
     @kept(CACHED_BYTES, _transform_bytes)
     def _transform(self, center: float) -> _Transform:
-        theta, low, high = self._interval(center)
+        theta, low, high, _ = self._interval(center)
         step = self.step
         cumulant = mean = var = rough = lost = 0.0
         tilted = []

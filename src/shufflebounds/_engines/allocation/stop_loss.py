@@ -278,8 +278,9 @@ class Allocation:
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # The sum of t small ratios is evaluated at one level for each eps, the sums with large ratios at about BIG_CELLS levels for
-        # each eps and j. So the floor of the former may be lower, by the factor e^CUT.
-        out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
+        # each eps and j. So the floor of the former may be lower, by the factor e^CUT, where no single ratio is large enough.
+        lowest = np.maximum(alone, 2 * CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
+        out = self._sum(t, upper=upper).log_stop_loss(levels, floor=lowest)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
@@ -336,25 +337,40 @@ class Allocation:
         t = self.steps
         large, rest, last = self._large_sums(upper=upper)
         rest = float(np.logaddexp(rest, above + last))
-        # `parts` has, for each number j of large ratios, the levels K minus the sum of these ratios, and the log masses.
-        parts = [(j, np.subtract.outer(-held, -levels), log_mass) for j, held, log_mass in large]
+        total = np.zeros(levels.size)
         # Several j may use the same sum of small ratios. All its levels are evaluated together, so that they share its transforms.
-        for count, several in itertools.groupby(parts, lambda part: self._shared(part[0], upper=upper)):
-            group = list(several)
-            moves = [self._moved(count - (t - j), upper=upper) for j, _, _ in group]
-            left = np.concatenate([level + shift for (_, level, _), (shift, _) in zip(group, moves)])
-            logs = np.concatenate([log_mass + more for (_, _, log_mass), (_, more) in zip(group, moves)])
-            floors = np.concatenate([np.tile(floor - float(np.max(log_mass)), (log_mass.size, 1)) for _, _, log_mass in group])
-            inner = self._small(count, left.ravel(), floors.ravel(), upper=upper).reshape(left.shape)
-            out = np.logaddexp(out, np.logaddexp.reduce(inner + logs[:, None], axis=0))
-        return out, rest
-
-    def _small(self, count: int, levels: FloatArray, floor: FloatArray, *, upper: bool) -> FloatArray:
-        """Return the log stop-loss transform of the sum of `count` small ratios at the levels."""
-        if count:
-            return self._sum(count, upper=upper).log_stop_loss(levels, floor=floor)
+        for count, group in itertools.groupby(large, lambda part: self._shared(part[0], upper=upper)):
+            small = self._sum(count, upper=upper) if count else None
+            low, value, slope = small.line if small else (0.0, 0.0, 1.0)
+            parts = []
+            for j, held, log_mass in group:
+                shift, more = self._moved(count - (t - j), upper=upper)
+                mass = np.exp(log_mass + more)
+                # The large ratios from index `first` on move the level to at most `low`, where the bound is a line: suffix sums of
+                # their masses and of their distances replace a sum over them.
+                edge = levels + shift - low
+                first = np.searchsorted(held, edge)
+                tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
+                moment = np.append(np.cumsum((np.diff(held) * tail[1:-1])[::-1])[::-1], [0.0, 0.0])
+                away = np.append(held, held[-1])[first] - edge
+                total += value * tail[first] + slope * (moment[first] + away * tail[first])
+                if small is None:
+                    continue
+                # The large ratios before index `start` move it to where the transform is below e^limit.
+                limit = floor - float(np.max(log_mass + more))
+                start = np.minimum(np.searchsorted(held, levels + shift - small.reach(limit)), first)
+                total += (tail[0] - tail[start]) * np.exp(limit) if upper else 0.0
+                owner = np.repeat(np.arange(levels.size), first - start)
+                cell = np.arange(owner.size) + np.repeat(first - np.cumsum(first - start), first - start)
+                parts.append((owner, levels[owner] + shift - held[cell], (log_mass + more)[cell]))
+            if small:
+                owner, left, logs = (np.concatenate(part) for part in zip(*parts))
+                inner = small.log_stop_loss(left, floor=floor[owner] - logs)
+                total += np.bincount(owner, np.exp(inner + logs), minlength=levels.size)
+        # Exponents of at most 800 with two roundings each, and sums of positive terms.
+        error = ULP * (1000 + sum(held.size for _, held, _ in large))
         with np.errstate(divide="ignore"):
-            return np.log(np.maximum(-levels, 0.0))
+            return np.logaddexp(out, np.log(total) + (error if upper else -error)), rest
 
     def _shared(self, large: int, *, upper: bool) -> int:
         """Return the number of small ratios whose sum replaces that of t - `large` small ratios, with the corrections of `_moved`.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import ON_GRID
+from shufflebounds._base.limits import LARGEST, ON_GRID
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.tilted_sum import LEAST_TILT, Summand, TiltedSum
 
@@ -180,6 +180,12 @@ class StopLoss(TiltedSum):
         best = np.searchsorted(corners, gap)
         return np.asarray(base[best] - rates[best] * gap * (1 - np.sign(gap) * 1e-12))
 
+    def reach(self, limits: FloatArray) -> FloatArray:
+        """Return for each limit a level from which on Chernoff's bound of log E max(0, S - K) is at most the limit."""
+        rates, base, _ = self._lines
+        gap = np.min((base - limits[:, None]) / rates, axis=1)
+        return np.asarray(self.origin + self.step * (gap + 1e-9 * (1 + np.abs(gap))))
+
     def log_stop_loss(self, levels: FloatArray, *, floor: FloatArray | float = -math.inf) -> FloatArray:
         """Return the bound of log E max(0, S - K) at every level K.
 
@@ -191,24 +197,33 @@ class StopLoss(TiltedSum):
         chernoff = self._chernoff(levels)
         if self.upper:
             out = chernoff
-        _, mean, deviation = self._untilted
-        low = mean - LOWEST * deviation
         wanted = chernoff > floor
-        inside, below = wanted & (levels >= low), wanted & (levels < low)
+        inside, below = wanted & (levels >= self._low), wanted & (levels < self._low)
         if inside.any():
             out[inside] = self.log_values(levels[inside])[0]
         if below.any():
-            out[below] = self._far_below(levels[below], low)
+            low, value, slope = self.line
+            out[below] = np.log(value + slope * (low - levels[below]))
         return out
 
-    def _far_below(self, levels: FloatArray, low: float) -> FloatArray:
-        """Return the bound of log E max(0, S - level) for levels far below the mean: about log(mean - level)."""
-        log_total, mean, _ = self._untilted
-        slack = ULP * self._times * 64 + 64 * ULP
-        if self.upper:
-            # If the level decreases by x, the stop-loss transform increases by at most x times the total mass.
-            return np.asarray(np.logaddexp(self.log_values(np.array([low]))[0], log_total + np.log(low - levels)) + slack)
-        return np.asarray(log_total + np.log(np.maximum(mean - levels, 1e-300)) - slack)
+    @property
+    def _low(self) -> float:
+        """The level below which no transform is computed."""
+        _, mean, deviation = self._untilted
+        return mean - LOWEST * deviation
+
+    @cached_property
+    def line(self) -> tuple[float, float, float]:
+        """Numbers (low, value, slope): at levels K <= low the bound of E max(0, S - K) is value + slope (low - K)."""
+        if not self.finite:
+            return -LARGEST, 0.0, 0.0
+        (log_total, mean, _), low = self._untilted, self._low
+        slack = 64 * ULP * (self._times + 1)
+        if not self.upper:
+            total = math.exp(log_total - slack)
+            return low, total * (mean - low), total
+        # If the level decreases by x, the stop-loss transform increases by at most x times the total mass.
+        return low, math.exp(float(self.log_values(np.array([low]))[0][0]) + slack), math.exp(log_total + slack)
 
 
 def _group_starts(index: FloatArray, heaviest: int) -> NDArray[np.intp]:

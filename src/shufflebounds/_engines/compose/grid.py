@@ -73,6 +73,8 @@ class Grid:
     ) -> None:
         self.upper, self.rtol, self.steps = upper, rtol, steps
         self._lower, self._tested, self._sums, self._tight = lower, tested, sums, tight
+        # `steps` may be those for a smaller rtol.
+        self._least_rtol = max(rtol, steps.rtol)
         self._products: Kept[tuple[float, float, float, int, float], Product] = Kept(COMPOSED)
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
@@ -216,18 +218,18 @@ class Grid:
             found = Interval(max(low, found.lower), min(high, found.upper))
             # Stop if the finer grid reduced the gap by less than 20 %: then the step does not cause the gap. If the two bounds use
             # different distributions (not `tight`), these usually cause the gap, and a finer grid is tried only if rtol is small.
-            apart = not gap < 0.8 * last or (not self._tight and self.rtol == self.steps.rtol)
+            apart = not gap < 0.8 * last or (not self._tight and self.rtol == self._least_rtol)
             # If the gap is large, sums over all pairs of outcomes reduce it more than several refinements of the grid: a finer
             # grid divides the gap by four at most.
             enough = False
-            if self._sums is not None and gap > 2 * allowed * self.steps.rtol and high > LOG_TINY:
+            if self._sums is not None and gap > 2 * allowed * self._least_rtol and high > LOG_TINY:
                 found, summed = self._with_sums(found, eps)
-                enough = gap > 100 * allowed * self.steps.rtol or found.upper - found.lower <= allowed * self.rtol
+                enough = gap > 100 * allowed * self._least_rtol or found.upper - found.lower <= allowed * self.rtol
             room = finer < MOST_ROUNDS and step > max(40 * self.steps.spread / TABLE_SIZE, self.steps.useful)
             if gap <= allowed * self.rtol or enough or final or apart or self.steps.lattice is not None or not room:
                 break
             finer += 1
-        if self._sums is not None and not found.upper - found.lower <= allowed * self.steps.rtol:
+        if self._sums is not None and not found.upper - found.lower <= allowed * self._least_rtol:
             found, summed = self._with_sums(found, eps)
         return _Refined(found, step, summed)
 

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.types import ULP
 from shufflebounds._losses.atoms import GridPLD, union_probability
 from shufflebounds._losses.tilted_sum import Summand, TiltedSum
@@ -22,27 +24,41 @@ Raised: fewer transforms and larger rounding errors. Lowered: more transforms.
 """
 
 
+ALONE = 20.0
+"""A largest loss that is ALONE nats above all others is a large loss, see `Product`. Raised: longer transforms. Lowered: the lower
+bound omits a fraction e^-ALONE = 2e-9 of the mass of these losses; a larger fraction."""
+
+
 class Product(TiltedSum):
     """The distribution of the total loss of independent releases on one grid, for an upper or a lower bound of a composition.
 
     Each release has a distribution of losses on a grid of the same step, and is repeated a number of times.
+
+    The lower bound of a release that may reveal everything has a loss far above all others, where its last line reaches 0. Let A be
+    the event that such a large loss occurs in some release. The divergence is at least that of the outcomes outside of A, plus
+    P(A) - e^eps Q(A). So the transform need not reach to this loss. Without `apart`, no loss is treated as large.
     """
 
-    def __init__(self, laws: Sequence[GridPLD], times: Sequence[int], *, upper: bool) -> None:
+    def __init__(self, laws: Sequence[GridPLD], times: Sequence[int], *, upper: bool, apart: bool = True) -> None:
+        self._laws, self._times, self._log_other = laws, times, -math.inf
         summands = []
         slack = loss_error = origin = 0.0
         rests = []
         for law, r in zip(laws, times):
             held = np.flatnonzero(law.log_p > -np.inf)
-            logs = law.log_p[held]
+            logs, log_rest = law.log_p[held], law.log_rest
+            if apart and not upper and held.size > 1 and (held[-1] - held[-2]) * law.step > ALONE:
+                log_q = float(logs[-1] - law.losses[held[-1]]) + law.loss_error + math.log(r)
+                self._log_other = float(np.logaddexp(self._log_other, log_q)) + law.slack
+                log_rest, held, logs = float(np.logaddexp(log_rest, logs[-1])), held[:-1], logs[:-1]
             # The indices are relative to the heaviest point, so that tilting changes the total mass little.
             middle = int(held[np.argmax(logs)]) if held.size else 0
             summands.append(Summand(logs, (held - middle).astype(np.float64), r))
             origin += r * (law.anchor + law.step * (law.first + middle))
-            total = float(np.logaddexp.reduce(np.append(logs, law.log_rest)))
+            total = float(np.logaddexp.reduce(np.append(logs, log_rest)))
             slack += r * (law.slack + abs(total) + 16 * ULP)
             loss_error += r * law.loss_error + 4 * ULP * abs(origin)
-            rests.append((law.log_rest, r))
+            rests.append((log_rest, r))
         super().__init__(
             summands, origin, laws[0].step, discount=1.0, near=NEAR, upper=upper, log_rest=union_probability(rests), slack=slack,
             level_error=loss_error,
@@ -51,4 +67,14 @@ class Product(TiltedSum):
     def log_delta(self, eps: float) -> tuple[float, float]:
         """Return the bound of the log hockey-stick divergence at eps, and minus its slope."""
         values, slopes = self.log_values(np.array([eps]))
-        return float(values[0]), float(slopes[0])
+        value, slope = float(values[0]), float(slopes[0])
+        if self._log_other == -math.inf:
+            return value, slope
+        # The fraction of the bound that e^eps Q(A) takes; the rounding errors of its logarithm are far below 1.
+        lost = eps + self._log_other - value
+        return (value - 2 * math.exp(lost), slope) if lost <= -ALONE else self._whole.log_delta(eps)
+
+    @cached_property
+    def _whole(self) -> Product:
+        """The distribution with all losses in the transform."""
+        return Product(self._laws, self._times, upper=self.upper, apart=False)

@@ -240,7 +240,13 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
         return _Losses(np.empty(0), np.empty(0), np.empty(0), rest)
     low, high = first.loss[0] + second.loss[0], first.loss[-1] + second.loss[-1]
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
-    p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
+    if first is second:
+        # Each pair of different outcomes occurs twice.
+        below = np.arange(first.p.size)
+        p, moment = np.add(_jumps.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below),
+                           _jumps.cell_sums(2 * first.loss, first.p**2, np.zeros(1), np.ones(1), nodes, upper))
+    else:
+        p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
     gap = np.diff(nodes)
     # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the rounding errors of the sums of masses,
     # of the sums of losses, and of the functions below. The function 1 - e^(a - loss) is concave in the loss. Its mean is at most
