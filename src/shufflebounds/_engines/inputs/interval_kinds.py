@@ -94,6 +94,7 @@ class IntervalNoise(ABC):
     length: float
     unit: float
     order: int
+
     @property
     def error(self) -> float:
         """Bound of the relative errors of probabilities and of likelihood ratios."""
