@@ -144,7 +144,7 @@ class _Table:
         else:
             first, log_weights, weight_error = 0, np.zeros(1), 0.0
         m = first + 1 + np.arange(log_weights.size, dtype=np.float64)
-        # If few categories matter, the sum exceeds 0 by up to alpha where it is positive, and the bound a term by e^(t alpha).
+        # Where the sum is positive, it exceeds 0 by up to alpha, so the bound of a term may be too large by e^(t alpha).
         outside = -NEGLIGIBLE - 1.0 - min(self.alpha * self.t, NEGLIGIBLE)
         few, many = binomial_range(m[0], self.tilted, outside)[0], binomial_range(m[-1], self.tilted, outside)[1]
         s = np.arange(few, many + 1, dtype=np.float64)
