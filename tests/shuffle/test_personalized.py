@@ -192,7 +192,12 @@ def test_bounds_of_the_cells_of_a_blanket_are_at_least_their_values(eps, local_e
     m, s = m[s <= m], s[s <= m]
     table = _Table(*blanket_shares(np.array([local_eps]), k), np.array([30.0]), k, local_eps, eps)
     values = _inner(m, s, table.alpha, table.beta, table.gamma)[0] - np.log(m)
-    assert (table.log_bounds(m, s) >= values).all()
+    bounds = table.log_bounds(m, s)
+    assert (bounds >= values).all()
+    # Near the expected number of messages the bounds are close enough that few cells without effect are evaluated.
+    near = (values > -np.inf) & (np.abs(m - 1 - 30 * table.shares[0]) < 6)
+    assert (bounds[near] - values[near]).min() < 5
+    assert (bounds[near] - values[near]).max() < 20
 
 
 @pytest.mark.parametrize("seed", range(8))

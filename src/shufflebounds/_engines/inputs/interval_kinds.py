@@ -166,7 +166,7 @@ class _Normal(IntervalNoise):
         # f(high), w = high - low, and an error of at most w^4/384 times the largest fourth derivative.
         third, sign, log_unit, rows = (high - low) / 3, 1 if upper else -1, self.log_masses(bins, 0.0), []
         for x, step, (mean, _, most) in ((low, third, ends[:, 0]), (high, -third, ends[:, 1])):
-            # (1 + step (y - x)) R_x/R_0 is monotone on both sides of one output.
+            # (1 + step (y - x)) R_x/R_0 is monotone below one output and above it.
             y = np.stack([bins.left, bins.right, np.clip(x - 1 / step - 1 / max(x, TINY), bins.left, bins.right)])
             values = (1 + step * (y - x)) * np.exp(self.log_ratio(x, 0.0, y))
             error = 3 * sign * self.error * (1 + third * np.abs(y - x).max(axis=0)) * most
