@@ -252,7 +252,7 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
 
 def _attained_mu(forward: SampledProfile, backward: SampledProfile, best: float, most: float, rtol: float) -> float:
     """Return a lower bound of mu from the curve through the samples; `best` is a known lower bound, `most` an upper bound."""
-    best = max(best, _largest_mu(_enclosing(forward, backward, True)[0]))
+    best = max(best, float(_corner_mu(_enclosing(forward, backward, True)[0].points[:, 1:-1], upper=False).max(initial=0.0)))
     if forward.convex and backward.convex:
         return best
     # Between samples, a curve that is not convex is only monotone. Single samples then give a larger lower bound, with which fewer
@@ -279,11 +279,6 @@ def _mu_of_values(eps: FloatArray, log_delta: FloatArray, known: float, most: fl
         return not bool((log_delta > GaussianCurve(mu, -1).log_delta(eps)).any())
 
     return known if enough(known) or not most > known else bracket(enough, known, most, rtol=rtol)[0]
-
-
-def _largest_mu(above: Piecewise) -> float:
-    """Return a lower bound of mu from an upper bound of the curve."""
-    return float(_corner_mu(above.points[:, 1:-1], upper=False).max(initial=0.0))
 
 
 def mu_of_knots(points: FloatArray, *, upper: bool) -> float:

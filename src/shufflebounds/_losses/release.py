@@ -382,11 +382,6 @@ class DominatingPairInfo:
         first = _Remembered(self.hockey_stick, self.sampling.effort)
         return first, first if self.reverse is None else _Remembered(self.reverse.hockey_stick, self.sampling.effort)
 
-    @property
-    def _most_values(self) -> int:
-        """Largest number of eps at which the divergence is sampled. Fewer than 64 would not resolve the range of the losses."""
-        return int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.sampling.effort)))
-
     @kept(CACHED_ANSWERS)
     def scale(self, log_tail: float) -> Scale:
         """Return range, mean and variance of the losses, with a truncated mass of e^log_tail."""
@@ -442,7 +437,8 @@ class DominatingPairInfo:
             gaps, held = ([np.logaddexp(*gaps)], [np.logaddexp(*held)]) if own is back else (gaps, held)
             return [part[1] for part in parts], gaps, held
 
-        most = self._most_values
+        # Fewer than 64 values of the divergence would not resolve the range of the losses.
+        most = int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.sampling.effort)))
         while True:
             whole, gaps, held = integrals(own, back)
             # `held` are the parts of the gaps that come from the gap of the bounds at the samples. More samples do not reduce

@@ -32,9 +32,6 @@ class _Stopped:
     done: NDArray[np.bool_]
     remaining: Array
 
-    def _keep(self, partial: Array, done: NDArray[np.bool_], remaining: Array) -> None:
-        self.partial, self.done, self.remaining = partial, done, remaining
-
 
 class SweepInterrupted(_Stopped, KeyboardInterrupt):
     """A sweep that was interrupted, with all results that were finished.
@@ -254,7 +251,8 @@ class _Sweep:
         except KeyboardInterrupt as problem:
             # After a second interrupt, the results so far are kept and the remaining batches are not awaited.
             error.__cause__ = error.__cause__ or problem
-        error._keep(results.rows(results.done), results.done, results.rows(~results.done, answers=False))
+        error.partial, error.done = results.rows(results.done), results.done
+        error.remaining = results.rows(~results.done, answers=False)
         raise error
 
     def _keep_busy(self) -> SweepError | SweepInterrupted | None:

@@ -149,15 +149,12 @@ class Piecewise(Representation):
         if k == height.size:
             return upward(self, 0.0, log_delta)
         if k == 0:
-            return math.inf if steep[0] == -np.inf and self._floor() > log_delta else upward(self, float(loss[0]), log_delta)
+            never = steep[0] == -np.inf and self.hull.points[3, 0] > log_delta  # the limit of log delta for large eps
+            return math.inf if never else upward(self, float(loss[0]), log_delta)
         # Between loss_k and loss_(k-1), delta(eps) = e^height_k - e^steep_k (e^eps - e^loss_k), which is solved for eps.
         rise = height[k] + math.log(-math.expm1(target - height[k])) - steep[k] if target > -math.inf else height[k] - steep[k]
         eps = min(float(np.logaddexp(loss[k], rise)), float(loss[k - 1]))
         return upward(self, eps * (1 + 4 * ULP), log_delta)
-
-    def _floor(self) -> float:
-        """Return the logarithm of the limit of delta(eps) for large eps."""
-        return float(self.hull.points[3, 0])
 
     def gdp_mu(self) -> float:
         alpha, alpha_rest, beta, beta_rest = self.points

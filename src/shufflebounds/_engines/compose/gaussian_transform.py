@@ -179,9 +179,9 @@ class TiltedGaussian:
         return (last - first) / min(self._real_step, self._line[0])
 
     @cached_property
-    def _own(self) -> tuple[float, float, float, float]:
-        value, error, mean, var = (float(array[0]) for array in self.cumulants(np.array([self._theta])))
-        return value, error, mean, var
+    def _own(self) -> tuple[float, float]:
+        own = self.cumulants(np.array([self._theta]))
+        return float(own.value[0]), float(own.error[0])
 
     @property
     def scale(self) -> float:
@@ -192,16 +192,6 @@ class TiltedGaussian:
     def error(self) -> float:
         """Bound of the error of `scale`; infinite if the rule needs too many points."""
         return self._own[1]
-
-    @property
-    def mean(self) -> float:
-        """The first derivative of the cumulant generating function, without a bound."""
-        return self._own[2]
-
-    @property
-    def var(self) -> float:
-        """The second derivative of the cumulant generating function, without a bound."""
-        return self._own[3]
 
     def cumulants(self, theta: FloatArray) -> Cumulants:
         """Return the cumulant generating function at real numbers between 0 and the theta of this object, by the same points.

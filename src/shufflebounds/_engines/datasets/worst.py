@@ -145,7 +145,7 @@ class WorstDataset:
     @cached_property
     def _choices(self) -> tuple[Weights, ...]:
         """The choices of s, c_- and the weights that are evaluated at every eps; the first has s = 0."""
-        most = self._most_pairs
+        most = (self._users - 3) // 2  # the term of order k needs 2k + 1 users
         first = np.full(ORDERS, -np.inf)
         first[0] = 0.0
         out = [Weights(0, 0.0, first), *bounded_choices(self._data.local_eps, most)]
@@ -153,11 +153,6 @@ class WorstDataset:
         if least > 1:
             out += [signed_product(pairs, signed) for pairs, signed in self._data.signed if pairs <= most and pairs < least]
         return tuple(self._convergent(out))
-
-    @property
-    def _most_pairs(self) -> int:
-        # The term of order k needs 2k + 1 users.
-        return (self._users - 3) // 2
 
     def _convergent(self, choices: list[Weights]) -> list[Weights]:
         """Return the choices for which a geometric series of ratio at most 1/2 bounds the later orders of the error term."""

@@ -36,18 +36,13 @@ class Histogram(NamedTuple):
     bins: tuple[int, ...]
 
 
-def _doubles(value: Interval) -> int:
-    """Return 100, an upper bound of the size of an entry of `_OUTSIDE` with its key, in doubles."""
-    return 100
-
-
 COUNTED = 2**33
 """Largest count for which quantiles include the rounding of the estimate, for protocols that do not know the number of users. It is
 above the number of people. Raised: quantiles increase by 1e-16 times it. Lowered: quantiles are valid for smaller counts only."""
 
-_OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, _doubles)
+_OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, lambda _: 100)
 """Cache of bounds of log Pr[S >= above or S <= below]; the key has the bits, above and below. The bounds for the worst dataset need
-up to 512 entries."""
+up to 512 entries. An entry and its key take at most 100 doubles."""
 
 
 @explained
