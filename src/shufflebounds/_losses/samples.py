@@ -223,7 +223,9 @@ class SampledProfile:
         if count == 0:
             return np.zeros(1), np.full(1, -np.inf)
         if not self.convex:
-            return self._stairs(count)
+            # A lower bound by monotonicity alone: delta in an interval is at least the lower bound at its right end.
+            after = np.append(self.low[1:count], -np.inf)
+            return alternate(self.eps[:count], self.eps[:count]), alternate(self.low[:count], after)
         # A line below the first interval needs an upper bound of delta at some eps < 0. `across` computes it from a sample of the
         # reversed pair at eps > 0 or, if there is none, from the value at eps = 0: the reversed divergence does not increase.
         before = -float(other.eps[1]) if other.eps.size > 1 else -1.0
@@ -253,11 +255,6 @@ class SampledProfile:
                 for part in (folded[: high.size], held)
             )
         return log_sum(low), log_sum(high), gap, own
-
-    def _stairs(self, count: int) -> tuple[FloatArray, FloatArray]:
-        """Return a lower bound by monotonicity alone: delta in an interval is at least the lower bound at its right end."""
-        after = np.append(self.low[1:count], -np.inf)
-        return alternate(self.eps[:count], self.eps[:count]), alternate(self.low[:count], after)
 
 
 def alone(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[SampledProfile, SampledProfile]:

@@ -306,11 +306,6 @@ class AllocationPair(OfPresence, DominatingPair):
                             "noise, or a mechanism of one pair with enumerated outcomes")
         return atoms, log_lost
 
-    def _reveals(self) -> bool:
-        """Return whether some outputs are possible with the record only (without it only, if `removed` is False)."""
-        listed = self._listed()
-        return listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
-
     @cached_property
     def _engine(self) -> Allocation | ListedAllocation:
         if isinstance(self.mechanism, GaussianMechanism):
@@ -331,9 +326,11 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def describe(self) -> DominatingPairInfo:
         forms, listed = self._forms, self._listed()
-        # A trade-off function samples delta at few eps (`spacing`), because most values of eps need a new transform.
+        # Some outputs may be possible with the record only, or without it only if `removed` is False. A trade-off function samples
+        # delta at few eps (`spacing`), because most values of eps need a new transform.
+        reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
         known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1),
-                                   losses=Losses(unbounded=self._reveals()), attained=SINGLE)
+                                   losses=Losses(unbounded=reveals), attained=SINGLE)
         if listed is None:
             return known
         loss = listed[0].loss

@@ -420,12 +420,6 @@ class Population:
         chosen = best[1][1] if best[1][0] == "window" else mass
         return best[0], SearchBox((i, j), level, *best[1], chosen, chosen == hint)
 
-    def _bound_again(self, eps: float, box: SearchBox, enough: float, hint: float) -> float:
-        """Return the upper bound of a block at this eps, by the decomposition that gave its bound at another eps."""
-        if box.kind:
-            return self.value(box.kind, eps, box.level, *box.block, box.log_mass, both=False)[1]
-        return self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0]
-
     def likely(self, eps: float) -> int:
         """Return the position of a target whose estimate of log delta is among the largest; it need not be the worst."""
         last = self.budgets.size - 1
@@ -528,7 +522,9 @@ class Population:
         Without a frontier the search starts from up to eight blocks of all targets.
         """
         if frontier:
-            bounds = [self._bound_again(eps, box, enough, hint) for box in frontier]
+            # A block is bounded by the decomposition that gave its bound at another eps, if there was one.
+            bounds = [self.value(box.kind, eps, box.level, *box.block, box.log_mass, both=False)[1] if box.kind
+                      else self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0] for box in frontier]
             failing = [box for bound, box in zip(bounds, frontier) if bound > enough]
             frontier[:] = [box for bound, box in zip(bounds, frontier) if bound <= enough]
             return max([bound for bound in bounds if bound <= enough], default=-math.inf), *_by_block(failing)

@@ -51,8 +51,12 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
         return counts
 
     def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
+        return np.asarray(self._from_support(self._support(counts), users))
+
+    def _from_support(self, support: NDArray[np.int64], users: int) -> FloatArray:
+        """Return the estimate from the number of messages that support a value."""
         _, _, other, _, gap = self._support_probabilities()
-        return np.asarray((self._support(counts) - other * users) / gap)
+        return np.asarray((support - other * users) / gap)
 
     def variance(self, held: ArrayLike, users: int) -> float | FloatArray:
         r"""Variance of :meth:`estimate` for a value that `held` of the users have.
