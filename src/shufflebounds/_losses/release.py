@@ -104,16 +104,13 @@ class _Remembered:
         if missing.any():
             fresh = np.unique(eps[missing])
             for i in range(0, fresh.size, self._piece):
-                known, sides = self._table = self._grown(known, sides, fresh[i : i + self._piece])
+                part = fresh[i : i + self._piece]
+                place, found = np.searchsorted(known, part), consistent(self._hockey_stick(part), "log delta at eps={!r}", part)
+                sides = IntervalArray(*(np.insert(old, place, new) for old, new in zip(sides, found)))
+                known, sides = self._table = np.insert(known, place, part), sides
                 tick()
             place = np.searchsorted(known, eps)
         return IntervalArray(sides.lower[place], sides.upper[place])
-
-    def _grown(self, known: FloatArray, sides: IntervalArray, fresh: FloatArray) -> _Table:
-        place = np.searchsorted(known, fresh)
-        lower, upper = consistent(self._hockey_stick(fresh), "log delta at eps={!r}", fresh)
-        merged = IntervalArray(np.insert(sides.lower, place, lower), np.insert(sides.upper, place, upper))
-        return np.insert(known, place, fresh), merged
 
 
 def never(eps: FloatArray) -> IntervalArray:
