@@ -192,6 +192,8 @@ class Losses(NamedTuple):
         inverts it along a contour and needs no grid.
     unbounded : bool
         Whether an outcome is known to be possible under only one of P and Q.
+    window : callable, optional
+        Returns the outcomes to be moved to a grid, like `listed`, which is None if they are too many for other purposes.
     """
 
     listed: Callable[[float], LossAtoms | None] | None = None
@@ -200,6 +202,7 @@ class Losses(NamedTuple):
     density: Callable[[float, float], LossAtoms] | None = None
     transform: LossTransform | None = None
     unbounded: bool = False
+    window: Callable[[float], LossAtoms] | None = None
 
 
 class Reverse(NamedTuple):
@@ -476,7 +479,7 @@ class DominatingPairInfo:
 
     def sparing(self, step: float, log_tail: float) -> bool:
         """Whether the divergence is sampled at few losses instead of at every grid point."""
-        if self.atoms is not None or (self.losses.density is not None and not self.sampling.expensive):
+        if self.atoms is not None or self.losses.window or (self.losses.density is not None and not self.sampling.expensive):
             return False
         scale = self.scale(log_tail)
         # `_index` evaluates at most about TABLE_SIZE/4 breakpoints, because it places those of a long grid further apart.
@@ -524,6 +527,8 @@ class DominatingPairInfo:
         """
         if self.atoms is not None:
             atoms = self.atoms
+        elif self.losses.window:
+            atoms = self.losses.window(log_tail)
         elif self.losses.density is not None and not upper:
             atoms = self.losses.density(anchor, step)
         elif placed is not None:
