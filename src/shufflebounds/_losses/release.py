@@ -18,7 +18,7 @@ from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
-from shufflebounds._losses.atoms import GridPLD, LossAtoms, grid
+from shufflebounds._losses.atoms import ALONE, GridPLD, LossAtoms, grid
 from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
 from shufflebounds._losses.samples import INTERPOLATED, HockeyStickBounds, SampledProfile, alone
@@ -570,8 +570,11 @@ def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> Loss
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
     (x, y), (u, v) = (distinct(*chain) for chain in chains)
     if not upper:
-        # The supporting line beyond the last sample may reach zero at any eps. Limiting this eps keeps the losses finite.
-        x[-1], u[-1] = min(x[-1], x[-2] + 10.0) if x.size > 1 else x[-1], min(u[-1], u[-2] + 10.0) if u.size > 1 else u[-1]
+        # The supporting line beyond the last sample may reach zero at any eps. Reducing this eps keeps grids short, because they do
+        # not reach to isolated losses.
+        for eps in (x, u):
+            if eps.size > 1:
+                eps[-1] = min(eps[-1], eps[-2] + (2 * ALONE if eps[-1] - eps[-2] > ALONE else 10.0))
     # At eps = 0 the divergences of (P, Q) and (Q, P) are equal, so the tighter bound serves both.
     y[0] = v[0] = (min if upper else max)(y[0], v[0])
     return (pessimistic_pld if upper else optimistic_pld)((x, y), (u, v))
