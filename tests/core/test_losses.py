@@ -163,17 +163,18 @@ def test_error_bound_of_multinomial_coefficients(outcomes, times):
 
 
 @pytest.mark.parametrize("eps", [0.1, 2.0, 20.0, 45.0])
-def test_a_largest_loss_far_above_the_others(eps):
-    loss, times = np.array([-0.05, 0.06, 30.0]), 3
-    p = np.array([0.5, 0.4999, 1e-4])
+def test_losses_far_from_the_others(eps):
+    loss, times = np.array([-30.0, -0.05, 0.06, 30.0]), 3
+    p = np.array([5e-14, 0.5, 0.4999, 1e-4])
     atoms = LossAtoms(np.log(p), loss, -math.inf, -math.inf, -math.inf, 0.0, 0.0)
     exact = mp.mpf(0)
-    for index in itertools.product(range(3), repeat=times):
+    for index in itertools.product(range(4), repeat=times):
         total = sum(mp.mpf(float(loss[i])) for i in index)
         if total > eps:
             exact += mp.fprod(mp.mpf(float(p[i])) for i in index) * -mp.expm1(eps - total)
-    # All losses are grid points.
-    law = atoms.law(0.0, 0.01, upper=False)
-    low, high = (Product([law], [times], upper=upper).log_delta(eps)[0] for upper in (False, True))
+    # All losses are grid points. The lower bound omits the smallest loss.
+    laws = [atoms.law(0.0, 0.01, upper=upper) for upper in (False, True)]
+    low, high = (Product([law], [times], upper=upper).log_delta(eps)[0] for upper, law in enumerate(laws))
+    assert laws[0].losses == pytest.approx(loss[1:], rel=1e-14)
     assert low <= mp.log(exact) <= high
     assert high - low < 1e-6

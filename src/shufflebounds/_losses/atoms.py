@@ -19,7 +19,11 @@ from shufflebounds._core import _losses, _tradeoff
 from shufflebounds.tradeoff.divergences import renyi_of_losses
 from shufflebounds.tradeoff.representation import log1mexp
 
-__all__ = ["LossAtoms", "GridPLD", "TooLongError", "union_probability", "grid"]
+__all__ = ["ALONE", "GridPLD", "LossAtoms", "TooLongError", "grid", "union_probability"]
+
+ALONE = 20.0
+"""A smallest or largest loss of a lower bound is isolated if it is ALONE nats from all others (`LossAtoms.law`, `Product`). Raised:
+longer grids. Lowered: the lower bound omits a fraction e^-ALONE = 2e-9 of a mass; a larger fraction."""
 
 
 class TooLongError(ValueError):
@@ -33,7 +37,7 @@ def grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class GridPLD:
-    """A distribution of privacy losses on a grid. Entry i of `log_p` is the log mass under P of the loss anchor + step (first + i).
+    """A distribution of privacy losses on a grid. Entry i of `log_p` is the log mass under P of the loss anchor + step index[i].
 
     The mass under Q is e^-loss times the mass under P. An upper bound dominates the release after every mass is multiplied by
     e^slack and every loss increased by `loss_error`. For a lower bound, the release dominates the distribution after every mass is
@@ -42,7 +46,7 @@ class GridPLD:
 
     anchor: float
     step: float
-    first: int
+    index: NDArray[np.int64]
     log_p: FloatArray
     log_rest: float
     slack: float
@@ -51,7 +55,7 @@ class GridPLD:
     @property
     def losses(self) -> FloatArray:
         """The grid points."""
-        return grid(self.anchor, self.step, self.first + np.arange(self.log_p.size))
+        return grid(self.anchor, self.step, self.index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,10 +260,18 @@ class LossAtoms:
 
     def law(self, anchor: float, step: float, *, upper: bool) -> GridPLD:
         """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
+        log_p, loss, far = self.log_p, self.loss, np.zeros(0, dtype=np.int64)
+        if not upper and loss.size > 2:
+            # A grid that reaches to an isolated loss would be long. A smallest one below -ALONE has little mass under P and is left
+            # out. A largest one is rounded down, or up by at most 8 ulp.
+            above = int(loss[-1] - loss[-2] > ALONE)
+            below = int(loss[1] - loss[0] > ALONE < -loss[0])
+            far = np.floor((loss[loss.size - above :] - anchor) / step * (1 + 4 * ULP)).astype(np.int64)
+            log_p, loss = log_p[below : loss.size - above], loss[below : loss.size - above]
         # `snap` bounds the rounding error: a loss within this distance of a grid point is moved to the grid point.
-        snap = 64 * ULP * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
-        nearest = anchor + step * np.round((self.loss - anchor) / step)
-        loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)
+        snap = 64 * ULP * max(float(np.abs(loss).max(initial=0.0)), abs(anchor))
+        nearest = anchor + step * np.round((loss - anchor) / step)
+        loss = np.where(np.abs(loss - nearest) <= snap, nearest, loss)
         first, size = _span(loss, anchor, step)
         most = 8 * LARGE_TABLE_SIZE  # the arrays for more points would take more than a gigabyte
         if size > most:
@@ -268,10 +280,13 @@ class LossAtoms:
                 "below that of its losses"
             )
         shape = _losses.split if upper else _losses.merge
-        log_p = shape(self.log_p, loss, anchor, step, first, size)
+        log_p = shape(log_p, loss, anchor, step, first, size)
+        held = np.flatnonzero(log_p > -np.inf)
+        index, log_p = np.append(first + held, far), np.append(log_p[held], self.log_p[self.loss.size - far.size :])
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
         # Moving the mean to a grid point, with rounding in the kernel, changes a merged loss by at most 64 ulp.
-        return GridPLD(anchor, step, first, log_p, rest, self.slack, self.most_blur + 1.25 * snap + 64 * ULP)
+        error = 8 * ULP * (8 + float(np.abs(grid(anchor, step, far)).max(initial=0.0)))
+        return GridPLD(anchor, step, index, log_p, rest, self.slack, self.most_blur + 1.25 * snap + error)
 
 
 def union_probability(chances: list[tuple[float, int]]) -> float:

@@ -18,7 +18,7 @@ from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
-from shufflebounds._losses.atoms import GridPLD, LossAtoms, grid
+from shufflebounds._losses.atoms import ALONE, GridPLD, LossAtoms, grid
 from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
 from shufflebounds._losses.samples import INTERPOLATED, HockeyStickBounds, SampledProfile, alone
@@ -189,6 +189,8 @@ class Losses(NamedTuple):
         inverts it along a contour and needs no grid.
     unbounded : bool
         Whether an outcome is known to be possible under only one of P and Q.
+    window : callable, optional
+        Returns the outcomes to be moved to a grid, like `listed`, which is None if they are too many for other purposes.
     """
 
     listed: Callable[[float], LossAtoms | None] | None = None
@@ -197,6 +199,7 @@ class Losses(NamedTuple):
     density: Callable[[float, float], LossAtoms] | None = None
     transform: LossTransform | None = None
     unbounded: bool = False
+    window: Callable[[float], LossAtoms] | None = None
 
 
 class Reverse(NamedTuple):
@@ -469,7 +472,7 @@ class DominatingPairInfo:
 
     def sparing(self, step: float, log_tail: float) -> bool:
         """Whether the divergence is sampled at few losses instead of at every grid point."""
-        if self.atoms is not None or (self.losses.density is not None and not self.sampling.expensive):
+        if self.atoms is not None or self.losses.window or (self.losses.density is not None and not self.sampling.expensive):
             return False
         scale = self.scale(log_tail)
         # `_index` evaluates at most about TABLE_SIZE/4 breakpoints, because it places those of a long grid further apart.
@@ -517,6 +520,8 @@ class DominatingPairInfo:
         """
         if self.atoms is not None:
             atoms = self.atoms
+        elif self.losses.window:
+            atoms = self.losses.window(log_tail)
         elif self.losses.density is not None and not upper:
             atoms = self.losses.density(anchor, step)
         elif placed is not None:
@@ -558,8 +563,11 @@ def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> Loss
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
     (x, y), (u, v) = (distinct(*chain) for chain in chains)
     if not upper:
-        # The supporting line beyond the last sample may reach zero at any eps. Limiting this eps keeps the losses finite.
-        x[-1], u[-1] = min(x[-1], x[-2] + 10.0) if x.size > 1 else x[-1], min(u[-1], u[-2] + 10.0) if u.size > 1 else u[-1]
+        # The supporting line beyond the last sample may reach zero at any eps. Reducing this eps keeps grids short, because they do
+        # not reach to isolated losses.
+        for eps in (x, u):
+            if eps.size > 1:
+                eps[-1] = min(eps[-1], eps[-2] + (2 * ALONE if eps[-1] - eps[-2] > ALONE else 10.0))
     # At eps = 0 the divergences of (P, Q) and (Q, P) are equal, so the tighter bound serves both.
     y[0] = v[0] = (min if upper else max)(y[0], v[0])
     return (pessimistic_pld if upper else optimistic_pld)((x, y), (u, v))

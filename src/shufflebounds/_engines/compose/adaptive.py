@@ -237,8 +237,7 @@ class _Strategy:
         return float(np.logaddexp(raw + math.log(total), block.log_rest)) + side * slack
 
     def _tilted(self, law: GridPLD, theta: float, more: FloatArray, enough: float) -> _Tilted:
-        held = np.flatnonzero(law.log_p > -np.inf)
-        loss, logs, log_rest = law.losses[held], law.log_p[held], law.log_rest
+        loss, logs, log_rest = law.losses, law.log_p, law.log_rest
         # Rare losses far above `enough` would dominate the tilted distribution. The upper bound replaces them by infinite losses,
         # the lower bound by smaller losses.
         tails = np.logaddexp.accumulate(logs[::-1])[::-1]
@@ -253,7 +252,7 @@ class _Strategy:
             return _Tilted(np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0, 0.0, np.full(more.size, -np.inf), log_rest)
         power = logs + theta * loss
         top = float(power.max())
-        kept = power > top - NEGLIGIBLE - math.log(held.size)
+        kept = power > top - NEGLIGIBLE - math.log(law.log_p.size)
         weight = np.exp(power[kept] - top)
         size = float(np.abs(logs[kept]).max() + np.abs(theta * loss[kept]).max())
         place = np.round(loss[kept] / self.step)

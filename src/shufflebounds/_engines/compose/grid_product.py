@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.types import ULP
-from shufflebounds._losses.atoms import GridPLD, union_probability
+from shufflebounds._losses.atoms import ALONE, GridPLD, union_probability
 from shufflebounds._losses.tilted_sum import Summand, TiltedSum
 
 __all__ = ["NEAR", "Product"]
@@ -22,11 +22,6 @@ NEAR = 1.5
 
 Raised: fewer transforms and larger rounding errors. Lowered: more transforms.
 """
-
-
-ALONE = 20.0
-"""A largest loss that is ALONE nats above all others is a large loss, see `Product`. Raised: longer transforms. Lowered: the lower
-bound omits a fraction e^-ALONE = 2e-9 of the mass of these losses; a larger fraction."""
 
 
 class Product(TiltedSum):
@@ -45,16 +40,15 @@ class Product(TiltedSum):
         slack = loss_error = origin = 0.0
         rests = []
         for law, r in zip(laws, times):
-            held = np.flatnonzero(law.log_p > -np.inf)
-            logs, log_rest = law.log_p[held], law.log_rest
+            held, logs, log_rest = law.index, law.log_p, law.log_rest
             if apart and not upper and held.size > 1 and (held[-1] - held[-2]) * law.step > ALONE:
-                log_q = float(logs[-1] - law.losses[held[-1]]) + law.loss_error + math.log(r)
+                log_q = float(logs[-1] - law.losses[-1]) + law.loss_error + math.log(r)
                 self._log_other = float(np.logaddexp(self._log_other, log_q)) + law.slack
                 log_rest, held, logs = float(np.logaddexp(log_rest, logs[-1])), held[:-1], logs[:-1]
             # The indices are relative to the heaviest point, so that tilting changes the total mass little.
             middle = int(held[np.argmax(logs)]) if held.size else 0
             summands.append(Summand(logs, (held - middle).astype(np.float64), r))
-            origin += r * (law.anchor + law.step * (law.first + middle))
+            origin += r * (law.anchor + law.step * middle)
             total = float(np.logaddexp.reduce(np.append(logs, log_rest)))
             slack += r * (law.slack + abs(total) + 16 * ULP)
             loss_error += r * law.loss_error + 4 * ULP * abs(origin)
