@@ -187,8 +187,9 @@ class _ListedPair(OutcomePair):
 
     @cached_property
     def _atoms(self) -> LossAtoms:
-        missing = [_missing(law) for law in (self.log_p, self.log_q)]
-        log_lost = math.log(max(missing)) if max(missing) else -math.inf
+        missing = max(abs(1 - math.fsum(np.exp(law))) for law in (self.log_p, self.log_q))
+        # A missing mass below the rounding errors of the list counts as 0.
+        log_lost = math.log(missing) if missing > 1e-15 * len(self.log_p) else -math.inf
         return LossAtoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
 
     def closed_forms(self) -> ClosedForms:
@@ -197,9 +198,3 @@ class _ListedPair(OutcomePair):
         # The missing mass counts as 0 in both errors of a test, which lowers the curve.
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)
         return GivenCurve(lambda upper, log_tail: None if upper else Tradeoff._of(log_p, log_q))
-
-
-def _missing(law: tuple[float, ...]) -> float:
-    """Return the missing mass of a list of log probabilities, or 0 if it is smaller than the rounding errors of the list."""
-    missing = abs(1 - math.fsum(np.exp(law)))
-    return missing if missing > 1e-15 * len(law) else 0.0

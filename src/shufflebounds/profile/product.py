@@ -157,15 +157,6 @@ class Product(ClosedForms):
         """Distance of the samples of delta for a trade-off function (see `Sampling`)."""
         return max(0.02, *(known.sampling.spacing for known, _ in self.above))
 
-    @property
-    def _sketch_step(self) -> float:
-        """Distance, in sqrt(-2 log delta), of the first samples of delta for the trade-off curve at one level alpha.
-
-        The distance is smaller if the lower bound of delta comes from other distributions than the upper bound. More samples near
-        one level then do not close the gap, so refinement ends early; more first samples improve the curve's lower bound.
-        """
-        return SKETCH if all(way.composer.tight for way in self.ways or (self,)) else 0.1
-
     @cached_property
     def _coarse(self) -> Product:
         """The same product on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
@@ -344,7 +335,11 @@ class Product(ClosedForms):
         ways = self.ways or (self,)
         if all(way._all_outcomes for way in ways):
             return convex_hull([way._searched._tradeoff(upper) for way in ways])
-        return Tradeoff(Staged(self._searched._staged, self._spacing, max(self._spacing, self._sketch_step), upper=upper))
+        # If the lower bound of delta comes from other distributions than the upper bound, more samples near one level alpha do not
+        # close the gap, so refinement ends early. A smaller distance of the first samples, in sqrt(-2 log delta), then improves the
+        # curve's lower bound.
+        sketch = SKETCH if all(way.composer.tight for way in ways) else 0.1
+        return Tradeoff(Staged(self._searched._staged, self._spacing, max(self._spacing, sketch), upper=upper))
 
     def mu(self, upper: bool) -> float:
         if self.ways:

@@ -319,7 +319,9 @@ class Allocation:
                 return found, _more(t, chance, j), _more(t, chance, j - 1)
             sums, both = np.add.outer(held, values).ravel(), np.multiply.outer(weight, mass).ravel()
             edges = np.exp(np.linspace(math.log(sums.min()) - 1e-12, math.log(sums.max()) + 1e-12, BIG_CELLS + 1))
-            held, weight = _binned(edges, sums, both, upper)
+            # Sums in one cell are merged to their mean (`_condensed`).
+            means, q = merged(sums, both, edges)
+            held, weight = _condensed(edges, q, means, np.full(q.size, largest_charge(sums, edges)), upper)
             ways = math.lgamma(t + 1) - math.lgamma(j + 1) - math.lgamma(t - j + 1)
             ways += sign * 1e-13 * (1 + math.lgamma(t + 1))
             with np.errstate(divide="ignore"):
@@ -439,13 +441,4 @@ def _condensed(
     mass = q * (1 + mass_error)
     out = to_nodes(mass, mass * shares(means * (1 + 4 * mass_error), edges[:-1], edges[1:]))
     return edges[out > 0], out[out > 0]
-
-
-def _binned(edges: FloatArray, values: FloatArray, mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses of a coarser distribution of large ratios, with the given values merged in cells between `edges`.
-
-    The lower bound has one value in each cell, the upper bound the two ends of the cell (`_condensed`).
-    """
-    means, q = merged(values, mass, edges)
-    return _condensed(edges, q, means, np.full(q.size, largest_charge(values, edges)), upper)
 

@@ -248,15 +248,6 @@ class Population:
                 return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
             evaluate(inner)
 
-    def _polished(self, eps: float, i: int, log_mass: float) -> float:
-        """Return the log mass outside the window at which target i has about the smallest upper bound.
-
-        `log_mass` is the best one by estimates. If no bins are used, evaluations are fast, and a second search on a finer grid
-        follows.
-        """
-        log_mass = self._least_beside(eps, i, log_mass, BESIDE, CLOSE)
-        return log_mass if self.exact else self._least_beside(eps, i, log_mass, BESIDE / 4, CLOSE / 32)
-
     def _least_beside(self, eps: float, i: int, log_mass: float, far: float, unit: float) -> float:
         """Return the vertex of the parabola through the bounds at log_mass - far, log_mass and log_mass + far, on a grid of `unit`.
 
@@ -278,7 +269,9 @@ class Population:
         # In a family of pure budgets, windows improve the bound only if other users have larger budgets than the target.
         pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
         if self.family.windowed and not (pure and i == self.budgets.size - 1):
-            kinds.append(("window", self._polished(eps, i, self._log_mass(eps, i, i))))
+            mass = self._least_beside(eps, i, self._log_mass(eps, i, i), BESIDE, CLOSE)
+            # If no bins are used, evaluations are fast, and a second search on a finer grid follows.
+            kinds.append(("window", mass if self.exact else self._least_beside(eps, i, mass, BESIDE / 4, CLOSE / 32)))
         if not self.exact or len(kinds) == 1:
             return kinds
         # Decompositions whose estimate of log delta exceeds the smallest one by more than 1 are not evaluated.

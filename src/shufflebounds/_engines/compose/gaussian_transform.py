@@ -280,12 +280,6 @@ class TiltedGaussian:
         first, last = -self._reach + min(a, 0.0) * mu * p_zero, self._reach + max(a, 1.0) * mu
         return first, last
 
-    def _outside(self, step: float) -> float:
-        """Return a bound of the sum of the terms outside of the range, relative to the largest term."""
-        # Beyond either end the terms fall at least as fast as a normal density beyond `_reach`, so they sum to at most
-        # 1 + 1/(reach step) times the first of them.
-        return 2 * math.exp(-self._dropped) * (1 + 1 / (self._reach * step))
-
     def _points(self, step: float, order: FloatArray | None = None) -> _Points:
         """Return the points of the trapezoidal rule with this step.
 
@@ -304,8 +298,10 @@ class TiltedGaussian:
         top = np.maximum(log_weight.max(axis=1), others.max())
         least = top - self._dropped
         kept = (log_weight > least[:, None]).any(axis=0) | (others > least.min())
-        # Each omitted point within the range has a term of at most e^-`_dropped` times the largest one.
-        dropped = self._outside(step) + math.exp(-self._dropped) * np.count_nonzero(~kept)
+        # Each omitted point within the range has a term of at most e^-`_dropped` times the largest one. Beyond either end of the
+        # range the terms fall at least as fast as a normal density beyond `_reach`, so they sum to at most 1 + 1/(reach step) times
+        # the first of them.
+        dropped = math.exp(-self._dropped) * (2 * (1 + 1 / (self._reach * step)) + np.count_nonzero(~kept))
         x, own, loss, log_normal, log_weight = x[kept], own[kept], loss[kept], log_normal[kept], log_weight[:, kept]
         rest = math.log1p(-q) if q < 1 else -math.inf
         shifted, unshifted = np.exp(np.minimum(math.log(q) + own - loss, 0.0)), np.exp(np.minimum(rest - loss, 0.0))
