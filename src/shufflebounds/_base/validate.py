@@ -126,13 +126,7 @@ def _plainly_inside(value: Any, low: float, high: float, open_low: bool, open_hi
 
 
 def real(
-    name: str,
-    value: Any,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    open_low: bool = False,
-    open_high: bool = False,
+    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, open_high: bool = False
 ) -> float:
     """Return value as a float in the given interval, or raise ValueError."""
     if _plainly_inside(value, low, high, open_low, open_high):
@@ -240,13 +234,7 @@ def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDA
 
 
 def real_array(
-    name: str,
-    value: ArrayLike,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    open_low: bool = False,
-    open_high: bool = False,
+    name: str, value: ArrayLike, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, open_high: bool = False
 ) -> NDArray[np.float64]:
     """Return value as a non-empty float array within the given interval, or raise ValueError."""
     if _plainly_inside(value, low, high, open_low, open_high):

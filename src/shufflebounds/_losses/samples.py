@@ -48,13 +48,7 @@ class SampledProfile:
     """
 
     def __init__(
-        self,
-        sides: HockeyStickBounds,
-        pure: float,
-        step: float,
-        *,
-        convex: bool = True,
-        depth: float | None = None,
+        self, sides: HockeyStickBounds, pure: float, step: float, *, convex: bool = True, depth: float | None = None,
         first_stage: bool = False,
     ) -> None:
         self.sides, self.pure, self.convex, self.depth = sides, pure, convex, depth

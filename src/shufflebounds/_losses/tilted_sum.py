@@ -119,18 +119,8 @@ class TiltedSum:
     """
 
     def __init__(
-        self,
-        summands: Sequence[Summand],
-        origin: float,
-        step: float,
-        *,
-        discount: float,
-        near: float,
-        widest: int = 0,
-        upper: bool,
-        log_rest: float = -math.inf,
-        slack: float = 0.0,
-        level_error: float = 0.0,
+        self, summands: Sequence[Summand], origin: float, step: float, *, discount: float, near: float, widest: int = 0,
+        upper: bool, log_rest: float = -math.inf, slack: float = 0.0, level_error: float = 0.0,
     ) -> None:
         self._summands, self.origin, self.step, self._discount, self._near = summands, origin, step, discount, near
         self._widest = widest

@@ -321,14 +321,8 @@ def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: 
 
 
 def bits_exceeded(
-    users: int,
-    flip: float,
-    width: Fraction,
-    ones: int | None,
-    extra: tuple[float, float, int, Fraction] = (0.0, 1.0, 0, Fraction(0)),
-    *,
-    rounding: float = 0.0,
-    most: int | None = None,
+    users: int, flip: float, width: Fraction, ones: int | None,
+    extra: tuple[float, float, int, Fraction] = (0.0, 1.0, 0, Fraction(0)), *, rounding: float = 0.0, most: int | None = None,
 ) -> Interval:
     """Return bounds of log Pr[|S - E S| > width], where S is the sum of the users' flipped bits and of `extra` bits.
 

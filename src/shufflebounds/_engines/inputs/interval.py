@@ -84,15 +84,8 @@ def group_outcomes(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, 
 
 
 def interval_laws(
-    log_far: FloatArray,
-    log_near: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    log_middle: FloatArray | None = None,
-    *,
-    unbounded_loss: bool = False,
-    loss_error: float = 0.0,
-    inputs: str = "the two ends of the interval",
+    log_far: FloatArray, log_near: FloatArray, low: FloatArray, high: FloatArray, log_middle: FloatArray | None = None, *,
+    unbounded_loss: bool = False, loss_error: float = 0.0, inputs: str = "the two ends of the interval"
 ) -> tuple[PairLaws, ...]:
     """Return the distributions of X for the two ends of the interval.
 
