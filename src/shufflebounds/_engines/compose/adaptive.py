@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -283,8 +282,7 @@ class _Strategy:
         # Moment generating functions below 1 would not bound h after fewer releases.
         grown = np.zeros(more.size)
         for several, r in finite:
-            sums = [sum((count * law.ahead for law, count in laws), 0 * more) for laws in several]
-            grown += r * np.max(sums, axis=0, initial=0.0) if sums else 0.0
+            grown += r * np.max([0 * more, *(sum((n * law.ahead for law, n in laws), 0 * more) for laws in several)], axis=0)
         high = center + NEAR * spread
         last = max(float(((grown - grown[0] + margin + theta * high) / (theta + more)).min()), high + 4 * step)
         size = math.ceil(last / step) + 2 - first
@@ -299,7 +297,7 @@ class _Strategy:
         # The recursion runs backwards in time: the distribution applied last is that of the first release.
         for several, r in finite if self.upper else finite[::-1]:
             if not several:
-                state = replace(state, f=np.zeros(size), error=0.0)
+                state = state._replace(f=np.zeros(size), error=0.0)
                 break
             for _ in range(r):
                 state = run.best(state, several)
@@ -317,8 +315,7 @@ def _slack(law: GridPLD) -> float:
     return law.slack + abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) + 16 * ULP
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
+class _State(NamedTuple):
     """The function f_s of the recursion on the grid after s of the releases, divided by e^scale.
 
     `error` bounds the error of each value, if f_s is 0 to the right of the grid.
