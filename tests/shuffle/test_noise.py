@@ -41,6 +41,22 @@ def test_small_n_by_enumeration(n, p):
             assert upper - lower < 1e-12 + 64 * math.ulp(lower)
 
 
+@pytest.mark.parametrize("log_tail", [-3.0, -20.0, -1e6])
+@pytest.mark.parametrize(("n", "p"), [(1, 0.5), (60, 0.5), (60, 0.125), (300, 0.03125)])
+def test_outcomes_of_a_composition_by_enumeration(n, p, log_tail):
+    levels = [hockey_sticks(n, Fraction(p), Fraction(2) ** k) for k in range(-1, 6)]
+    for pair, exact in zip(BinomialNoise(n, p).pairs(), zip(*levels)):
+        outcomes = pair._pair_info().losses.window(log_tail)
+        lower, upper = outcomes.log_delta(np.log(2.0) * np.arange(-1.0, 6.0))
+        exact = np.array([float(log_of(value)) if value else -math.inf for value in exact])
+        assert np.all(lower <= exact + 1e-15)
+        assert np.all(exact <= upper + 1e-15)
+        # Only truncated outcomes leave a gap.
+        truncated = math.exp(outcomes.log_lost)
+        assert np.all(np.exp(upper) - np.exp(lower) <= 2 * truncated + 1e-11)
+        assert (truncated == 0) == (outcomes.loss.size == n)
+
+
 def test_both_orders_are_equal_for_fair_bits():
     noise = BinomialNoise(50, 0.5)
     pair, mirror = noise.pairs()

@@ -260,14 +260,12 @@ class LossAtoms:
 
     def law(self, anchor: float, step: float, *, upper: bool) -> GridPLD:
         """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
-        log_p, loss, far = self.log_p, self.loss, np.zeros(0, dtype=np.int64)
+        loss, below, above = self.loss, 0, self.loss.size
         if not upper and loss.size > 2:
             # A grid that reaches to an isolated loss would be long. A smallest one below -ALONE has little mass under P and is left
             # out. A largest one is rounded down, or up by at most 8 ulp.
-            above = int(loss[-1] - loss[-2] > ALONE)
-            below = int(loss[1] - loss[0] > ALONE < -loss[0])
-            far = np.floor((loss[loss.size - above :] - anchor) / step * (1 + 4 * ULP)).astype(np.int64)
-            log_p, loss = log_p[below : loss.size - above], loss[below : loss.size - above]
+            below, above = int(loss[1] - loss[0] > ALONE < -loss[0]), above - int(loss[-1] - loss[-2] > ALONE)
+        far, loss = np.floor((loss[above:] - anchor) / step * (1 + 4 * ULP)).astype(np.int64), loss[below:above]
         # `snap` bounds the rounding error: a loss within this distance of a grid point is moved to the grid point.
         snap = 64 * ULP * max(float(np.abs(loss).max(initial=0.0)), abs(anchor))
         nearest = anchor + step * np.round((loss - anchor) / step)
@@ -280,9 +278,9 @@ class LossAtoms:
                 "below that of its losses"
             )
         shape = _losses.split if upper else _losses.merge
-        log_p = shape(log_p, loss, anchor, step, first, size)
+        log_p = shape(self.log_p[below:above], loss, anchor, step, first, size)
         held = np.flatnonzero(log_p > -np.inf)
-        index, log_p = np.append(first + held, far), np.append(log_p[held], self.log_p[self.loss.size - far.size :])
+        index, log_p = np.append(first + held, far), np.append(log_p[held], self.log_p[above:])
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
         # Moving the mean to a grid point, with rounding in the kernel, changes a merged loss by at most 64 ulp.
         error = 8 * ULP * (8 + float(np.abs(grid(anchor, step, far)).max(initial=0.0)))

@@ -286,13 +286,14 @@ class Product(ClosedForms):
         # probability below e^(-2 end) under Q. Repeated in every release, the test may show that delta of the composition exceeds
         # the target at `end`, where the search ends.
         end = 1e6 * self.eps_scale
-        # The upper bound of that delta often takes less time, and if it is too small, the lower one is, too.
-        for bound in (True, False):
-            gains = ((profile._log_side_at(2 * end, upper=bound), times) for profile, times in self.factors)
+
+        def exceeds(upper: bool) -> bool:
+            gains = ((profile._log_side_at(2 * end, upper=upper), times) for profile, times in self.factors)
             # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
-            if not any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
-                return None
-        return math.inf
+            return any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains)
+
+        # The upper bound often takes less time, and if it is too small, the lower one is, too.
+        return math.inf if exceeds(True) and exceeds(False) else None
 
     @property
     def eps_scale(self) -> float:

@@ -46,17 +46,6 @@ class _ShiftedBinomial(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
-    @property
-    def _noise(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The probability of 1, the probability of 0 and the number of the bits of B.
-
-        If `shifted_first`, the first two are exchanged: the pair (B + 1, B) is (B', B' + 1) up to a bijection, where B' is the
-        number of zeros.
-        """
-        one, zero = (1 - self.prob, self.prob) if self.shifted_first else (self.prob, 1 - self.prob)
-        counts = np.full(1 if self.trials else 0, float(self.trials))
-        return counts * 0 + one, counts * 0 + zero, counts
-
     def describe(self) -> DominatingPairInfo:
         anchor, spacing = _middle_losses(self.trials, self.prob)
         lattice = ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
@@ -68,14 +57,23 @@ class _ShiftedBinomial(DominatingPair):
         return DominatingPairInfo(kernel, sampling=Sampling(spacing=0.005), losses=losses, attained=SINGLE)
 
     def closed_forms(self) -> GivenCurve:
-        noise = self._noise
         # The pair is the sum of B and of a target's bit without flips: 0 under P and 1 under Q.
-        return GivenCurve(lambda upper, log_tail: curve_of_sum(*noise, -math.inf, 0.0, log_tail, upper=upper))
+        counts = np.full(1 if self.trials else 0, float(self.trials))
+        one, zero = (chance + 0 * counts for chance in _chances(self.prob, self.shifted_first))
+        return GivenCurve(lambda upper, log_tail: curve_of_sum(one, zero, counts, -math.inf, 0.0, log_tail, upper=upper))
 
 
 def _log_delta(trials: int, prob: float, shifted_first: float, eps: FloatArray) -> IntervalArray:
     value, error = _binomial.shift_log_delta(trials, prob, eps, shifted_first)
     return IntervalArray(value - error, value + error)
+
+
+def _chances(prob: float, shifted_first: bool) -> tuple[float, float]:
+    """Return the probability of 1 and the probability of 0 of the bits of B.
+
+    If `shifted_first`, they are exchanged: the pair (B + 1, B) is (B', B' + 1) up to a bijection, where B' is the number of zeros.
+    """
+    return (1 - prob, prob) if shifted_first else (prob, 1 - prob)
 
 
 def _window(trials: int, prob: float, shifted_first: bool) -> Callable[[float], LossAtoms] | None:
@@ -85,7 +83,7 @@ def _window(trials: int, prob: float, shifted_first: bool) -> Callable[[float], 
 
 def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) -> LossAtoms:
     """Return the outcomes of (B, B + 1), or of (B + 1, B), except those with a mass of at most e^log_tail on either side."""
-    one, zero = (1 - prob, prob) if shifted_first else (prob, 1 - prob)
+    one, zero = _chances(prob, shifted_first)
     # Bernstein's inequality bounds both tails of B. Those of B + 1 begin one value further; rounding takes less than one.
     reach = 2 - log_tail / 3 + math.sqrt(log_tail**2 / 9 - 2 * trials * one * zero * log_tail)
     last, before = min(trials, math.floor(trials * one + reach)), max(0, math.floor(trials * one - reach))

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._engines.compose.adaptive import Adaptive
+from shufflebounds._engines.compose.adaptive import Adaptive, _Strategy
+from shufflebounds._engines.compose.grid_product import Product
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.profile import Composition
 from tests.strategies import slow
 
@@ -114,6 +116,23 @@ def test_tilted_masses_beyond_the_doubles():
     # For losses near 100, tilted by several units, masses of e^750 once raised an OverflowError.
     many = shuffle.ShuffledBits(16, 7.913923263947645e-50, ones=12).self_compose(2)
     assert many.log_delta(226.12126200605456, bound="lower") <= many.log_delta(226.12126200605456) < -600
+
+
+@pytest.mark.parametrize("eps", [0.05, 1.0, 5.0, 10.0, 20.0, 40.0])
+def test_large_losses_without_a_choice(eps):
+    # All losses are grid points. Large losses have most of the tilted mass, and their sum is far beyond the end of the grid.
+    p, loss, releases = np.array([0.5, 0.4, 0.09, 0.01]), np.array([-0.0625, 0.0625, 2.0, 8.0]), 6
+    exact = -math.inf
+    for index in itertools.product(range(4), repeat=releases):
+        if (total := float(loss[list(index)].sum())) > eps:
+            exact = np.logaddexp(exact, float(np.log(p[list(index)]).sum()) + math.log(-math.expm1(eps - total)))
+    sides = []
+    for upper in (False, True):
+        law = LossAtoms(np.log(p), loss, -math.inf, -math.inf, -math.inf, 0.0, 0.0).law(0.0, 2.0**-6, upper=upper)
+        guide = Product([law], [releases], upper=True)
+        sides.append(_Strategy([[(law, 1)], [(law, 1)]], releases, (), guide, upper=upper).log_delta(eps))
+    assert sides[0] <= exact <= sides[1]
+    assert eps < 5 or sides[1] - sides[0] < 1e-8
 
 
 def test_a_search_for_eps_needs_few_adaptive_strategies(monkeypatch):

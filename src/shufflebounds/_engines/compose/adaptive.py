@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ from shufflebounds._base.quadrature import capped_exp, log_sum
 from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._engines.compose.grid import COMPOSED, Grid
-from shufflebounds._engines.compose.grid_product import Product
+from shufflebounds._engines.compose.grid_product import NEAR, Product
 from shufflebounds._engines.compose.steps import Releases
 from shufflebounds._losses.atoms import GridPLD, TooLongError, union_probability
 
@@ -52,8 +51,8 @@ small for small x, where the grid begins. Raised: larger rounding errors near th
 class _Block(NamedTuple):
     """The function f of the module docstring after all releases, divided by e^scale.
 
-    Entry i of the array `f` belongs to the grid point with index first + i, and has an error of at most `error`. `log_rest` is the
-    log mass of infinite loss.
+    Entry i of the array `f` belongs to the grid point with index first + i, and has an error of at most `error`. In addition, the
+    end of the grid reduces every h by at most e^right. `log_rest` is the log mass of infinite loss.
     """
 
     theta: float
@@ -61,6 +60,7 @@ class _Block(NamedTuple):
     f: FloatArray
     scale: float
     error: float
+    right: float
     log_rest: float
 
 
@@ -68,7 +68,7 @@ class _Tilted(NamedTuple):
     """An exponentially tilted distribution of losses on the grid: masses divided by e^scale, with the sum `total`.
 
     `place` are the grid indices, `weight` the masses. `lost` bounds the truncated mass relative to e^scale, `rough` the relative
-    error of the masses. `ahead` has the log moment generating function of the loss at several tilts above theta.
+    error of the masses. `ahead` has the log moment generating function of the loss at theta and at several larger tilts.
     """
 
     place: FloatArray
@@ -221,7 +221,8 @@ class _Strategy:
         # `value` is h e^(theta at - scale) at the four grid points around `at`. Because h is convex in E, linear interpolation in E
         # is an upper bound, and linear extrapolation from two grid points on one side is a lower bound.
         rise = np.exp(block.theta * (at - x))
-        value, error = block.f[place - 1 : place + 3] * rise, block.error * float(rise.max())
+        raw = block.scale - block.theta * at
+        value, error = block.f[place - 1 : place + 3] * rise, block.error * float(rise.max()) + capped_exp(block.right - raw)
         part = math.expm1(at - x[1]) / math.expm1(x[2] - x[1])
         if self.upper:
             total = (1 - part) * value[1] + part * value[2] + 2 * error
@@ -231,7 +232,6 @@ class _Strategy:
             total = max(left, value[3] + (value[2] - value[3]) * ahead, value[2]) - 8 * error
         if not total > 0:
             return block.log_rest + (self.slack if self.upper else -self.slack)
-        raw = block.scale - block.theta * at
         slack = self.slack + ULP * (64 + (16 + self._releases) * abs(block.scale) + 16 * (abs(block.theta * at) + abs(raw)))
         side = 1 if self.upper else -1
         return float(np.logaddexp(raw + math.log(total), block.log_rest)) + side * slack
@@ -266,10 +266,10 @@ class _Strategy:
         plain = max(math.sqrt(self._guide.moments(0.0)[2]), 0.5 * step)
         theta = max(self._guide.tilt(center), SLOW / plain)
         spread = max(math.sqrt(self._guide.moments(theta)[2]), 0.5 * step)
-        # For each amount m in `more`, the moment generating function at theta + m gives a Chernoff bound of f to the right of the
-        # grid. The grid ends where the best of these bounds is below e^-NEGLIGIBLE times the size of f. With fewer or smaller
-        # amounts the grid is longer.
-        more = np.geomspace(1.0, 16.0, 9) / spread
+        # For each amount m in `more`, the moment generating function at theta + m gives a Chernoff bound of h to the right of the
+        # grid. The grid ends where the best of these bounds is below e^-margin times the size of h at the end of the interval that
+        # the result serves. With fewer or smaller amounts the grid is longer.
+        more = np.append(0.0, np.geomspace(1.0, 16.0, 9) / spread)
         enough = step * math.floor((center + 3 / theta) / step)
         stages = [
             ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)
@@ -277,16 +277,14 @@ class _Strategy:
         ]
         # Choices all of whose losses are infinite are omitted from the recursion; `rests` has their infinite losses.
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
-        first = math.floor(-(NEGLIGIBLE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
-        # `best` is the amount whose Chernoff bound gives the shortest grid.
+        margin = NEGLIGIBLE + 2 * math.log1p(theta * spread)
+        first = math.floor(-margin / (theta * step)) - 2
+        # Moment generating functions below 1 would not bound h after fewer releases.
         grown = np.zeros(more.size)
         for several, r in finite:
-            if not several:
-                continue
-            grown += r * np.max([sum((count * law.ahead for law, count in laws), 0 * more) for laws in several], axis=0)
-            grown -= r * max(sum(count * (law.scale + math.log(law.total)) for law, count in laws) for laws in several)
-        best = int(np.argmin((grown + NEGLIGIBLE) / more))
-        last = max(float((grown + NEGLIGIBLE)[best] / more[best]), center + 6 * spread)
+            grown += r * np.max([0 * more, *(sum((n * law.ahead for law, n in laws), 0 * more) for laws in several)], axis=0)
+        high = center + NEAR * spread
+        last = max(float(((grown - grown[0] + margin + theta * high) / (theta + more)).min()), high + 4 * step)
         size = math.ceil(last / step) + 2 - first
         reach = max((float(np.abs(law.place).max()) for several, _ in finite for laws in several for law, _ in laws), default=0.0)
         length = fft.next_fast_len(size + int(min(reach, size)) + 1, real=True)
@@ -294,12 +292,12 @@ class _Strategy:
         with np.errstate(over="ignore"):
             f = np.exp(theta * np.minimum(x, 0.0)) * np.maximum(-np.expm1(x), 0.0)
         error = ULP * (2 * abs(theta * x[0]) + 8) * float(f.max())
-        run = _Recursion(size, length, theta * x[0], best)
-        state = _State(f, 0.0, error, -float(more[best] * x[-1]))
+        run = _Recursion(size, length, theta * x[0])
+        state = _State(f, 0.0, error)
         # The recursion runs backwards in time: the distribution applied last is that of the first release.
         for several, r in finite if self.upper else finite[::-1]:
             if not several:
-                state = replace(state, f=np.zeros(size), error=0.0)
+                state = state._replace(f=np.zeros(size), error=0.0)
                 break
             for _ in range(r):
                 state = run.best(state, several)
@@ -307,34 +305,33 @@ class _Strategy:
         outermost = max if self.upper else min
         rests = [(outermost(union_probability([(law.log_rest, count) for law, count in laws]) for laws in several if laws), r)
                  for several, r in stages if any(several)]
-        return _Block(theta, first, state.f, state.scale, state.error + 8 * ULP * self._releases, union_probability(rests))
+        # Paths of losses that leave the grid at its right end contribute at most the largest h there to any h on the grid. Rounded
+        # masses may add up to slightly more than 1, which the factor 2 covers.
+        right = float((grown - (theta + more) * x[-1]).min()) + math.log(2)
+        return _Block(theta, first, state.f, state.scale, state.error + 8 * ULP * self._releases, right, union_probability(rests))
 
 
 def _slack(law: GridPLD) -> float:
     return law.slack + abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) + 16 * ULP
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
+class _State(NamedTuple):
     """The function f_s of the recursion on the grid after s of the releases, divided by e^scale.
 
-    `error` bounds the error of each value, and `right` is the log of an upper bound of f to the right of the grid.
+    `error` bounds the error of each value, if f_s is 0 to the right of the grid.
     """
 
     f: FloatArray
     scale: float
     error: float
-    right: float
 
 
 class _Recursion:
     """Applies the recursion of the module docstring, one release at a time, with a bound of all errors."""
 
-    def __init__(self, size: int, length: int, left: float, tilt: int) -> None:
-        self._size, self._length = size, length
-        # `left` is the log of a bound of f to the left of the grid, where f <= e^(theta x). To the right, f is bounded by
-        # Chernoff's bound at the larger tilt with the index `tilt` in `_Tilted.ahead`.
-        self._left, self._tilt = left, tilt
+    def __init__(self, size: int, length: int, left: float) -> None:
+        # `left` is the log of a bound of f to the left of the grid, where f <= e^(theta x).
+        self._size, self._length, self._left = size, length, left
         self._spectra: dict[int, tuple[NDArray[np.complex128], float]] = {}
         self._last: tuple[FloatArray, NDArray[np.complex128]] | None = None
 
@@ -364,22 +361,22 @@ class _Recursion:
         for part, one in zip(share[1:], states[1:]):
             np.maximum(f, part * one.f, out=f)
         error = max(part * (one.error + ULP) for part, one in zip(share, states)) + TINY
-        return _State(f, scale, error, max(one.right for one in states))
+        return _State(f, scale, error)
 
     def _released(self, state: _State, law: _Tilted) -> _State:
         """Return E f(x - L) at the grid points x for a loss L with the given distribution.
 
-        The values of f outside the grid are replaced by 0; the error bound includes them.
+        The values of f outside the grid are replaced by 0; the error bound includes those to the left.
         """
         stage = 4 * ULP * (math.log2(self._length) + 2)
         f, top = state.f, float(state.f.max())
-        outside = capped_exp(self._left - state.scale) + capped_exp(state.right - state.scale)
+        outside = capped_exp(self._left - state.scale)
         spectrum, norm = self._spectrum(law)
         out = fft.irfft(self._transform(f) * spectrum, self._length)[: self._size]
         # The error has five parts. The first three are rounding errors of the transforms (a bound of their mean square bounds them
         # at every point), errors of the masses, and the error of f.
         error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
-        # The last two parts are truncated losses, and values of f outside the grid.
+        # The last two parts are truncated losses, and values of f to the left of the grid.
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
         error += TINY
@@ -388,7 +385,7 @@ class _Recursion:
             scale += math.log(highest)
             out /= highest
             error /= highest
-        return _State(out, scale, error, state.right + float(law.ahead[self._tilt]))
+        return _State(out, scale, error)
 
     def _transform(self, f: FloatArray) -> NDArray[np.complex128]:
         # All choices share the transform of f.

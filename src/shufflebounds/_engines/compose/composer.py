@@ -205,6 +205,4 @@ class Composer:
 
         The estimate is 0 if all losses are 0.
         """
-        if self.inversion is not None:
-            return self.inversion.estimate(eps)
-        return normal_estimate(eps, self.steps.mean, self.steps.spread)
+        return self.normal_estimate(eps) if self.inversion is None else self.inversion.estimate(eps)

@@ -60,12 +60,9 @@ class Product(TiltedSum):
 
     def log_delta(self, eps: float) -> tuple[float, float]:
         """Return the bound of the log hockey-stick divergence at eps, and minus its slope."""
-        values, slopes = self.log_values(np.array([eps]))
-        value, slope = float(values[0]), float(slopes[0])
-        if self._log_other == -math.inf:
-            return value, slope
+        value, slope = (float(each[0]) for each in self.log_values(np.array([eps])))
         # The fraction of the bound that e^eps Q(A) takes; the rounding errors of its logarithm are far below 1.
-        lost = eps + self._log_other - value
+        lost = eps + self._log_other - value if value > -math.inf else -math.inf
         return (value - 2 * math.exp(lost), slope) if lost <= -ALONE else self._whole.log_delta(eps)
 
     @cached_property
