@@ -517,6 +517,8 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
                 expanded(&expansion, 0, others + fakes, &stray)
                 if stray < to.rtol:
                     of.expansion = &expansion
+                    # a third of the tolerance, where shorter intervals reach it: they take 3 us each
+                    to.rtol = fmin(to.rtol, fmax(0.2e-3, 2 * stray))
         for i in range(1, FEW_ONES if of.expansion == NULL else 2):
             enclose(&of, i if of.expansion == NULL else best_of_few(&expansion, fmin(others, MOST_FEW)), 0, &stray, &enough)
             lower[0], best = fmax(lower[0], stray), fmax(best, enough)
