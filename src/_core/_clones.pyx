@@ -17,8 +17,8 @@ and 4e-6 for 1e5..1e6. For n v <= 2 the solution of delta(eps) = delta has a clo
 
 Returned error: that of _compound.pyx and the roundings of every logarithm that is added to it; both bounds are rounded
           conservatively.
-Cost      2 to 13 us a value of delta. An epsilon needs 3 to 4 of these values at n = 1e2..1e4, 3 at 1e5 and 2 from 1e6 on: 13 to 27
-          us, 20 in the mean over n = 1e2..1e8, budgets .1..6, delta 1e-12..1e-5
+Cost      2 to 13 us a value of delta, 0.25 us an approximate one. An epsilon needs 3 to 4 values at n = 1e2..1e4, 2.5 at 1e5 and 2
+          from 1e6 on: 11 to 25 us, 17 in the mean over n = 1e2..1e8, budgets .1..6, delta 1e-12..1e-5
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -185,7 +185,7 @@ cdef double c_clone_epsilon(double users, double rate, double local, double delt
     cdef double target, form = 0, start = 0
     curve.side, curve.rough, curve.centre = curve_side, curve_rough, NULL
     curve.law, curve.pure, curve.last, curve.span, curve.close = &pair, local, BEYOND, INFINITY, CLOSE
-    curve.sure = users * rate >= 100
+    curve.sure = users * rate >= 1
     if 0 < delta < 1:
         target = c_level(delta, upper)
         form, start = edge_of(target, &pair), guess(target, &pair)

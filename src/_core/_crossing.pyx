@@ -3,10 +3,12 @@
 Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which says what the caller has checked.
 
 Method. First, the search finds the eps at which a smooth approximation of log delta equals the target. There the difference between
-the approximation and log delta (the approximate middle of the bounds, or the requested bound) is measured. The approximation,
-corrected by this offset and a slope in eps, is solved again. The last steps evaluate the requested bound: each step moves eps by
-the estimated remaining distance to the conservative end, until the bound meets the target. A bracket is kept throughout, and is
-bisected where the estimate does not lead to the crossing. The search works with sqrt(-log delta), which is nearly linear in eps.
+the approximation and log delta (the approximate middle of the bounds, or the requested bound) is measured. If the crossing is near,
+its distance follows from the slope and the second derivative of the approximation; once two values of log delta are known, the
+slope through them replaces the approximate one. Otherwise the approximation, corrected by this offset and a slope in eps, is
+solved again. The last steps evaluate the requested bound: each step moves eps by the estimated remaining distance to the
+conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected where the estimate does not lead
+to the crossing. The approximation is solved in terms of sqrt(-log delta), which is nearly linear in eps.
 
 Guarantee the requested bound of delta was evaluated at the returned eps and meets the target, except where the returned eps is an
           end of the range: 0, or pure, at which delta is 0.
@@ -15,7 +17,7 @@ Measured error   the search adds no error of its own: both bounds of eps are eva
                                           trials   median   peak
           clones                          19150    3.0e-13  1.4e-8
           binomial noise                  16545    4.8e-13  2.2e-11
-Cost      one to four evaluations of a bound where the approximate curve is good, at most 200
+Cost      one to four evaluations of a bound and seven of the approximate curve where it is good, at most 200
 """
 
 from libc.math cimport INFINITY, fabs, fmax, fmin, log, nextafter, sqrt
@@ -25,8 +27,12 @@ from shufflebounds._core._constants cimport UNIT
 cdef extern from *:
     """
     #define EXP_SLACK 8.881784197001252e-16 /* relative rounding allowance that delta() adds in exp(log delta) */
+    #define NEAR 1e-3                       /* relative step up to which a second-order expansion of log delta is used */
+    #define FAR 1e-8                        /* relative distance up to which two values are too close for a slope between them */
     """
     const double EXP_SLACK
+    const double NEAR
+    const double FAR
 
 
 cdef inline double depth(double value) noexcept nogil:
@@ -41,6 +47,13 @@ cdef struct Line:
     double rise
     double about        # the eps of the last correction, 0 before the first
     double seen         # rough(about)
+    # the approximation's slope and second derivative at `centre`, and the ratio of the slope of log delta to its slope
+    double centre
+    double slope
+    double bend
+    double ratio
+    double last         # the last eps with a known log delta, and that value; 0 before the first
+    double value
 
 
 cdef inline double beyond(double eps, double goal, const Line *line, const Curve *curve) noexcept nogil:
@@ -107,6 +120,32 @@ cdef inline void correct(double eps, double value, Line *line, const Curve *curv
     line.offset, line.seen, line.about = offset, seen, eps
 
 
+cdef double distance(double eps, double value, double target, Line *line, const Curve *curve) noexcept nogil:
+    """Returns the estimated distance of eps from the crossing, given log delta there, or INFINITY if there is no estimate.
+
+    The slope is that of the approximation, and from the second value on the slope of the line through two values of log delta.
+    """
+    cdef double scale = fmin(fmin(eps, curve.span), curve.pure - eps), step = 1e-4 * scale, low, high, slope, moved, rest
+    if not (step > 0 and value > -INFINITY):
+        return INFINITY
+    if fabs(eps - line.centre) > NEAR * scale:
+        line.centre, rest = eps, curve.rough(eps, curve.law)
+        low, high = curve.rough(eps - step, curve.law), curve.rough(eps + step, curve.law)
+        line.slope, line.bend = (high - low) / (2 * step), (high - 2 * rest + low) / (step * step)
+    slope, moved = (line.slope + line.bend * (eps - line.centre)) * line.ratio, eps - line.last
+    # errors of the values are about `close` in eps
+    if line.last > 0 and fmax(FAR, 100 * curve.close) * eps < fabs(moved) <= NEAR * scale:
+        rest = ((value - line.value) / moved + 0.5 * line.bend * moved) / slope
+        if 0.25 < rest < 5:
+            slope, line.ratio = slope * rest, line.ratio * rest
+    line.last, line.value = eps, value
+    if not slope < 0:
+        return INFINITY
+    rest = (value - target) / slope
+    step = 0.5 * line.bend * rest / slope
+    return rest * (1 + step) if fabs(step) < 0.1 else rest
+
+
 cdef double c_level(double delta, bint upper) noexcept nogil:
     cdef double outward = -1 if upper else 1, reach
     reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
@@ -131,10 +170,13 @@ cdef double near(double target, double guess, Line *line, const Curve *curve) no
         value = curve.centre(eps, curve.law)
         if value == -INFINITY:
             break
-        correct(eps, value, line, curve)
         before = eps
-        eps = solve_rough(target, eps, line, curve)
-        if fabs(eps - before) <= 1e-6 * eps:
+        eps -= distance(eps, value, target, line, curve)
+        if not fabs(eps - before) <= NEAR * fmin(before, curve.pure - before):
+            correct(before, value, line, curve)
+            eps = solve_rough(target, before, line, curve)
+        # the step has an error of a few thousandths of its length
+        if fabs(eps - before) <= 2e-5 * eps:
             break
     return eps
 
@@ -147,9 +189,11 @@ cdef inline double pushed(double eps, double push, bint upper, const Curve *curv
 
 cdef double from_start(double target, double eps, bint upper, Line *line, const Curve *curve) noexcept nogil:
     """Returns the requested bound of eps, from a starting eps close to it."""
-    cdef double trial, value, low = 0, high = curve.pure, slope, step, rest = INFINITY, before, push = 0.5 * curve.close
-    cdef double at_low = 0, at_high = 0, beyond_it, far = fmax(1e-8, 10 * curve.close)
+    cdef double trial, value, low = 0, high = curve.pure, rest = INFINITY, before, push = 0.5 * curve.close
+    cdef double at_low = 0, at_high = 0, beyond_it, far = fmax(FAR, 10 * curve.close)
     cdef int i, stay = 0
+    # a bound is apart from the values of the centre
+    line.last = 0
     eps = pushed(eps, push, upper, curve)
     for i in range(200):
         if not low < eps < high:
@@ -167,18 +211,14 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
             low, at_low, stay = eps, fmin(beyond_it, -1e-300), -1
         if high < INFINITY and high - low <= curve.close * high:
             break
-        # rest: estimated distance of eps from the crossing, by the slope of the approximate curve
-        step = 1e-4 * fmin(fmin(eps, curve.span), curve.pure - eps)
-        slope = curve.rough(eps + step, curve.law) - curve.rough(eps - step, curve.law) if step > 0 else 0
-        slope = slope / (2 * step) - line.rise if step > 0 else 0
-        before, rest = rest, (value - target) / slope if slope < 0 and value > -INFINITY else INFINITY
+        before, rest = rest, distance(eps, value, target, line, curve)
         if 0 <= (rest if upper else -rest) <= fmax(curve.close, 2 * push) * eps:
             break
-        if fabs(rest) > far * eps and value > -INFINITY:
+        trial = eps - rest
+        if fabs(rest) > NEAR * fmin(eps, curve.pure - eps) and value > -INFINITY:
             correct(eps, value, line, curve)
             trial = solve_rough(target, eps, line, curve)
-        else:
-            trial = eps - rest
+        elif fabs(rest) <= far * eps:
             # rounding may keep the bound from meeting the target: move by a larger step every time
             push *= 1.5
         if i > 20 or not low < trial < high or (i > 1 and fabs(rest) > fmax(0.5 * fabs(before), far * eps)):
@@ -192,7 +232,8 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
 cdef double c_crossing(const Curve *curve, double delta, bint upper, double guess, double exact, bint endless) noexcept nogil:
     cdef Line line
     cdef double target, eps, value
-    line.offset = line.rise = line.about = line.seen = 0
+    line.offset = line.rise = line.about = line.seen = line.centre = line.last = 0
+    line.ratio = 1
     if delta == 0:
         return curve.pure if upper or curve.pure == INFINITY else last_positive(curve)
     if delta >= 1:

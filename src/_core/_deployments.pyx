@@ -8,14 +8,14 @@ Laws      a distribution of X = a - e^eps b has atoms with masses under a refere
           m has no mass (its cuts):
               delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
           X is formed from log a - log b - eps, so that it does not cancel where eps is close to a pure budget. The value is
-          c_log_excess, the approximate curve its saddle-point approximation, the centre a contour of few nodes. The delta of a
+          c_log_excess, the approximate curve c_rough_excess, the centre a contour of few nodes. The delta of a
           set of distributions is their largest delta: eps is found for one distribution, and the others are evaluated at this
           eps, at first with a large tolerance. If the delta of a distribution exceeds the target, eps is
           searched for this distribution, too.
 
 Errors    those of _binomial.pyx and _excess.pyx; the caller's `slack` is the error of log a, log b and the masses.
-Cost      noise: 2 to 6 us an eps. X of 3 atoms: one bound of _excess.pyx, two coarse ones and about twenty approximate values,
-          together 0.03 to 0.08 ms an eps from 1e6 users on, 0.1 to 0.4 at 1e4, 0.7 to 13 at 1e3, 6 to 20 at 1e2
+Cost      noise: 2 to 6 us an eps. X of 3 atoms: one bound of _excess.pyx, one or two coarse ones and about eleven approximate
+          values, together 0.015 to 0.06 ms an eps from 1e6 users on, 0.06 to 0.3 at 1e4, 0.6 to 10 at 1e3, 0.3 to 20 at 1e2
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -27,6 +27,7 @@ from shufflebounds._core._binomial cimport c_shift_log_delta
 from shufflebounds._core._constants cimport BEYOND, UNIT
 from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
 from shufflebounds._core._excess cimport Users, c_log_excess, c_rough_excess
+from shufflebounds._core._gaussian cimport c_gaussian_guess
 from shufflebounds._core._special cimport c_log_add_exp
 
 cdef extern from *:
@@ -70,18 +71,10 @@ cdef double noise_rough(double eps, const void *law) noexcept nogil:
     return fmax(value, c_shift_log_delta(noise.trials, noise.prob, eps, True, &error))
 
 
-cdef double gaussian_guess(double delta, bint upper, double sigma) noexcept nogil:
-    """Returns an eps near the crossing, or 0: for Gaussian noise delta at eps = x/sigma is about e^(-x^2/2)/(2.5 sigma x^2)."""
-    cdef double rest, x
-    if not (0 < delta < 1 and sigma > 3):
-        return 0
-    rest = -c_level(delta, upper) - log(sigma) - 0.92
-    if not rest > 1:
-        return 0
-    x = sqrt(2 * rest)
-    x = sqrt(fmax(0.5, 2 * (rest - log(1 + x * x))))
-    x = sqrt(fmax(0.5, 2 * (rest - log(1 + x * x))))
-    return x / sigma if x < sigma else 0
+cdef inline double first_eps(double delta, bint upper, double variance) noexcept nogil:
+    """Returns the eps of normal noise with this variance, or 0 if there is none or it is above 1."""
+    cdef double eps = c_gaussian_guess(c_level(delta, upper), 1 / sqrt(variance)) if 0 < delta < 1 and variance > 9 else 0
+    return eps if eps < 1 else 0
 
 
 def noise_epsilon(const double[::1] trials, const double[::1] prob, const double[::1] delta, bint upper, double[::1] out):
@@ -97,7 +90,7 @@ def noise_epsilon(const double[::1] trials, const double[::1] prob, const double
             for i in range(first, min(count, first + BLOCK)):
                 noise.trials, noise.prob = trials[i], prob[i]
                 out[i] = c_crossing(&curve, delta[i], upper,
-                                    gaussian_guess(delta[i], upper, sqrt(trials[i] * prob[i] * (1 - prob[i]))), 0, True)
+                                    first_eps(delta[i], upper, trials[i] * prob[i] * (1 - prob[i])), 0, True)
         first += BLOCK
         PyErr_CheckSignals()
 
@@ -211,7 +204,7 @@ cdef double law_guess(double delta, bint upper, const Law *law) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(law.atoms):
         square += exp(law.log_mass[i]) * users.x[i] * users.x[i]
-    return gaussian_guess(delta, upper, sqrt(law.users / square)) if square > 0 and law.cuts == 0 else 0
+    return first_eps(delta, upper, law.users / square) if square > 0 and law.cuts == 0 else 0
 
 
 cdef double law_epsilon(const Law *law, double delta, bint upper) noexcept nogil:

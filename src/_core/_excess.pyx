@@ -52,7 +52,7 @@ from shufflebounds._core._constants cimport UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._heavy cimport Jumps, c_gains, c_split
 from shufflebounds._core._smoothed cimport Turn, c_contour
-from shufflebounds._core._special cimport c_log_add_exp
+from shufflebounds._core._special cimport c_log_add_exp, c_mills_ratio
 from shufflebounds._core._tilted cimport Cumulant, Group, c_lay_out, c_saddle, room_of
 
 cdef extern from "arithmetic.h" nogil:
@@ -376,10 +376,16 @@ cdef double c_prepare(const Users *users, Py_ssize_t number, Group *groups, doub
 
 
 cdef double c_saddle_value(Group *groups, Py_ssize_t number) noexcept nogil:
-    """Returns the saddle-point approximation of log E S_+."""
+    """Returns an approximation of log E S_+: that of the saddle point with the correction that makes it exact for a normal S.
+
+    With y = theta sd and x = y - 2/y, a normal S has the mean -x sd and E S_+ = sd phi(x) (1 - x M(x)), M Mills' ratio.
+    """
     cdef Cumulant at
-    cdef double theta = c_saddle(groups, number, False, &at)
-    return at.value - 0.5 * log(6.283185307179586 * (theta * theta * at.var + 2)) - log(theta)
+    cdef double theta = c_saddle(groups, number, False, &at), y = theta * sqrt(at.var), x = y - 2 / y
+    if not -37 < x < 40:
+        # M(x) overflows, or 1 - x M(x) cancels; there the correction of the logarithm is near its limit -0.0413 or 0
+        return at.value - 0.5 * log(6.283185307179586 * (y * y + 2)) - log(theta) - (0.0413 if x < 0 else 0)
+    return at.value - 0.91893853320467274 - 2 / (y * y) + log((1 - x * c_mills_ratio(x)) * y / theta)
 
 
 cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,

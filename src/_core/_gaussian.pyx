@@ -140,8 +140,8 @@ cdef double gaussian_rough(double eps, const void *law) noexcept nogil:
     return value
 
 
-cdef double gaussian_guess(double target, double mu) noexcept nogil:
-    """Returns an eps to start the search from, or 0 if there is none: M(x) - M(x + mu) is about mu/((x + 1)(x + 1 + mu))."""
+cdef double c_gaussian_guess(double target, double mu) noexcept nogil:
+    # M(x) - M(x + mu) is about mu/((x + 1)(x + 1 + mu)), M Mills' ratio
     cdef double x = sqrt(-2 * target), rest
     for _ in range(4):
         rest = -target - HALF_LOG_2PI + log(mu / ((x + 1) * (x + 1 + mu)))
@@ -160,7 +160,7 @@ cdef double c_gaussian_epsilon(double sigma, double sensitivity, double delta, b
     # delta underflows far below the last eps
     curve.law, curve.pure, curve.last, curve.span = &noise, INFINITY, 1e6 * fmax(1, mu * mu), mu
     curve.close, curve.sure = 1e-13, True
-    return c_crossing(&curve, delta, upper, gaussian_guess(c_level(delta, upper), mu) if 0 < delta < 1 else 0, 0, True)
+    return c_crossing(&curve, delta, upper, c_gaussian_guess(c_level(delta, upper), mu) if 0 < delta < 1 else 0, 0, True)
 
 
 def gaussian_epsilon(double sigma, double sensitivity, double delta, bint upper):

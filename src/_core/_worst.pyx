@@ -14,23 +14,27 @@ B(t) = gain - loss sum_(0 < i < J) e^((theta + i t) i),
     f_N(m + j) <= e^(linear in m + j) max_d Re 1/(2J) sum_t C(t) e^(s d + j g),    s = -(theta + i t), g = log chi_1/chi_0,
     C = B chi_1^m chi_0^(N - m) e^(s/2).
 g is small, because both values of a bit have the same variance before tilting. The exponential is replaced by its terms up to
-(s d)^3 and j g (s d)^2; the sum over t of |C| times bounds of the other terms is added. One interval often contains all datasets.
+(s d)^5, j g (s d)^3 and (j g)^2; the sum over t of |C| times bounds of the other terms is added. With u = |s d| and v = |j g| these
+are, times e^|theta d|, u^6/720 + v u^4/24 + v^2 u/2 + v^3 e^v/6. d is chosen for the terms up to (s d)^3; those of (s d)^4, (s d)^5
+and (j g)^2 enter by the largest value each can have in the interval, most often 0. One interval often contains all datasets.
 Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
 Where all datasets give similar values, the intervals left after MOST_HALVED halvings are scanned from the first number of ones to
 the last. The difference between the bound of an interval and a value in it is about proportional to the length of the interval,
-from which the length of the next interval is chosen. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m)
-compares the distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal
-test accepts sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of
-_lattice.pyx give the value.
+from which the length of the next interval is chosen. Where the expansion is used, it also selects the dataset with at most
+MOST_FEW ones that is evaluated. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) compares the
+distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal test accepts
+sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of _lattice.pyx give
+the value.
 Error     that of the values, and the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
           up to 1024 candidates), plus `loose` times 1 - log delta. The roundings of the expansion are counted at every node. For
-          width = 1 no dataset exceeded the upper bound: 700 cases with all datasets evaluated, n = 1100..6e4, q = 1e-4..0.499,
-          dummy reports in a third of them, log delta from -0.3 to -6e3; 1,500 cases of n = 2**14..2**53 with 160 datasets each,
-          in which the gap was as stated. For width 2..4 against enumeration by Fractions, up to 12 other bits, less 4 ulp(log
-          delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and their gap was at most 2.8e-11.
+          width = 1 no dataset exceeded the upper bound: 2,600 cases with all datasets evaluated, n = 1100..2e4, q = 1e-4..0.499,
+          dummy reports in a third of them; 1,700 cases of n = 2**14..2**53 with 200 datasets each. The gap was as stated but for
+          log delta below -1e10, where the values of _bits.pyx overflow. For width 2..4 against enumeration by Fractions, up to 12
+          other bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and their gap was at most
+          2.8e-11.
 Cost      4 us a value for width = 1, 2.5 us the bound of an interval, 50 us otherwise; about 30 of these where an end is the worst
-          case, 1500 where all datasets give similar values. 50 to 100 us in all where the expansion can be used, which is from a
-          variance of about 1000 on.
+          case, 1500 where all datasets give similar values. Where the expansion can be used, which is from a variance of about
+          200 on, 25 to 50 us in all at n >= 1e5 and 170 us at 1e4. An eps takes two of these values, and 25 us.
 Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 
@@ -42,6 +46,8 @@ import numpy as np
 
 from shufflebounds._core._bits cimport c_bits_log_delta, c_bits_log_delta_within, known_bits
 from shufflebounds._core._constants cimport BAND, UNIT
+from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
+from shufflebounds._core._gaussian cimport c_gaussian_guess, c_gaussian_log_delta
 from shufflebounds._core._lattice cimport (
     Law, Node, Phi, c_half_period_within, c_half_within, c_lattice_law, c_lattice_point, c_left_out_within, c_log_edge, c_phi_at,
     c_phi_make, c_place,
@@ -55,6 +61,7 @@ cdef extern from *:
     #define MOST_HALVED 128                 /* intervals to halve; with more than SMALL candidates the rest is scanned */
     #define AIM 0.95                        /* fraction of the tolerance that the length of an interval is chosen for */
     #define FEW_ONES 8                      /* datasets with fewer ones are evaluated: the worst one is most often among them */
+    #define MOST_FEW 63.0                   /* with an expansion, the best one of 0..MOST_FEW ones by the expansion is evaluated */
     #define ROUGH_BAND 28.0                 /* the inversions of intervals omit e^-28: two thirds of the nodes of BAND */
     #define ROUGH_ERROR 1e-8                /* an interval whose value has a larger error is evaluated with BAND */
     #define VALUE_EVERY 16                  /* intervals scanned between two values */
@@ -66,6 +73,7 @@ cdef extern from *:
     const int VALUE_EVERY
     const double AIM
     const int FEW_ONES
+    const double MOST_FEW
     const double ROUGH_BAND
     const double ROUGH_ERROR
     const double CENTRE
@@ -232,6 +240,7 @@ cdef struct Expansion:
     double stray                    # error of the trapezoidal rule
     double slack                    # error of the exponent by the roundings of the means
     double[2] exponent              # K(theta) - theta mean of a bit with value 0, and of one with value 1
+    double[2] mean                  # their tilted means
     double[MOST_NODES] t
     double[MOST_NODES] re                   # weight/(2J) times B(t)
     double[MOST_NODES] im
@@ -260,6 +269,7 @@ cdef void expand(Expansion *out, double bits, double flip, double eps, double ga
     for i in range(2):
         x = q[i] + p[i] * shrink
         d = p[i] * q[i] * expm1(out.theta) / x
+        out.mean[i] = p[i] * shrink / x
         out.slack = fmax(out.slack, 16 * UNIT * fabs(out.theta * d) * bits)
         out.exponent[i] = -(c_deviance(p[i] * shrink / x, p[i], d) + c_deviance(q[i] / x, q[i], -d))
         most, least = fmax(most, bits * p[i] * q[i] * shrink / (x * x)), fmin(least, bits * p[i] * q[i] * shrink / (x * x))
@@ -309,15 +319,21 @@ cdef double largest_cubic(const double *c, double low, double high) noexcept nog
     return found
 
 
-cdef double expanded(const Expansion *of, double first, double last, double *remains) noexcept nogil:
-    """Returns an upper bound of log f_N(m) for first <= m <= last; *remains is the part that shorter intervals do not reduce."""
-    cdef double mid = 0.5 * (first + last), wide = 0.5 * (last - first), size, angle, re, im, g_re, g_im, s2, u, v, g, hold, e
-    cdef double[4] a, b, c           # real parts of the sums of C s^i and of C g s^i, and of both at an end
-    cdef double far = of.reach + CENTRE, rest4 = 0, rest = 0, rounding = 0, found = -INFINITY, spread
-    cdef double[2] top
-    cdef int m, i, j
-    for i in range(4):
-        a[i] = b[i] = 0
+# At the middle of an interval: the real parts of the sums of C s^i, i < 6, and of C g s^i, i < 4; bounds of the omitted terms.
+cdef struct Terms:
+    double[6] a
+    double[4] b
+    double rest
+    double fixed        # the part that shorter intervals do not reduce
+
+
+cdef void sum_terms(const Expansion *of, double mid, double wide, Terms *out) noexcept nogil:
+    cdef double size, angle, re, im, g_re, g_im, s2, u, v, g, hold, far = of.reach + CENTRE, rounding = 0, square = 0
+    cdef int m, i
+    for i in range(6):
+        out.a[i] = out.b[i // 2] = 0
+    out.b[3] = 0
+    out.rest = out.fixed = 0
     for m in range(of.nodes):
         size = exp(mid * of.log_abs[1][m] + (of.bits - mid) * of.log_abs[0][m] - of.theta * CENTRE)
         angle = mid * of.phase[1][m] + (of.bits - mid) * of.phase[0][m] - of.t[m] * CENTRE
@@ -328,30 +344,62 @@ cdef double expanded(const Expansion *of, double first, double last, double *rem
         s2 = of.theta * of.theta + of.t[m] * of.t[m]
         u, v = sqrt(s2) * far, wide * g
         hold = sqrt(re * re + im * im)
-        rounding += ((hold * (140 + 8 * of.effort[m] + 4 * fabs(angle)) + size * of.unit[m])
-                     * (1 + u * (1 + u * (0.5 + u / 6))) * (1 + v))
-        rest4 += hold * u * u * u * u / 24
-        rest += hold * v * (u * u * u / 6 + 0.5 * v * exp(v))
-        for i in range(4):
-            a[i] += re
-            b[i] += re * g_re - im * g_im
+        rounding += (hold * (160 + 8 * of.effort[m] + 4 * fabs(angle)) + size * of.unit[m]) * exp(u + v)
+        out.fixed += hold * u * u * u * u * u * u / 720
+        out.rest += hold * v * (u * u * u * u / 24 + v * (0.5 * u + v * exp(v) / 6))
+        square += re * (g_re * g_re - g_im * g_im) - 2 * im * g_re * g_im
+        for i in range(6):
+            out.a[i] += re
+            if i < 4:
+                out.b[i] += re * g_re - im * g_im
             hold = -of.theta * re + of.t[m] * im          # times s = -(theta + i t)
             im = -of.theta * im - of.t[m] * re
             re = hold
-    rest4 = of.growth * (rest4 + UNIT * rounding + of.stray)
-    rest = of.growth * rest + rest4
+    out.fixed = (of.growth * (out.fixed + UNIT * rounding + of.stray)
+                 + far * far * far * far / 24 * fmax(0, out.a[4] + fmax(-out.a[5] * far, out.a[5] * (of.reach - CENTRE)) / 5))
+    out.rest = of.growth * out.rest + out.fixed + 0.5 * wide * wide * fmax(0, square)
+
+
+cdef double expanded(const Expansion *of, double first, double last, double *remains) noexcept nogil:
+    """Returns an upper bound of log f_N(m) for first <= m <= last; *remains is the part that shorter intervals do not reduce."""
+    cdef double wide = 0.5 * (last - first), found = -INFINITY, e, spread
+    cdef double[4] c
+    cdef double[2] top
+    cdef int i, j
+    cdef Terms at
+    sum_terms(of, 0.5 * (first + last), wide, &at)
     for j in range(2):
         for i in range(4):
-            c[i] = a[i] + (wide if j else -wide) * (b[i] if i < 3 else 0)
-        top[j] = largest_cubic(c, -far, of.reach - CENTRE) + rest
+            c[i] = at.a[i] + (wide if j else -wide) * at.b[i]
+        top[j] = largest_cubic(c, -of.reach - CENTRE, of.reach - CENTRE) + at.rest
         e = (last if j else first) * of.exponent[1] + (of.bits - (last if j else first)) * of.exponent[0]
         found = fmax(found, e + log(top[j]) if top[j] > 0 else INFINITY)
         found = fmax(found, found + UNIT * (64 + 32 * fabs(e)) + of.slack)
     # between the two ends the value is at most e^(linear) times a linear function; the logarithm of the latter is concave
     spread = (top[1] - top[0]) / fmin(top[0], top[1])
-    remains[0] = rest4 / a[0] + UNIT * (64 + 32 * fabs(e)) + of.slack if a[0] > 0 else INFINITY
+    remains[0] = at.fixed / at.a[0] + UNIT * (64 + 32 * fabs(e)) + of.slack if at.a[0] > 0 else INFINITY
     found += spread * spread / 8
     return found if found == found else INFINITY
+
+
+cdef double best_of_few(const Expansion *of, double last) noexcept nogil:
+    """Returns the number of ones, at most `last`, with the largest value by the expansion at the nearest integers k."""
+    cdef double m = 0, mean, d, value, found = -INFINITY, best = 0, e
+    cdef Terms at
+    sum_terms(of, 0, 0, &at)
+    while m <= last:
+        mean = m * of.mean[1] + (of.bits - m) * of.mean[0]
+        e = m * (of.exponent[1] - of.exponent[0])
+        d = floor(mean) - mean - CENTRE
+        for _ in range(3):
+            value = at.a[3] / 6 + d * (at.a[4] / 24 + d * at.a[5] / 120)
+            value = at.a[1] + m * at.b[1] + d * ((at.a[2] + m * at.b[2]) / 2 + d * value)
+            value = e + log(at.a[0] + m * at.b[0] + d * value)
+            if value > found:
+                found, best = value, m
+            d += 1
+        m += 1
+    return best
 
 
 # The arguments of c_worst_log_delta.
@@ -375,7 +423,7 @@ cdef inline void enclose(const Arguments *of, double first, double removed, doub
         bound = expanded(of.expansion, first, first + removed, &stray)
         if of.fakes > 0:
             bound = fmax(bound, expanded(of.expansion, zeros, zeros + removed, &stray))
-        if bound <= of.enough:
+        if bound <= of.enough or bound < of.enough + 1 and removed > 1e-3 * of.others:
             lower[0], upper[0] = -INFINITY, fmin(bound, 0)
             return
     if of.width == 1:
@@ -463,18 +511,20 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     pieces[0].first, pieces[0].last, pieces[0].bound = 0, others, INFINITY
     enclose(&of, 0, 0, &pieces[0].low, &pieces[0].high)
     if others + 1 > SMALL:
-        for i in range(1, FEW_ONES):
-            enclose(&of, i, 0, &stray, &enough)
-            lower[0], best = fmax(lower[0], stray), fmax(best, enough)
-        # the worst case at eps = 0
-        enclose(&of, floor(0.5 * others), 0, &stray, &enough)
-        lower[0], best = fmax(lower[0], stray), fmax(best, enough)
         if width == 1:
             expand(&expansion, others + fakes, flip, eps, gap)
             if expansion.nodes:
                 expanded(&expansion, 0, others + fakes, &stray)
                 if stray < to.rtol:
                     of.expansion = &expansion
+                    # a third of the tolerance, where shorter intervals reach it: they take 3 us each
+                    to.rtol = fmin(to.rtol, fmax(0.2e-3, 2 * stray))
+        for i in range(1, FEW_ONES if of.expansion == NULL else 2):
+            enclose(&of, i if of.expansion == NULL else best_of_few(&expansion, fmin(others, MOST_FEW)), 0, &stray, &enough)
+            lower[0], best = fmax(lower[0], stray), fmax(best, enough)
+        # the worst case at eps = 0
+        enclose(&of, floor(0.5 * others), 0, &stray, &enough)
+        lower[0], best = fmax(lower[0], stray), fmax(best, enough)
     of.enough = within(fmax(best, pieces[0].high), &to)
     while count and held:
         for i in range(count):
@@ -543,6 +593,61 @@ def worst_log_delta(double others, double fakes, double width, double flip, cons
             raise MemoryError("memory ran out in the search for the worst-case dataset")
         PyErr_CheckSignals()
     return lower, upper
+
+
+cdef struct Bits:
+    double others
+    double fakes
+    double flip
+    double head         # ln((1 - flip)/flip) = head + rest
+    double rest
+    double mu           # of normal noise with the same variance
+
+
+cdef double bits_side(double eps, bint upper, const void *law) noexcept nogil:
+    cdef const Bits *bits = <const Bits *> law
+    cdef double low = -INFINITY, high = -INFINITY, gap = (bits.head - eps) + bits.rest
+    if gap > 0 and not c_worst_log_delta(bits.others, bits.fakes, 1, bits.flip, eps, gap, 0, &low, &high):
+        return 0 if upper else -INFINITY
+    return fmin(0, high if upper else low)
+
+
+cdef double zeros_value(double eps, const void *law) noexcept nogil:
+    cdef const Bits *bits = <const Bits *> law
+    cdef double p = bits.flip, q = 1 - p, count = bits.others + bits.fakes, error
+    return fmin(0, c_bits_log_delta_within(&p, &q, &count, 1, p, eps, (bits.head - eps) + bits.rest, ROUGH_BAND, &error))
+
+
+cdef double normal_value(double eps, const void *law) noexcept nogil:
+    cdef double value, error
+    c_gaussian_log_delta(1, (<const Bits *> law).mu, eps, &value, &error)
+    return value
+
+
+def worst_epsilon(double others, double fakes, double flip, double head, double rest, double pure, double delta, bint upper):
+    """Return the upper or lower bound of eps of the worst dataset at a delta in (0, 1], for width 1 and `others` > SMALL.
+
+    `pure` is the budget head + rest = ln((1 - flip)/flip) < 700, rounded up or down. The search starts from the dataset without
+    ones. Where theta is small, values of normal noise, which take .1 us, replace most of that dataset's.
+    """
+    cdef Bits bits
+    cdef Curve curve
+    cdef double eps, start
+    bits.others, bits.fakes, bits.flip, bits.head, bits.rest = others, fakes, flip, head, rest
+    bits.mu = (1 - 2 * flip) / sqrt((others + fakes) * flip * (1 - flip))
+    start = c_gaussian_guess(c_level(delta, upper), bits.mu)
+    curve.side, curve.rough, curve.centre, curve.law = bits_side, zeros_value, NULL, &bits
+    curve.pure, curve.last, curve.span, curve.sure = pure, pure, INFINITY, False
+    # the bounds have a gap
+    curve.close = 5e-7 if upper else 1e-8
+    if start < fmin(0.3, 0.5 * pure):
+        curve.rough, curve.centre = normal_value, zeros_value
+    else:
+        start = 0
+    with nogil:
+        eps = c_crossing(&curve, delta, upper, start, 0, True)
+    PyErr_CheckSignals()
+    return eps
 
 
 def sum_log_delta(double ones, double zeros, double width, double flip, const double[::1] eps):

@@ -68,6 +68,21 @@ def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip
 
 
 @pytest.mark.parametrize(
+    ("users", "fakes", "flip", "delta"),
+    [(1500, 0, 0.35, 1e-3), (3000, 0, 0.1, 1e-9), (2500, 3000, 0.2, 1e-30), (5000, 100, 0.003, 1e-5), (20000, 0, 1e-5, 0.01)],
+)
+def test_the_datasets_meet_delta_at_eps(users, fakes, flip, delta):
+    bits = ShuffledBits(users, flip, fakes=fakes)
+    ones = np.arange(float(users))
+    zeros = bits._bits - 1 - ones
+    for bound, eps in ((bound, bits.epsilon(delta, bound=bound)) for bound in ("upper", "lower")):
+        value, error = shuffled_bits_log_delta(np.append(ones, zeros), np.append(zeros, ones), flip, eps, log_odds(flip).less(eps))
+        least, most = (value - error).max(), (value + error).max()
+        assert least - 1e-3 <= math.log(delta) <= most + 1e-3
+        assert least <= math.log(delta) if bound == "upper" else math.log(delta) <= most
+
+
+@pytest.mark.parametrize(
     ("others", "flip", "eps"), [(10**6, 0.25, 2e-4), (10**6, 0.25, 2e-3), (6226669090889807, 1.59459e-07, 2.3209e-4)]
 )
 def test_all_datasets_are_one_interval(others, flip, eps):

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
-__all__ = ["Kept", "cached_property", "kept", "uncached"]
+__all__ = ["Kept", "cached_property", "immutable", "kept", "uncached"]
 
 T = TypeVar("T")
 Arguments = ParamSpec("Arguments")
@@ -35,6 +35,12 @@ class cached_property(functools.cached_property[T]):
         assert self.attrname is not None
         kept: T = vars(instance).setdefault(self.attrname, self.func(instance))
         return kept
+
+
+def immutable(instance: object) -> bool:
+    """Return whether an object may be the key of a cache: it is hashable, and of a frozen dataclass."""
+    kind = type(instance)
+    return getattr(getattr(kind, "__dataclass_params__", None), "frozen", False) and kind.__hash__ is not None
 
 
 def uncached(instance: object) -> dict[str, Any]:

@@ -14,7 +14,8 @@ cdef struct Users:
 cdef int c_log_excess(const Users *groups, Py_ssize_t number, double rtol, double work,
                       double *lower, double *upper) noexcept nogil
 
-# A smooth approximation with a relative error of a few percent: the saddle point of e^K(s)/s^2. -inf if no x > 0.
+# A smooth approximation, exact for a normal sum: the saddle point of e^K(s)/s^2 with a correction. -inf if no x > 0. Relative error
+# for ten-ary response (budget 2) and delta 1e-6: 9e-3 for 100 users, 4e-4 for 1000, 3e-5 for 1e4, below 5e-6 from 1e5 on.
 cdef double c_rough_excess(const Users *groups, Py_ssize_t number) noexcept nogil
 
 # Moments of one user's value X under the distribution tilted by e^(theta X): log E e^(theta X), and of the tilted distribution the

@@ -7,3 +7,6 @@ cdef void c_gaussian_log_delta(double sigma, double sensitivity, double eps, dou
 # The upper bound of eps, at which the upper bound of delta was evaluated and is at most delta, or the lower bound.
 # The caller has checked: 0 <= delta <= 1.
 cdef double c_gaussian_epsilon(double sigma, double sensitivity, double delta, bint upper) noexcept nogil
+
+# Returns an eps near the crossing of delta = e^target for Gaussian noise with sensitivity/sigma = mu > 0, or 0 if there is none.
+cdef double c_gaussian_guess(double target, double mu) noexcept nogil

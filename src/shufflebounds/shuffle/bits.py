@@ -22,7 +22,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._core import _bits, _worst
+from shufflebounds._core import _worst
 from shufflebounds._engines.bits import all_datasets as _all_data
 from shufflebounds._engines.bits.blocks import blocks_of_ones
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
@@ -177,26 +177,24 @@ class _WorstBits(ClosedForms):
     """Answers for the maximum over all datasets of the other users' bits, if 0 < flip < 1/2."""
 
     def __init__(self, users: int, fakes: int, flip: float) -> None:
-        self.users, self.flip, self.others = users, flip, users + fakes - 1
+        self.users, self.fakes, self.flip, self.others = users, fakes, flip, users + fakes - 1
         self.listed = users + fakes <= MANY and not fakes
         """Whether the distributions for all datasets are enumerated."""
 
     def rough(self, upper: bool) -> Curve | None:
-        few = self.others < MANY
-        # With many users, the number of ones changes delta by a few per cent only, and the bounds have a gap (_worst.pyx).
-        data = np.array([0.0, self.others]) if few else np.zeros(1)
-        settles = 0.0 if few else 5e-7 if upper else 1e-8
-        budget = log_odds(self.flip)
+        data = np.array([0.0, self.others])
 
         def value(eps: float) -> float:
-            if settles and eps < min(budget.below, LARGEST_EXPONENT):
-                # the same value for one dataset, ten times as fast; it is infinite if the kernel overflows
-                near = float(_bits.shuffled_bits_log_delta(0.0, self.others, self.flip, eps, budget.less(eps))[0])
-                if math.isfinite(near):
-                    return min(0.0, near)
             return min(0.0, float(bit_sides(data, self.others - data, self.flip, np.full(1, eps))[upper].max()))
 
-        return Curve(value, rtol=1e-9 if settles else 2e-3, settles=settles)
+        return Curve(value, rtol=2e-3)
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        budget = log_odds(self.flip)
+        if self.users <= MANY or delta == 0 or not budget.above < LARGEST_EXPONENT:
+            return None
+        pure = budget.above if upper else budget.below
+        return _worst.worst_epsilon(self.users - 1, self.fakes, self.flip, budget.head, budget.rest, pure, delta, upper)
 
     def _pair(self, ones: int) -> BitPair:
         return BitPair(ones, self.others - ones, self.flip)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import cached_property
+from shufflebounds._base.caches import Kept, cached_property, immutable
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
@@ -41,6 +41,9 @@ __all__ = ["Shuffled"]
 _CLOSE = 0.02
 """Relative gap of the bounds of a Renyi divergence by one large message at which both are returned. Raised: less tight bounds.
 Lowered: longer run time."""
+
+_LOCAL: Kept[Any, LocalGuarantee] = Kept(64)
+"""The guarantees of one message of the last randomizers with their participation, which are the same for every number of users."""
 
 
 class _OfBits(Between):
@@ -256,6 +259,11 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _local(self) -> LocalGuarantee:
+        if self.inputs is None and immutable(self.randomizer) and not any(pair.deferred for pair in self._laws.pairs):
+            return _LOCAL.of((self.randomizer, self.participation), self._local_guarantee)
+        return self._local_guarantee()
+
+    def _local_guarantee(self) -> LocalGuarantee:
         local = self.randomizer
         if not isinstance(local, PrivacyProfile):
             return LocalGuarantee(self.participation, self._laws.pure)

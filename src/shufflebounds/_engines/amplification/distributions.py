@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.caches import Kept, cached_property, immutable
 from shufflebounds._base.limits import CACHED_BYTES
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._engines.datasets.laws import DatasetLaws
@@ -121,8 +121,7 @@ def _laws_of(source: Randomizer) -> tuple[PairLaws, ...]:
     Pairs with deferred distributions (matrices) are not kept in the cache, because they are made later and their size is not known
     before.
     """
-    kind = type(source)
-    if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False) or kind.__hash__ is None:
+    if not immutable(source):
         return source.excess_laws()
     pairs = _KNOWN.of(source, source.excess_laws)
     if any(pair.deferred for pair in pairs):

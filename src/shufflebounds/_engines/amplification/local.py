@@ -41,8 +41,8 @@ class LocalGuarantee:
         """Return the upper bound of log delta at each eps."""
         if self._log_delta is None:
             return np.zeros_like(eps)
-        local = np.nan_to_num(self._log_delta(eps), nan=0.0, posinf=0.0, neginf=-np.inf)
-        moved = local + math.log(self._participation)
+        local = self._log_delta(eps)
+        moved = np.where(local < np.inf, local, 0.0) + math.log(self._participation)
         return np.asarray(np.where(moved > -np.inf, moved + 4 * ULP * (1 - moved), -np.inf))
 
     def excess(self, eps: float, log_target: float) -> float:
