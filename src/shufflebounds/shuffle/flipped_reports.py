@@ -566,5 +566,6 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         return bits_exceeded(self.users, self.flip, a * (1 - 2 * q), held, extra, rounding=rounding, most=most)
 
     def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
-        high = self._one_error(a, None, largest).upper + math.log(self.bins) * (1 + ULP)
-        return Interval(self._one_error(a, largest).lower, min(0.0, high))
+        lower, high = self._one_error(a, None, largest)
+        lower = lower if largest is None else self._one_error(a, largest).lower
+        return Interval(lower, min(0.0, high + math.log(self.bins) * (1 + ULP)))

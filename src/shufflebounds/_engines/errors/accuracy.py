@@ -251,8 +251,9 @@ class CountErrorLaw(ErrorLaw):
 
     def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
         """Return bounds of log Pr[|error| > a for any bin] over all histograms, or those whose largest bin has `largest` users."""
-        high = self._one_error(a, None).upper + math.log(self._many()) * (1 + ULP)
-        return Interval(self._one_error(a, largest).lower, min(0.0, high))
+        lower, high = self._one_error(a, None)
+        lower = lower if largest is None else self._one_error(a, largest).lower
+        return Interval(lower, min(0.0, high + math.log(self._many()) * (1 + ULP)))
 
 
 def log_exceeded(
