@@ -13,6 +13,7 @@ from scipy.special import log_ndtr
 
 from shufflebounds import DominatingPair, PrivacyProfile
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo
+from shufflebounds.mechanisms import GeometricMechanism
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, Clones, ShuffledBits, StrongerClones
 from tests.oracles import log_hockey_stick, logs
@@ -382,3 +383,11 @@ def test_a_larger_rtol_takes_a_coarser_grid_that_encloses_the_finer_one():
     assert low <= fine.epsilon(1e-6)
     assert fine.epsilon(1e-6, bound="lower") <= high
     assert high - low <= 1e-2 * high
+
+
+@pytest.mark.slow
+def test_lower_bound_of_a_release_with_few_samples():
+    # The supporting line beyond the last sample gives an isolated loss, which would reduce the lower bound to a tenth if it were on
+    # a grid of the permitted length.
+    many = GeometricMechanism(0.54445, 3, bound=345).shuffled(2523544236).self_compose(30)
+    assert many.epsilon(1e-6) < 1.3 * many.epsilon(1e-6, bound="lower")
