@@ -381,11 +381,14 @@ cdef double c_saddle_value(Group *groups, Py_ssize_t number) noexcept nogil:
     With y = theta sd and x = y - 2/y, a normal S has the mean -x sd and E S_+ = sd phi(x) (1 - x M(x)), M Mills' ratio.
     """
     cdef Cumulant at
-    cdef double theta = c_saddle(groups, number, False, &at), y = theta * sqrt(at.var), x = y - 2 / y
+    cdef double theta = c_saddle(groups, number, False, &at), y = theta * sqrt(at.var), x = y - 2 / y, mills
     if not -37 < x < 40:
         # M(x) overflows, or 1 - x M(x) cancels; there the correction of the logarithm is near its limit -0.0413 or 0
         return at.value - 0.5 * log(6.283185307179586 * (y * y + 2)) - log(theta) - (0.0413 if x < 0 else 0)
-    return at.value - 0.91893853320467274 - 2 / (y * y) + log((1 - x * c_mills_ratio(x)) * y / theta)
+    mills = c_mills_ratio(fabs(x))
+    if x < 0:
+        mills = 2.5066282746310002 * exp(0.5 * x * x) - mills
+    return at.value - 0.91893853320467274 - 2 / (y * y) + log((1 - x * mills) * y / theta)
 
 
 cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,

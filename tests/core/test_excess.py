@@ -33,6 +33,13 @@ def test_bounds_contain_powers_of_polynomials(seed):
         assert arb(lower) < exact(values, log_mass, n) < arb(upper)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.35, 0.41, 0.45, 0.7, 0.95])
+def test_the_approximation_is_close_on_both_sides_of_a_mean_of_zero(share):
+    values, log_mass = [3, -2], np.log([share, 1 - share])
+    found = _excess.rough_excess(np.array(values, dtype=float), log_mass, np.array([0, 2]), np.array([80.0]))
+    assert found == pytest.approx(float(exact(values, log_mass, 80)), abs=0.05)
+
+
 @pytest.mark.parametrize("eps", [0.05, 0.4, 1.2])
 @pytest.mark.parametrize("n", [105, 180, 300])
 def test_few_hundred_users_of_ten_ary_response_by_tables(n, eps):
