@@ -48,6 +48,24 @@ def test_every_triple_of_the_ball_is_below_a_cell(length):
         assert least.max() >= -1e-12 * length**2
 
 
+@pytest.mark.parametrize("length", [0.05, 1.0, 3.0])
+def test_divided_cells_cover_the_triangles_and_have_some_inside(length):
+    cells = VectorKinds(GaussianNoise(length)).cells()
+    # The triangles with an angle of pi/2 are the limit t + |s| = pi/2, where corners of cells lie.
+    places = math.pi / 2 * np.append(np.random.default_rng(3).random(60), [0.0, 0.25, 0.5, 0.75, 1.0])
+    for point in ((t, way * (math.pi / 2 - t)) for t in places for way in (-1, 0.3, 1)):
+        found = [cell for cell in cells if all(abs(p - c) <= h * (1 + 1e-12) for p, c, h in zip(point, cell._center, cell._half))]
+        for _ in range(4):
+            assert found
+            found = [part for cell in found for part in cell.parts
+                     if all(abs(p - c) <= h * (1 + 1e-12) for p, c, h in zip(point, part._center, part._half))]
+    for cell in cells:
+        for part in (cell, *cell.parts):
+            (t, s), (high, wide) = part._center, part._half
+            assert t - high + max(abs(s) - wide, 0.0) < math.pi / 2 * (1 - 1e-15)
+            assert cell.parts
+
+
 def positive(matrix, factor, c):
     """Return E(e^u - factor e^v - c)_+, (u, v) normal with the given covariance and means -1/2 of the variances."""
     q = math.sqrt(matrix[1, 1])

@@ -350,6 +350,17 @@ def test_pairs_and_inputs_of_gaussian_noise_are_below_the_bound(sigma):
         assert found <= bound + 2e-3
 
 
+@pytest.mark.parametrize(("length", "eps", "users"), [(0.4, 0.002, 10**8), (1.0, 0.4, 100), (1.0, 0.1, 10**4)])
+def test_sums_of_cells_below_the_other_terms(length, eps, users):
+    """Beside e^rest the bound may be larger, by at most the permitted increase."""
+    exact = LargestSums(IntervalKinds(interval.GaussianNoise(length)), eps, [users], -14.0).bound()
+    for rest in (exact - 30, exact - 1, exact + 3, exact + 40):
+        kinds = IntervalKinds(interval.GaussianNoise(length))
+        found = LargestSums(kinds, eps, [users], -14.0).bound(rest=rest)
+        assert exact - 3e-3 <= found
+        assert np.logaddexp(found, rest) <= np.logaddexp(exact, rest) + 3e-3
+
+
 def test_the_farthest_input_is_an_end():
     """Lemma R for log-concave noise: the squared distance from the mean of the ends is largest at the ends."""
     y = np.linspace(-25, 28, 53001)

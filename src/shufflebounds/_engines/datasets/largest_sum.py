@@ -161,8 +161,8 @@ class LargestSums:
         return SumChoices(users, self._theta, 2 * math.pi / (SPREAD * math.sqrt(variance)), SMOOTHING * self._coarser * variance,
                           _nodes(self._coarser))
 
-    def bound(self, place: int = 0, *, every: bool = True) -> float:
-        """Return the bound for counts[place].
+    def bound(self, place: int = 0, *, every: bool = True, rest: float = -math.inf) -> float:
+        """Return the bound for counts[place], to which the caller adds e^rest.
 
         If `every` is false, the cells are omitted. The result is then an approximation; it differs from the bound if a cell has the
         largest sum.
@@ -176,7 +176,10 @@ class LargestSums:
             slack = _SLACK[self._light is None]
             found += slack
             if every and sums is not None:
-                most, cut = sums.covered(cells, self._eps, self._near - _DEEPER - 2, found + log_count, slack)
+                # Cells are not divided, and outputs are omitted, if what they add is negligible beside the other terms.
+                least = max(cut, rest) + 2 * math.log(slack)
+                found, near = (found, self._near) if found >= least else (least, max(self._near, least))
+                most, cut = sums.covered(cells, self._eps, near - _DEEPER - 2, found + log_count, slack)
                 found = most - log_count
         found = float(np.logaddexp(found, cut))
         return found + 8 * ULP * (1 + abs(found)) if found > -math.inf else found

@@ -430,8 +430,11 @@ class WorstDataset:
                 errors = np.minimum(errors, self._log_errors(chosen, norms, log_prob))
         best = int(np.logaddexp(gammas, errors).argmin())
         place = int(chosen.places[best])
-        gamma = np.full(gammas.shape, sums.bound(place, every=every))
-        total = float(np.logaddexp(self._log_main(eps, gamma, chosen)[best], errors[best])) + 8 * ULP
+
+        def whole(gamma: float) -> float:
+            return float(np.logaddexp(self._log_main(eps, np.full(gammas.shape, gamma), chosen)[best], errors[best])) + 8 * ULP
+
+        total = whole(sums.bound(place, every=every, rest=whole(-math.inf)))
         if self._data.others is not None:
             total = max(total, LargestSums(self._data.others, eps, [users], _NEAR).bound())
         if self._data.lost > 0:
