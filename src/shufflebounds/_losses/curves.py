@@ -167,7 +167,7 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
         before, place = gap, _piece(below, eps, log_alpha)
         near = np.abs(mine.eps - abs(place)).argmin()
         # The lower bound, the largest of the samples' lines, converges even if the bounds of delta are apart.
-        if not upper and low - last < INTERPOLATED * gap and mine.high[near] - mine.low[near] > INTERPOLATED:
+        if not upper and low < last + INTERPOLATED * gap and mine.high[near] > mine.low[near] + INTERPOLATED:
             break
         # The line that attains the supremum at alpha belongs to the eps at which delta, as a function of e^eps, has the slope
         # -alpha. If the slope of f at alpha is above -1, this eps is negative, and delta of the reversed pair has the slope -beta
