@@ -219,7 +219,8 @@ class Shuffled(PrivacyProfile):
         _validate.integer_field(self, "users", 1)
         # With a smaller participation, masses could underflow for large budgets.
         _validate.real_field(self, "participation", 1e-12, 1)
-        if not isinstance(self.randomizer, Randomizer) or isinstance(self.randomizer, type):
+        # isinstance(..., Randomizer) would take 15 us, a tenth of an answer for few outputs.
+        if not callable(getattr(self.randomizer, "excess_laws", None)) or isinstance(self.randomizer, type):
             advice = class_given(self.randomizer) or ": pass one first, such as KaryResponse(10, 2.0), then users"
             raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms{advice}")
         if self.inputs is not None:

@@ -483,9 +483,11 @@ class ExcessLaw:
 
     def one_decides(self, users: float) -> bool:
         """Whether one value of a density may decide the sum: it may exceed 8 standard deviations of the sum at eps = 0."""
+        if self._distinct[0].size < COMPARED:
+            return False
         largest = max(float(self.log_a.max(initial=-np.inf)), float(self.log_b.max(initial=-np.inf)))
         # A normal approximation of the sum then says little about Phi, also where no value is above HEAVY.
-        return self._distinct[0].size >= COMPARED and 2 * largest > math.log(64 * users * max(self.spread(0.0), TINY))
+        return 2 * largest > math.log(64 * users * max(self.spread(0.0), TINY))
 
     def effort(self, users: float) -> float:
         """Return a bound of the run time of one value, in seconds.
