@@ -37,6 +37,19 @@ def test_the_delta_of_different_noises_is_that_of_one(noise, relative):
     assert first.gdp_mu() - first.gdp_mu(bound="lower") <= 1e-13 * float(mu)
 
 
+@given(NOISE, st.floats(-650.0, -1.0))
+def test_the_eps_of_different_noises_is_that_of_one(noise, log_delta):
+    with mpmath.workdps(50):
+        mu = mpmath.sqrt(sum(times * (mpmath.mpf(shift) / sigma) ** 2 for sigma, shift, times in noise))
+    first, *others = (GaussianMechanism(sigma, shift).self_compose(times) for sigma, shift, times in noise)
+    whole = first.compose(*others)
+    lower, upper = (whole.epsilon(math.exp(log_delta), bound=side) for side in ("lower", "upper"))
+    rounding = 1e-15 * (1 - log_delta)
+    assert exact_log_delta(mu, upper) <= log_delta + rounding
+    assert lower == 0 or exact_log_delta(mu, lower) >= log_delta - rounding
+    assert upper - lower <= 1e-11 * (upper + mu)
+
+
 def test_beside_another_mechanism_they_are_one_release():
     noise = GaussianMechanism(5.0).compose(LaplaceMechanism(3.0)).compose(GaussianMechanism(6.0, 2.0))
     alone = GaussianMechanism(1 / math.sqrt(1 / 25 + 4 / 36)).compose(LaplaceMechanism(3.0))

@@ -96,7 +96,7 @@ class Staged(Piecewise):
             return stages[step, stage]
 
         def near(log_alpha: float, stage: int) -> float:
-            return _refined_at(*samples(sketch, stage), log_alpha, upper)
+            return _refined_at(*samples(sketch, stage), log_alpha)[upper]
 
         own = {"_at": at, "_near": near, "_spacing": spacing, "_sketch": sketch, "atoms": None, "label": ""}
         for name, value in own.items():
@@ -150,8 +150,8 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
     return form, float(form.points[0, inner[0]]), float(form.points[1, inner[-1] + 1])
 
 
-def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: float, upper: bool) -> float:
-    """Return a bound of log f(alpha), after adding samples near the eps whose line attains the supremum at alpha."""
+def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: float) -> Interval:
+    """Return bounds of log f(alpha), after adding samples near the eps whose line attains the supremum at alpha."""
     at, low, high, before = np.array([log_alpha]), -math.inf, 0.0, math.inf
     mine = forward.copy()
     both = mine, mine if backward is forward else backward.copy()
@@ -160,15 +160,11 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
     for _ in range(MOST_ROUNDS + 1):
         below, eps = _enclosing(*both, False)
         above, corners = _enclosing(*both, True)
-        last, low, high = low, max(low, float(below.log_beta(at)[0])), min(high, float(above.log_beta(at)[0]))
+        low, high = max(low, float(below.log_beta(at)[0])), min(high, float(above.log_beta(at)[0]))
         gap = high - low
         if gap <= 1e-7 * abs(low) or gap > 0.98 * before or not eps.size or log_alpha == -math.inf:
             break
         before, place = gap, _piece(below, eps, log_alpha)
-        near = np.abs(mine.eps - abs(place)).argmin()
-        # The lower bound, the largest of the samples' lines, converges even if the bounds of delta are apart.
-        if not upper and low < last + INTERPOLATED * gap and mine.high[near] > mine.low[near] + INTERPOLATED:
-            break
         # The line that attains the supremum at alpha belongs to the eps at which delta, as a function of e^eps, has the slope
         # -alpha. If the slope of f at alpha is above -1, this eps is negative, and delta of the reversed pair has the slope -beta
         # at -eps.
@@ -177,7 +173,7 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
         wanted = abs(corner) if (corner > 0) == steep else None
         if not _add_near(both[0 if steep else 1], log_alpha if steep else low, abs(place), wanted):
             break
-    return high if upper else low
+    return Interval(low, high)
 
 
 def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:

@@ -258,12 +258,15 @@ class Releases(NamedTuple):
     gdp_adds : bool
         Whether the upper (lower) bound of mu of a composition of such pairs is sqrt(mu_1^2 + mu_2^2 + ...) of their upper (lower)
         bounds.
+    epsilon : callable, optional
+        Returns, for a delta in (0, 1), the upper or the lower bound of eps of this pair without a search in Python.
     """
 
     power: tuple[Any, Callable[[Sequence[tuple[Any, int]]], DominatingPairInfo]] | None = None
     ordered: tuple[Hashable, float] | None = None
     parts: tuple[tuple[DominatingPairInfo, int], ...] = ()
     gdp_adds: bool = False
+    epsilon: Callable[[float, bool], float] | None = None
 
 
 @dataclass(eq=False)

@@ -279,8 +279,12 @@ class Product(ClosedForms):
         return self.composer.method(eps)
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
-        """Return inf if a test without a grid shows that delta exceeds the target where the search would end, otherwise None."""
-        if not 0 < delta < 1 or self.pure < math.inf or self._without_grid:
+        """Return the bound of eps if it needs no search, inf if a test shows that no eps searched meets the target, or None."""
+        if not 0 < delta < 1 or self.pure < math.inf:
+            return None
+        if self._is_one and (direct := self.above[0][0].releases.epsilon):
+            return direct(delta, upper)
+        if self._without_grid:
             return None
         # A grid at large eps takes long. If one release has a positive delta at eps = 2 end, the best test at this eps has
         # probability below e^(-2 end) under Q. Repeated in every release, the test may show that delta of the composition exceeds

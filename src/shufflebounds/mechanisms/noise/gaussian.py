@@ -53,7 +53,10 @@ def _product(releases: Sequence[tuple[tuple[float, float], int]]) -> DominatingP
         below, above = (gaussian_log_delta(sigma * (1 + side * 4 * ULP), sensitivity, eps) for side in (1, -1))
         return IntervalArray(np.where(eps > SQUARABLE, -np.inf, below[0] - below[1]), above[0] + above[1])
 
-    return DominatingPairInfo(hockey_stick, attained=SINGLE, releases=Releases(gdp_adds=True))
+    def epsilon(delta: float, upper: bool) -> float:
+        return gaussian_epsilon(sigma * (1 + (-4 if upper else 4) * ULP), sensitivity, delta, upper)
+
+    return DominatingPairInfo(hockey_stick, attained=SINGLE, releases=Releases(gdp_adds=True, epsilon=epsilon))
 
 
 class _Shift(ClosedForms):
