@@ -12,7 +12,7 @@ outputs, and products of two entries do not overflow.
 Method     W is symmetric, so each multiset of outputs is evaluated once and multiplied by the number of its orders
 Rounding   the negative terms are raised and the positive ones lowered by a relative 64 UNIT, and the result is raised by 1e-9
 
-Measured relative excess of the upper bound over exact rationals (tests/reference/measure_sums.py)
+Measured error: relative excess of the upper bound over exact rationals (tests/reference/measure_sums.py)
     quantity                                                    trials    peak      rms
     1 to 3 outputs, masses to 1e-3                              500       1.1e-09   1e-09
     1 to 3 outputs, masses to 1e-20                             500       1.1e-09   1e-09

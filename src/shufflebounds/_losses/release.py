@@ -190,7 +190,8 @@ class Losses(NamedTuple):
     unbounded : bool
         Whether an outcome is known to be possible under only one of P and Q.
     window : callable, optional
-        Returns the outcomes to be moved to a grid, like `listed`, which is None if they are too many for other purposes.
+        Returns the outcomes to be moved to a grid, down to a truncated mass of e^log_tail. It may be given where `listed` is None
+        because there are too many outcomes for other purposes.
     """
 
     listed: Callable[[float], LossAtoms | None] | None = None
@@ -566,8 +567,8 @@ def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> Loss
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
     (x, y), (u, v) = (distinct(*chain) for chain in chains)
     if not upper:
-        # The supporting line beyond the last sample may reach zero at any eps. Reducing this eps keeps grids short, because they do
-        # not reach to isolated losses.
+        # The supporting line beyond the last sample may reach zero at any eps, which is a loss. A grid reaches to it unless it is
+        # isolated (ALONE), so a loss that is not isolated is at most 10 above the last sample, and an isolated one 2 ALONE.
         for eps in (x, u):
             if eps.size > 1:
                 eps[-1] = min(eps[-1], eps[-2] + (2 * ALONE if eps[-1] - eps[-2] > ALONE else 10.0))

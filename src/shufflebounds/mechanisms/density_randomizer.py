@@ -322,6 +322,7 @@ class _TwoDensities:
         return float(ratios.max(initial=-np.inf)) + self._slack(float(np.abs(both[np.isfinite(both)]).max(initial=0.0)))
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds of the log divergence of the pair at each eps."""
         parts = [self._some_log_delta(eps[i : i + BLOCK // 64]) for i in range(0, eps.size, BLOCK // 64)]
         return IntervalArray(*(np.concatenate(side) for side in zip(*parts))) if parts else IntervalArray(eps, eps)
 

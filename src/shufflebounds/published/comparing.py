@@ -8,7 +8,7 @@ import io
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeGuard
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import MOST_ROWS
 from shufflebounds._base.progress import announced, tick
 from shufflebounds._base.types import FloatArray
-from shufflebounds._engines.excess.laws import Randomizer
+from shufflebounds._engines.excess.laws import Randomizer, is_randomizer
 from shufflebounds.published._papers import PAPERS, THIS_LIBRARY
 from shufflebounds.published._printed import PrintedBound, bounds
 from shufflebounds.shuffle.bits import ShuffledBits
@@ -268,14 +268,9 @@ class AmplificationTable:
         return ax
 
 
-def _is_randomizer(value: object) -> TypeGuard[Randomizer]:
-    """Return whether the value is a randomizer; a class of randomizers is a function that makes one."""
-    return isinstance(value, Randomizer) and not isinstance(value, type)
-
-
 def _with_budget(randomizer: Any, budget: float) -> Any:
     """Return the randomizer itself, or the result of a function of the local budget."""
-    return randomizer if _is_randomizer(randomizer) else randomizer(budget)
+    return randomizer if is_randomizer(randomizer) else randomizer(budget)
 
 
 def _local_budget(randomizer: Randomizer, local_eps: ArrayLike | None) -> ArrayLike:
@@ -382,7 +377,7 @@ def compare(
             raise TypeError(f"mine[{name!r}] takes {inspect.signature(bound)}: it must be a function of (users, local_eps, delta)")
         if name in names:
             raise ValueError(f"mine={name!r} is the name of a published bound: use another name")
-    if _is_randomizer(randomizer):
+    if is_randomizer(randomizer):
         local_eps = _local_budget(randomizer, local_eps)
     elif randomizer is not None and not callable(randomizer):
         raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0), or a function that "
@@ -403,7 +398,7 @@ def compare(
 
     def used(budget: float) -> Randomizer:
         one = _with_budget(randomizer, budget)
-        if not _is_randomizer(one):
+        if not is_randomizer(one):
             raise TypeError(f"randomizer({budget:g}) returns {one!r}: it must be a local randomizer such as KaryResponse(10, 2.0)")
         if one is not randomizer:
             _local_budget(one, budget)

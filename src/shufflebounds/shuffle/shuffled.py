@@ -26,7 +26,7 @@ from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
-from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer
+from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer, is_randomizer
 from shufflebounds._losses.closed_forms import ClosedForms, mixture_limit
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.renyi import Tail
@@ -219,8 +219,7 @@ class Shuffled(PrivacyProfile):
         _validate.integer_field(self, "users", 1)
         # With a smaller participation, masses could underflow for large budgets.
         _validate.real_field(self, "participation", 1e-12, 1)
-        # isinstance(..., Randomizer) would take 15 us, a tenth of an answer for few outputs.
-        if not callable(getattr(self.randomizer, "excess_laws", None)) or isinstance(self.randomizer, type):
+        if not is_randomizer(self.randomizer):
             advice = class_given(self.randomizer) or ": pass one first, such as KaryResponse(10, 2.0), then users"
             raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms{advice}")
         if self.inputs is not None:
@@ -427,14 +426,14 @@ class Shuffled(PrivacyProfile):
             return one_of_releases(partial(cls.calibrate,
                 randomizer, users=users, participation=participation, inputs=inputs), releases, eps=eps, delta=delta)
         if users is None:
-            if not isinstance(randomizer, Randomizer) or isinstance(randomizer, type):
+            if not is_randomizer(randomizer):
                 raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0) if users is "
                                 "None; for a function of the budget, pass users as well")
             one = randomizer
             return fewest_users(lambda n: cls(one, n, participation, inputs), eps, delta)
         count = _validate.integer("users", users, 1)
-        if isinstance(randomizer, Randomizer) and not isinstance(randomizer, type):
+        if is_randomizer(randomizer):
             raise TypeError(f"randomizer={randomizer!r} must be a function that makes a randomizer of a local budget if "
                             f"users={users!r} is given, such as lambda eps0: KaryResponse(10, eps0)")
-        family: Callable[[float], Any] = randomizer
+        family: Any = randomizer
         return largest_budget(lambda budget: cls(family(budget), count, participation, inputs), eps, delta)

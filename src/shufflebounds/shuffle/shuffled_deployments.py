@@ -15,7 +15,7 @@ from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import MANY
 from shufflebounds._base.types import Bound, FloatArray, plain
-from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer, packed
+from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer, is_randomizer, packed
 from shufflebounds._engines.excess.packed import epsilons, log_deltas
 from shufflebounds.shuffle.deployments import flat
 from shufflebounds.shuffle.shuffled import Shuffled
@@ -87,7 +87,7 @@ class _DeploymentArray:
 def _numbered(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
     """Return the distinct randomizers of a randomizer, a sequence or an array, and the index of each entry among them."""
     entries: NDArray[Any]
-    if isinstance(randomizer, Randomizer | type):
+    if is_randomizer(randomizer) or isinstance(randomizer, type):
         entries = np.empty((), dtype=object)
         entries[()] = randomizer
     elif isinstance(randomizer, np.ndarray):
@@ -102,7 +102,7 @@ def _numbered(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
     kinds: list[Randomizer] = []
     places = np.empty(entries.shape, dtype=np.intp)
     for index, kind in np.ndenumerate(entries):
-        if not isinstance(kind, Randomizer) or isinstance(kind, type):
+        if not is_randomizer(kind):
             raise TypeError(f"randomizer={kind!r} must be a local randomizer of shufflebounds.mechanisms{class_given(kind)}: pass "
                             "one, or a sequence of them, such as KaryResponse(10, 2.0)")
         try:

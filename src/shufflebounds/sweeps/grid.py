@@ -22,11 +22,13 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes of a product, or the common length of the columns."""
         sizes = tuple(column.size for column in self.columns.values())
         return sizes if self.product else sizes[:1]
 
     @property
     def rows(self) -> int:
+        """The number of rows."""
         return math.prod(self.shape)
 
     def take(self, rows: Array) -> list[Array]:

@@ -80,6 +80,7 @@ class _Lines:
 
     @property
     def size(self) -> int:
+        """The number of lines."""
         return self.eps.size
 
     @property

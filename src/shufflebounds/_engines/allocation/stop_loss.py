@@ -441,4 +441,3 @@ def _condensed(
     mass = q * (1 + mass_error)
     out = to_nodes(mass, mass * shares(means * (1 + 4 * mass_error), edges[:-1], edges[1:]))
     return edges[out > 0], out[out > 0]
-

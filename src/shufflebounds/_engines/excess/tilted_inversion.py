@@ -50,10 +50,12 @@ class Light:
 
     @cached_property
     def w(self) -> FloatArray:
+        """The probabilities of the values `x`."""
         return np.asarray(np.exp(self.log_w))
 
     @cached_property
     def mean(self) -> float:
+        """The mean of a value."""
         return float(self.w @ self.x)
 
     @cached_property
@@ -131,6 +133,7 @@ class _Contour:
 
     @cached_property
     def theta(self) -> float:
+        """The exponential tilt with the index `place`."""
         return float(self.light.tilts[self.place])
 
     def alias(self, period: float) -> FloatArray:

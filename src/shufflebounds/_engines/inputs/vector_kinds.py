@@ -167,8 +167,8 @@ class _Triangles(Cell):
         else:
             wide *= 0.5
             places = [(t, s - wide), (t, s + wide)]
-        # No angle is above pi/2: t >= 0 and abs(s) <= pi/2 - t. A cell with one such triangle, at its corner, is left out, too: the
-        # corner belongs to other cells, and COMPUTED_ERROR in `_above` covers its rounding.
+        # No angle is above pi/2: t >= 0 and abs(s) <= pi/2 - t. A cell that meets this region at a single corner is omitted: other
+        # cells contain the corner, and COMPUTED_ERROR in `_above` covers its rounding.
         return tuple(_Triangles(self._kinds, (t, s), (high, wide)) for t, s in places
                      if t - high + max(abs(s) - wide, 0.0) < (1 - 16 * ULP) * math.pi / 2)
 

@@ -55,6 +55,7 @@ class _Losses:
                          for z in range(2 * d + 1)])
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds of log delta at each eps."""
         d, unit = self.differ, self.unit
         steps = np.arange(1.0, d + 1)
         log_mass = self.log_masses[d + 1 :]
@@ -70,6 +71,7 @@ class _Losses:
         return IntervalArray(*sides)
 
     def atoms(self, log_tail: float) -> LossAtoms:
+        """Return all outcomes; none is truncated, whatever `log_tail` is."""
         d, unit = self.differ, self.unit
         # The error of a mass is that in `log_delta`.
         slack, loss_error = ULP * (64 * d + 8 * float(np.abs(self.log_masses).max())), 20 * ULP * d * unit
