@@ -102,6 +102,41 @@ def test_tilted_hockey_stick():
         assert hockey_sticks[i] * math.exp(-theta * x) == pytest.approx(exact, rel=1e-13, abs=1e-300)
 
 
+def test_tilted_excess_of_part_of_a_circle():
+    # 24 numbers with few bits, so that every order of the points gives the same sums up to rounding.
+    mass = np.arange(1.0, 25.0)
+    for turn, first, stop in itertools.product((0, 5, 23), (0, 7), (7, 20, 24)):
+        whole = _losses.tilted_excess(np.roll(mass, -turn), 0.5, 0.25, 1.0)
+        part = _losses.tilted_excess(mass, 0.5, 0.25, 1.0, turn, first, stop)
+        for one, other in zip(whole, part):
+            assert np.array_equal(one[first:stop], other)
+
+
+@pytest.mark.parametrize("times", [(10,), (1, 7), (1000, 3, 64)])
+def test_multiplied_spectra(times):
+    draws = np.random.default_rng(sum(times))
+    stage = 2.0**-40
+    size = np.exp(-draws.uniform(0, 40 / max(times), (len(times), 700)))
+    size[:, ::3] *= np.exp(-draws.uniform(0, 40, 234))
+    spectra = size * np.exp(1j * draws.uniform(0, 6.28, size.shape))
+    exact = [mp.fprod(mp.mpc(complex(z)) ** t for z, t in zip(column, times)) for column in spectra.T]
+    most = [mp.fprod((abs(mp.mpc(complex(z))) + stage) ** t for z, t in zip(column, times)) for column in spectra.T]
+    product = np.ascontiguousarray(spectra)
+    error, kept, lost = _losses.multiplied(product, np.array(times), stage)
+    dropped = product[0] == 0
+    assert 0 < np.count_nonzero(dropped) < 700
+    assert max(top for top, none in zip(most, dropped) if none) <= mp.exp(-60) * (1 + 1e-9)
+    assert lost == pytest.approx(float(mp.fsum(top for top, none in zip(most, dropped) if none)), rel=1e-9)
+    assert kept == pytest.approx(float(mp.fsum(top for top, none in zip(most, dropped) if not none)), rel=1e-11)
+    for one, value, none in zip(exact, product[0], dropped):
+        assert none or abs(value - one) <= 4 * 2.2e-16 * sum(times) * abs(one)
+    # The products of all values that are at most `stage` away differ by at most top - |exact| at each frequency.
+    apart = float(mp.fsum(top - abs(one) for top, one, none in zip(most, exact, dropped) if not none))
+    assert apart * (1 - 1e-9) <= error <= apart * (1 + 1e-6) + 1e-20
+    with pytest.raises(ValueError, match="need the same number"):
+        _losses.multiplied(product, np.ones(9, dtype=np.int64), stage)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("trials", [6, 50])
 @pytest.mark.parametrize("step", [0.003, 0.05, 0.4])

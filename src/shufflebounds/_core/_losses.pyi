@@ -8,8 +8,17 @@ def split(
 def merge(
     log_p: NDArray[np.float64], loss: NDArray[np.float64], anchor: float, step: float, first: int, size: int
 ) -> NDArray[np.float64]: ...
+def multiplied(
+    spectra: NDArray[np.complex128], times: NDArray[np.int64], stage: float
+) -> tuple[float, float, float]: ...
 def tilted_excess(
-    g: NDArray[np.float64], theta: float, step: float, discount: float
+    g: NDArray[np.float64],
+    theta: float,
+    step: float,
+    discount: float,
+    turn: int = 0,
+    first: int = 0,
+    stop: int = -1,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def read_excess(
     level: NDArray[np.float64],

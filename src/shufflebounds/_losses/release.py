@@ -389,9 +389,9 @@ class DominatingPairInfo:
     @kept(CACHED_ANSWERS)
     def scale(self, log_tail: float) -> Scale:
         """Return range, mean and variance of the losses, with a truncated mass of e^log_tail."""
-        if self.atoms is not None:
-            x = self.atoms.loss
-            return Scale.of(self.atoms, float(x[0]), float(x[-1])) if x.size else Scale(0.0, 0.0, 0.0, 0.0)
+        if (atoms := self.losses.window(log_tail) if self.atoms is None and self.losses.window else self.atoms) is not None:
+            x = atoms.loss
+            return Scale.of(atoms, float(x[0]), float(x[-1])) if x.size else Scale(0.0, 0.0, 0.0, 0.0)
         if self.pure <= 0:
             # P and Q are equal.
             return Scale(0.0, 0.0, 0.0, 0.0)

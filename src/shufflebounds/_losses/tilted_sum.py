@@ -19,7 +19,6 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import (
-    BLOCK,
     CACHED_ANSWERS,
     CACHED_BYTES,
     LARGE_TABLE_SIZE,
@@ -210,7 +209,7 @@ class TiltedSum:
             at = levels[left]
             middles = mean + np.maximum(0.0, np.ceil((at - mean) / width - 0.5)) * width
             reached = np.zeros(left.size, dtype=np.bool_)
-            for center in np.unique(middles).tolist():
+            for center in set(middles.tolist()):
                 _, low, high, _ = self._interval(center)
                 reached |= (middles == center) & (low <= at) & (at <= high)
             out[left[reached]] = middles[reached]
@@ -228,7 +227,7 @@ class TiltedSum:
         for part in range(1, self._widest):
             middle = self._least_moments[1] + self._width / 4.0**part
             _, low, high, deviation = self._interval(middle)
-            for center in np.unique(out[(out > middle) & (low <= levels) & (levels <= high)]).tolist():
+            for center in set(out[(out > middle) & (low <= levels) & (levels <= high)].tolist()):
                 if deviation <= self._interval(center)[3]:
                     out[(out == center) & (low <= levels) & (levels <= high)] = middle
         return out
@@ -286,7 +285,7 @@ class TiltedSum:
         centers[i] is the middle of the interval of levels[i], to which the transform is tilted.
         """
         out = np.empty((3, levels.size))
-        for center in np.unique(centers).tolist():
+        for center in set(centers.tolist()):
             held = np.flatnonzero(centers == center)
             one, at = self._transform(center), levels[held]
             origin, size, first = one.points
@@ -333,21 +332,13 @@ class TiltedSum:
         deviation = max(math.sqrt(var), 0.5)
         lowest, size, outside = self._window(tilted, mean, deviation, support)
         values, error = _power(tilted, size)
-        values = np.roll(values, -(lowest % size))
-        tail, excess = _losses.tilted_excess(values, theta, step, self._discount)
         origin = self.origin + step * lowest
         # Only the points that serve levels of the interval are stored.
         left = int(min(max((min(low, center) - origin) / step - 2, 0), size - 1))
         right = int(min(max((max(high, center) - origin) / step + 4, left + 1), size))
-        return _Transform(
-            theta,
-            cumulant + (rough if self.upper else -rough),
-            _Points(origin, size, left),
-            tail[left:right].copy(),
-            excess[left:right].copy(),
-            error,
-            outside + lost,
-        )
+        tail, excess = _losses.tilted_excess(values, theta, step, self._discount, lowest % size, left, right)
+        cumulant += rough if self.upper else -rough
+        return _Transform(theta, cumulant, _Points(origin, size, left), tail, excess, error, outside + lost)
 
     def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> tuple[int, int, float]:
         """Return a truncation range of the sum such that the tilted mass outside is negligible, by Chernoff bounds.
@@ -380,10 +371,6 @@ class TiltedSum:
         return first, size, 2 * math.exp(-depth) * (1 + 1e-6)
 
 
-FAINT = -NEGLIGIBLE - 15
-"""A frequency is dropped if the log of the product of all spectra is at most FAINT there; the product is added to the error."""
-
-
 def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
     """Return the circular convolution of all summands, and a bound of the error of its values.
 
@@ -391,46 +378,15 @@ def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
     error of at most 4 ulp log2(size) times the sum of the absolute inputs.
     """
     stage = 4 * ULP * (math.log2(size) + 2)
-    spectra = []
-    for weight, place, _ in tilted:
-        folded = np.bincount(np.mod(place, size).astype(np.intp), weights=weight, minlength=size)
-        spectra.append(fft.rfft(folded))
-    del folded
-    # The spectra are large, so they are multiplied in blocks, and the product replaces the first one.
-    lost = grown = whole = 0.0
-    for first in range(0, spectra[0].size, BLOCK):
-        parts = [spectrum[first : first + BLOCK] for spectrum in spectra]
-        # Most blocks have no frequency to keep: a bound for all of a block saves their logarithms.
-        largest = [float(np.abs(part.view(np.float64)).max()) * (math.sqrt(2) * (1 + 4 * ULP)) + stage for part in parts]
-        most = sum(one.times * math.log(top) for top, one in zip(largest, tilted))
-        if most <= FAINT:
-            lost += parts[0].size * math.exp(most)
-            parts[0][:] = 0.0
-            continue
-        sizes = sum(one.times * np.log(np.abs(part) + stage) for part, one in zip(parts, tilted))
-        kept = sizes > FAINT
-        growth, product = np.zeros(np.count_nonzero(kept)), np.ones(np.count_nonzero(kept), dtype=np.complex128)
-        for part, one in zip(parts, tilted):
-            held = part[kept]
-            with np.errstate(divide="ignore"):
-                growth += one.times * np.log1p(stage / np.abs(held))
-            product *= _whole_power(held, one.times)
-        bounds = np.exp(sizes)
-        grown += float((bounds[kept] * -np.expm1(-growth)).sum())
-        whole, lost = whole + float(bounds[kept].sum()), lost + float(bounds[~kept].sum())
-        parts[0][:] = 0.0
-        parts[0][kept] = product
-    del spectra[1:], parts
-    values = fft.irfft(spectra[0], size)
-    error = grown + lost + whole * (4 * ULP * (sum(one.times for one in tilted) + len(tilted)) + stage)
-    return values, 2 * error / size
-
-
-def _whole_power(base: np.ndarray, times: int) -> np.ndarray:
-    """Return base**times by repeated squaring; the relative error is below 4 * 2.2e-16 times the exponent."""
-    out = base.copy() if times & 1 else np.ones_like(base)
-    while times := times >> 1:
-        base = base * base
-        if times & 1:
-            out *= base
-    return out
+    # One block for all arrays. The C library keeps about as much freed memory as the largest block that a process has released, so
+    # that later transforms, and the work space of NumPy's, need no new pages, which take as long as a transform.
+    room = np.empty((len(tilted) + 3, size // 2 + 1), dtype=np.complex128)
+    values, spectra = room[0].view(np.float64)[:size], room[1 : len(tilted) + 1]
+    for (weight, place, _), spectrum in zip(tilted, spectra):
+        values[:] = 0.0
+        np.add.at(values, np.mod(place, size).astype(np.intp), weight)
+        np.fft.rfft(values, out=spectrum)
+    times = np.array([one.times for one in tilted], dtype=np.int64)
+    grown, whole, lost = _losses.multiplied(spectra, times, stage)
+    error = grown + lost + whole * (4 * ULP * (int(times.sum()) + times.size) + stage)
+    return np.fft.irfft(spectra[0], size, out=values), 2 * error / size
