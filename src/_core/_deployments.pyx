@@ -20,13 +20,13 @@ Cost      noise: 2 to 6 us an eps. X of 3 atoms: one bound of _excess.pyx, one o
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, exp, expm1, fabs, fmax, fmin, log, nextafter, sqrt
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.time cimport clock, clock_t
 
 from shufflebounds._core._binomial cimport c_shift_log_delta
 from shufflebounds._core._constants cimport BEYOND, UNIT
 from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
-from shufflebounds._core._excess cimport Users, c_log_excess, c_rough_excess
+from shufflebounds._core._excess cimport Tables, Users, c_forget, c_log_excess, c_rough_excess
 from shufflebounds._core._gaussian cimport c_gaussian_guess
 from shufflebounds._core._special cimport c_log_add_exp
 
@@ -122,6 +122,7 @@ cdef struct Law:
     double pure
     double users
     double *room        # buffer for the values of the atoms
+    Tables *tables      # of the sums for several eps, and for several numbers of users
 
 
 cdef inline double excess(double log_a, double log_b, double eps) noexcept nogil:
@@ -147,7 +148,7 @@ cdef inline Users with_values(double eps, const Law *law) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(law.atoms):
         law.room[i] = excess(law.log_a[i], law.log_b[i], eps)
-    users.x, users.log_w, users.atoms, users.count = law.room, law.log_mass, law.atoms, law.users
+    users.x, users.log_w, users.atoms, users.count, users.tables = law.room, law.log_mass, law.atoms, law.users, law.tables
     return users
 
 
@@ -264,7 +265,7 @@ cdef class Laws:
         for i in range(sets.shape[0] - 1):
             self.most = max(self.most, sets[i + 1] - sets[i])
 
-    cdef Py_ssize_t fill(self, Py_ssize_t place, double users, double *room, Law *out) noexcept nogil:
+    cdef Py_ssize_t fill(self, Py_ssize_t place, double users, double *room, Tables *tables, Law *out) noexcept nogil:
         """Write the distributions of one set to out, and return their number."""
         cdef Py_ssize_t i, j = 0
         for i in range(self.sets[place], self.sets[place + 1]):
@@ -273,6 +274,7 @@ cdef class Laws:
             out[j].log_cut, out[j].log_cut_b = &self.log_cut[0] + self.cut_starts[i], &self.log_cut_b[0] + self.cut_starts[i]
             out[j].cuts = self.cut_starts[i + 1] - self.cut_starts[i]
             out[j].slack, out[j].pure, out[j].users, out[j].room = self.slack[i], self.pure[i], users, room
+            out[j].tables = tables + j
             j += 1
         return j
 
@@ -288,8 +290,9 @@ cdef class Laws:
         cdef double low, high
         cdef Law *laws = <Law *> malloc(self.most * sizeof(Law))
         cdef double *room = <double *> malloc(self.widest * sizeof(double))
+        cdef Tables *tables = <Tables *> calloc(self.most, sizeof(Tables))
         try:
-            if laws == NULL or room == NULL:
+            if laws == NULL or room == NULL or tables == NULL:
                 raise MemoryError
             while i < places.shape[0]:
                 # One answer takes between 30 us and a second, so signals are checked by time: acquiring the interpreter's lock
@@ -297,7 +300,7 @@ cdef class Laws:
                 until = clock() + CLOCKS_PER_SEC // 50
                 with nogil:
                     while i < places.shape[0]:
-                        number = self.fill(places[i], users[i], room, laws)
+                        number = self.fill(places[i], users[i], room, tables, laws)
                         if epsilon:
                             out[0, i] = set_epsilon(laws, number, at[i], upper)
                         else:
@@ -310,5 +313,9 @@ cdef class Laws:
                             break
                 PyErr_CheckSignals()
         finally:
+            if tables != NULL:
+                for j in range(self.most):
+                    c_forget(&tables[j])
+            free(tables)
             free(laws)
             free(room)

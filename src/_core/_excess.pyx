@@ -11,7 +11,8 @@ decides the answer where S > 0 requires that nearly all X_i are 0, and may be fa
 Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100 users, 5e7/users for up to 250; up to 3e4 users;
                                   2e3 outcomes if rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of
                                   the rarer kinds are enumerated, and sums over the last two kinds are read from tables (`Kinds`;
-                                  up to a run time of about 2e4 outcomes if rtol >= 1e-5: a coarse contour takes as long)
+                                  up to a run time of about 2e4 outcomes if rtol >= 1e-5, as long as a coarse contour, or if one
+                                  kind has nearly all users: the contour is long)
          heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
@@ -36,7 +37,8 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
         the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py), without which the median is 5e-4. With few users
         and at small delta the bounds can be trivial.
-Cost     ten-ary response (four atoms), ms: 0.005 from n = 1e6 on, 0.007 at 1e4, 0.2 at 1e3, by tables 0.03 to 0.13 at 100 to 300;
+Cost     ten-ary response (four atoms), ms: 0.005 from n = 1e6 on, 0.007 at 1e4, 0.2 at 1e3, by tables 0.03 to 0.13 at 100 to 300
+         (less if the tables are kept);
          1.5 at log delta = -15486;
          Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.
 Source   inversion: classical; bounds by subadditivity
@@ -44,7 +46,7 @@ Source   inversion: classical; bounds by subadditivity
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, erfc, exp, fabs, fmax, fmin, frexp, ldexp, log, log1p, sqrt
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 import numpy as np
 
@@ -63,6 +65,9 @@ cdef double LISTED = 2e5                          # largest number of outcomes t
 cdef double LISTED_USERS = 5e7                    # the same times the number of users: the contour is slower for fewer users
 cdef double MOST_OUTCOMES = 5e5                   # of fewer than 100 users: an enumeration takes at most about .1 s
 cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
+cdef double RARE = 40                             # users of the rarer kinds: for fewer, |phi|^n stays above e^-80 on a long contour
+cdef Py_ssize_t FULL_ROW = 512                    # users up to which a table has all weights: a search for the smallest saves less
+cdef Py_ssize_t MOST_HELD = 2**21                 # numbers in tables (16 MB) above which they are emptied between two sums
 cdef double INCOMPLETE = 1e-6                     # largest distance from 1 of the sum of the masses of a group; beyond, an error
 
 
@@ -192,12 +197,14 @@ cdef struct Kinds:
     double[8] share             # of the users who have this kind or a later one
     double[8] log_later         # log of the mass of the later kinds
     double[8] greatest          # largest value of this kind and the later ones
+    double others               # mean number of users of all kinds but the most frequent one
     double log_size             # log of a bound of the sum of all values
     double negligible           # log of a contribution to E S_+ below which outcomes are bounded together
     double skipped              # the sum of these bounds, divided by e^negligible
-    double *log_factorial
-    double *inverse             # 1/k
-    double **rows               # for each m NULL, or log of the largest weight, the sums of r_k, and those of (k - j) r_k
+    double *log_factorial       # those of `tables`
+    double *inverse
+    double **rows
+    Tables *tables
     bint failed
     double top
     dd low
@@ -205,28 +212,43 @@ cdef struct Kinds:
 
 
 cdef double *c_row(Kinds *out, Py_ssize_t left) noexcept nogil:
-    """Returns the table for `left` users of the last two kinds; NULL without memory."""
-    cdef Py_ssize_t a = out.number - 2, b = out.number - 1, k, mode
+    """Returns the table for `left` users of the last two kinds; NULL without memory.
+
+    It holds the log of the largest weight, the first and the last k in the table, sum_(i >= k) r_i for these k and one more, and
+    sum_(i >= k) (i - k) r_i. Other weights are below 1e-300.
+    """
+    cdef Py_ssize_t a = out.number - 2, b = out.number - 1, k, mode, first = 0, last = left
     cdef double *row = out.rows[left]
     cdef double *sums
     cdef double *more
-    cdef double ratio, inverse, total = 0, above = 0
+    cdef double ratio, inverse, total = 0, above = 0, weight = 1
     if row != NULL:
         return row
-    row = <double *> malloc((2 * left + 5) * sizeof(double))
+    ratio, inverse = exp(out.log_w[a] - out.log_w[b]), exp(out.log_w[b] - out.log_w[a])
+    mode = whole((left + 1) * (ratio / (1 + ratio) if ratio < 1 else 1 / (1 + 1 / ratio)), 0, left)
+    if left > FULL_ROW:
+        first = last = mode
+        while last < left and weight > 1e-300:
+            weight *= (left - last) * ratio * out.inverse[last + 1]
+            last += 1
+        weight = 1
+        while first > 0 and weight > 1e-300:
+            weight *= first * inverse * out.inverse[left - first + 1]
+            first -= 1
+    row = <double *> malloc((2 * (last - first) + 7) * sizeof(double))
     if row == NULL:
         return NULL
     out.rows[left] = row
-    sums, more = row + 1, row + left + 3
-    ratio, inverse = exp(out.log_w[a] - out.log_w[b]), exp(out.log_w[b] - out.log_w[a])
-    mode = whole((left + 1) * (ratio / (1 + ratio) if ratio < 1 else 1 / (1 + 1 / ratio)), 0, left)
+    out.tables.held += 2 * (last - first) + 7
     row[0] = (mode * out.log_w[a] + (left - mode) * out.log_w[b]) - out.log_factorial[mode] - out.log_factorial[left - mode]
-    sums[mode], sums[left + 1], more[left + 1] = 1, 0, 0
-    for k in range(mode, left):
+    row[1], row[2] = first, last
+    sums, more = row + 3 - first, row + 5 + last - 2 * first
+    sums[mode], sums[last + 1], more[last + 1] = 1, 0, 0
+    for k in range(mode, last):
         sums[k + 1] = sums[k] * ((left - k) * ratio * out.inverse[k + 1])
-    for k in range(mode, 0, -1):
+    for k in range(mode, first, -1):
         sums[k - 1] = sums[k] * (k * inverse * out.inverse[left - k + 1])
-    for k in range(left, -1, -1):
+    for k in range(last, first - 1, -1):
         above += total
         total += sums[k]
         sums[k], more[k] = total, above
@@ -235,8 +257,10 @@ cdef double *c_row(Kinds *out, Py_ssize_t left) noexcept nogil:
 
 cdef double c_positive(const double *row, Py_ssize_t left, double v, double d) noexcept nogil:
     """Returns sum_k r_k (v + k d)_+."""
-    cdef Py_ssize_t j = 0 if v > 0 else whole(-v / d, 0, left) + 1
-    return fmax(v + j * d, 0) * row[1 + j] + d * row[left + 3 + j] if j <= left else 0
+    cdef Py_ssize_t j = 0 if v > 0 else whole(-v / d, 0, left) + 1, first = <Py_ssize_t> row[1], last = <Py_ssize_t> row[2]
+    if j < first:
+        return fmax(v + j * d, 0) * row[3] + d * (row[5 + last - first] + (first - j) * row[3])
+    return fmax(v + j * d, 0) * row[3 + j - first] + d * row[5 + last - 2 * first + j] if j <= last else 0
 
 
 cdef void c_pairs(Kinds *out, Py_ssize_t kind, Py_ssize_t left, double log_p, double effort, double value,
@@ -322,30 +346,55 @@ cdef double c_kinds(const Group *g, Kinds *out) noexcept nogil:
     for i in range(n - 2):
         cost *= likely(g.count, exp(out.log_w[i]))
         before += exp(out.log_w[i])
-    return 1.6 * cost + 0.3 * g.count * (likely(g.count, before) if n > 2 else 1)
+    # weights above 1e-300 = e^-690 reach at most this far from the mean (Bernstein)
+    w = 1 / (1 + exp(out.log_w[n - 1] - out.log_w[n - 2]))
+    log_size = fmin(g.count, 460 + 75 * sqrt(g.count * w * (1 - w)))
+    out.others = g.count * (before + exp(fmin(out.log_w[n - 2], out.log_w[n - 1])))
+    return 1.6 * cost + 0.3 * log_size * (likely(g.count, before) if n > 2 else 1)
 
 
-cdef bint c_paired(const Group *g, Kinds *out, double about, double *lower, double *upper) noexcept nogil:
+cdef void c_forget(Tables *tables) noexcept nogil:
+    cdef Py_ssize_t i
+    if tables.rows != NULL:
+        for i in range(tables.users + 1):
+            free(tables.rows[i])
+    free(tables.rows)
+    free(tables.log_factorial)
+    tables.rows, tables.log_factorial, tables.users, tables.held = NULL, NULL, 0, 0
+
+
+cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second) noexcept nogil:
+    """Empty the tables unless they are those of these masses and number of users; returns False without memory."""
+    # the next number of users may be larger, but at most MOST_LISTED
+    cdef Py_ssize_t size = users if tables.users == 0 else max(users, min(users + users // 2, <Py_ssize_t> MOST_LISTED)), i
+    if users <= tables.users and tables.first == first and tables.second == second and tables.held <= MOST_HELD:
+        return True
+    c_forget(tables)
+    tables.log_factorial = <double *> malloc(2 * (size + 1) * sizeof(double))
+    tables.rows = <double **> calloc(size + 1, sizeof(double *))
+    tables.users = size
+    if tables.log_factorial == NULL or tables.rows == NULL:
+        c_forget(tables)
+        return False
+    tables.inverse = tables.log_factorial + size + 1
+    for i in range(size + 1):
+        tables.log_factorial[i] = log_gamma(<double> i + 1)
+        tables.inverse[i] = 1 / fmax(i, 1)
+    tables.first, tables.second = first, second
+    return True
+
+
+cdef bint c_paired(const Group *g, Kinds *out, Tables *tables, double about, double *lower, double *upper) noexcept nogil:
     """Writes bounds of log E S_+ by the listing of pairs of kinds; returns whether they are close. e^`about` is near E S_+."""
-    cdef Py_ssize_t users = whole(g.count, 0, <Py_ssize_t> MOST_LISTED), i
+    cdef Py_ssize_t users = whole(g.count, 0, <Py_ssize_t> MOST_LISTED)
     cdef double blur
-    out.log_factorial = <double *> malloc(2 * (users + 1) * sizeof(double))
-    out.inverse = out.log_factorial + users + 1
-    out.rows = <double **> malloc((users + 1) * sizeof(double *))
-    out.failed = out.log_factorial == NULL or out.rows == NULL
+    out.failed = not c_ready(tables, users, out.log_w[out.number - 2], out.log_w[out.number - 1])
     if not out.failed:
-        for i in range(users + 1):
-            out.log_factorial[i] = log_gamma(<double> i + 1)
-            out.inverse[i] = 1 / fmax(i, 1)
-            out.rows[i] = NULL
+        out.tables, out.log_factorial, out.inverse, out.rows = tables, tables.log_factorial, tables.inverse, tables.rows
         out.log_size = log(g.count) + 1
         out.negligible, out.skipped = about - 42, 0
         out.top, out.low, out.high = -INFINITY, dd_make(0, 0), dd_make(0, 0)
         c_pairs(out, 0, users, out.log_factorial[users], 8 * g.count + 4 * out.log_factorial[users], 0, 0)
-        for i in range(users + 1):
-            free(out.rows[i])
-    free(out.log_factorial)
-    free(out.rows)
     if out.failed or not (out.low.hi > 0 and out.top > -600):
         return False
     blur = 64 * UNIT + 8 * UNIT * fabs(out.top)
@@ -397,6 +446,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     cdef int done = 0
     cdef bint listed, paired, whole = False
     cdef Kinds kinds
+    cdef Tables own
     cdef double top, simple = -INFINITY, gain = 0, least = 0, low = -INFINITY, high = -INFINITY
     cdef double scale, aim, negative, nonnegative, enough, cost
     cdef int power
@@ -450,14 +500,17 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         free(room)
         free(turns)
         return 0
+    own = Tables(0, 0, 0, 0, NULL, NULL, NULL)
     enough = fmax(2e-4, 3 * rtol)
     listed = c_few_outcomes(groups, number, rtol)
     paired = number == 1 and groups[0].count <= MOST_LISTED
     cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
-    paired = cost < INFINITY and (listed or cost <= (LISTED_USERS / groups[0].count if rtol < 1e-5 else 0.1 * LISTED))
+    paired = cost < INFINITY and (listed or cost <= (LISTED_USERS / groups[0].count if rtol < 1e-5 and kinds.others > RARE
+                                                     else 0.1 * LISTED))
     if paired:
         low = c_saddle_value(groups, number)
-        paired = c_paired(&groups[0], &kinds, low, &low, &high)
+        paired = c_paired(&groups[0], &kinds, &own if users[0].tables == NULL else users[0].tables, low, &low, &high)
+        c_forget(&own)
     for i in range(3):
         if paired:
             some.log_none = some.mean = some.error = 0
@@ -604,6 +657,7 @@ cdef Py_ssize_t c_fill(const double[::1] values, const double[::1] log_mass, con
             users[used].log_w = &log_mass[0] + starts[i]
             users[used].atoms = starts[i + 1] - starts[i]
             users[used].count = counts[i]
+            users[used].tables = NULL
             used += 1
     return used
 
@@ -672,14 +726,18 @@ def log_excess_rows(const double[:, ::1] values, const double[::1] log_mass, dou
     cdef Py_ssize_t i, rows = values.shape[0], done = 0
     cdef double[::1] lower = np.empty(rows), upper = np.empty(rows)
     cdef Users users
+    cdef Tables tables = Tables(0, 0, 0, 0, NULL, NULL, NULL)
     users.log_w = &log_mass[0]
     users.atoms = log_mass.shape[0]
-    users.count = count
-    for i in range(rows):
-        with nogil:
-            users.x = &values[i, 0]
-            done = c_log_excess(&users, 1, rtol, work, &lower[i], &upper[i])
-        c_raise(done)
-        # one row may take up to a second
-        PyErr_CheckSignals()
+    users.count, users.tables = count, &tables
+    try:
+        for i in range(rows):
+            with nogil:
+                users.x = &values[i, 0]
+                done = c_log_excess(&users, 1, rtol, work, &lower[i], &upper[i])
+            c_raise(done)
+            # one row may take up to a second
+            PyErr_CheckSignals()
+    finally:
+        c_forget(&tables)
     return np.asarray(lower), np.asarray(upper)

@@ -218,7 +218,7 @@ cdef void log_excess(const double *x, const double *log_w, Py_ssize_t atoms, dou
     for j in range(atoms):
         if not (-INFINITY < x[j] < INFINITY and log_w[j] <= 0):
             return
-    group.x, group.log_w, group.atoms, group.count = x, log_w, atoms, users
+    group.x, group.log_w, group.atoms, group.count, group.tables = x, log_w, atoms, users, NULL
     if c_log_excess(&group, 1, rtol, WORK, lower, upper) < 0:
         lower[0] = upper[0] = NAN
 

@@ -286,3 +286,24 @@ def test_no_node_above_the_band_is_left_out(atoms):
         assert end == t[-1]
         missing = np.setdiff1d(np.round(t[log_abs > -40 + 1e-6] / step), np.round(nodes[:, 0] / step))
         assert missing.size == 0
+
+
+@pytest.mark.parametrize("main", [-(2.0**-14), 2.0**-14])
+def test_rare_values_of_many_users(main):
+    # Nearly all users have one value, so that the table of the two frequent values has 500 of 3001 weights.
+    users, x = 3000, np.array([1.0, -1.5, 0.0, main])
+    w = np.array([2.0**-13, 2.0**-12, 2.0**-9, 1 - 2.0**-13 - 2.0**-12 - 2.0**-9])
+    lower, upper = _excess.log_excess(x, np.log(w), np.array([0, 4]), np.array([float(users)]))
+
+    def chances(count, p):
+        """Return the probabilities of 0, 1, ... successes, by their ratios; those of 60 and more are below 1e-30."""
+        k = np.arange(60.0)
+        return np.exp(count * math.log1p(-p)) * np.cumprod(np.append(1.0, (count - k) / (k + 1) * (p / (1 - p))))
+
+    total, k = 0.0, np.arange(61)
+    for i, first in enumerate(chances(users, w[0])[:20]):
+        for j, second in enumerate(chances(users - i, w[1] / (1 - w[0]))[:20]):
+            third = chances(users - i - j, w[2] / (1 - w[0] - w[1]))
+            total += first * second * float((third * np.maximum(i * x[0] + j * x[1] + (users - i - j - k) * main, 0)).sum())
+    assert lower - 1e-12 <= math.log(total) <= upper + 1e-12
+    assert upper - lower < 1e-10
