@@ -448,7 +448,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     cdef Kinds kinds
     cdef Tables own
     cdef double top, simple = -INFINITY, gain = 0, least = 0, low = -INFINITY, high = -INFINITY
-    cdef double scale, aim, negative, nonnegative, enough, cost
+    cdef double scale, aim, negative, nonnegative, enough, cost, enumerable
     cdef int power
     cdef Group *groups
     cdef double *room
@@ -504,9 +504,13 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     enough = fmax(2e-4, 3 * rtol)
     listed = c_few_outcomes(groups, number, rtol)
     paired = number == 1 and groups[0].count <= MOST_LISTED
+    kinds.others = INFINITY
     cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
-    paired = cost < INFINITY and (listed or cost <= (LISTED_USERS / groups[0].count if rtol < 1e-5 and kinds.others > RARE
-                                                     else 0.1 * LISTED))
+    # with a large tolerance, or if one kind has nearly all users, this is as long as a contour takes
+    enumerable = 0.1 * LISTED if rtol >= 1e-5 or kinds.others <= RARE else 0
+    if rtol < 1e-5:
+        enumerable = fmax(enumerable, LISTED_USERS / groups[0].count)
+    paired = cost < INFINITY and (listed or cost <= enumerable)
     if paired:
         low = c_saddle_value(groups, number)
         paired = c_paired(&groups[0], &kinds, &own if users[0].tables == NULL else users[0].tables, low, &low, &high)
