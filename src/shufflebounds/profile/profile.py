@@ -397,7 +397,7 @@ class PrivacyProfile(ExportMixin):
         placed, least = alone.evaluations, self._closed.renyi_limit(np.array(list(infinite)), False)
         for (a, beyond), below in zip(infinite.items(), least.tolist()):
             alone.evaluations = placed
-            known[a] = Interval(0.0, math.inf if beyond else upper_renyi(alone, a, rtol, most, tail, below))
+            known[a] = Interval(0.0, math.inf if beyond else upper_renyi(alone, a, rtol, most, tail, below, self._closed.known_upper()))
         return [known[a] for a in orders.tolist()]
 
     @overload
