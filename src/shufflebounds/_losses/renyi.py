@@ -147,7 +147,9 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
     while True:
         hull = samples.alone(True)
         eps, high = hull.eps.tolist(), hull.high.tolist()
-        size = len(eps) if level is None else bisect_left(range(len(eps) - 1), True, key=lambda i: high[i] >= level(eps[i]) - rtol) + 1
+        size = len(eps)
+        if level is not None:
+            size = 1 + bisect_left(range(size - 1), True, key=lambda i: high[i] >= level(eps[i]) - rtol)
         hull.eps, hull.low, hull.high = hull.eps[:size], hull.low[:size], hull.high[:size]
         own, reverse = (hull.integrals(hull, power) for power in (order - 1, -order))
         log_sum, gap = float(np.logaddexp(own[1], reverse[1])), np.logaddexp(own[2], reverse[2])

@@ -109,7 +109,8 @@ class BlanketRenyi:
     def _merged(self) -> ExcessLaw:
         """A smaller distribution in the convex order for every eps: neighbouring atoms at their means of a and of b."""
         order = np.argsort(self._law.log_a - self._law.log_b)
-        mass, a, b = np.exp([self._law.log_mass, self._law.log_mass + self._law.log_a, self._law.log_mass + self._law.log_b])[:, order]
+        mass, log_a, log_b = self._law.log_mass, self._law.log_a, self._law.log_b
+        mass, a, b = np.exp([mass, mass + log_a, mass + log_b])[:, order]
         mass, a, b = np.add.reduceat([mass, a, b], np.arange(0, order.size, max(1, order.size // _ATOMS)), axis=1)
         return ExcessLaw.of(a, b, mass, math.exp(self._law.log_rest)).widened(upper=False, error=COMPUTED_ERROR)
 
@@ -120,10 +121,11 @@ class BlanketRenyi:
     def log_rest(self, order: int, start: float) -> float:
         r"""Return an upper bound of the log of the integral of :math:`w \Phi` over t > start.
 
-        The bound is the whole integral minus a lower bound of its part up to `start`. With the same divergence :math:`\Phi` for both
-        orders of the pair, the moment of order k >= 2 is
+        The bound is the whole integral minus a lower bound of its part up to `start`. With the same divergence :math:`\Phi` for
+        both orders of the pair, the moment of order k >= 2 is
 
-        .. math:: \frac1n\, \mathbb{E}\, A^k B^{1-k} = 1 + k (k - 1) \int_0^\infty w(t)\, \Phi(t)\, dt, \qquad w(t) = e^{(k-1)t} + e^{-kt}.
+        .. math:: \frac1n\, \mathbb{E}\, A^k B^{1-k} = 1 + k (k - 1) \int_0^\infty w(t)\, \Phi(t)\, dt, \qquad
+            w(t) = e^{(k-1)t} + e^{-kt}.
 
         :math:`\Phi` is convex in e^t, so that its mean over an interval, with the weights w, is at least its value at the mean of
         e^t. The moment is that of the atoms: the smaller one of the messages from which they were made belongs to a smaller
