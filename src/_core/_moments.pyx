@@ -24,7 +24,7 @@ Measured excess of the upper bounds over the exact values (tests/reference/measu
     log B, the same, k to 1e6                                   996       3e-11     3.2e-12
     log B, the same, k to 2**53                                 1004      2.1e-06   1.8e-07
     (a) in units of UNIT (E|e^(theta X) - 1| + m D E|X| e^(theta X) + |log|phi||/1000), m = 0, 1, 5, 40; no bound was below
-Cost     with 197 nodes: 20 us for 3 distributions of 4 atoms, 0.08 ms for one of 600 atoms, 0.35 ms for twelve theta; tilt: 25 theta
+Cost     with 197 nodes: 20 us for 3 laws of 4 atoms, 0.08 ms for one of 600 atoms, 0.35 ms for twelve theta; tilt: 25 theta
 Source   Poisson summation and Hoelder's inequality: docs/theorems/worst-dataset, Lemma H
 """
 

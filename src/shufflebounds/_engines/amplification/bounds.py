@@ -227,11 +227,12 @@ class Bounds:
 
     @cached_property
     def _scale(self) -> float:
-        """The first eps for samples, where delta is likely above e^-40 times its value at 0; smaller ones may take seconds."""
+        """The first eps for samples: where values at small delta take long, delta there is likely above e^-40 times that at 0."""
         laws, scale = self._laws.above[:FEW], Sampling().scale
-        least = max(law.approximate_log_phi(0.0, self._users, True) for law in laws) - 40
-        while scale > 1e-300 and max(law.approximate_log_phi(scale, self._users, True) for law in laws) < least:
-            scale /= 4
+        if self.small_delta is not None:
+            least = max(law.approximate_log_phi(0.0, self._users, True) for law in laws) - 40
+            while scale > 1e-300 and max(law.approximate_log_phi(scale, self._users, True) for law in laws) < least:
+                scale /= 4
         return scale
 
     def _effort(self, spacing: float) -> float:
