@@ -52,7 +52,7 @@ if CHECKED and not WINDOWS:
     FLAGS += ["-fsanitize=bounds,float-cast-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"]
 FLAGS += os.environ.get("SHUFFLEBOUNDS_CFLAGS", "").split()
 # passes over blocks are vectorised only where no operation counts as a trap; results are the same
-VECTORS = {} if WINDOWS else {name: ["-fno-trapping-math"] for name in ("_binomial", "_hypergeom", "_lattice", "_tradeoff")}
+VECTORS = {} if WINDOWS else {name: ["-fno-trapping-math"] for name in ("_binomial", "_hypergeom", "_lattice", "_moments", "_tradeoff")}
 
 
 class ReproducibleSdist(sdist):

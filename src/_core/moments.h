@@ -41,4 +41,65 @@ static VECTORS_CLONES void moments_step(const double *re1, const double *im1, do
     }
 }
 
+/* e^x for any x <= 700: the square of e^(x/2), relative error below 5 UNIT; 0 for x < -1400. */
+VECTORS_INLINE double moments_exp(double x)
+{
+    double half = vector_exp(0.5 * (x < -1400 ? -1400 : x));
+    return half * half;
+}
+
+/* For one theta and w = e^log_w: weight = w e^(theta x) and more = w (e^(theta x) - 1), and the sums over atoms of `more`, of its
+ * absolute value, and of the four terms of the error bound (Blur in _moments.pyx), in MOMENT_LANES partial sums. theta x <= 700, and for theta x < -700
+ * e^-700 takes the place of e^(theta x). `each` bounds the relative error of a probability. */
+static VECTORS_CLONES void moments_real(const double *x, const double *log_w, ptrdiff_t n, double theta, double step, double each,
+                                        double unit, double *weight, double *more, double *sums)
+{
+    double total[6][MOMENT_LANES] = {{0}};
+    ptrdiff_t i, j, k;
+    VECTORS_LOOP
+    for (i = 0; i < n; i++) {
+        uint64_t power;
+        double up = theta * x[i], rest = vector_exp_rest(up < -700 ? -700 : up, &power);
+        double scale = vector_double(vector_bits(1) + (power << 52)), w = moments_exp(log_w[i]), large = moments_exp(up + log_w[i]);
+        double small = w * (scale * (1 + rest)), gain = w * (scale * rest + (scale - 1)), loss = large - w;
+        more[i] = up < 1 ? gain : loss;
+        weight[i] = up < 1 ? small : large;
+    }
+    for (i = 0; i < n; i += MOMENT_LANES) {
+        ptrdiff_t lanes = n - i < MOMENT_LANES ? n - i : MOMENT_LANES;
+        VECTORS_ROLLED
+        for (j = 0; j < lanes; j++) {
+            double size = fabs(more[i + j]), grown = weight[i + j], far = fabs(x[i + j]), part = each - unit * log_w[i + j];
+            double turned = 2 * unit * theta * far, moved = (part + turned) * grown;
+            total[0][j] += more[i + j];
+            total[1][j] += size;
+            total[2][j] += part * size + turned * grown;
+            total[3][j] += moved * step * far;
+            total[4][j] += 2 * moved;
+            total[5][j] += grown * step * far;
+        }
+    }
+    for (k = 0; k < 6; k++)
+        sums[k] = ((total[k][0] + total[k][4]) + (total[k][1] + total[k][5])) + ((total[k][2] + total[k][6]) + (total[k][3] + total[k][7]));
+}
+
+/* The sum over atoms of w (e^(theta x) - 1), with w = weight = e^log_w. Exponents count as at most 700. */
+static VECTORS_CLONES double moments_gain(const double *x, const double *log_w, const double *weight, ptrdiff_t n, double theta)
+{
+    double total[MOMENT_LANES] = {0};
+    ptrdiff_t i, j;
+    for (i = 0; i < n; i += MOMENT_LANES) {
+        ptrdiff_t lanes = n - i < MOMENT_LANES ? n - i : MOMENT_LANES;
+        VECTORS_ROLLED
+        for (j = 0; j < lanes; j++) {
+            uint64_t power;
+            double up = theta * x[i + j], low = up < -700 ? -700 : up, top = up + log_w[i + j];
+            double rest = vector_exp_rest(low > 30 ? 30 : low, &power), scale = vector_double(vector_bits(1) + (power << 52));
+            double gain = weight[i + j] * (scale * rest + (scale - 1)), large = moments_exp(top > 700 ? 700 : top);
+            total[j] += up < 30 ? gain : large;
+        }
+    }
+    return ((total[0] + total[4]) + (total[1] + total[5])) + ((total[2] + total[6]) + (total[3] + total[7]));
+}
+
 #endif

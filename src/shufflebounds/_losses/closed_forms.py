@@ -9,7 +9,7 @@ import numpy as np
 
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.types import FloatArray, IntervalArray
-from shufflebounds._losses.renyi import Tail, mixture_renyi, mixture_tail
+from shufflebounds._losses.renyi import KnownUpper, Tail, mixture_renyi, mixture_tail
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["ClosedForms", "mixture_limit"]
@@ -76,6 +76,10 @@ class ClosedForms:
         orders = 1 + np.geomspace(0.01, 1e6, 400)
         divergences = _largest_renyi(parts, orders)
         return lambda power, start: mixture_tail(power, start, orders, divergences, rate)
+
+    def known_upper(self) -> KnownUpper | None:
+        """Return an upper bound of delta whose Renyi divergences are known."""
+        return None
 
     def mu_limit(self) -> float:
         """Return an upper bound of mu that holds beside that from values of delta, by joint convexity of a mixture; inf if none."""

@@ -153,6 +153,8 @@ class Sampling(NamedTuple):
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
     above : callable, optional
         Returns the upper bounds of the divergence alone, each of them twice, for a pair that neighbours need not attain.
+    scale : float
+        The first eps of the search for the scale of eps.
     """
 
     effort: float = 1e-6
@@ -162,6 +164,7 @@ class Sampling(NamedTuple):
     curve: CurveBounds | None = None
     deep: HockeyStickBounds | None = None
     above: HockeyStickBounds | None = None
+    scale: float = 0.05
 
     @property
     def expensive(self) -> bool:

@@ -10,7 +10,10 @@ Between samples H is bounded above and below by straight lines in e^t.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
+from functools import cache
+from typing import Protocol
 
 import numpy as np
 
@@ -23,6 +26,19 @@ __all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi", "upper_renyi
 
 Tail = Callable[[float, float], float]
 """Returns, given (power, start), an upper bound of the log of the integral of e^(power t) H_(e^t)(P||Q) over t > start."""
+
+
+class KnownUpper(Protocol):
+    """An upper bound of H whose integral is known for whole orders from 2 on; `orders` are 1 and these."""
+
+    orders: FloatArray
+
+    def level(self, eps: float) -> float:
+        """Return about the log of the bound."""
+
+    def log_rest(self, order: int, start: float) -> float:
+        """Return an upper bound of the log of the integral in the module docstring of the bound over t > start."""
+
 
 FEW_VALUES = 256
 """If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised: larger
@@ -117,39 +133,50 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
     return Interval(min(lower, upper_bound), upper_bound)
 
 
-def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, tail: Tail | None, least: float) -> float:
+def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, tail: Tail | None, least: float,
+                other: KnownUpper | None = None) -> float:
     """Return an upper bound of the larger one of D_order(P||Q) and D_order(Q||P) from samples of upper bounds of both H.
 
     Samples are added as in `renyi`, one or a few at a time, until the interpolation adds little in comparison to the gap between
-    the result and `least`, a lower bound of the divergence, or -inf.
+    the result and `least`, a lower bound of the divergence, or -inf. From the eps on at which the samples are those of `other`,
+    its integral is used.
     """
+    level = cache(other.level) if other is not None and order in other.orders[1:] else None
     with np.errstate(all="ignore"):
         log_least = float(np.log(np.expm1((order - 1) * least) / (order * (order - 1)) if order > 1 else least))
     while True:
         hull = samples.alone(True)
-        own, other = (hull.integrals(hull, power) for power in (order - 1, -order))
-        high, gap = float(np.logaddexp(own[1], other[1])), np.logaddexp(own[2], other[2])
-        beyond = max(_beyond(hull, power, tail) for power in (order - 1, -order))
+        eps, high = hull.eps.tolist(), hull.high.tolist()
+        size = len(eps)
+        if level is not None:
+            size = 1 + bisect_left(range(size - 1), True, key=lambda i: high[i] >= level(eps[i]) - rtol)
+        hull.eps, hull.low, hull.high = hull.eps[:size], hull.low[:size], hull.high[:size]
+        own, reverse = (hull.integrals(hull, power) for power in (order - 1, -order))
+        log_sum, gap = float(np.logaddexp(own[1], reverse[1])), np.logaddexp(own[2], reverse[2])
+        beyond, end = float(np.logaddexp(_beyond(hull, order - 1, tail), _beyond(hull, -order, tail))), float(hull.eps[-1])
+        known = size < len(eps)
+        if known and other is not None:
+            beyond = min(beyond, other.log_rest(int(order), end))
         if beyond == math.inf:
             return math.inf
-        share = max(1.0, min(_SHARE * (high - log_least) / rtol, _MOST_SHARE)) if log_least > -math.inf else 1.0
-        end, gap = float(samples.eps[-1]), np.exp(gap - high)
-        if samples.evaluations >= most or high == -math.inf:
+        share = max(1.0, min(_SHARE * (log_sum - log_least) / rtol, _MOST_SHARE)) if log_least > -math.inf else 1.0
+        gap = np.exp(gap - log_sum)
+        if samples.evaluations >= most or log_sum == -math.inf:
             break
-        if beyond > high + math.log(share * rtol / 4) and 2 * end < LARGEST_EXPONENT:
+        if not known and beyond > log_sum + math.log(share * rtol / 4) and 2 * end < LARGEST_EXPONENT:
             samples.add(np.array([2 * end]))
             continue
         # The gap of an interval in k parts is about 1/k^2 of its gap. The smallest number of parts in total is proportional to the
         # cube root of the gap in each interval. The error of linear interpolation is less than half of the gap.
         parts = np.minimum(np.round(np.cbrt(gap) * math.sqrt(np.cbrt(gap).sum() / (2 * share * rtol)) + 0.1), 4.0)
-        open_ = (parts > 1) & (np.diff(samples.eps) > 1e-12 * samples.eps[1:])
+        open_ = (parts > 1) & (np.diff(hull.eps) > 1e-12 * hull.eps[1:])
         if gap.sum() <= 2 * share * rtol or not open_.any():
             break
         # An interval over which H falls farther is divided again; that at the pure budget has an infinite fall.
-        falls = np.clip(-np.diff(hull.high) - (order - 1) * np.diff(samples.eps), 1e-6, 12.0)
+        falls = np.clip(-np.diff(hull.high) - (order - 1) * np.diff(hull.eps), 1e-6, 12.0)
         samples.add(np.concatenate([_divided(*one) for one in zip(
-            samples.eps[:-1][open_].tolist(), samples.eps[1:][open_].tolist(), falls[open_].tolist(), parts[open_].tolist())]))
-    return _divergence(order, float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR) * (1 + 4e-16)
+            hull.eps[:-1][open_].tolist(), hull.eps[1:][open_].tolist(), falls[open_].tolist(), parts[open_].tolist())]))
+    return _divergence(order, float(np.logaddexp(log_sum, beyond)) + COMPUTED_ERROR) * (1 + 4e-16)
 
 
 def _divided(left: float, right: float, fall: float, parts: float) -> FloatArray:

@@ -49,9 +49,9 @@ class SampledProfile:
 
     def __init__(
         self, sides: HockeyStickBounds, pure: float, step: float, *, convex: bool = True, depth: float | None = None,
-        first_stage: bool = False,
+        first_stage: bool = False, scale: float = 0.05,
     ) -> None:
-        self.sides, self.pure, self.convex, self.depth = sides, pure, convex, depth
+        self.sides, self.pure, self.convex, self.depth, self.scale = sides, pure, convex, depth, scale
         self.eps, self.low, self.high = np.empty(0), np.empty(0), np.empty(0)
         self.evaluations = 0
         if pure > TINY:
@@ -128,7 +128,7 @@ class SampledProfile:
     def _scale(self) -> float:
         """Return an eps, at most half of the pure budget, with delta smaller than at eps = 0 by a factor of e^0.5 to e^20."""
         top = self.high[0]
-        scale = min(0.05, self.pure / 2)
+        scale = min(self.scale, self.pure / 2)
         while (value := self._at(scale)) < top - 20 and scale > 1e-300:
             scale /= 4
         while value > top - 0.5 and scale < min(self.pure / 2, 150.0):

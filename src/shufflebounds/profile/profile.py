@@ -196,7 +196,8 @@ class PrivacyProfile(ExportMixin):
     def _first_samples(self, sides: HockeyStickBounds) -> SampledProfile:
         """Return samples down to the delta of the first stage (see STAGES), for both orders of the pair; copy them before use."""
         known = self._pair_info()
-        return SampledProfile(sides, known.pure, max(known.sampling.spacing, 0.05), convex=known.sampling.convex, first_stage=True)
+        return SampledProfile(sides, known.pure, max(known.sampling.spacing, 0.05), convex=known.sampling.convex, first_stage=True,
+                              scale=known.sampling.scale)
 
     def _samples(
         self, step: float, *, first_stage: bool = False, deep_reverse: bool = True
@@ -209,7 +210,8 @@ class PrivacyProfile(ExportMixin):
         """
         known = self._pair_info()
         sides = known.sampling.curve or CurveBounds(known.hockey_stick)
-        sampled = partial(SampledProfile, step=step, convex=known.sampling.convex, first_stage=first_stage)
+        sampled = partial(SampledProfile, step=step, convex=known.sampling.convex, first_stage=first_stage,
+                          scale=known.sampling.scale)
         own = sampled(sides.hockey_stick, known.pure, depth=sides.depth)
         if known.reverse is None:
             return own, own
@@ -397,7 +399,8 @@ class PrivacyProfile(ExportMixin):
         placed, least = alone.evaluations, self._closed.renyi_limit(np.array(list(infinite)), False)
         for (a, beyond), below in zip(infinite.items(), least.tolist()):
             alone.evaluations = placed
-            known[a] = Interval(0.0, math.inf if beyond else upper_renyi(alone, a, rtol, most, tail, below))
+            known[a] = Interval(0.0, math.inf if beyond else upper_renyi(alone, a, rtol, most, tail, below,
+                                                                         self._closed.known_upper()))
         return [known[a] for a in orders.tolist()]
 
     @overload

@@ -123,6 +123,10 @@ class _ByBounds(ClosedForms):
             return local
         return lambda power, start: min(local(power, start), blanket.tail(power, start))
 
+    def known_upper(self) -> BlanketRenyi | None:
+        law = self.laws.above[0]
+        return None if law.heavy or law.adds_few(self.users) or not self.laws.pairs[0].symmetric else self.blanket
+
     def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
         # sent for either input.

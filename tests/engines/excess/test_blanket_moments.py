@@ -18,19 +18,24 @@ LOSSES, MASSES = [0.5, 2.0, 6.0], [0.125, 0.0625, 2.0**-12]
 REST = 1 - 2 * sum(MASSES)
 
 
+def sums_of(users, masses=MASSES):
+    """Return (A, B, probability), the sums of a and b over all users, by the multinomial distribution."""
+    kinds = [(mp.exp(x), mp.mpf(1), mp.mpf(p)) for x, p in zip(LOSSES, masses)]
+    kinds += [(b, a, p) for a, b, p in kinds] + [(mp.mpf(0), mp.mpf(0), 1 - 2 * mp.fsum(mp.mpf(p) for p in masses))]
+    for chosen in itertools.combinations_with_replacement(range(len(kinds)), users):
+        counts = [chosen.count(i) for i in range(len(kinds))]
+        weight = mp.factorial(users) / mp.fprod(mp.factorial(c) for c in counts)
+        a, b = (mp.fsum(counts[i] * kinds[i][side] for i in range(len(kinds))) for side in (0, 1))
+        yield a, b, weight * mp.fprod(kinds[i][2] ** counts[i] for i in range(len(kinds)))
+
+
 def enumerated(users, order):
-    """Return the divergence of (A, B), the sums of a and b over all users, by the multinomial distribution."""
+    """Return the divergence of (A, B)."""
     with mp.workdps(40):
-        kinds = [(mp.exp(x), mp.mpf(1), mp.mpf(p)) for x, p in zip(LOSSES, MASSES)]
-        kinds += [(b, a, p) for a, b, p in kinds] + [(mp.mpf(0), mp.mpf(0), mp.mpf(REST))]
         total = mp.mpf(0)
-        for chosen in itertools.combinations_with_replacement(range(len(kinds)), users):
-            counts = [chosen.count(i) for i in range(len(kinds))]
-            weight = mp.factorial(users) / mp.fprod(mp.factorial(c) for c in counts)
-            a, b, p = (mp.fsum(counts[i] * kinds[i][side] for i in range(len(kinds))) for side in (0, 1, 2))
-            p = mp.fprod(kinds[i][2] ** counts[i] for i in range(len(kinds)))
+        for a, b, p in sums_of(users):
             if b:
-                total += weight * p * (a * mp.log(a / b) if order == 1 else a**order * b ** (1 - order))
+                total += p * (a * mp.log(a / b) if order == 1 else a**order * b ** (1 - order))
         return float(total / users if order == 1 else mp.log(total / users) / (order - 1))
 
 
@@ -52,6 +57,32 @@ def test_whole_orders_are_those_of_the_enumerated_sums(users):
         assert exact <= value, (users, order)
         # The sums B vary much among few users, so that chords of the logarithm of F are less tight.
         assert (order - 1) * (value - exact) <= 0.01, (users, order)
+
+
+@pytest.mark.parametrize("users", [2, 4])
+@pytest.mark.parametrize("start", [0.05, 0.5, 1.5])
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_the_integral_beyond_an_eps_is_that_of_the_enumerated_sums(users, start, order):
+    # the probabilities of all messages under the first input add up to 1
+    masses = np.array(MASSES) / (np.exp(LOSSES) + 1).dot(MASSES)
+    zero = np.zeros(3)
+    law = ExcessLaw(np.log([*masses, *masses]), np.append(LOSSES, zero), np.append(zero, LOSSES), math.log1p(-2 * masses.sum()))
+    k, exact, whole = order, mp.mpf(0), mp.mpf(0)
+    with mp.workdps(40):
+        for a, b, p in sums_of(users, masses.tolist()):
+            whole += p * (a**k * b ** (1 - k) - a) / (k * (k - 1) * users) if b else 0
+            if a > b * mp.exp(start):
+                # the integrals of e^((k-1)t) (a - e^t b) and of e^(-kt) (a - e^t b) over start < t < log(a/b)
+                for first, second in ((k - 1, k), (-k, 1 - k)):
+                    parts = [x * ((a / b) ** power - mp.exp(power * start)) / power for x, power in ((a, first), (b, second))]
+                    exact += p * (parts[0] - parts[1]) / users
+        log_exact = float(mp.log(exact))
+    blanket = BlanketRenyi(law, users, one_message)
+    if order in blanket.orders:
+        found = blanket.log_rest(order, start)
+        assert log_exact <= found, (users, start, order)
+        # what is lost is a fraction of the whole integral
+        assert math.exp(found) - float(exact) <= 0.01 * float(whole)
 
 
 def test_one_user_has_the_divergence_of_one_message():

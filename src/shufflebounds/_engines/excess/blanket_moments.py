@@ -25,9 +25,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._base.types import SLACK, ULP, FloatArray
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, log_sum
+from shufflebounds._engines.excess.evaluation import BLUR, Effort
 from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds._losses.renyi import mixture_tail
 
@@ -37,6 +39,14 @@ _RATIO, _PARTS = 0.125, 8
 """Distance in log s of two nodes, and number of tangents between them. The chords and tangents add about n s^2 _RATIO^2 Var(b)/8
 and k (_RATIO/_PARTS)^2/24 to the log of the moment of order k. Raised distance, fewer parts: less tight. Otherwise: longer run
 time."""
+
+_FALL = 0.1
+"""Largest fall of the log of the blanket over an interval on which its integral is bounded, which loses about _FALL^2/24 of it.
+Raised: less tight. Lowered: longer run time."""
+
+_ATOMS = 200
+"""Number of atoms at which neighbours are merged for lower bounds, to between this number and twice it. Raised: longer run time, in
+proportion. Lowered: less tight."""
 
 _FIRST = 1e-4
 """The first node in units of 1/n. Below it the integrand is not tilted, which adds a relative _FIRST^2. Lowered: more nodes."""
@@ -60,9 +70,9 @@ class BlanketRenyi:
     """
 
     def __init__(self, law: ExcessLaw, users: int, local: Callable[[FloatArray], FloatArray]) -> None:
-        self._local = local
-        self._orders = np.arange(1.0, min(users + 1, LARGEST_ORDER) + 1)
-        self._whole = np.append(0.0, _whole_orders(law, users, self._orders, self._rises(self._orders)))
+        self._local, self._law, self._users = local, law, users
+        self.orders = np.arange(1.0, min(users + 1, LARGEST_ORDER) + 1)
+        self._whole = np.append(0.0, _whole_orders(law, users, self._rises(self.orders), self.orders))
 
     def _rises(self, orders: FloatArray) -> FloatArray:
         """Return (k - 1) D_k of one message for finite orders k, at least 1."""
@@ -72,14 +82,14 @@ class BlanketRenyi:
         """Return the bounds for the orders, at least 1."""
         # (k - 1) D_k is convex in the order k, and 0 at k = 1, so that it is at most its chords. Beyond the largest whole order,
         # the right ends of the chords are divergences of one message.
-        last = self._orders[-1]
+        last = self.orders[-1]
         found = self._local(orders)
-        rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
+        rises = np.interp(orders, self.orders, (self.orders - 1) * self._whole)
         inside, outside = (orders > 1) & (orders <= last), (orders > last) & (orders < math.inf)
         found[inside] = np.minimum(found[inside], rises[inside] / (orders[inside] - 1) * (1 + SLACK))
         # The log of the Mellin transform (e^((k-1) D_k) - 1)/(k (k-1)) of the hockey-stick divergences is convex in k, too.
         with np.errstate(all="ignore"):
-            whole, above = self._orders[1:], inside & (orders >= 2)
+            whole, above = self.orders[1:], inside & (orders >= 2)
             logs = np.log(np.expm1((whole - 1) * self._whole[1:]) / (whole * (whole - 1)))
             grown = np.log1p(orders * (orders - 1) * np.exp(np.interp(orders, whole, logs))) / (orders - 1)
         found[above] = np.fmin(found[above], (grown * (1 + COMPUTED_ERROR))[above])
@@ -93,28 +103,76 @@ class BlanketRenyi:
 
     def tail(self, power: float, start: float) -> float:
         """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start (`mixture_tail`)."""
-        return mixture_tail(power, start, self._orders[1:], self._whole[1:], 1.0)
+        return mixture_tail(power, start, self.orders[1:], self._whole[1:], 1.0)
+
+    @cached_property
+    def _merged(self) -> ExcessLaw:
+        """A smaller distribution in the convex order for every eps: neighbouring atoms at their means of a and of b."""
+        order = np.argsort(self._law.log_a - self._law.log_b)
+        mass, log_a, log_b = self._law.log_mass, self._law.log_a, self._law.log_b
+        mass, a, b = np.exp([mass, mass + log_a, mass + log_b])[:, order]
+        mass, a, b = np.add.reduceat([mass, a, b], np.arange(0, order.size, max(1, order.size // _ATOMS)), axis=1)
+        return ExcessLaw.of(a, b, mass, math.exp(self._law.log_rest)).widened(upper=False, error=COMPUTED_ERROR)
+
+    def level(self, eps: float) -> float:
+        """Return a lower bound of log delta by the blanket, without outputs that are truncated."""
+        return self._merged.log_phi_side(eps, self._users, upper=False, effort=Effort.SAMPLED)
+
+    def log_rest(self, order: int, start: float) -> float:
+        r"""Return an upper bound of the log of the integral of :math:`w \Phi` over t > start.
+
+        The bound is the whole integral minus a lower bound of its part up to `start`. With the same divergence :math:`\Phi` for
+        both orders of the pair, the moment of order k >= 2 is
+
+        .. math:: \frac1n\, \mathbb{E}\, A^k B^{1-k} = 1 + k (k - 1) \int_0^\infty w(t)\, \Phi(t)\, dt, \qquad
+            w(t) = e^{(k-1)t} + e^{-kt}.
+
+        :math:`\Phi` is convex in e^t, so that its mean over an interval, with the weights w, is at least its value at the mean of
+        e^t. The moment is that of the atoms: the smaller one of the messages from which they were made belongs to a smaller
+        :math:`\Phi`.
+        """
+        if start == 0 or order * start > LARGEST_EXPONENT:
+            return math.inf
+        found = _whole_orders(self._law, self._users, self._rises(self.orders), self.orders[:order], _RATIO / 4, capped=False)[-1]
+        # the means of a and of b over all messages are 1, up to rounding
+        whole = (math.expm1((order - 1) * found) + 2 * order * COMPUTED_ERROR) / (order * (order - 1))
+        ends = np.linspace(0.0, start, 2 + math.ceil((self.level(0.0) - self.level(start)) / _FALL))
+        # The integrals of w and of w e^t over each interval.
+        weights, first = (np.diff(np.exp(rise * ends)) / rise - np.diff(np.exp(-fall * ends)) / fall
+                          for rise, fall in ((order - 1, order), (order, order - 1)))
+        lost = math.exp(float(np.logaddexp.reduce(self._law.log_cut))) + 4 * BLUR
+        for weight, mean in zip(weights.tolist(), (first / weights).tolist()):
+            # Truncated outputs may add to the sum or subtract from it, and the two orders differ by the rounding of a and b.
+            value = math.exp(self.level(math.log(mean) + COMPUTED_ERROR)) - (1 + mean) * lost
+            whole -= weight * (1 - COMPUTED_ERROR) * max(value, 0.0)
+        return math.log(whole) if whole > 0 else -math.inf
 
 
-def _whole_orders(law: ExcessLaw, users: int, orders: FloatArray, whole: FloatArray) -> FloatArray:
-    """Return the bounds of D_2, D_3, ...; `orders` are 1, 2, 3, ..., and `whole` has (k - 1) D_k of one message for each."""
+def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatArray, ratio: float = _RATIO, *,
+                  capped: bool = True) -> FloatArray:
+    """Return the bounds of D_2, D_3, ...; `orders` are 1, 2, 3, ..., and `whole` has (k - 1) D_k of one message for k = 1, 2, ....
+
+    Without `capped`, the moments of the atoms are used even where those of one message are smaller.
+    """
     right = law.log_a > 0
     assert not law.log_b[right].any()
     assert not law.log_a[~right].any()
     # T_j is the sum over the atoms plus E[a^j; a > A], the part of the messages beyond the largest ratio A of an atom. By Markov's
     # inequality this part is at most A^(j-k) E a^k for every k >= j.
     farthest = float(law.log_a.max()) - COMPUTED_ERROR
-    beyond = orders * farthest + np.minimum.accumulate((whole - orders * farthest)[::-1])[::-1]
+    powers = np.arange(1.0, whole.size + 1)
+    beyond = (powers * farthest + np.minimum.accumulate((whole - powers * farthest)[::-1])[::-1])[: orders.size]
     cut = float(np.logaddexp.reduce(law.log_cut))
     beyond[0] = min(beyond[0], cut)
     beyond = beyond if cut > -math.inf else np.full(orders.size, -math.inf)
     atoms = np.logaddexp.reduce(law.log_mass[right] + orders[:, None] * law.log_a[right], axis=1)
     # The truncated messages with a = 1 have at most the mass e^cut.
-    most = np.logaddexp(np.minimum(np.logaddexp(atoms, beyond), whole), cut)
+    moments = np.logaddexp(atoms, beyond)
+    most = np.logaddexp(np.minimum(moments, whole) if capped else moments, cut)
     log_factorial = np.cumsum(np.log(orders))
     # The nodes, in s, and the logs of the series' coefficients relative to that of order 0, at each node.
     last = 2.0 * LARGEST_ORDER + 50
-    s = np.append(0.0, np.exp(np.arange(math.log(_FIRST / users), math.log(last) + _RATIO, _RATIO)))
+    s = np.append(0.0, np.exp(np.arange(math.log(_FIRST / users), math.log(last) + ratio, ratio)))
     log_tilted = law.log_mass[:, None] - s * np.exp(np.minimum(law.log_b, LARGEST_EXPONENT))[:, None]
     less = np.exp(law.log_mass) @ np.expm1(log_tilted - law.log_mass[:, None])
     log_first = np.logaddexp(np.logaddexp.reduce(log_tilted), law.log_rest) + COMPUTED_ERROR
@@ -132,14 +190,14 @@ def _whole_orders(law: ExcessLaw, users: int, orders: FloatArray, whole: FloatAr
     powers = orders[1:, None] - 1
     fall = -np.diff(log_f) / np.diff(s)
     log_s = np.log(s[1:])
-    middle = np.add.outer(log_s[:-1], _RATIO / _PARTS * (np.arange(_PARTS) + 0.5)).ravel()
+    middle = np.add.outer(log_s[:-1], ratio / _PARTS * (np.arange(_PARTS) + 0.5)).ravel()
     start, slope = (np.repeat(part, _PARTS, axis=-1) for part in (log_f[:, 1:-1] + fall[:, 1:] * s[1:-1], fall[:, 1:]))
-    steep = np.abs(powers - slope * np.exp(middle)) * (0.5 * _RATIO / _PARTS)
+    steep = np.abs(powers - slope * np.exp(middle)) * (0.5 * ratio / _PARTS)
     with np.errstate(divide="ignore", invalid="ignore"):
         grown = np.where(steep > 1e-4, steep + np.log(-np.expm1(-2 * steep) / (2 * steep)), steep**2 / 6)
     parts = [
         log_f[:, :1] + powers * log_s[0] - np.log(powers),
-        start - slope * np.exp(middle) + powers * middle + grown + math.log(_RATIO / _PARTS),
+        start - slope * np.exp(middle) + powers * middle + grown + math.log(ratio / _PARTS),
         log_f[:, -1:] + (powers - 1) * log_s[-1] - np.log1p(-(powers - 1) / s[-1]),
     ]
     log_gamma = np.append(0.0, log_factorial[:-2])
