@@ -64,6 +64,8 @@ PERFECT = {"color": GREY, "lw": 1.0, "ls": ":"}
 OTHER = {"color": PURPLE, "lw": 1.6, "ls": (0, (5, 1, 1, 1, 1, 1))}
 
 ALPHA = np.linspace(0, 1, 401)
+BUDGET_USERS, COMPARED_USERS = (10**3, 10**4, 10**5, 10**6), (10**4, 10**6, 10**8)
+"""Numbers of users in two of the figures; the tests draw fewer."""
 
 
 def lines_below(eps: np.ndarray, delta: np.ndarray) -> np.ndarray:
@@ -309,7 +311,7 @@ def epsilons_of_budgets(name: str, n: int, delta: float) -> dict[str, float]:
 def budgets() -> plt.Figure:
     """Liu et al., the settings of Figure 4."""
     delta = 1e-5
-    users = 10 ** np.arange(3, 7)
+    users = np.array(BUDGET_USERS)
     figure, axes = panels(2, 2, figsize=(8.4, 6.2), sharex=True, sharey="row")
     figure.suptitle(
         "The published bound is below the proven one for every distribution of budgets\n"
@@ -422,7 +424,7 @@ COMPARED = {
 
 def comparison() -> plt.Figure:
     """Error at equal (eps, delta): a labelled row for every protocol, a mark for every number of users."""
-    users, bins, eps, delta = (10**4, 10**6, 10**8), 1000, 1.0, 1e-6
+    users, bins, eps, delta = COMPARED_USERS, 1000, 1.0, 1e-6
     shown = (points_of_counts(users, eps, delta), points_of_histograms(users, bins, eps, delta))
     rows = [[name for name in COMPARED if name in points] for points in shown]
     figure, axes = panels(

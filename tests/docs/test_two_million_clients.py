@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 ROOT = Path(__file__).parents[2]
-RUNS, BETA = 200, 0.05
+RUNS, BETA = 100, 0.05
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def values(example):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["clear-reports", "kary-response", "flipped-reports", "histogram"])
-def test_the_stated_quantile_holds_in_200_runs(example, values, name):
+def test_the_stated_quantile_holds_in_most_runs(example, values, name):
     protocol, truth = example.PROTOCOLS[name](), np.bincount(values, minlength=example.BINS)
     quantile = protocol.error_quantile(BETA, truth, users=example.USERS, of="any")
     whole = {"flipped-reports", "histogram"}
