@@ -52,7 +52,8 @@ if CHECKED and not WINDOWS:
     FLAGS += ["-fsanitize=bounds,float-cast-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"]
 FLAGS += os.environ.get("SHUFFLEBOUNDS_CFLAGS", "").split()
 # passes over blocks are vectorised only where no operation counts as a trap; results are the same
-VECTORS = {} if WINDOWS else {name: ["-fno-trapping-math"] for name in ("_binomial", "_hypergeom", "_lattice", "_moments", "_tradeoff")}
+VECTORISED = ("_binomial", "_hypergeom", "_lattice", "_moments", "_tradeoff")
+VECTORS = {} if WINDOWS else {name: ["-fno-trapping-math"] for name in VECTORISED}
 
 
 class ReproducibleSdist(sdist):

@@ -81,10 +81,6 @@ class _Transform:
     outside: float
 
 
-def _transform_bytes(transform: _Transform) -> int:
-    return transform.tail.nbytes + transform.excess.nbytes
-
-
 class TiltedSum:
     r"""Upper or lower bounds of E phi(S - K), phi(x) = (1 - e^(-c x))_+/c, for a sum S of independent numbers on a grid.
 
@@ -302,7 +298,7 @@ class TiltedSum:
             out[1, held], out[2, held] = slopes, shares
         return out[0], out[1], out[2]
 
-    @kept(CACHED_BYTES, _transform_bytes)
+    @kept(CACHED_BYTES, lambda transform: transform.tail.nbytes + transform.excess.nbytes)
     def _transform(self, center: float) -> _Transform:
         theta, low, high, _ = self._interval(center)
         step = self.step

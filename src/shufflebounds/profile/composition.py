@@ -11,7 +11,6 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import FloatArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile.product import Product, flattened
 from shufflebounds.profile.profile import PrivacyProfile
@@ -156,10 +155,6 @@ class Composition(PrivacyProfile):
     def _by_adjacency(self) -> tuple[Composition, ...]:
         """The compositions for a removed and for an added record, or () if no factor distinguishes them."""
         return tuple(map(self._of, self._product.ways))
-
-    def _roughly(self, eps: FloatArray) -> FloatArray:
-        """Return an upper bound of log delta that takes less time than `log_delta` and is less tight."""
-        return self._product.roughly(eps)
 
     def reverse(self) -> Composition:
         return self._reversed

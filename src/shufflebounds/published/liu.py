@@ -138,14 +138,11 @@ def liu2024_weight_rr(eps_target: float, categories: int) -> float:
     return 1 / (math.exp(eps_target) + categories - 1)
 
 
-def _laplace_cdf(z: float, budget: float) -> float:
-    return 0.5 * math.exp(budget * z) if z < 0 else 1 - 0.5 * math.exp(-budget * z)
-
-
 def _laplace_rate_counterexample() -> Counterexample:
     eps, target, other = 0.05, 2.0, 1.9
     claim = _pair(liu2024_weight_laplace(target), liu2024_laplace_rate(other, target), 2, eps)
-    truth = _in_bins([0.22, 0.53, 0.69, 0.74, 1.42], _laplace_cdf, target, other, 2, eps)
+    truth = _in_bins([0.22, 0.53, 0.69, 0.74, 1.42], lambda z, budget: 0.5 * math.exp(budget * z) if z < 0
+                     else 1 - 0.5 * math.exp(-budget * z), target, other, 2, eps)
     return Counterexample(claim, truth, "three Laplace users, eps_1 = 2, the others 1.9, delta(0.05), outputs in six bins")
 
 

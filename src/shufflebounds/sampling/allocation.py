@@ -152,7 +152,7 @@ class _SeveralForms(_OneForms):
         return consistent(found, "log delta at eps={!r}", eps)
 
     def at_most(self, eps: FloatArray) -> FloatArray:
-        return self.blocks._roughly(eps)
+        return self.blocks._product.roughly(eps)
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         if not upper:

@@ -218,22 +218,16 @@ class Bounds:
         datasets = self.upper.over_datasets
         # Where a value of the upper bound takes .1 s or more, the samples for a Renyi divergence are chosen one by one.
         above = self._sampled_above if datasets is not None and datasets.has_cells else None
+        # Where values at small delta take long, the samples begin where delta is likely above e^-40 times its value at eps = 0.
+        scale, rough = Sampling().scale, partial(self._laws.above[0].approximate_log_phi, users=self._users, parted=True)
+        while deep is not None and scale > 1e-300 and rough(scale) < rough(0.0) - 40:
+            scale /= 4
         return replace(
-            known, sampling=Sampling(self._effort(spacing), spacing, deep=deep, above=above, scale=self._scale),
+            known, sampling=Sampling(self._effort(spacing), spacing, deep=deep, above=above, scale=scale),
             # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
             losses=Losses(unbounded=any(law.lost > 0 for law in self._below)),
             attained=Attained(pairs=attained_pairs(self._laws, self._users, spacing)),
         )
-
-    @cached_property
-    def _scale(self) -> float:
-        """The first eps for samples: where values at small delta take long, delta there is likely above e^-40 times that at 0."""
-        laws, scale = self._laws.above[:FEW], Sampling().scale
-        if self.small_delta is not None:
-            least = max(law.approximate_log_phi(0.0, self._users, True) for law in laws) - 40
-            while scale > 1e-300 and max(law.approximate_log_phi(scale, self._users, True) for law in laws) < least:
-                scale /= 4
-        return scale
 
     def _effort(self, spacing: float) -> float:
         """Return a bound of the run time of one value of delta, like `ExcessLaw.effort`, for all distributions together."""
