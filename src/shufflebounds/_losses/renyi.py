@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Protocol
 
 import numpy as np
@@ -29,12 +29,10 @@ Tail = Callable[[float, float], float]
 
 
 class KnownUpper(Protocol):
-    """An upper bound of H whose integral is known for whole orders from 2 on; `orders` are 1 and these."""
+    """An upper bound of H whose integral is known for some orders."""
 
-    orders: FloatArray
-
-    def level(self, eps: float) -> float:
-        """Return about the log of the bound."""
+    def level(self, order: float, eps: float) -> float:
+        """Return about the log of the bound, or -inf where its integral is not known."""
 
     def log_rest(self, order: int, start: float) -> float:
         """Return an upper bound of the log of the integral in the module docstring of the bound over t > start."""
@@ -141,7 +139,7 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
     the result and `least`, a lower bound of the divergence, or -inf. From the eps on at which the samples are those of `other`,
     its integral is used.
     """
-    level = cache(other.level) if other is not None and order in other.orders[1:] else None
+    level = None if other is None else cache(partial(other.level, order))
     with np.errstate(all="ignore"):
         log_least = float(np.log(np.expm1((order - 1) * least) / (order * (order - 1)) if order > 1 else least))
     while True:
@@ -149,7 +147,7 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         eps, high = hull.eps.tolist(), hull.high.tolist()
         size = len(eps)
         if level is not None:
-            size = 1 + bisect_left(range(size - 1), True, key=lambda i: high[i] >= level(eps[i]) - rtol)
+            size = 1 + bisect_left(range(size - 1), True, 1, key=lambda i: -math.inf < level(eps[i]) <= high[i] + rtol)
         hull.eps, hull.low, hull.high = hull.eps[:size], hull.low[:size], hull.high[:size]
         own, reverse = (hull.integrals(hull, power) for power in (order - 1, -order))
         log_sum, gap = float(np.logaddexp(own[1], reverse[1])), np.logaddexp(own[2], reverse[2])

@@ -71,8 +71,8 @@ class BlanketRenyi:
 
     def __init__(self, law: ExcessLaw, users: int, local: Callable[[FloatArray], FloatArray]) -> None:
         self._local, self._law, self._users = local, law, users
-        self.orders = np.arange(1.0, min(users + 1, LARGEST_ORDER) + 1)
-        self._whole = np.append(0.0, _whole_orders(law, users, self._rises(self.orders), self.orders))
+        self._orders = np.arange(1.0, min(users + 1, LARGEST_ORDER) + 1)
+        self._whole = np.append(0.0, _whole_orders(law, users, self._rises(self._orders), self._orders))
 
     def _rises(self, orders: FloatArray) -> FloatArray:
         """Return (k - 1) D_k of one message for finite orders k, at least 1."""
@@ -82,14 +82,14 @@ class BlanketRenyi:
         """Return the bounds for the orders, at least 1."""
         # (k - 1) D_k is convex in the order k, and 0 at k = 1, so that it is at most its chords. Beyond the largest whole order,
         # the right ends of the chords are divergences of one message.
-        last = self.orders[-1]
+        last = self._orders[-1]
         found = self._local(orders)
-        rises = np.interp(orders, self.orders, (self.orders - 1) * self._whole)
+        rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
         inside, outside = (orders > 1) & (orders <= last), (orders > last) & (orders < math.inf)
         found[inside] = np.minimum(found[inside], rises[inside] / (orders[inside] - 1) * (1 + SLACK))
         # The log of the Mellin transform (e^((k-1) D_k) - 1)/(k (k-1)) of the hockey-stick divergences is convex in k, too.
         with np.errstate(all="ignore"):
-            whole, above = self.orders[1:], inside & (orders >= 2)
+            whole, above = self._orders[1:], inside & (orders >= 2)
             logs = np.log(np.expm1((whole - 1) * self._whole[1:]) / (whole * (whole - 1)))
             grown = np.log1p(orders * (orders - 1) * np.exp(np.interp(orders, whole, logs))) / (orders - 1)
         found[above] = np.fmin(found[above], (grown * (1 + COMPUTED_ERROR))[above])
@@ -103,7 +103,7 @@ class BlanketRenyi:
 
     def tail(self, power: float, start: float) -> float:
         """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start (`mixture_tail`)."""
-        return mixture_tail(power, start, self.orders[1:], self._whole[1:], 1.0)
+        return mixture_tail(power, start, self._orders[1:], self._whole[1:], 1.0)
 
     @cached_property
     def _merged(self) -> ExcessLaw:
@@ -114,15 +114,17 @@ class BlanketRenyi:
         mass, a, b = np.add.reduceat([mass, a, b], np.arange(0, order.size, max(1, order.size // _ATOMS)), axis=1)
         return ExcessLaw.of(a, b, mass, math.exp(self._law.log_rest)).widened(upper=False, error=COMPUTED_ERROR)
 
-    def level(self, eps: float) -> float:
-        """Return a lower bound of log delta by the blanket, without outputs that are truncated."""
+    def level(self, order: float, eps: float) -> float:
+        """Return a lower bound of log delta by the blanket, without truncated outputs; -inf where :meth:`log_rest` is not known."""
+        if order not in self._orders[1:] or max((order - 1) * self._whole[int(order) - 1], order * eps) > LARGEST_EXPONENT / 2:
+            return -math.inf
         return self._merged.log_phi_side(eps, self._users, upper=False, effort=Effort.SAMPLED)
 
     def log_rest(self, order: int, start: float) -> float:
         r"""Return an upper bound of the log of the integral of :math:`w \Phi` over t > start.
 
-        The bound is the whole integral minus a lower bound of its part up to `start`. With the same divergence :math:`\Phi` for
-        both orders of the pair, the moment of order k >= 2 is
+        The bound is the whole integral minus a lower bound of its part up to `start` > 0, where :meth:`level` must be finite. With
+        the same divergence :math:`\Phi` for both orders of the pair, the moment of order k >= 2 is
 
         .. math:: \frac1n\, \mathbb{E}\, A^k B^{1-k} = 1 + k (k - 1) \int_0^\infty w(t)\, \Phi(t)\, dt, \qquad
             w(t) = e^{(k-1)t} + e^{-kt}.
@@ -131,19 +133,19 @@ class BlanketRenyi:
         e^t. The moment is that of the atoms: the smaller one of the messages from which they were made belongs to a smaller
         :math:`\Phi`.
         """
-        if start == 0 or order * start > LARGEST_EXPONENT:
-            return math.inf
-        found = _whole_orders(self._law, self._users, self._rises(self.orders), self.orders[:order], _RATIO / 4, capped=False)[-1]
+        found = _whole_orders(self._law, self._users, self._rises(self._orders), self._orders[:order], _RATIO / 4, capped=False)[-1]
         # the means of a and of b over all messages are 1, up to rounding
         whole = (math.expm1((order - 1) * found) + 2 * order * COMPUTED_ERROR) / (order * (order - 1))
-        ends = np.linspace(0.0, start, 2 + math.ceil((self.level(0.0) - self.level(start)) / _FALL))
+        parts = 1 + math.ceil((self.level(order, 0.0) - self.level(order, start)) / _FALL)
+        ends, step = np.linspace(0.0, start, parts, endpoint=False, retstep=True)
         # The integrals of w and of w e^t over each interval.
-        weights, first = (np.diff(np.exp(rise * ends)) / rise - np.diff(np.exp(-fall * ends)) / fall
+        weights, first = (np.exp(rise * ends) * np.expm1(rise * step) / rise - np.exp(-fall * ends) * np.expm1(-fall * step) / fall
                           for rise, fall in ((order - 1, order), (order, order - 1)))
-        lost = math.exp(float(np.logaddexp.reduce(self._law.log_cut))) + 4 * BLUR
+        # Truncated outputs change (1 + e^t) times their mass at each end, and the two orders differ by the rounding of masses, of a
+        # and of b.
+        lost = 2 * math.exp(float(np.logaddexp.reduce(self._law.log_cut))) + 4 * BLUR
         for weight, mean in zip(weights.tolist(), (first / weights).tolist()):
-            # Truncated outputs may add to the sum or subtract from it, and the two orders differ by the rounding of a and b.
-            value = math.exp(self.level(math.log(mean) + COMPUTED_ERROR)) - (1 + mean) * lost
+            value = math.exp(self.level(order, math.log(mean) + COMPUTED_ERROR)) - (1 + mean) * lost
             whole -= weight * (1 - COMPUTED_ERROR) * max(value, 0.0)
         return math.log(whole) if whole > 0 else -math.inf
 
