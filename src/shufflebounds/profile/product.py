@@ -117,9 +117,7 @@ class Product(ClosedForms):
         If values are not expensive and there are no such sums, the transform that serves the last steps on the fine grid serves the
         first ones, too.
         """
-        if self.rtol >= LOOSE or self._is_one:
-            return None
-        if self.composer.sums is None and not any(known.sampling.expensive for known, _ in self.above):
+        if self.rtol >= LOOSE or self._is_one or not (self.composer.sums or any(one.sampling.expensive for one, _ in self.above)):
             return None
         loose = self.released.composer(LOOSE, with_choice=False)
         if loose.steps.first > 2 * self.composer.steps.first:
