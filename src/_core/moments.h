@@ -48,9 +48,9 @@ VECTORS_INLINE double moments_exp(double x)
     return half * half;
 }
 
-/* For one theta and w = e^log_w: weight = w e^(theta x) and more = w (e^(theta x) - 1), and the sums over atoms of `more`, of its
- * absolute value, and of the four terms of the error bound (Blur in _moments.pyx), in MOMENT_LANES partial sums. theta x <= 700, and for theta x < -700
- * e^-700 takes the place of e^(theta x). `each` bounds the relative error of a probability. */
+/* Writes weight = w e^(theta x) and more = w (e^(theta x) - 1), w = e^log_w, for one theta and every atom. `sums` receives the sums
+ * over atoms of `more`, of |more| and of the four terms of the error bound (Blur in _moments.pyx). `each` bounds the relative error
+ * of a probability. The caller has checked that theta x <= 700; e^(theta x) is computed as e^-700 where it is smaller. */
 static VECTORS_CLONES void moments_real(const double *x, const double *log_w, ptrdiff_t n, double theta, double step, double each,
                                         double unit, double *weight, double *more, double *sums)
 {
@@ -71,16 +71,19 @@ static VECTORS_CLONES void moments_real(const double *x, const double *log_w, pt
         for (j = 0; j < lanes; j++) {
             double size = fabs(more[i + j]), grown = weight[i + j], far = fabs(x[i + j]), part = each - unit * log_w[i + j];
             double turned = 2 * unit * theta * far, moved = (part + turned) * grown;
+            /* the rounding error of the exponent theta x + log w is one of e^(theta x + log w), not of the difference to w */
+            double rounded = theta * x[i + j] < 1 ? size : grown;
             total[0][j] += more[i + j];
             total[1][j] += size;
-            total[2][j] += part * size + turned * grown;
+            total[2][j] += part * rounded + turned * grown;
             total[3][j] += moved * step * far;
             total[4][j] += 2 * moved;
             total[5][j] += grown * step * far;
         }
     }
     for (k = 0; k < 6; k++)
-        sums[k] = ((total[k][0] + total[k][4]) + (total[k][1] + total[k][5])) + ((total[k][2] + total[k][6]) + (total[k][3] + total[k][7]));
+        sums[k] = ((total[k][0] + total[k][4]) + (total[k][1] + total[k][5]))
+            + ((total[k][2] + total[k][6]) + (total[k][3] + total[k][7]));
 }
 
 /* The sum over atoms of w (e^(theta x) - 1), with w = weight = e^log_w. Exponents count as at most 700. */

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -64,6 +65,16 @@ def test_moments_of_one_atom():
     assert (upper[0] >= exact).all()
     assert (lower[0] <= exact).all()
     assert (upper[0] - lower[0]).max() < 1e-11
+
+
+def test_rare_atoms_of_large_values():
+    # e^(theta x + log w) has the rounding error of theta x + log w, which is larger than w (e^(theta x) - 1) suggests
+    rng = np.random.default_rng(3)
+    for log_w, theta in zip(-rng.uniform(20, 690, 300), rng.uniform(1, 1.6, 300)):
+        upper, lower = _moments.log_moments(np.ones(1), np.array([log_w]), np.array([0, 1]), np.array([theta]), 0.1, 0)
+        with mp.workdps(60):
+            exact = mp.log1p(mp.exp(mp.mpf(log_w)) * mp.expm1(mp.mpf(theta)))
+            assert mp.mpf(float(lower.item())) <= exact <= mp.mpf(float(upper.item())), (log_w, theta)
 
 
 def test_a_zero_of_phi_has_a_finite_upper_bound():
