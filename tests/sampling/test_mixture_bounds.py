@@ -57,18 +57,18 @@ def test_mixture_renyi_is_joint_convexity(rate):
 
 
 @pytest.mark.parametrize(
-    ("mixed", "sigma", "orders"),
+    ("mixed", "sigma"),
     [
-        (GaussianMechanism(1.0).subsampled(0.01), 1.0, ORDERS),
-        (WithoutReplacement(GaussianMechanism(2.0, 2.0), 100, 7), 1.0, ORDERS),
-        slow(RandomAllocation(GaussianMechanism(1.5), 100), 1.5, ORDERS),
-        slow(RandomAllocation(GaussianMechanism(1.5), 100, chosen=3), 1.5 / math.sqrt(3), ORDERS),
-        slow(GaussianMechanism(0.8).shuffled(100), 0.8, np.array([1.5, 8.0])),
+        (GaussianMechanism(1.0).subsampled(0.01), 1.0),
+        (WithoutReplacement(GaussianMechanism(2.0, 2.0), 100, 7), 1.0),
+        slow(RandomAllocation(GaussianMechanism(1.5), 100), 1.5),
+        slow(RandomAllocation(GaussianMechanism(1.5), 100, chosen=3), 1.5 / math.sqrt(3)),
+        slow(GaussianMechanism(0.8).shuffled(100), 0.8),
     ],
 )
-def test_mixtures_are_no_worse_than_their_mechanism(mixed, sigma, orders):
+def test_mixtures_are_no_worse_than_their_mechanism(mixed, sigma):
     assert mixed.gdp_mu() <= (1 + 1e-12) / sigma
-    assert (np.asarray(mixed.rdp(orders)) <= (1 + 1e-12) * orders / (2 * sigma**2)).all()
+    assert (np.asarray(mixed.rdp(ORDERS)) <= (1 + 1e-12) * ORDERS / (2 * sigma**2)).all()
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,7 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         log_least = float(np.log(np.expm1((order - 1) * least) / (order * (order - 1)) if order > 1 else least))
     while True:
         hull = samples.alone(True)
-        eps, high = hull.eps.tolist(), hull.high.tolist()
-        size = len(eps)
+        eps, high, size = hull.eps.tolist(), hull.high.tolist(), hull.eps.size
         if level is not None:
             size = 1 + bisect_left(range(size - 1), True, 1, key=lambda i: -math.inf < level(eps[i]) <= high[i] + rtol)
         hull.eps, hull.low, hull.high = hull.eps[:size], hull.low[:size], hull.high[:size]

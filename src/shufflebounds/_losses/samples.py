@@ -18,7 +18,7 @@ from shufflebounds._base.quadrature import STEEPEST, gauss_legendre, log_sum
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below, hull
 
-__all__ = ["DEPTH", "FULL_DETAIL", "INTERPOLATED", "STAGES", "HockeyStickBounds", "SampledProfile", "alone"]
+__all__ = ["DEPTH", "FIRST_SCALE", "FULL_DETAIL", "INTERPOLATED", "STAGES", "HockeyStickBounds", "SampledProfile", "alone"]
 
 HockeyStickBounds = Callable[[FloatArray], IntervalArray]
 """Returns a lower and an upper bound of the log hockey-stick divergence at each eps >= 0."""
@@ -31,6 +31,10 @@ the pure budget if there is one. Raised: more values before the first result of 
 _, FULL_DETAIL, DEPTH = STAGES
 """Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally spaced in sqrt(-2 log delta); for smaller delta their distance
 grows. They end at delta = e^(-DEPTH**2/2) if there is no pure budget."""
+
+FIRST_SCALE = 0.05
+"""The first eps of the search for an eps at which delta is smaller than at 0 by a factor of e^0.5 to e^20. Farther from that eps:
+more values before it is found."""
 
 INTERPOLATED = 0.003
 """Fraction of the gap at the samples that interpolation between them may add, where this gap is large. Raised: less tight bounds.
@@ -49,7 +53,7 @@ class SampledProfile:
 
     def __init__(
         self, sides: HockeyStickBounds, pure: float, step: float, *, convex: bool = True, depth: float | None = None,
-        first_stage: bool = False, scale: float = 0.05,
+        first_stage: bool = False, scale: float = FIRST_SCALE,
     ) -> None:
         self.sides, self.pure, self.convex, self.depth, self.scale = sides, pure, convex, depth, scale
         self.eps, self.low, self.high = np.empty(0), np.empty(0), np.empty(0)

@@ -131,7 +131,7 @@ class BlanketRenyi:
 
         :math:`\Phi` is convex in e^t, so that its mean over an interval, with the weights w, is at least its value at the mean of
         e^t. The moment is that of the atoms: the smaller one of the messages from which they were made belongs to a smaller
-        :math:`\Phi`.
+        :math:`\Phi`. The difference of an upper and a lower bound is an upper bound; where the two nearly cancel, it is less tight.
         """
         found = _whole_orders(self._law, self._users, self._rises(self._orders), self._orders[:order], _RATIO / 4, capped=False)[-1]
         # the means of a and of b over all messages are 1, up to rounding
