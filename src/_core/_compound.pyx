@@ -21,6 +21,8 @@ The recursion starts anew in every block of at most 512 steps, with b from the b
 G = tau b - u m S.
 The cancellation in this difference multiplies rounding errors by about |log G|: the error of log G is a few ulp. For u >= 1/2
 there is more cancellation (G << S as u -> 1); there G_m/b is summed term by term, at most 43 positive terms.
+Slope: while no threshold changes, G_m is linear in u, with the slope -m S_m. The threshold of m changes where u grows by g_m/m. So
+one sweep also bounds the sum at larger u, by up to the smallest g_m/m (Ahead in _compound.pxd).
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
 (1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of
 Bin(n, r'), which is far below n r for small delta; the range lies around that mean. The bound of the truncated sum is added to
@@ -33,9 +35,9 @@ Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(l
     delta >= 1e-30               855      3.7e-14   5.5e-15   3.7e-12     6.2e-13
     1e-300 <= delta < 1e-30      107      1.4e-14   1.7e-15   1.0e-11     3.2e-12
     below                        38       0         0         3.0e-11     1.5e-11
-Returned error: twelve roundings a step of a block, eighteen a step of parallel runs, the cancellation of the starting values and
+Returned error: twelve roundings a step of a block, 21 a step of parallel runs, the cancellation of the starting values and
           the stated errors of the kernels; the bounds are rounded conservatively.
-Cost      about 4 ns a step (u < 1/2; 1.3 by eight parallel runs, sweep.h) or 60 ns (u >= 1/2), for 18 sigma of M steps.
+Cost      about 4 ns a step (u < 1/2; 0.7 to 1.2 by eight parallel runs, sweep.h) or 60 ns (u >= 1/2), for 18 sigma of M steps.
           From 4000 steps on the contour integral is tried first (5 us at any n, .2 us where its secondary maxima forbid it).
           It is used if the gap of its bounds is below 1e-10 times 1 - log of the tilted mass (about 1 + |log delta|). From 1e4
           steps on up to 40 secondary maxima are integrated (5 us each); from 1e5 steps on a gap of 1e-9 is accepted, from 1e6
@@ -65,13 +67,15 @@ cdef extern from "sweep.h" nogil:
         double value[1]
         double log_scale[1]
         double sum[1]
+        double moment[1]
+        double gap[1]
 
-    void sweep_down(sweep_runs *runs, int count, double n, double odds, double u)
+    void sweep_down(sweep_runs *runs, int count, double n, double odds, double u, bint slopes)
 
 cdef extern from *:
     """
     #define BLOCK 512                       /* steps between two starting values: more save time, and each adds 12 roundings */
-    #define LONGEST_RUN 340                 /* steps of a parallel run, 18 roundings each: the error of a block of 512 steps */
+    #define LONGEST_RUN 300                 /* steps of a parallel run, 21 roundings each: the error of a block of 512 steps */
     #define FEW_STEPS 600                   /* for fewer steps, eight starting values take longer than parallel runs save */
     #define RANGE 300.0                     /* b and the weights may change by e^RANGE within a block without underflow */
     #define WIDTH 9.0                       /* half width of the truncation range, in standard deviations of the number of clones */
@@ -140,8 +144,11 @@ cdef inline double seed(double a, double m, double g, Line *line, double *tail, 
     return value
 
 
-cdef double excess_block(double m, int count, Line *line, double *out, double *error) noexcept nogil:
-    """Writes out[i] = G_(m-i)/b, i = 0..count-1, and returns log b, b = b_m(tau). error[0]: bound of the relative error of all."""
+cdef double excess_block(double m, int count, Line *line, double *out, double *tails, double *least, double *error) noexcept nogil:
+    """Writes out[i] = G_(m-i)/b, i = 0..count-1, and returns log b, b = b_m(tau). error[0]: bound of the relative error of all.
+
+    For u < 1/2 also tails[i] = S_(m-i)/b, and least[0] falls to the smallest 2 tau - m - u m of the steps.
+    """
     cdef double a = threshold(m, line), g = gap(a, m, line), b = 1, tail, value, step
     cdef double log_b = c_binom_logpmf(a, m, 0.5)
     cdef int i
@@ -165,7 +172,8 @@ cdef double excess_block(double m, int count, Line *line, double *out, double *e
         return log_b
     value = seed(a, m, g, line, &tail, error)
     for i in range(count):
-        out[i] = value
+        out[i], tails[i] = value, tail
+        least[0] = fmin(least[0], g)
         if i + 1 == count:
             break
         step = b * (2 * a / m)
@@ -193,31 +201,49 @@ cdef inline double steepness(double m, double low, double n, double log_odds, Li
     return fmax(line.rate, fmax(fabs(log(m / (n - m + 1)) + log_odds), fabs(log(low / (n - low + 1)) + log_odds)))
 
 
-cdef double side_by_side(double m, int count, double n, double rate, double odds, Line *line, double *error) noexcept nogil:
-    """Returns log sum of Pr[Bin(n, rate) = i] G_i over SWEEP_RUNS parallel runs of count steps each, downward from m."""
+# d/du sum w_m G_m = -sum w_m m S_m as long as no threshold changes.
+cdef struct Moment:
+    double value        # log sum w_m m S_m
+    double gap          # the smallest 2 tau - m - u m: with u' m - u m below it, u' has the same thresholds as u
+
+
+cdef double side_by_side(double m, int count, double n, double rate, double odds, Line *line, Moment *moment,
+                         double *error) noexcept nogil:
+    """Returns log sum of Pr[Bin(n, rate) = i] G_i over SWEEP_RUNS parallel runs of count steps each, downward from m.
+
+    The terms are also added to the moment, unless it is NULL.
+    """
     cdef sweep_runs runs
-    cdef double total = -INFINITY, a, log_b, log_weight, own
+    cdef double total = 0, firsts = 0, top = -INFINITY, a, log_b, log_weight, own
     cdef int j
     for j in range(SWEEP_RUNS):
         a = threshold(m, line)
         log_b = c_binom_logpmf(a, m, 0.5)
         log_weight = c_binom_logpmf(m, n, rate)
-        own = 6e-14 + (8 * (fabs(log_b) + fabs(log_weight)) + 18 * count) * UNIT
+        own = 6e-14 + (8 * (fabs(log_b) + fabs(log_weight)) + 21 * count) * UNIT
         runs.m[j], runs.a[j] = m, a
         runs.value[j] = seed(a, m, gap(a, m, line), line, &runs.tail[j], &own)
         runs.log_scale[j] = log_b + log_weight
+        top = fmax(top, runs.log_scale[j])
         error[0] = fmax(error[0], own)
         m -= count
-    sweep_down(&runs, count, n, odds, line.u)
+    sweep_down(&runs, count, n, odds, line.u, moment != NULL)
     for j in range(SWEEP_RUNS):
-        total = c_log_add_exp(total, runs.log_scale[j] + log(runs.sum[j]))
-    return total
+        own = exp(runs.log_scale[j] - top)
+        total += own * runs.sum[j]
+        if moment != NULL:
+            firsts += own * runs.moment[j]
+            moment.gap = fmin(moment.gap, runs.gap[j])
+    if moment != NULL:
+        moment.value = c_log_add_exp(moment.value, top + log(firsts))
+    return top + log(total)
 
 
-cdef double window_sum(double n, double rate, double lo, double hi, Line *line, double *error) noexcept nogil:
-    """Returns log sum_(m = lo..hi) Pr[Bin(n, rate) = m] G_m, and a bound of its absolute error."""
+cdef double window_sum(double n, double rate, double lo, double hi, Line *line, Moment *moment, double *error) noexcept nogil:
+    """Returns log sum_(m = lo..hi) Pr[Bin(n, rate) = m] G_m, a bound of its absolute error, and its moment, unless that is NULL."""
     cdef double out[BLOCK]
-    cdef double total = -INFINITY, m = hi, partial, weight, scale, log_weight, worst = 0, steep
+    cdef double tails[BLOCK]
+    cdef double total = -INFINITY, m = hi, partial, firsts, least = INFINITY, weight, scale, log_weight, worst = 0, steep
     # The odds stay finite for rates below 1e-300. They are not used there, because a block has only one step.
     cdef double odds = (1 - rate) / fmax(rate, 1e-300)
     # a compiler may evaluate this logarithm also at rate = 1, where it is not used; log(0) would raise a floating-point flag
@@ -225,25 +251,32 @@ cdef double window_sum(double n, double rate, double lo, double hi, Line *line, 
     cdef int count, i
     while line.u < 0.5 and rate < 1 and m - lo >= FEW_STEPS:
         steep = steepness(m, fmax(lo, m - SWEEP_RUNS * LONGEST_RUN), n, log_odds, line)
-        count = min(LONGEST_RUN, block_length((m - lo + 1) / SWEEP_RUNS, steep))
+        # n - m + 1 at most doubles, which keeps the product of its values in range
+        count = min(LONGEST_RUN, block_length(fmin((m - lo + 1) / SWEEP_RUNS, n - m + 1), steep))
         if count < 64:
             break
-        total = c_log_add_exp(total, side_by_side(m, count, n, rate, odds, line, &worst))
+        total = c_log_add_exp(total, side_by_side(m, count, n, rate, odds, line, moment, &worst))
         m -= SWEEP_RUNS * count
     while m >= lo:
         steep = steepness(m, fmax(lo, m - BLOCK), n, log_odds, line) if rate < 1 else fmax(RANGE, line.rate)
         count = block_length(m - lo + 1, steep)
-        scale = excess_block(m, count, line, out, error)
+        scale = excess_block(m, count, line, out, tails, &least, error)
         log_weight = c_binom_logpmf(m, n, rate)
         worst = fmax(worst, error[0] + 3e-14 + 8 * UNIT * fabs(log_weight))
         weight = 1
-        partial = 0
+        partial = firsts = 0
         for i in range(count):
             partial += weight * out[i]
+            if moment != NULL:
+                firsts += weight * tails[i] * m
             m -= 1
             if i + 1 < count:
                 weight *= (m + 1) * odds / (n - m)
         total = c_log_add_exp(total, scale + log_weight + log(partial))
+        if moment != NULL:
+            moment.value = c_log_add_exp(moment.value, scale + log_weight + log(firsts))
+    if moment != NULL:
+        moment.gap = fmin(moment.gap, least)
     error[0] = worst
     return total
 
@@ -284,13 +317,16 @@ cdef inline Window make_window(double n, double rate, double u, double v) noexce
     return w
 
 
-cdef void sweep(double n, double rate, Window *w, double *lower, double *upper) noexcept nogil:
+cdef void sweep(double n, double rate, Window *w, double *lower, double *upper, Ahead *ahead) noexcept nogil:
     """Writes bounds from the sum over a truncation range that is wide enough to make the bound of the truncated sum negligible."""
     cdef double lo, hi, inside, outside, error, width = WIDTH
+    cdef Moment moment
+    cdef Moment *wanted = &moment if ahead != NULL and w.line.u < 0.5 else NULL
     while True:
+        moment.value, moment.gap = -INFINITY, INFINITY
         lo = fmax(1, floor(w.mean - width * w.sigma))
         hi = fmin(n, ceil(w.mean + width * w.sigma + width * width / 2))
-        inside = window_sum(n, rate, lo, hi, &w.line, &error)
+        inside = window_sum(n, rate, lo, hi, &w.line, wanted, &error)
         outside = w.bound + c_log_add_exp(c_binom_logcdf(lo - 1, n, w.tilted) if lo > 1 else -INFINITY,
                                           c_binom_logsf(hi, n, w.tilted))
         if outside < inside + log(NEGLIGIBLE) or (lo == 1 and hi == n):
@@ -300,11 +336,18 @@ cdef void sweep(double n, double rate, Window *w, double *lower, double *upper) 
     error += 16 * UNIT * fabs(inside)
     lower[0] = inside - error
     upper[0] = (c_log_add_exp(inside, outside) if lo > 1 or hi < n else inside) + error
+    if wanted != NULL:
+        # The terms outside the range decrease in u: without them the moment is a lower bound. S has fewer roundings than G. The
+        # gap has 3 a step of a run, of numbers up to 4, and those of its start.
+        ahead.pull = exp(moment.value - error - upper[0])
+        ahead.still = w.line.u + (moment.gap - 8 * UNIT * (BLOCK + hi)) / hi
 
 
-cdef void c_log_sign_excess(double n, double rate, double u, double v, double *lower, double *upper) noexcept nogil:
+cdef void c_log_sign_ahead(double n, double rate, double u, double v, double *lower, double *upper, Ahead *ahead) noexcept nogil:
     cdef Window w
     cdef double error, steps
+    if ahead != NULL:
+        ahead.pull = ahead.still = 0
     if v * n <= 2:
         # Here n v <= 2, so D - u M > 0 only if all M signs are +1. Then D - u M = v M, and E[max(0, D - u M)] = v E[M 2^-M].
         lower[0] = log(v) + log(0.5 * n * rate) + (n - 1) * log1p(-0.5 * rate)
@@ -327,24 +370,29 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     if steps > TOO_MANY:
         # Here a sweep would take more than 0.1 s, and log delta is below about -1e11. The upper bound is that of the tail, the
         # lower bound the sum over 1024 terms next to the tilted mean. The gap is about 30 in log delta.
-        lower[0] = window_sum(n, rate, fmax(1, floor(w.mean) - BLOCK), fmin(n, floor(w.mean) + BLOCK), &w.line, &error)
+        lower[0] = window_sum(n, rate, fmax(1, floor(w.mean) - BLOCK), fmin(n, floor(w.mean) + BLOCK), &w.line, NULL, &error)
         lower[0] -= error + 16 * UNIT * fabs(lower[0])
         upper[0] = fmax(w.bound, lower[0])
         return
-    sweep(n, rate, &w, lower, upper)
+    sweep(n, rate, &w, lower, upper, ahead)
+
+
+cdef void c_log_sign_excess(double n, double rate, double u, double v, double *lower, double *upper) noexcept nogil:
+    c_log_sign_ahead(n, rate, u, v, lower, upper, NULL)
 
 
 cdef double c_log_weighted_excess(double first, const double *log_weights, Py_ssize_t count,
                                   double u, double v, double *error) noexcept nogil:
     cdef Line line = make_line(u, v)
     cdef double out[BLOCK]
-    cdef double total = -INFINITY, m, scale, partial, top, worst = 0
+    cdef double tails[BLOCK]
+    cdef double total = -INFINITY, m, scale, partial, top, least = 0, worst = 0
     cdef Py_ssize_t last = count
     cdef int length, i
     while last > 0:
         length = block_length(last, line.rate)
         m = first + last
-        scale = excess_block(m, length, &line, out, error)
+        scale = excess_block(m, length, &line, out, tails, &least, error)
         worst = fmax(worst, error[0])
         top = -INFINITY
         for i in range(length):
@@ -374,18 +422,31 @@ cdef void each_sign_excess(const double *x, double *sides) noexcept nogil:
     c_log_sign_excess(x[0], x[1], x[2], x[3], sides, sides + 1)
 
 
+cdef void each_sign_ahead(const double *x, double *both) noexcept nogil:
+    cdef Ahead ahead
+    cdef double lower, upper
+    both[0] = both[1] = NAN
+    if out_of_range(x[0], x[1], x[2], x[3]) or x[3] == 0:
+        return
+    c_log_sign_ahead(x[0], x[1], x[2], x[3], &lower, &upper, &ahead)
+    both[0], both[1] = ahead.pull, ahead.still
+
+
 cdef void each_sign_sweep(const double *x, double *sides) noexcept nogil:
     cdef Window w
     sides[0] = sides[1] = NAN
     if out_of_range(x[0], x[1], x[2], x[3]) or x[3] == 0:
         return
     w = make_window(x[0], x[1], x[2], x[3])
-    sweep(x[0], x[1], &w, sides, sides + 1)
+    sweep(x[0], x[1], &w, sides, sides + 1, NULL)
 
 
 log_sign_excess = ufunc_of_pairs(
     <void *> each_sign_excess,
     "log_sign_excess(n, rate, u, v) -> (lower, upper): bounds of log E[max(0, D - u M)], M ~ Bin(n, rate), v = 1 - u.")
+log_sign_ahead = ufunc_of_pairs(
+    <void *> each_sign_ahead,
+    "log_sign_ahead(n, rate, u, v) -> (pull, still) of Ahead in _compound.pxd, for tests.")
 log_sign_sweep = ufunc_of_pairs(
     <void *> each_sign_sweep,
     "log_sign_sweep(n, rate, u, v): the same bounds by the sweep at any n; the contour integral is tested against it.")

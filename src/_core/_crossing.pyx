@@ -9,9 +9,12 @@ slope through them replaces the approximate one. Otherwise the approximation, co
 solved again. The last steps evaluate the requested bound: each step moves eps by the estimated remaining distance to the
 conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected where the estimate does not lead
 to the crossing. The approximation is solved in terms of sqrt(-log delta), which is nearly linear in eps.
+Where a curve tells the slope of its bound (`ahead`), the step is Newton's. delta is convex in e^eps, and linear between the
+likelihood ratios of the two laws: the first evaluation is made a little below the crossing, and if no ratio lies between, no second
+is needed.
 
-Guarantee the requested bound of delta was evaluated at the returned eps and meets the target, except where the returned eps is an
-          end of the range: 0, or pure, at which delta is 0.
+Guarantee the requested bound of delta meets the target at the returned eps: it was evaluated there or follows from an evaluation
+          (`ahead`), except where the returned eps is an end of the range: 0, or pure, at which delta is 0.
 Measured error   the search adds no error of its own: both bounds of eps are evaluated. Relative gap of the two bounds of eps, for
           random deployments, 10 to 1e12 users or trials, delta 0.1 to 1e-40 (clones: it is the gap of the contour, _contour.pyx)
                                           trials   median   peak
@@ -64,7 +67,8 @@ cdef inline double beyond(double eps, double goal, const Line *line, const Curve
 cdef double solve_rough(double target, double start, const Line *line, const Curve *curve) noexcept nogil:
     """Returns the eps in 0..pure where the corrected curve meets the target, to a relative close/3 (1e-5 before a correction)."""
     cdef double goal = depth(target), a = 0, b = curve.pure, fa, fb, eps, value
-    cdef double close = curve.close / 3 if line.about > 0 else 1e-5
+    # a step of this length leaves an error of about its square
+    cdef double close = curve.close / 3 if line.about > 0 else fmin(1e-5, sqrt(curve.miss))
     cdef int i, stay = 0
     if start > 0:
         # secant steps from a start close to the solution
@@ -191,6 +195,8 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
     """Returns the requested bound of eps, from a starting eps close to it."""
     cdef double trial, value, low = 0, high = curve.pure, rest = INFINITY, before, push = 0.5 * curve.close
     cdef double at_low = 0, at_high = 0, beyond_it, far = fmax(FAR, 10 * curve.close)
+    cdef double crossing = 0
+    cdef bint proved = False
     cdef int i, stay = 0
     # a bound is apart from the values of the centre
     line.last = 0
@@ -200,7 +206,12 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
             eps = 0.5 * (low + high) if high < INFINITY else 2 * low + 0.01
             if not low < eps < high:
                 break
-        value = curve.side(eps, upper, curve.law)
+        if curve.ahead != NULL:
+            value = curve.ahead(eps, upper, target, curve.law, &crossing, &proved)
+        else:
+            value = curve.side(eps, upper, curve.law)
+        if proved:
+            return fmin(high, pushed(crossing, 0.5 * curve.close, True, curve))
         beyond_it = depth(fmax(value, -1e300)) - depth(target)
         # Illinois rule: the value at an end that is kept twice counts half
         if (value <= target) if upper else (value < target):
@@ -211,7 +222,7 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
             low, at_low, stay = eps, fmin(beyond_it, -1e-300), -1
         if high < INFINITY and high - low <= curve.close * high:
             break
-        before, rest = rest, distance(eps, value, target, line, curve)
+        before, rest = rest, eps - crossing if crossing > 0 else distance(eps, value, target, line, curve)
         if 0 <= (rest if upper else -rest) <= fmax(curve.close, 2 * push) * eps:
             break
         trial = eps - rest
@@ -251,4 +262,6 @@ cdef double c_crossing(const Curve *curve, double delta, bint upper, double gues
     eps = exact
     if not eps > 0:
         eps = near(target, guess, &line, curve) if curve.centre != NULL else solve_rough(target, guess, &line, curve)
+        if curve.ahead != NULL and upper:
+            eps -= fmin(eps, curve.pure - eps) * curve.miss
     return from_start(target, eps, upper, &line, curve)

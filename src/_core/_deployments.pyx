@@ -83,6 +83,7 @@ def noise_epsilon(const double[::1] trials, const double[::1] prob, const double
     cdef Noise noise
     cdef Curve curve
     curve.side, curve.rough, curve.centre = noise_side, noise_rough, NULL
+    curve.ahead, curve.miss = NULL, 1e-5
     curve.law, curve.pure, curve.last, curve.span = &noise, INFINITY, BEYOND, INFINITY
     curve.close, curve.sure = 3e-13, True
     while first < count:
@@ -211,6 +212,7 @@ cdef double law_guess(double delta, bint upper, const Law *law) noexcept nogil:
 cdef double law_epsilon(const Law *law, double delta, bint upper) noexcept nogil:
     cdef Curve curve
     curve.side, curve.rough, curve.centre = law_side, law_rough, law_centre
+    curve.ahead, curve.miss = NULL, 1e-5
     curve.law, curve.pure, curve.last, curve.span, curve.close = law, fmax(0, law.pure), 600, INFINITY, 1e-8
     curve.sure = law.users >= 100
     if not law.pure > 0:

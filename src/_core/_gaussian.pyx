@@ -157,6 +157,7 @@ cdef double c_gaussian_epsilon(double sigma, double sensitivity, double delta, b
     cdef double mu = sensitivity / sigma
     noise.sigma, noise.sensitivity = sigma, sensitivity
     curve.side, curve.rough, curve.centre = gaussian_side, gaussian_rough, NULL
+    curve.ahead, curve.miss = NULL, 1e-5
     # delta underflows far below the last eps
     curve.law, curve.pure, curve.last, curve.span = &noise, INFINITY, 1e6 * fmax(1, mu * mu), mu
     curve.close, curve.sure = 1e-13, True

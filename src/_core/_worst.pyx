@@ -638,6 +638,7 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
     start = c_gaussian_guess(c_level(delta, upper), bits.mu)
     curve.side, curve.rough, curve.centre, curve.law = bits_side, zeros_value, NULL, &bits
     curve.pure, curve.last, curve.span, curve.sure = pure, pure, INFINITY, False
+    curve.ahead, curve.miss = NULL, 1e-5
     # the bounds have a gap
     curve.close = 5e-7 if upper else 1e-8
     if start < fmin(0.3, 0.5 * pure):

@@ -100,3 +100,29 @@ def test_all_weights_zero():
 def test_empty_weights_are_refused():
     with pytest.raises(ValueError, match="must not be empty"):
         _compound.log_weighted_excess(0.0, np.empty(0), 0.25, 0.75)
+
+
+@given(st.integers(1, 14), st.integers(1, 63), st.integers(1, 2**10 - 1), st.fractions(0, 1))
+def test_the_slope_bounds_the_sum_ahead_of_small_n(n, rate, u, part):
+    rate, u = Fraction(rate, 64), Fraction(u, 2**11)
+    upper = _compound.log_sign_excess(n, float(rate), float(u), float(1 - u))[1]
+    pull, still = _compound.log_sign_ahead(n, float(rate), float(u), float(1 - u))
+    step = part * max(Fraction(0), Fraction(still) - u)
+    bound = upper + math.log1p(-pull * float(step))
+    assert inside(bound - 1e-11, log_of(direct(n, rate, u + step)), bound, 1e-15)
+
+
+@given(st.floats(3, 7), st.floats(-2, 0), st.floats(0.02, 6), st.floats(0, 1))
+def test_the_slope_bounds_the_sum_ahead_of_parallel_runs(log_users, log_rate, x, part):
+    n, rate = math.floor(10**log_users), 10**log_rate
+    u = min(0.49, x / math.sqrt(n * rate))
+    upper = _compound.log_sign_sweep(n, rate, u, 1 - u)[1]
+    pull, still = _compound.log_sign_ahead(n, rate, u, 1 - u)
+    if pull == 0:
+        # the sum was taken along the contour, where the slope is not known
+        return
+    ahead = u + part * max(0.0, still - u)
+    lower, after = _compound.log_sign_sweep(n, rate, ahead, 1 - ahead)
+    bound = upper + math.log1p(-pull * (ahead - u))
+    assert lower <= bound
+    assert abs(after - bound) < 1e-10

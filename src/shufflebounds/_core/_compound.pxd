@@ -4,6 +4,14 @@
 # The caller has checked: n an integer in 1..2**53, 0 < rate <= 1, 0 <= u < 1, and v = 1 - u to full relative accuracy.
 cdef void c_log_sign_excess(double n, double rate, double u, double v, double *lower, double *upper) noexcept nogil
 
+# E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. Both are 0 where that is not known.
+cdef struct Ahead:
+    double pull
+    double still
+
+# The same bounds; writes to `ahead`, unless it is NULL.
+cdef void c_log_sign_ahead(double n, double rate, double u, double v, double *lower, double *upper, Ahead *ahead) noexcept nogil
+
 # log sum_i exp(log_weights[i]) E[max(0, D - u m)]/m at m = first + i + 1, first >= 0, D a sum of m random signs: the clone sum for
 # any distribution of the number m - 1 of clones. error[0] bounds the absolute error of the logarithm, given the weights.
 cdef double c_log_weighted_excess(double first, const double *log_weights, Py_ssize_t count,

@@ -1,6 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+log_sign_ahead: np.ufunc
 log_sign_excess: np.ufunc
 log_sign_sweep: np.ufunc
 

@@ -8,12 +8,16 @@ cdef struct Curve:
     double (*rough)(double eps, const void *law) noexcept nogil
     # an approximation of log delta that is closer than `rough` and much faster than a bound; NULL if there is none
     double (*centre)(double eps, const void *law) noexcept nogil
+    # the bound at eps like `side`; writes an estimate of the eps at which it meets the target by its exact slope, or 0, and whether
+    # the upper bound is proved to meet the target from there times 1 + close/2 on, roundings included; NULL if there is none
+    double (*ahead)(double eps, bint upper, double target, const void *law, double *crossing, bint *proved) noexcept nogil
     const void *law
     double pure         # delta is 0 from here on; may be inf
     double last         # for pure = inf: the largest eps to evaluate; delta is constant above it, or larger eps are not supported
     double span         # eps step over which the slope of log delta changes at large eps; INFINITY if it is nearly constant
     double close        # relative distance from the crossing that an answer may have: 1e-13 where log delta has errors of a few
     #                     ulp, otherwise at least 2e-13
+    double miss         # usual relative error of the eps at which `rough` meets the target; 1e-5 or more if unknown
     bint sure           # at eps = 0, rough has an error of at most 1 plus a tenth of its value
 
 # Returns the target of a search for eps: log(delta), for delta in (0, 1), lowered (upper = 1) or raised by the rounding error that
