@@ -29,6 +29,7 @@ from shufflebounds._core._tilted cimport Cumulant, c_cumulant, c_lay_out, c_sadd
 
 cdef extern from "excess.h" nogil:
     void excess_phi(const double *p, const double *y, Py_ssize_t n, double t, double reach, double *less, double *side)
+    void excess_turned(const double *t, Py_ssize_t n, double y, double reach, const double *weights, Py_ssize_t rows, double *out)
 
 cdef double SPARE = 7.0                           # aliasing and omitted nodes are about e^-SPARE of rtol; more needs more nodes
 cdef double REACH = 7.0                           # nodes reach to this many standard deviations of the Gaussian factor
@@ -339,3 +340,22 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
         c_cumulant(&group, 1, theta, True, &at)
         kept = c_nodes(&group, 1, step, last, 40, &at, <Node *> &out[0, 0], most, &turn, &end, &used)
     return np.asarray(out)[:kept], end, at.value, at.blur
+
+
+def turned_sums(const double[::1] y, const double[::1] t, const double[:, :, ::1] weights):
+    """Return sum_j Re e^(i t_j y) (weights[0, r, j] + i weights[1, r, j]), with a row for each y and a column for each r.
+
+    The error is that of the angles, an ulp of t_j y, and 16 + n ulp of the sum of magnitudes for n frequencies t >= 0.
+    """
+    cdef double[:, ::1] out = np.empty((y.shape[0], weights.shape[1]))
+    cdef Py_ssize_t i, n = t.shape[0]
+    cdef double reach = np.max(t, initial=0.0)
+    if weights.shape[0] != 2 or weights.shape[2] != n:
+        raise ValueError(f"weights must have the shape (2, rows, {n}), got {weights.shape[0], weights.shape[1], weights.shape[2]}")
+    if n and weights.shape[1]:
+        with nogil:
+            for i in range(y.shape[0]):
+                excess_turned(&t[0], n, y[i], reach, &weights[0, 0, 0], weights.shape[1], &out[i, 0])
+    else:
+        out[:] = 0
+    return np.asarray(out)

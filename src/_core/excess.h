@@ -65,4 +65,37 @@ static VECTORS_CLONES void excess_phi(const double *p, const double *y, ptrdiff_
     *side = total_side.hi;
 }
 
+/* out[r] = sum over n frequencies of the real part of e^(i t y) weights[r], r < rows; weights has the real parts of all rows, then the
+ * imaginary parts; reach >= max |t| */
+static VECTORS_CLONES void excess_turned(const double *t, ptrdiff_t n, double y, double reach, const double *weights, ptrdiff_t rows,
+                                        double *out)
+{
+    double cosine[256], sine[256], sums[EXCESS_LANES], half = 0.5 * y;
+    ptrdiff_t start, size, whole, i, j, r;
+    for (r = 0; r < rows; r++) out[r] = 0;
+    for (start = 0; start < n; start += 256) {
+        size = start + 256 < n ? 256 : n - start;
+        whole = size - size % EXCESS_LANES;
+        if (fabs(half) * reach > 524288.0)
+            for (i = 0; i < size; i++) {
+                cosine[i] = cos(y * t[start + i]);
+                sine[i] = sin(y * t[start + i]);
+            }
+        else
+            for (i = 0; i < size; i++) {
+                double less;
+                excess_turn(half * t[start + i], &less, &sine[i]);
+                cosine[i] = 1 - less;
+            }
+        for (r = 0; r < rows; r++) {
+            const double *re = weights + r * n + start, *im = re + rows * n;
+            for (j = 0; j < EXCESS_LANES; j++) sums[j] = 0;
+            for (i = 0; i < whole; i += EXCESS_LANES)
+                for (j = 0; j < EXCESS_LANES; j++) sums[j] += cosine[i + j] * re[i + j] - sine[i + j] * im[i + j];
+            for (j = 0; i + j < size; j++) sums[j] += cosine[i + j] * re[i + j] - sine[i + j] * im[i + j];
+            out[r] += ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+        }
+    }
+}
+
 #endif

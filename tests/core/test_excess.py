@@ -13,6 +13,8 @@ import pytest
 pytest.importorskip("flint")
 
 from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shufflebounds import shuffle
 from shufflebounds._core import _excess, _smoothed
@@ -307,3 +309,22 @@ def test_rare_values_of_many_users(main):
             total += first * second * float((third * np.maximum(i * x[0] + j * x[1] + (users - i - j - k) * main, 0)).sum())
     assert lower - 1e-12 <= math.log(total) <= upper + 1e-12
     assert upper - lower < 1e-10
+
+
+@given(st.integers(0, 700), st.floats(-6, 9), st.integers(0, 2**32 - 1))
+def test_turned_sums(size, log_reach, seed):
+    draws = np.random.default_rng(seed)
+    t, y = draws.uniform(0, 10**log_reach, size), np.array([0.0, 1.0, -3.25, 1e-9, 777.0])
+    weights = draws.normal(size=(2, 3, size))
+    found = _smoothed.turned_sums(y, t, weights)
+    for row, place in zip(found, y):
+        # the product is exact in extended precision, up to which both reductions agree
+        angle = t.astype(np.longdouble) * np.longdouble(place)
+        exact = np.cos(angle) @ weights[0].T.astype(np.longdouble) - np.sin(angle) @ weights[1].T.astype(np.longdouble)
+        error = 2.3e-16 * ((np.abs(weights).sum(axis=0) * (16 + size + np.abs(t * place))).sum(axis=1))
+        assert (np.abs(row - exact) <= error).all()
+
+
+def test_turned_sums_of_the_wrong_shape():
+    with pytest.raises(ValueError, match=r"\(2, rows, 3\), got \(2, 1, 4\)"):
+        _smoothed.turned_sums(np.ones(1), np.ones(3), np.ones((2, 1, 4)))

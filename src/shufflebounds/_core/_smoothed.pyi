@@ -11,3 +11,6 @@ def tilted_nodes(
     last: float,
     most: int,
 ) -> tuple[NDArray[np.float64], float, float, float]: ...
+def turned_sums(
+    y: NDArray[np.float64], t: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]: ...

@@ -60,7 +60,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         return x[1:2].copy(), np.full(1, -np.inf)
     x, eps, low, high = x[: count + 1], x[1:count], low[1:count], high[: count + 1]
     ahead = np.append(x[2:], np.inf)[: count - 1]
-    # After an interval so long that its stretch would overflow, the function is at least its value at the end, like a flat right line.
+    # After an interval whose stretch would overflow, the function is at least its value at the end, like a flat right line.
     far = np.isfinite(ahead) & (ahead - eps > LARGEST_EXPONENT)
     width = np.where(ahead < np.inf, np.minimum(ahead - eps, LARGEST_EXPONENT), 1.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

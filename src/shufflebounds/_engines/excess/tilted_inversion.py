@@ -206,10 +206,8 @@ class _Contour:
         turned = phase[:, None] * part + (tau**2 * theta * t)[:, None]
         first = size * np.exp(1j * turned)
         whole = first / ((theta + 1j * t) ** 2)[:, None]
-        angle = np.multiply.outer(self.sign * y, t)
-        cosine, sine = np.cos(angle), np.sin(angle)
-        total = cosine @ whole.real - sine @ whole.imag
-        density = cosine @ first.real - sine @ first.imag
+        both = np.concatenate([whole, first], axis=1).T
+        total, density = np.hsplit(_smoothed.turned_sums(self.sign * y, t, np.array([both.real, both.imag])), 2)
         # The error has four parts: rounding, the nodes dropped here, the nodes dropped by the kernel (_BAND), and the truncation of
         # the integral (_REACH).
         left, beyond = capped_exp(0.5 * (tau * theta) ** 2), math.exp(-0.5 * _REACH**2)
