@@ -16,8 +16,9 @@ s + 1 linear conditions on the weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import accumulate, pairwise, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -154,12 +155,19 @@ def _nonnegative(pairs: int, less: float, weights: tuple[float, ...]) -> bool:
     factors = [(-1) ** k * top * (below // (bottom * math.comb(pairs, k))) * whole ** (most - k)
                for k, (top, bottom) in enumerate(ratios)]
     high, low = [(p * (p + q)) ** i for i in range(most + 1)], [(-p * q) ** i for i in range(most + 1)]
-    for j in range(pairs + 1):
+    # The value at corner j is a polynomial in j of degree at most K, so its differences give every value exactly.
+    row: list[int] = []
+    starts: list[int] = []
+    for j in range(most + 1):
         ups, downs = ([math.comb(n, i) for i in range(most + 1)] for n in (j, pairs - j))
-        if sum(factor * sum(ups[i] * downs[k - i] * high[i] * low[k - i] for i in range(k + 1))
-               for k, factor in enumerate(factors)) < 0:
-            return False
-    return True
+        row.append(sum(factor * sum(ups[i] * downs[k - i] * high[i] * low[k - i] for i in range(k + 1))
+                       for k, factor in enumerate(factors)))
+    while row:
+        starts, row = [*starts, row[0]], [after - before for before, after in pairwise(row)]
+    values: Iterable[int] = repeat(starts[-1], pairs + 1 - most)
+    for start in starts[-2::-1]:
+        values = accumulate(values, initial=start)
+    return min(values) >= 0
 
 
 def signed_product(pairs: int, signed: float) -> Weights:
