@@ -135,7 +135,7 @@ def test_epsilon_of_vectors(dimension, domain, sigma, users, most):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise", "users", "delta"), [
-    (GaussianVector(1.0, 13), 10**4, 1e-6), (GaussianVector(0.31, 2), 30, 1e-200), (GaussianVector(1.0, 40), 10**4, 1e-200),
+    (GaussianVector(1.0, 13), 10**4, 1e-6), (GaussianVector(0.31, 2), 10, 1e-200), (GaussianVector(1.0, 40), 10**4, 1e-200),
 ], ids=repr)
 def test_vectors_that_are_far_apart(noise, users, delta):
     shuffled = noise.shuffled(users)
@@ -147,7 +147,7 @@ def test_vectors_that_are_far_apart(noise, users, delta):
 def test_cells_of_vectors_that_are_far_apart_have_finite_values(sigma):
     kinds = GaussianVector(sigma, 2, "sphere").dataset_laws().kinds
     with np.errstate(all="raise", under="ignore"):
-        for cell in (*kinds.cells()[::400], *kinds._corners):
+        for cell in (*kinds.cells()[::1000], *kinds._corners):
             for eps in (0.0, 3e-293, 290.0):
                 for log_cut in (-1.0, -60.0, -700.0):
                     laws = cell.laws(eps, log_cut)

@@ -85,14 +85,23 @@ def test_the_order_holds_for_uneven_data(table):
     assert row.error_any_bin > 2 * row.error_any_bin_even
 
 
+def only(patch, names):
+    """Leave these of the ten protocols in the table: those of all are tested above, and of all releases by docs/calibrate.md."""
+    ways = comparison._ways
+    patch.setattr(comparison, "_ways", lambda *given: {name: ways(*given)[name] for name in names})
+
+
 @pytest.fixture(scope="module")
 def quarters():
-    return shuffle.compare_at(eps=1.0, delta=1e-4, users=2000, bins=4, releases=4, truth=[1000, 600, 300, 100])
+    """One protocol or oracle of every kind of calibration."""
+    with pytest.MonkeyPatch.context() as patch:
+        only(patch, ("clear reports", "histogram", "subset selection", "unary encoding, optimized", "flipped reports, sums"))
+        return shuffle.compare_at(eps=1.0, delta=1e-4, users=2000, bins=4, releases=4, truth=[1000, 600, 300, 100])
 
 
 @pytest.mark.slow
 def test_several_releases_meet_the_target_together(quarters, table):
-    assert len(quarters) == 10
+    assert len(quarters) == 5
     once = {row.name: row for row in table}
     for row in quarters:
         whole = row.profile.self_compose(4)
@@ -120,9 +129,7 @@ def test_errors_for_a_histogram_hold_in_simulations(quarters):
 
 @pytest.fixture
 def two_protocols(monkeypatch):
-    """The command with two of the ten protocols: the tables of all protocols are tested above."""
-    ways, names = comparison._ways, ("clear reports", "histogram")
-    monkeypatch.setattr(comparison, "_ways", lambda *given: {name: ways(*given)[name] for name in names})
+    only(monkeypatch, ("clear reports", "histogram"))
 
 
 @pytest.mark.usefixtures("two_protocols")

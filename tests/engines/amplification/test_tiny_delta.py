@@ -99,7 +99,7 @@ def test_the_upper_bound_falls_in_the_far_tail(sigma, users, eps):
     assert (upper <= 0.97 * lower).all()
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(sigma=st.floats(0.6, 3.0), users=st.integers(50, 3000), first=st.floats(0.05, 12.0), more=st.floats(0.05, 6.0))
 @pytest.mark.slow
 def test_the_upper_bound_is_monotone_in_eps_and_users(sigma, users, first, more):

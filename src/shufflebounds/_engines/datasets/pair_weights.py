@@ -16,8 +16,9 @@ s + 1 linear conditions on the weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -134,8 +135,7 @@ def _optimal(pairs: int, less: float) -> tuple[float, ...] | None:
 
 def _corners(pairs: int, most: int, less: float) -> FloatArray:
     """Return the mean of the products of k of the t_i, k = 1..most, at the corners j = 0..pairs, shape (pairs + 1, most)."""
-    high, low = 2 * less, -2 * less / (1 + less)
-    j = np.arange(pairs + 1.0)
+    high, low, j = 2 * less, -2 * less / (1 + less), np.arange(pairs + 1.0)
     # An elementary symmetric polynomial of the t_i is a sum of products of C(j, i) high^i and C(s - j, k - i) low^(k - i).
     parts = [[np.ones_like(j)], [np.ones_like(j)]]
     for i in range(most):
@@ -154,12 +154,13 @@ def _nonnegative(pairs: int, less: float, weights: tuple[float, ...]) -> bool:
     factors = [(-1) ** k * top * (below // (bottom * math.comb(pairs, k))) * whole ** (most - k)
                for k, (top, bottom) in enumerate(ratios)]
     high, low = [(p * (p + q)) ** i for i in range(most + 1)], [(-p * q) ** i for i in range(most + 1)]
-    for j in range(pairs + 1):
-        ups, downs = ([math.comb(n, i) for i in range(most + 1)] for n in (j, pairs - j))
-        if sum(factor * sum(ups[i] * downs[k - i] * high[i] * low[k - i] for i in range(k + 1))
-               for k, factor in enumerate(factors)) < 0:
-            return False
-    return True
+    row = np.array([sum(factor * sum(math.comb(j, i) * math.comb(pairs - j, k - i) * high[i] * low[k - i] for i in range(k + 1))
+                        for k, factor in enumerate(factors)) for j in range(most + 1)], dtype=object)
+    # The value at corner j is a polynomial in j of degree at most K, so the differences of K + 1 values give every value exactly.
+    values: Iterable[int] = repeat(np.diff(row, most)[0], pairs + 1 - most)
+    for order in reversed(range(most)):
+        values = accumulate(values, initial=np.diff(row, order)[0])
+    return min(values) >= 0
 
 
 def signed_product(pairs: int, signed: float) -> Weights:
