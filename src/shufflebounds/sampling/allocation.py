@@ -460,6 +460,6 @@ class _SeveralPair(AllocationPair):
         forms, parts = self._forms, ((self._block._pair_info(), self.chosen),)
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled, CURVE_DEPTH)
         return DominatingPairInfo(
-            forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=curve),
+            forms.log_delta, forms.pure, sampling=Sampling(3e-3, 0.1, curve=curve),
             attained=Attained(pairs=(self._tested._pair_info(),)), releases=Releases(parts=parts),
         )
