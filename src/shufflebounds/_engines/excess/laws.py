@@ -291,7 +291,9 @@ class ExcessLaw:
             # Square sqrt(mass) * value, because tiny masses could underflow before they are multiplied by a squared value.
             return float(((np.exp(0.5 * self.log_mass[seen]) * self.values(eps)[seen]) ** 2).sum())
 
-    def log_phi(self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE) -> IntervalArray:
+    def log_phi(
+        self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE, selected: bool | None = None
+    ) -> IntervalArray:
         r"""Return bounds of :math:`\log(\Phi_n(X) + \text{the contribution of the cut sets})` at each eps.
 
         Parameters
@@ -302,6 +304,8 @@ class ExcessLaw:
             n, a whole number in 1..2**53.
         effort : Effort
             How close the bounds are.
+        selected : bool, optional
+            If True (upper) or False (lower), the other bound may be trivial, which saves time.
 
         Returns
         -------
@@ -311,11 +315,11 @@ class ExcessLaw:
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
         if self.expensive:
-            return at_each(lambda e: self._log_phi(e, users, effort=effort), points)
+            return at_each(lambda e: self._log_phi(e, users, selected, effort), points)
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
             return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
         if effort is not Effort.FINE:
-            return at_each(lambda e: self._evaluated(e, users, effort=effort), points)
+            return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         log_mass, log_a, log_b = self._distinct
         for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
@@ -377,9 +381,7 @@ class ExcessLaw:
         float
             The bound.
         """
-        if self.expensive or effort is not Effort.FINE:
-            return self._log_phi(eps, users, upper, effort)[upper]
-        return float(self.log_phi([eps], users, effort)[upper][0])
+        return float(self.log_phi([eps], users, effort, upper)[upper][0])
 
     def rough_log_phi(self, eps: float, users: float) -> Interval:
         """Return both bounds of :meth:`log_phi` at one eps with a larger gap and in less time, to choose among distributions.
