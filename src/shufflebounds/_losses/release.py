@@ -171,6 +171,11 @@ class Sampling(NamedTuple):
         """Whether one value takes so long that the divergence is sampled at few eps instead of at every grid point."""
         return self.effort > MOST_VALUE_EFFORT
 
+    @property
+    def sparse(self) -> bool:
+        """Whether a trade-off function, mu and a Renyi divergence sample delta in stages, and only where they need it."""
+        return self.expensive or self.curve is not None
+
 
 class Losses(NamedTuple):
     """What is known about the privacy losses of a pair beyond its divergences.

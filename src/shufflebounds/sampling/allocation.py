@@ -329,7 +329,8 @@ class AllocationPair(OfPresence, DominatingPair):
         # Some outputs may be possible with the record only, or without it only if `removed` is False. A trade-off function samples
         # delta at few eps (`spacing`), because most values of eps need a new transform.
         reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
-        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1),
+        curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
+        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=curve),
                                    losses=Losses(unbounded=reveals), attained=SINGLE)
         if listed is None:
             return known
@@ -337,8 +338,8 @@ class AllocationPair(OfPresence, DominatingPair):
         if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
             return known
         # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
-        curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled, CURVE_DEPTH)
-        return replace(known, hockey_stick=forms.sampled, sampling=Sampling(3e-3, 0.1, curve=curve))
+        sampling = Sampling(3e-3, 0.1, curve=curve._replace(depth=CURVE_DEPTH))
+        return replace(known, hockey_stick=forms.sampled, sampling=sampling)
 
 
 @dataclass(frozen=True)
@@ -417,11 +418,10 @@ class RandomAllocation(OfPresence):
 
     def describe(self) -> DominatingPairInfo:
         one = self._ways[0].describe().sampling
-        if one.curve is None:
-            return replace(largest_of(self._ways, directed=True), sampling=Sampling(spacing=0.1))
         # A few values of the larger delta take less time than the whole trade-off functions of both directions.
-        curve = CurveBounds(partial(self.closed_forms().largest, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
-        return replace(largest_of(self._ways, directed=True), sampling=Sampling(one.effort, 0.1, curve=curve))
+        assert one.curve is not None
+        curve = CurveBounds(partial(self.closed_forms().largest, effort=Effort.SAMPLED), depth=one.curve.depth)
+        return replace(largest_of(self._ways, directed=True), sampling=one._replace(curve=curve))
 
 
 @dataclass(frozen=True)
