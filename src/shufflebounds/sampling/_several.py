@@ -40,7 +40,7 @@ from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.stop_loss import CUT, Allocation
 from shufflebounds._engines.compose.grid_product import Product
-from shufflebounds._losses.atoms import LossAtoms, union_probability
+from shufflebounds._losses.atoms import LossAtoms, TooLongError, union_probability
 from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
@@ -231,7 +231,10 @@ class AdditiveBound:
         if not eps > log_mass:
             return 0.0
         infinite = union_probability([(self._atoms.log_rest, self.chosen), (self._atoms.log_lost, self.steps)])
-        parts = [log_mass + total.log_delta(eps - log_mass)[0], log_outside + math.log(2), infinite]
+        try:
+            parts = [log_mass + total.log_delta(eps - log_mass)[0], log_outside + math.log(2), infinite]
+        except TooLongError:
+            return 0.0
         return float(np.logaddexp.reduce(parts)) + self._error
 
 

@@ -126,14 +126,17 @@ class _SeveralForms(_OneForms):
         return AdditiveBound(self.mechanism._pair_info(), self.steps, self.chosen)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = self.sampled(eps)
-        if self.removed:
-            upper = np.array([min(value, self.sum_bound.log_delta(at, value)) if value > -math.inf else value
-                              for at, value in zip(eps.tolist(), upper.tolist())])
-        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
+        sides = IntervalArray(*(self.side(eps, upper) for upper in (False, True)))
+        return consistent(sides, "log delta at eps={!r}", eps)
 
-    def side(self, eps: FloatArray, upper: bool) -> FloatArray | None:
-        return None if upper else self._by_tests(eps)
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        if not upper:
+            return self._by_tests(eps)
+        found = self.blocks._log_side(eps, upper=True)
+        if self.removed:
+            found = np.array([min(value, self.sum_bound.log_delta(at, value)) if value > -math.inf else value
+                              for at, value in zip(eps.tolist(), found.tolist())])
+        return found
 
     def _by_tests(self, eps: FloatArray) -> FloatArray:
         """Return a lower bound of log delta."""
@@ -184,10 +187,16 @@ class _EpochForms(OfMechanismForms):
         return self.largest(eps, Effort.FINE)
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray | None:
-        # The tests for several chosen steps take less time than the upper bounds.
-        if upper or self.chosen == 1:
+        # For several chosen steps, the two bounds come from different distributions.
+        if self.chosen == 1:
             return None
-        return np.asarray(np.max([pair._log_side(eps, upper=False) for pair in self.ways], axis=0))
+        remove, add = self.ways
+        found = np.array(remove._log_side(eps, upper=upper))
+        # As in `largest`; the tests take less time than a rough upper bound.
+        wanted = add._forms.at_most(eps) > found if upper else np.full(eps.size, True)
+        if wanted.any():
+            found[wanted] = np.maximum(found[wanted], add._log_side(eps[wanted], upper=upper))
+        return found
 
     def rough(self, upper: bool) -> Curve | None:
         if not isinstance(self.mechanism, GaussianMechanism):
@@ -461,5 +470,5 @@ class _SeveralPair(AllocationPair):
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled, CURVE_DEPTH)
         return DominatingPairInfo(
             forms.log_delta, forms.pure, sampling=Sampling(3e-3, 0.1, curve=curve),
-            attained=Attained(pairs=(self._tested._pair_info(),)), releases=Releases(parts=parts),
+            attained=Attained(profiles=lambda: (self._tested,)), releases=Releases(parts=parts),
         )
