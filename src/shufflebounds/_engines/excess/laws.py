@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.limits import (
-    CACHED_ANSWERS,
     COMPARED,
     FEW,
     FIRST_TAIL,
@@ -314,12 +313,10 @@ class ExcessLaw:
             ``_excess``. More than 1024 atoms are first merged to at most 1024 values at each eps, which adds about 1e-4 to the gap.
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
-        if self.expensive:
+        if self.expensive or effort is not Effort.FINE:
             return at_each(lambda e: self._log_phi(e, users, selected, effort), points)
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
             return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
-        if effort is not Effort.FINE:
-            return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         log_mass, log_a, log_b = self._distinct
         for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
@@ -425,11 +422,11 @@ class ExcessLaw:
         return self._with_cut(Interval(rough, rough), 0.0, eps, users).upper
 
     def _log_phi(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
-        """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial."""
-        if self.heavy:
-            # The answer is cached, because searches evaluate the same eps again for the other bound.
-            return self._known.of((eps, users, selected, effort), lambda: self._evaluated(eps, users, selected, effort))
-        return self._evaluated(eps, users, selected, effort)
+        """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial.
+
+        The answer is cached: searches evaluate the same eps again for the other bound, and both orders of a pair share samples.
+        """
+        return self._known.of((eps, users, selected, effort), lambda: self._evaluated(eps, users, selected, effort))
 
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds of log Phi at one eps, as `_log_phi` does, without a cache."""
@@ -516,8 +513,8 @@ class ExcessLaw:
 
     @cached_property
     def _known(self) -> Kept[tuple[float, float, bool | None, Effort], Interval]:
-        """A cache of answers by (eps, users, selected bound, effort), for distributions with heavy tails only."""
-        return Kept(CACHED_ANSWERS)
+        """A cache of answers by (eps, users, selected bound, effort); an entry is a few numbers."""
+        return Kept(MANY)
 
     @cached_property
     def _has_light(self) -> bool:
