@@ -148,7 +148,8 @@ class Sampling(NamedTuple):
     convex : bool
         Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be.
     curve : CurveBounds, optional
-        Cheaper bounds of the divergences, accurate enough for a trade-off function.
+        Cheaper bounds of the divergences, accurate enough for a trade-off function. With them, or if a value is expensive, a
+        trade-off function, mu and a Renyi divergence sample delta in stages, and only where they need it.
     deep : callable, optional
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
     above : callable, optional
@@ -170,11 +171,6 @@ class Sampling(NamedTuple):
     def expensive(self) -> bool:
         """Whether one value takes so long that the divergence is sampled at few eps instead of at every grid point."""
         return self.effort > MOST_VALUE_EFFORT
-
-    @property
-    def sparse(self) -> bool:
-        """Whether a trade-off function, mu and a Renyi divergence sample delta in stages, and only where they need it."""
-        return self.expensive or self.curve is not None
 
 
 class Losses(NamedTuple):

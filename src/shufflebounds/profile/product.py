@@ -301,8 +301,8 @@ class Product(ClosedForms):
             # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
             return any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains)
 
-        # The upper bound often takes less time, and if it is too small, the lower one is, too. By joint convexity, delta of a mixture
-        # is at most that of the profiles that cover it, which take little time at an eps far above their losses.
+        # The upper bound often takes less time, and if it is too small, the lower one is, too. By joint convexity, delta of a
+        # mixture is at most that of the profiles that cover it, which take little time at an eps far above their losses.
         return math.inf if exceeds(True, mixed=True) and exceeds(True) and exceeds(False) else None
 
     @property

@@ -28,6 +28,7 @@ interval, Chernoff's inequality bounds E_Q Lambda.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -231,11 +232,10 @@ class AdditiveBound:
         if not eps > log_mass:
             return 0.0
         infinite = union_probability([(self._atoms.log_rest, self.chosen), (self._atoms.log_lost, self.steps)])
-        try:
+        with suppress(TooLongError):
             parts = [log_mass + total.log_delta(eps - log_mass)[0], log_outside + math.log(2), infinite]
-        except TooLongError:
-            return 0.0
-        return float(np.logaddexp.reduce(parts)) + self._error
+            return float(np.logaddexp.reduce(parts)) + self._error
+        return 0.0
 
 
 @dataclass(frozen=True, eq=False)

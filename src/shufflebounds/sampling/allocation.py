@@ -131,16 +131,12 @@ class _SeveralForms(_OneForms):
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         if not upper:
-            return self._by_tests(eps)
+            return np.maximum(self.tested._log_side(eps, upper=False), self.alone._log_side(eps, upper=False))
         found = self.blocks._log_side(eps, upper=True)
         if self.removed:
             found = np.array([min(value, self.sum_bound.log_delta(at, value)) if value > -math.inf else value
                               for at, value in zip(eps.tolist(), found.tolist())])
         return found
-
-    def _by_tests(self, eps: FloatArray) -> FloatArray:
-        """Return a lower bound of log delta."""
-        return np.maximum(self.tested._log_side(eps, upper=False), self.alone._log_side(eps, upper=False))
 
     @cached_property
     def alone(self) -> PrivacyProfile:
@@ -151,7 +147,7 @@ class _SeveralForms(_OneForms):
         return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
 
     def sampled(self, eps: FloatArray) -> IntervalArray:
-        found = IntervalArray(self._by_tests(eps), self.blocks._log_side(eps, upper=True))
+        found = IntervalArray(self.side(eps, False), self.blocks._log_side(eps, upper=True))
         return consistent(found, "log delta at eps={!r}", eps)
 
     def at_most(self, eps: FloatArray) -> FloatArray:
@@ -341,14 +337,11 @@ class AllocationPair(OfPresence, DominatingPair):
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
         known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=curve),
                                    losses=Losses(unbounded=reveals), attained=SINGLE)
-        if listed is None:
-            return known
-        loss = listed[0].loss
+        loss = np.empty(0) if listed is None else listed[0].loss
         if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
             return known
         # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
-        sampling = Sampling(3e-3, 0.1, curve=curve._replace(depth=CURVE_DEPTH))
-        return replace(known, hockey_stick=forms.sampled, sampling=sampling)
+        return replace(known, hockey_stick=forms.sampled, sampling=Sampling(3e-3, 0.1, curve=curve._replace(depth=CURVE_DEPTH)))
 
 
 @dataclass(frozen=True)
@@ -428,9 +421,9 @@ class RandomAllocation(OfPresence):
     def describe(self) -> DominatingPairInfo:
         one = self._ways[0].describe().sampling
         # A few values of the larger delta take less time than the whole trade-off functions of both directions.
-        assert one.curve is not None
-        curve = CurveBounds(partial(self.closed_forms().largest, effort=Effort.SAMPLED), depth=one.curve.depth)
-        return replace(largest_of(self._ways, directed=True), sampling=one._replace(curve=curve))
+        largest = partial(self.closed_forms().largest, effort=Effort.SAMPLED)
+        sampling = one._replace(curve=one.curve and one.curve._replace(hockey_stick=largest, reverse=None))
+        return replace(largest_of(self._ways, directed=True), sampling=sampling)
 
 
 @dataclass(frozen=True)

@@ -236,11 +236,11 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         kept[order[:place]] = False
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf
         parts = at_zero(values, log_mass, kept)
-        if place == fewest and floor + math.log(users) < moved and (most := chernoff(*parts, users)) < moved - NEGLIGIBLE:
-            # The atoms that are moved in any case may change E S_+ by far more than the other atoms contribute.
-            lower, upper = -math.inf, most
-            break
-        lower, upper = sums(*parts, users, selected, effort)
+        # The atoms that are moved in any case may change E S_+ by far more than the other atoms contribute.
+        least = place == fewest and floor + math.log(users) < moved
+        lower, upper = -math.inf, chernoff(*parts, users) if least else math.inf
+        if not upper < moved - NEGLIGIBLE:
+            lower, upper = sums(*parts, users, selected, effort)
         # If only the upper bound is needed, the change is compared with the upper bound.
         answer = upper if selected else lower
         if place == fewest or moved < answer - NEGLIGIBLE_ROUGHLY:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import (
     COMPARED,
     FEW,
@@ -290,9 +290,7 @@ class ExcessLaw:
             # Square sqrt(mass) * value, because tiny masses could underflow before they are multiplied by a squared value.
             return float(((np.exp(0.5 * self.log_mass[seen]) * self.values(eps)[seen]) ** 2).sum())
 
-    def log_phi(
-        self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE, selected: bool | None = None
-    ) -> IntervalArray:
+    def log_phi(self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE, selected: bool | None = None) -> IntervalArray:
         r"""Return bounds of :math:`\log(\Phi_n(X) + \text{the contribution of the cut sets})` at each eps.
 
         Parameters
@@ -314,7 +312,7 @@ class ExcessLaw:
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
         if self.expensive or effort is not Effort.FINE:
-            return at_each(lambda e: self._log_phi(e, users, selected, effort), points)
+            return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
             return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
@@ -421,15 +419,13 @@ class ExcessLaw:
             return math.inf
         return self._with_cut(Interval(rough, rough), 0.0, eps, users).upper
 
-    def _log_phi(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
+    @kept(MANY)
+    def _evaluated(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial.
 
-        The answer is cached: searches evaluate the same eps again for the other bound, and both orders of a pair share samples.
+        An answer is a few numbers. Searches evaluate the same eps again for the other bound, and both orders of a pair share
+        samples.
         """
-        return self._known.of((eps, users, selected, effort), lambda: self._evaluated(eps, users, selected, effort))
-
-    def _evaluated(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
-        """Return both bounds of log Phi at one eps, as `_log_phi` does, without a cache."""
         if self._has_cut and (alone := self._cut_alone(eps, users)) is not None:
             return alone
         log_mass, log_a, log_b = self._distinct
@@ -510,11 +506,6 @@ class ExcessLaw:
     def heavy(self) -> bool:
         """Whether some a or b exceeds HEAVY."""
         return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > math.log(HEAVY))
-
-    @cached_property
-    def _known(self) -> Kept[tuple[float, float, bool | None, Effort], Interval]:
-        """A cache of answers by (eps, users, selected bound, effort); an entry is a few numbers."""
-        return Kept(MANY)
 
     @cached_property
     def _has_light(self) -> bool:
