@@ -126,8 +126,7 @@ class _SeveralForms(_OneForms):
         return AdditiveBound(self.mechanism._pair_info(), self.steps, self.chosen)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        sides = IntervalArray(*(self.side(eps, upper) for upper in (False, True)))
-        return consistent(sides, "log delta at eps={!r}", eps)
+        return consistent(IntervalArray(*(self.side(eps, upper) for upper in (False, True))), "log delta at eps={!r}", eps)
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         if not upper:
@@ -147,8 +146,8 @@ class _SeveralForms(_OneForms):
         return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
 
     def sampled(self, eps: FloatArray) -> IntervalArray:
-        found = IntervalArray(self.side(eps, False), self.blocks._log_side(eps, upper=True))
-        return consistent(found, "log delta at eps={!r}", eps)
+        upper = self.blocks._log_side(eps, upper=True)
+        return consistent(IntervalArray(self.side(eps, False), upper), "log delta at eps={!r}", eps)
 
     def at_most(self, eps: FloatArray) -> FloatArray:
         return self.blocks._product.roughly(eps)
@@ -335,7 +334,9 @@ class AllocationPair(OfPresence, DominatingPair):
         # delta at few eps (`spacing`), because most values of eps need a new transform.
         reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
-        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=curve),
+        # With few steps and outcomes, the kernel enumerates the sums, and values closer than those for a curve take little time.
+        few = listed is not None and self.steps <= COMPARED
+        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=None if few else curve),
                                    losses=Losses(unbounded=reveals), attained=SINGLE)
         loss = np.empty(0) if listed is None else listed[0].loss
         if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:

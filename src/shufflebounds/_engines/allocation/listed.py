@@ -54,19 +54,14 @@ class ListedAllocation:
         """Return a larger upper bound of log H_E(Q^t || average) at each eps, by Chernoff's inequality, in less time than `add`."""
         law, error, _ = self._law(-1, 1)
         log_mass, log_a, log_b = law._distinct
-
-        def bound(at: float) -> float:
-            above = chernoff(excesses(log_a, log_b, at), log_mass, self.steps)
-            return law._with_cut(Interval(-math.inf, above), law._slack, at, self.steps).upper
-
-        return np.array([bound(at) for at in eps.tolist()]) + error
+        above = [(at, Interval(-math.inf, chernoff(excesses(log_a, log_b, at), log_mass, self.steps))) for at in eps.tolist()]
+        return np.array([law._with_cut(bounds, law._slack, at, self.steps).upper for at, bounds in above]) + error
 
     def _sides(self, eps: FloatArray, direction: int, effort: Effort) -> IntervalArray:
         sides = []
         for side in (-1, 1):
             law, error, log_kept = self._law(direction, side)
-            value = law.log_phi(eps, self.steps, effort, selected=side > 0)[side > 0] + log_kept
-            sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
+            sides.append(law.log_phi(eps, self.steps, effort, selected=side > 0)[side > 0] + log_kept + side * error)
         return consistent(IntervalArray(*(np.minimum(side, 0.0) for side in sides)), "log delta at eps={!r}", eps)
 
     @kept(4)
