@@ -148,7 +148,8 @@ class Sampling(NamedTuple):
     convex : bool
         Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be.
     curve : CurveBounds, optional
-        Cheaper bounds of the divergences, accurate enough for a trade-off function.
+        Cheaper bounds of the divergences, accurate enough for a trade-off function. With them, or if a value is expensive, a
+        trade-off function, mu and a Renyi divergence sample delta in stages, and only where they need it.
     deep : callable, optional
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
     above : callable, optional

@@ -295,13 +295,15 @@ class Product(ClosedForms):
         # the target at `end`, where the search ends.
         end = 1e6 * self.eps_scale
 
-        def exceeds(upper: bool) -> bool:
-            gains = ((profile._log_side_at(2 * end, upper=upper), times) for profile, times in self.factors)
+        def exceeds(upper: bool, mixed: bool = False) -> bool:
+            covers = (((mixed and profile._closed.mixture()[0]) or (profile,), times) for profile, times in self.factors)
+            gains = ((max(part._log_side_at(2 * end, upper=upper) for part in parts), times) for parts, times in covers)
             # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
             return any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains)
 
-        # The upper bound often takes less time, and if it is too small, the lower one is, too.
-        return math.inf if exceeds(True) and exceeds(False) else None
+        # The upper bound often takes less time, and if it is too small, the lower one is, too. By joint convexity, delta of a
+        # mixture is at most that of the profiles that cover it, which take little time at an eps far above their losses.
+        return math.inf if exceeds(True, mixed=True) and exceeds(True) and exceeds(False) else None
 
     @property
     def eps_scale(self) -> float:

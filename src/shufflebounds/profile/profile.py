@@ -183,7 +183,7 @@ class PrivacyProfile(ExportMixin):
             own = self._first_samples(known.sampling.deep).copy()
             return own, own
         spacing = known.sampling.spacing
-        if not known.sampling.expensive:
+        if not (known.sampling.expensive or known.sampling.curve):
             return self._samples(max(spacing, 0.05), deep_reverse=not first_stage)
         # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
         bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse.pure) < math.inf
@@ -295,7 +295,7 @@ class PrivacyProfile(ExportMixin):
         pairs, sampling = self._listed_pairs(), self._pair_info().sampling
         if pairs and sampling.curve is None:
             return convex_hull([pair._tradeoff(upper) for pair in pairs])
-        if sampling.expensive:
+        if sampling.expensive or sampling.curve:
             return Tradeoff(Staged(self._staged, sampling.spacing, sketch_step(sampling), upper=upper))
         return curve(*self._samples(sampling.spacing), upper=upper)
 

@@ -28,6 +28,7 @@ interval, Chernoff's inequality bounds E_Q Lambda.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -40,7 +41,7 @@ from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.stop_loss import CUT, Allocation
 from shufflebounds._engines.compose.grid_product import Product
-from shufflebounds._losses.atoms import LossAtoms, union_probability
+from shufflebounds._losses.atoms import LossAtoms, TooLongError, union_probability
 from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
@@ -231,8 +232,10 @@ class AdditiveBound:
         if not eps > log_mass:
             return 0.0
         infinite = union_probability([(self._atoms.log_rest, self.chosen), (self._atoms.log_lost, self.steps)])
-        parts = [log_mass + total.log_delta(eps - log_mass)[0], log_outside + math.log(2), infinite]
-        return float(np.logaddexp.reduce(parts)) + self._error
+        with suppress(TooLongError):
+            parts = [log_mass + total.log_delta(eps - log_mass)[0], log_outside + math.log(2), infinite]
+            return float(np.logaddexp.reduce(parts)) + self._error
+        return 0.0
 
 
 @dataclass(frozen=True, eq=False)

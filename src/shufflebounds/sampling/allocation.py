@@ -126,18 +126,16 @@ class _SeveralForms(_OneForms):
         return AdditiveBound(self.mechanism._pair_info(), self.steps, self.chosen)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = self.sampled(eps)
+        return consistent(IntervalArray(*(self.side(eps, upper) for upper in (False, True))), "log delta at eps={!r}", eps)
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        if not upper:
+            return np.maximum(self.tested._log_side(eps, upper=False), self.alone._log_side(eps, upper=False))
+        found = self.blocks._log_side(eps, upper=True)
         if self.removed:
-            upper = np.array([min(value, self.sum_bound.log_delta(at, value)) if value > -math.inf else value
-                              for at, value in zip(eps.tolist(), upper.tolist())])
-        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
-
-    def side(self, eps: FloatArray, upper: bool) -> FloatArray | None:
-        return None if upper else self._by_tests(eps)
-
-    def _by_tests(self, eps: FloatArray) -> FloatArray:
-        """Return a lower bound of log delta."""
-        return np.maximum(self.tested._log_side(eps, upper=False), self.alone._log_side(eps, upper=False))
+            found = np.array([min(value, self.sum_bound.log_delta(at, value)) if value > -math.inf else value
+                              for at, value in zip(eps.tolist(), found.tolist())])
+        return found
 
     @cached_property
     def alone(self) -> PrivacyProfile:
@@ -148,8 +146,8 @@ class _SeveralForms(_OneForms):
         return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
 
     def sampled(self, eps: FloatArray) -> IntervalArray:
-        found = IntervalArray(self._by_tests(eps), self.blocks._log_side(eps, upper=True))
-        return consistent(found, "log delta at eps={!r}", eps)
+        upper = self.blocks._log_side(eps, upper=True)
+        return consistent(IntervalArray(self.side(eps, False), upper), "log delta at eps={!r}", eps)
 
     def at_most(self, eps: FloatArray) -> FloatArray:
         return self.blocks._product.roughly(eps)
@@ -184,10 +182,16 @@ class _EpochForms(OfMechanismForms):
         return self.largest(eps, Effort.FINE)
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray | None:
-        # The tests for several chosen steps take less time than the upper bounds.
-        if upper or self.chosen == 1:
+        # For several chosen steps, the two bounds come from different distributions.
+        if self.chosen == 1:
             return None
-        return np.asarray(np.max([pair._log_side(eps, upper=False) for pair in self.ways], axis=0))
+        remove, add = self.ways
+        found = np.array(remove._log_side(eps, upper=upper))
+        # As in `largest`; the tests take less time than a rough upper bound.
+        wanted = add._forms.at_most(eps) > found if upper else np.full(eps.size, True)
+        if wanted.any():
+            found[wanted] = np.maximum(found[wanted], add._log_side(eps[wanted], upper=upper))
+        return found
 
     def rough(self, upper: bool) -> Curve | None:
         if not isinstance(self.mechanism, GaussianMechanism):
@@ -329,16 +333,16 @@ class AllocationPair(OfPresence, DominatingPair):
         # Some outputs may be possible with the record only, or without it only if `removed` is False. A trade-off function samples
         # delta at few eps (`spacing`), because most values of eps need a new transform.
         reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
-        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1),
+        curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
+        # With few steps and outcomes, the kernel enumerates the sums, and values closer than those for a curve take little time.
+        few = listed is not None and self.steps <= COMPARED
+        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=None if few else curve),
                                    losses=Losses(unbounded=reveals), attained=SINGLE)
-        if listed is None:
-            return known
-        loss = listed[0].loss
+        loss = np.empty(0) if listed is None else listed[0].loss
         if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
             return known
         # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
-        curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled, CURVE_DEPTH)
-        return replace(known, hockey_stick=forms.sampled, sampling=Sampling(3e-3, 0.1, curve=curve))
+        return replace(known, hockey_stick=forms.sampled, sampling=Sampling(3e-3, 0.1, curve=curve._replace(depth=CURVE_DEPTH)))
 
 
 @dataclass(frozen=True)
@@ -417,11 +421,10 @@ class RandomAllocation(OfPresence):
 
     def describe(self) -> DominatingPairInfo:
         one = self._ways[0].describe().sampling
-        if one.curve is None:
-            return replace(largest_of(self._ways, directed=True), sampling=Sampling(spacing=0.1))
         # A few values of the larger delta take less time than the whole trade-off functions of both directions.
-        curve = CurveBounds(partial(self.closed_forms().largest, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
-        return replace(largest_of(self._ways, directed=True), sampling=Sampling(one.effort, 0.1, curve=curve))
+        largest = partial(self.closed_forms().largest, effort=Effort.SAMPLED)
+        sampling = one._replace(curve=one.curve and one.curve._replace(hockey_stick=largest, reverse=None))
+        return replace(largest_of(self._ways, directed=True), sampling=sampling)
 
 
 @dataclass(frozen=True)
@@ -460,6 +463,6 @@ class _SeveralPair(AllocationPair):
         forms, parts = self._forms, ((self._block._pair_info(), self.chosen),)
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled, CURVE_DEPTH)
         return DominatingPairInfo(
-            forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=curve),
-            attained=Attained(pairs=(self._tested._pair_info(),)), releases=Releases(parts=parts),
+            forms.log_delta, forms.pure, sampling=Sampling(3e-3, 0.1, curve=curve),
+            attained=Attained(profiles=lambda: (self._tested,)), releases=Releases(parts=parts),
         )

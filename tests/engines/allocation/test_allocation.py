@@ -12,13 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._base.convex_order import grid_spread
+from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
 from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds._engines.allocation.sums import GridLaw, StopLoss, contracted
+from shufflebounds._engines.excess import evaluation
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     GaussianMechanism,
     GeometricMechanism,
+    KaryResponse,
     LaplaceMechanism,
     RandomizedResponse,
 )
@@ -364,3 +367,26 @@ def test_no_delta_is_larger_than_that_of_one_step(mechanism, delta):
     assert 0 < epoch.epsilon(delta, bound="lower") <= epoch.epsilon(delta) <= mechanism.epsilon(delta) * (1 + 1e-8)
     eps = mechanism.epsilon(1e-290)
     assert epoch.log_delta(eps, bound="lower") <= epoch.log_delta(eps) <= mechanism.log_delta(eps)
+
+
+def test_one_level_of_a_curve_needs_few_values_of_delta(monkeypatch):
+    values, original = [], ListedAllocation._sides
+
+    def counted(engine, eps, *rest):
+        values.extend(eps.tolist())
+        return original(engine, eps, *rest)
+
+    monkeypatch.setattr(ListedAllocation, "_sides", counted)
+    epoch = RandomAllocation(KaryResponse(94, 0.219), 1676)
+    # Both whole curves take about 500 values, and enclose f(0.05) by 0.949913640 and 0.949914555.
+    assert 0.94991364 < epoch.tradeoff().beta(0.05) <= epoch.tradeoff(bound="upper").beta(0.05) < 0.949914555
+    assert len(values) < 120
+
+
+def test_no_sum_is_evaluated_where_masses_that_are_too_small_decide(monkeypatch):
+    evaluated, original = [], evaluation.sums
+    monkeypatch.setattr(evaluation, "sums", lambda *rest: evaluated.append(rest) or original(*rest))
+    epoch = RandomAllocation(DiscreteGaussianMechanism(6.847), 717_214)
+    # log E S_+ of the other outcomes is about -3.5e6, and every value took three evaluations of up to a second.
+    assert 0 == epoch.loss_tail(1.0, bound="lower") <= epoch.loss_tail(1.0) < 1e-300
+    assert len(evaluated) < 12

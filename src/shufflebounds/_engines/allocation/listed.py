@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shufflebounds._base.caches import kept
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.excess.chernoff import chernoff
 from shufflebounds._engines.excess.evaluation import Effort, excesses
@@ -43,44 +44,42 @@ class ListedAllocation:
 
     def remove(self, eps: FloatArray, effort: Effort = Effort.FINE) -> IntervalArray:
         """Return bounds of log H_E(average || Q^t) at E = e^eps, eps >= 0: the record is removed."""
-        # The upper bound assumes that outcomes that are impossible under Q, or not enumerated, reveal the record.
-        return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]), effort)
+        return self._sides(eps, 1, effort)
 
     def add(self, eps: FloatArray, effort: Effort = Effort.FINE) -> IntervalArray:
         """Return bounds of log H_E(Q^t || average) at E = e^eps, eps >= 0: the record is added."""
-        return self._sides(eps, -1, np.array([-np.inf, self.log_lost]), effort)
+        return self._sides(eps, -1, effort)
 
     def add_at_most(self, eps: FloatArray) -> FloatArray:
         """Return a larger upper bound of log H_E(Q^t || average) at each eps, by Chernoff's inequality, in less time than `add`."""
-        law, error, _ = self._law(-1, 1, np.array([-np.inf, self.log_lost]))
+        law, error, _ = self._law(-1, 1)
         log_mass, log_a, log_b = law._distinct
+        above = [(at, Interval(-math.inf, chernoff(excesses(log_a, log_b, at), log_mass, self.steps))) for at in eps.tolist()]
+        return np.array([law._with_cut(bounds, law._slack, at, self.steps).upper for at, bounds in above]) + error
 
-        def bound(at: float) -> float:
-            above = chernoff(excesses(log_a, log_b, at), log_mass, self.steps)
-            return law._with_cut(Interval(-math.inf, above), law._slack, at, self.steps).upper
-
-        return np.array([bound(at) for at in eps.tolist()]) + error
-
-    def _sides(self, eps: FloatArray, direction: int, log_cut: FloatArray, effort: Effort) -> IntervalArray:
+    def _sides(self, eps: FloatArray, direction: int, effort: Effort) -> IntervalArray:
         sides = []
         for side in (-1, 1):
-            law, error, log_kept = self._law(direction, side, log_cut)
-            value = law.log_phi(eps, self.steps, effort)[side > 0] + log_kept
-            sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
+            law, error, log_kept = self._law(direction, side)
+            sides.append(law.log_phi(eps, self.steps, effort, selected=side > 0)[side > 0] + log_kept + side * error)
         return consistent(IntervalArray(*(np.minimum(side, 0.0) for side in sides)), "log delta at eps={!r}", eps)
 
-    def _law(self, direction: int, side: int, log_cut: FloatArray) -> tuple[ExcessLaw, float, float]:
+    @kept(4)
+    def _law(self, direction: int, side: int) -> tuple[ExcessLaw, float, float]:
         """Return (distribution of X given an event, bound of the relative error, log probability of the event) for one bound.
 
         `direction` is 1 if the record is removed and -1 if it is added, `side` is 1 for the upper bound and -1 for the lower one.
         """
         base, t = self.outcomes, self.steps
+        # The upper bound assumes that outcomes that are impossible under the second distribution, or not enumerated, reveal the
+        # record.
+        log_cut = np.array([base.log_rest, base.log_lost] if direction > 0 else [-np.inf, self.log_lost])
         loss = np.append(base.loss, -np.inf)
         log_mass = np.append(base.log_p - base.loss, base.log_other)
-        kept = log_mass > -np.inf
-        loss, log_mass = loss[kept], np.minimum(log_mass[kept], 0.0)
+        held = log_mass > -np.inf
+        loss, log_mass = loss[held], np.minimum(log_mass[held], 0.0)
         none = np.zeros_like(loss)
-        ratio = np.append(base.moved(side * direction), -np.inf)[kept]
+        ratio = np.append(base.moved(side * direction), -np.inf)[held]
         log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
         # The lower bound counts only the event that the outcomes of all steps are enumerated. Masses are divided by the
         # probability 1 - `lost` of this event in one step, and the result is multiplied by the probability of the event in t steps.

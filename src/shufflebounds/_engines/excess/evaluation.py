@@ -229,16 +229,21 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
     total = np.logaddexp.accumulate(size[order])
     # Start from n E X_+, an upper bound of E S_+, or an estimate that is smaller. Where E S_+ is far below it, more atoms matter.
     floor = approximate_excess(values, log_mass, users, True) - math.log(users) - NEGLIGIBLE
-    kept = np.ones(size.size, dtype=bool)
+    kept, fewest = np.ones(size.size, dtype=bool), int(lossy.sum())
     for more in (NEGLIGIBLE, math.inf, 0.0):
-        place = max(int(np.searchsorted(total, floor)), int(lossy.sum()))
+        place = max(int(np.searchsorted(total, floor)), fewest)
         kept[:] = True
         kept[order[:place]] = False
-        lower, upper = sums(*at_zero(values, log_mass, kept), users, selected, effort)
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf
+        parts = at_zero(values, log_mass, kept)
+        # The atoms that are moved in any case may change E S_+ by far more than the other atoms contribute.
+        least = place == fewest and floor + math.log(users) < moved
+        lower, upper = -math.inf, chernoff(*parts, users) if least else math.inf
+        if not upper < moved - NEGLIGIBLE:
+            lower, upper = sums(*parts, users, selected, effort)
         # If only the upper bound is needed, the change is compared with the upper bound.
         answer = upper if selected else lower
-        if moved == -math.inf or moved < answer - NEGLIGIBLE_ROUGHLY:
+        if place == fewest or moved < answer - NEGLIGIBLE_ROUGHLY:
             break
         floor = min(floor, answer - math.log(users)) - more
     if moved > -math.inf:

@@ -17,9 +17,8 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import (
-    CACHED_ANSWERS,
     COMPARED,
     FEW,
     FIRST_TAIL,
@@ -291,7 +290,7 @@ class ExcessLaw:
             # Square sqrt(mass) * value, because tiny masses could underflow before they are multiplied by a squared value.
             return float(((np.exp(0.5 * self.log_mass[seen]) * self.values(eps)[seen]) ** 2).sum())
 
-    def log_phi(self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE) -> IntervalArray:
+    def log_phi(self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE, selected: bool | None = None) -> IntervalArray:
         r"""Return bounds of :math:`\log(\Phi_n(X) + \text{the contribution of the cut sets})` at each eps.
 
         Parameters
@@ -302,6 +301,8 @@ class ExcessLaw:
             n, a whole number in 1..2**53.
         effort : Effort
             How close the bounds are.
+        selected : bool, optional
+            If True (upper) or False (lower), the other bound may be trivial, which saves time.
 
         Returns
         -------
@@ -310,12 +311,10 @@ class ExcessLaw:
             ``_excess``. More than 1024 atoms are first merged to at most 1024 values at each eps, which adds about 1e-4 to the gap.
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
-        if self.expensive:
-            return at_each(lambda e: self._log_phi(e, users, effort=effort), points)
+        if self.expensive or effort is not Effort.FINE:
+            return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
             return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
-        if effort is not Effort.FINE:
-            return at_each(lambda e: self._evaluated(e, users, effort=effort), points)
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         log_mass, log_a, log_b = self._distinct
         for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
@@ -377,9 +376,7 @@ class ExcessLaw:
         float
             The bound.
         """
-        if self.expensive or effort is not Effort.FINE:
-            return self._log_phi(eps, users, upper, effort)[upper]
-        return float(self.log_phi([eps], users, effort)[upper][0])
+        return float(self.log_phi([eps], users, effort, upper)[upper][0])
 
     def rough_log_phi(self, eps: float, users: float) -> Interval:
         """Return both bounds of :meth:`log_phi` at one eps with a larger gap and in less time, to choose among distributions.
@@ -422,15 +419,13 @@ class ExcessLaw:
             return math.inf
         return self._with_cut(Interval(rough, rough), 0.0, eps, users).upper
 
-    def _log_phi(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
-        """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial."""
-        if self.heavy:
-            # The answer is cached, because searches evaluate the same eps again for the other bound.
-            return self._known.of((eps, users, selected, effort), lambda: self._evaluated(eps, users, selected, effort))
-        return self._evaluated(eps, users, selected, effort)
-
+    @kept(MANY)
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
-        """Return both bounds of log Phi at one eps, as `_log_phi` does, without a cache."""
+        """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial.
+
+        An answer is a few numbers. Searches evaluate the same eps again for the other bound, and both orders of a pair share
+        samples.
+        """
         if self._has_cut and (alone := self._cut_alone(eps, users)) is not None:
             return alone
         log_mass, log_a, log_b = self._distinct
@@ -511,11 +506,6 @@ class ExcessLaw:
     def heavy(self) -> bool:
         """Whether some a or b exceeds HEAVY."""
         return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > math.log(HEAVY))
-
-    @cached_property
-    def _known(self) -> Kept[tuple[float, float, bool | None, Effort], Interval]:
-        """A cache of answers by (eps, users, selected bound, effort), for distributions with heavy tails only."""
-        return Kept(CACHED_ANSWERS)
 
     @cached_property
     def _has_light(self) -> bool:
