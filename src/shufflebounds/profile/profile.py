@@ -377,7 +377,8 @@ class PrivacyProfile(ExportMixin):
                     for a in sorted(orders.tolist())}
 
         def found() -> list[Interval]:
-            if self._pair_info().sampling.above is not None:
+            sampling = self._pair_info().sampling
+            if sampling.above is not None or (upper and sampling.expensive and sampling.spacing >= 0.1 and not sampling.convex):
                 return self._upper_divergences(orders, infinite, tail)
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
@@ -389,12 +390,11 @@ class PrivacyProfile(ExportMixin):
                 known[a] = renyi(own, reverse, a, beyond, rtol, most, tail)
             return [known[a] for a in orders.tolist()]
 
-        return self._divergences.of((orders.tobytes(), any(infinite.values())), found)
+        return self._divergences.of((orders.tobytes(), upper), found)
 
     def _upper_divergences(self, orders: FloatArray, infinite: dict[float, bool], tail: Tail | None) -> list[Interval]:
         """Return the upper bounds of `_divergences_of`, from samples of upper bounds alone; the lower ones are trivial."""
-        above, known = self._pair_info().sampling.above, {}
-        assert above is not None
+        above, known = self._pair_info().sampling.above or self._pair_info().hockey_stick, {}
         alone, (rtol, most) = self._first_samples(above).copy(), self._effort(1e-6, 2**13)
         placed, least = alone.evaluations, self._closed.renyi_limit(np.array(list(infinite)), False)
         for (a, beyond), below in zip(infinite.items(), least.tolist()):
