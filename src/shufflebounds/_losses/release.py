@@ -152,7 +152,7 @@ class Sampling(NamedTuple):
     deep : callable, optional
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
     above : callable, optional
-        Returns the upper bounds of the divergence alone, each of them twice, for a pair that neighbours need not attain.
+        Returns upper bounds of the divergence, with trivial lower ones, for a pair that neighbours need not attain.
     scale : float
         The first eps of the search for the scale of eps.
     """
@@ -386,7 +386,7 @@ class DominatingPairInfo:
     @cached_property
     def hockey_sticks(self) -> tuple[HockeyStickBounds, HockeyStickBounds]:
         """Bounds of the divergences of (P, Q) and of (Q, P), with caches of their values."""
-        first = _Remembered(self.hockey_stick, self.sampling.effort)
+        first = _Remembered(self.sampling.above or self.hockey_stick, self.sampling.effort)
         return first, first if self.reverse is None else _Remembered(self.reverse.hockey_stick, self.sampling.effort)
 
     @kept(CACHED_ANSWERS)

@@ -160,13 +160,11 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
             beyond = min(beyond, other.log_rest(int(order), end))
         if beyond == math.inf:
             return math.inf
-        if log_sum == -math.inf:
-            break
         # An error of the log of the integral is one of the divergence D divided by at least (order - 1) D, where this exceeds 1.
         allowed = rtol * min(max(1.0, (order - 1) * _divergence(order, log_sum)), _LARGEST_GAP / rtol)
         allowed *= max(1.0, min(_SHARE * (log_sum - log_least) / allowed, _MOST_SHARE)) if log_least > -math.inf else 1.0
         gap = np.exp(gap - log_sum)
-        if samples.evaluations >= most:
+        if samples.evaluations >= most or log_sum == -math.inf:
             break
         if not known and beyond > log_sum + math.log(allowed / 4) and 2 * end < LARGEST_EXPONENT:
             samples.add(np.array([2 * end]))

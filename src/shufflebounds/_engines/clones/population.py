@@ -518,8 +518,8 @@ class Population:
         if frontier:
             # The local delta increases with the budget. The targets up to some position, for which it is small, form one block.
             first = bisect_left(self.budgets, True, key=lambda budget: self.family.log_local(float(budget), eps).upper > enough)
-            boxes = [box._replace(block=(max(first, box.block[0]), box.block[1])) for box in frontier if box.block[1] >= first]
-            boxes += [SearchBox((0, first - 1), 0, "", hint, hint)] if first else []
+            boxes = [SearchBox((0, first - 1), 0, "", hint, hint)] if first else []
+            boxes += [box._replace(block=(max(first, box.block[0]), box.block[1])) for box in frontier if box.block[1] >= first]
             # A block is bounded by the decomposition that gave its bound at another eps, if there was one.
             bounds = [self.value(box.kind, eps, box.level, *box.block, box.log_mass, both=False)[1] if box.kind
                       else self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0] for box in boxes]

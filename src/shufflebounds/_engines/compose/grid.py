@@ -196,8 +196,7 @@ class Grid:
         found, allowed = Interval(-math.inf, 0.0), 1.0
         # If the lower bound comes from other distributions, or from monotonicity, the gap may be far larger than rtol. Then the
         # losses at which expensive divergences are sampled are not chosen for rtol.
-        close = self._tight and all(release.sampling.convex for release, _ in self.upper)
-        rtol = self.rtol if close else max(self.rtol, LOOSE)
+        rtol = self.rtol if self._tight and all(known.sampling.convex for known, _ in self.upper) else max(self.rtol, LOOSE)
         while True:
             finest = math.ldexp(self.steps.first, -finer)
             try:
