@@ -453,10 +453,9 @@ class DominatingPairInfo:
             # twice as long and reduces the gap of a composition by 3 %.
             spare, least = math.log(1.5), -math.inf
             fixed = float(np.logaddexp.reduce(np.concatenate(held)))
-            if not self.sampling.convex or fixed > float(np.logaddexp.reduce(whole)) + math.log(0.01):
+            if fixed > float(np.logaddexp.reduce(whole)) + math.log(0.01):
                 # If these parts exceed 1 % of the integral, refine for the upper bound alone, as if the upper bounds at the samples
-                # were exact, and end when the interpolation adds less than INTERPOLATED of these parts. So does a lower bound that
-                # follows from monotonicity alone, whose gap decreases only in proportion to the distance of the samples.
+                # were exact, and end when the interpolation adds less than INTERPOLATED of these parts.
                 least = -math.inf if self.sampling.above else fixed + math.log(INTERPOLATED)
                 whole, gaps, held = integrals(*alone(own, back, True))
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part for part in whole)]))

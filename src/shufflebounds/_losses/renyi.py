@@ -148,6 +148,7 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         log_least = float(np.log(np.expm1((order - 1) * least) / (order * (order - 1)) if order > 1 else least))
     while True:
         hull = samples.alone(True)
+        hull.convex = True
         eps, high, size = hull.eps.tolist(), hull.high.tolist(), hull.eps.size
         if level is not None:
             size = 1 + bisect_left(range(size - 1), True, 1, key=lambda i: -math.inf < level(eps[i]) <= high[i] + rtol)

@@ -202,7 +202,6 @@ class SampledProfile:
         """
         alone = self.copy()
         alone.low = alone.high = self._hull() if upper else self.low
-        alone.convex |= upper
         return alone
 
     def _hull(self) -> FloatArray:

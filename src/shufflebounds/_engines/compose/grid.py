@@ -194,9 +194,9 @@ class Grid:
         finer, final, step, summed = 0, False, 0.0, False
         # `allowed` is the gap of log delta that changes eps by a factor e.
         found, allowed = Interval(-math.inf, 0.0), 1.0
-        # If the lower bound comes from other distributions, or from monotonicity, the gap may be far larger than rtol. Then the
-        # losses at which expensive divergences are sampled are not chosen for rtol.
-        rtol = self.rtol if self._tight and all(known.sampling.convex for known, _ in self.upper) else max(self.rtol, LOOSE)
+        # If the lower bound comes from other distributions, the gap may be far larger than rtol. Then the losses at which expensive
+        # divergences are sampled are not chosen for rtol.
+        rtol = self.rtol if self._tight else max(self.rtol, LOOSE)
         while True:
             finest = math.ldexp(self.steps.first, -finer)
             try:
