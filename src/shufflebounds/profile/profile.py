@@ -356,8 +356,8 @@ class PrivacyProfile(ExportMixin):
         if cap < math.inf and self._pure_epsilon() == math.inf:
             # The samples of delta end at a positive delta, so they prove no finite upper bound of mu.
             return cap
-        bounded = upper and self._pure_epsilon() < math.inf
-        return min(cap, self._mu_bounds(self._pair_info().sampling.above if bounded else None)[upper])
+        pure = self._pure_epsilon() < math.inf
+        return min(cap, self._mu_bounds(self._pair_info().sampling.above if upper and pure else None)[upper])
 
     @kept(CACHED_ANSWERS)
     def _mu_bounds(self, above: HockeyStickBounds | None) -> Interval:
