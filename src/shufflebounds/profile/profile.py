@@ -356,8 +356,7 @@ class PrivacyProfile(ExportMixin):
         if cap < math.inf and self._pure_epsilon() == math.inf:
             # The samples of delta end at a positive delta, so they prove no finite upper bound of mu.
             return cap
-        pure = self._pure_epsilon() < math.inf
-        return min(cap, self._mu_bounds(self._pair_info().sampling.above if upper and pure else None)[upper])
+        return min(cap, self._mu_bounds(self._pair_info().sampling.above if upper else None)[upper])
 
     @kept(CACHED_ANSWERS)
     def _mu_bounds(self, above: HockeyStickBounds | None) -> Interval:
