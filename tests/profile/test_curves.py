@@ -473,6 +473,16 @@ def test_both_curves_of_every_class_are_convex_and_have_its_delta(profile):
         assert above.delta(eps) <= profile.delta(eps) * (1 + 1e-12) + 1e-15
 
 
+def test_curves_of_a_total_budget_whose_exponential_overflows():
+    many = LaplaceMechanism(0.1).subsampled(1e-3).self_compose(300)
+    alpha = np.array([1e-3, 0.05, 0.3, 0.8])
+    low, high = (many.tradeoff(bound=bound).beta(alpha) for bound in ("lower", "upper"))
+    assert (low <= high).all()
+    assert (high <= low * (1 + 1e-3)).all()
+    # the test at the likelihood ratio of eps is one of those that the curve bounds
+    assert (high >= 1 - many.delta(0.5) - math.exp(0.5) * alpha - 1e-12).all()
+
+
 @pytest.mark.parametrize("profile", PROFILES[:2] + PROFILES[-1:], ids=repr)
 def test_bad_input_is_named(profile):
     for call, message in (

@@ -72,25 +72,6 @@ def test_lines_meet_in_the_kink(kink):
     assert log[near] == pytest.approx(math.log(0.1), abs=1e-9)
 
 
-@pytest.mark.parametrize("left", [0.0, 1e-3])
-@pytest.mark.parametrize("ends", [(940.0,), (1500.0, 3000.0), (2.0, 705.0, 710.0)])
-def test_intervals_longer_than_an_exponential(ends, left):
-    # The function is linear in e^eps up to the kink at eps = 1, and constant from there on.
-    x = np.array([-1.0, 0.0, 0.5, *ends])
-    with np.errstate(divide="ignore"):
-        value = np.log(left + 0.2 * np.maximum(0.0, -np.expm1(np.minimum(x - 1, 0.0))))
-    eps, log = convex.below(x, value, value)
-    assert np.isfinite(eps).all()
-    assert not np.isnan(log).any()
-    assert (np.diff(eps) >= 0).all()
-    assert (np.diff(log) <= 0).all()
-    inside = np.linspace(0, 1.5, 301)
-    chain = np.interp(np.exp(inside), np.exp(np.minimum(eps, 700.0)), np.exp(log))
-    exact = left + np.maximum(0.0, 0.2 * (1 - np.exp(inside - 1)))
-    assert (chain <= exact + 1e-15).all()
-    assert chain == pytest.approx(exact, abs=1e-12)
-
-
 @given(laws())
 def test_masses_of_a_law_come_back(pq):
     p, q = (np.array([float(v) for v in law]) for law in pq)

@@ -60,9 +60,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         return x[1:2].copy(), np.full(1, -np.inf)
     x, eps, low, high = x[: count + 1], x[1:count], low[1:count], high[: count + 1]
     ahead = np.append(x[2:], np.inf)[: count - 1]
-    # After an interval whose stretch would overflow, the function is at least its value at the end, like a flat right line.
-    far = np.isfinite(ahead) & (ahead - eps > LARGEST_EXPONENT)
-    width = np.where(ahead < np.inf, np.minimum(ahead - eps, LARGEST_EXPONENT), 1.0)
+    width = np.where(ahead < np.inf, ahead - eps, 1.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         # `left` and `right` are the decreases of the two lines over the interval, in units of the value at E_i.
         stretch = np.expm1(width)
@@ -82,7 +80,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
                 better |= bool((line > right[:last] * (1 + 1e-9)).any())
                 right[:last] = np.fmax(right[:last], line)
             step *= 2
-        right *= np.where(far, 0.0, 1 - 8 * ULP)
+        right *= 1 - 8 * ULP
         # The slope of a divergence in E is at least -1, also after the last point.
         left = np.minimum(left, np.exp(eps - low) * stretch * (1 + 8 * ULP))
         gain, turn = 1 - end - right, left - right
@@ -94,7 +92,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         vertex = eps + np.log1p(at * stretch)
         # Evaluate the lines at the rounded intersection.
         at[:-1] = np.minimum(np.expm1(vertex - eps) / stretch, 1.0)[:-1]
-        value = np.where(far, end, np.maximum(np.fmin(1 - left * at, end + right * (1 - at)), 0.0))
+        value = np.maximum(np.fmin(1 - left * at, end + right * (1 - at)), 0.0)
         log_value = low + np.log(value)
         steep = np.where(end > 0, low - np.append(low[1:], -np.inf), LARGEST_EXPONENT)
         log_value -= 4 * ULP * (2 + np.abs(log_value) + np.minimum(steep, LARGEST_EXPONENT))
