@@ -198,6 +198,8 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     found = both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work))
     if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > 2 * SEARCH_GAP:
         found = both(found, sum_of_few(values, log_mass, users))
+    if effort is Effort.SAMPLED and users > FEW and found.upper - found.lower > 1:
+        found = both(found, sum_with_jumps(values, log_mass, users, upper is True))
     if upper is not True and found.upper - found.lower > 2 * SEARCH_GAP:
         found = both(found, (one_large_value(values, log_mass, users), math.inf))
     return found
