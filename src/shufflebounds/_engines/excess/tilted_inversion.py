@@ -203,8 +203,7 @@ class _Contour:
         dropped = np.exp(log_size[~kept])
         t, log_abs, phase, error, log_size, norm = (a[kept] for a in (t, log_abs, phase, error, log_size, norm))
         size = np.exp(log_size[:, None] + log_abs[:, None] * (part - 1))
-        turned = phase[:, None] * part + (tau**2 * theta * t)[:, None]
-        first = size * np.exp(1j * turned)
+        first = size * np.exp(1j * (phase[:, None] * part + (tau**2 * theta * t)[:, None]))
         whole = first / ((theta + 1j * t) ** 2)[:, None]
         both = np.concatenate([whole, first], axis=1).T
         total, density = np.hsplit(_smoothed.turned_sums(self.sign * y, t, np.array([both.real, both.imag])), 2)
