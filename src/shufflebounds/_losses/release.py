@@ -153,7 +153,7 @@ class Sampling(NamedTuple):
     deep : callable, optional
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
     above : callable, optional
-        Returns upper bounds of the divergence, with trivial lower ones, for a pair that neighbours need not attain.
+        Returns the upper bounds of the divergence alone, each of them twice, for a pair that neighbours need not attain.
     scale : float
         The first eps of the search for the scale of eps.
     """
@@ -387,7 +387,7 @@ class DominatingPairInfo:
     @cached_property
     def hockey_sticks(self) -> tuple[HockeyStickBounds, HockeyStickBounds]:
         """Bounds of the divergences of (P, Q) and of (Q, P), with caches of their values."""
-        first = _Remembered(self.sampling.above or self.hockey_stick, self.sampling.effort)
+        first = _Remembered(self.hockey_stick, self.sampling.effort)
         return first, first if self.reverse is None else _Remembered(self.reverse.hockey_stick, self.sampling.effort)
 
     @kept(CACHED_ANSWERS)
@@ -457,7 +457,7 @@ class DominatingPairInfo:
             if fixed > float(np.logaddexp.reduce(whole)) + math.log(0.01):
                 # If these parts exceed 1 % of the integral, refine for the upper bound alone, as if the upper bounds at the samples
                 # were exact, and end when the interpolation adds less than INTERPOLATED of these parts.
-                least = -math.inf if self.sampling.above else fixed + math.log(INTERPOLATED)
+                least = fixed + math.log(INTERPOLATED)
                 whole, gaps, held = integrals(*alone(own, back, True))
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part for part in whole)]))
             kept = float(np.logaddexp.reduce(np.concatenate(held))) + spare

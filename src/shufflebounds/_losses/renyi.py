@@ -47,10 +47,6 @@ _SHARE, _MOST_SHARE = 1 / 16, 2.0
 """If upper bounds alone are sampled: interpolation may add this part of the gap of the upper and the lower bound of the divergence,
 at most 2 rtol. Raised: less tight bounds. Lowered: more samples."""
 
-_LARGEST_GAP = 0.125
-"""As rtol of the log of the integral, for large divergences: interpolation adds up to this part of it. Raised: less tight bounds.
-Lowered: more samples."""
-
 
 def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
     """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over all t beyond the last sample."""
@@ -148,7 +144,6 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         log_least = float(np.log(np.expm1((order - 1) * least) / (order * (order - 1)) if order > 1 else least))
     while True:
         hull = samples.alone(True)
-        hull.convex = True
         eps, high, size = hull.eps.tolist(), hull.high.tolist(), hull.eps.size
         if level is not None:
             size = 1 + bisect_left(range(size - 1), True, 1, key=lambda i: -math.inf < level(eps[i]) <= high[i] + rtol)
@@ -161,20 +156,18 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
             beyond = min(beyond, other.log_rest(int(order), end))
         if beyond == math.inf:
             return math.inf
-        # An error of the log of the integral is one of the divergence D divided by at least (order - 1) D, where this exceeds 1.
-        allowed = rtol * min(max(1.0, (order - 1) * _divergence(order, log_sum)), _LARGEST_GAP / rtol)
-        allowed *= max(1.0, min(_SHARE * (log_sum - log_least) / allowed, _MOST_SHARE)) if log_least > -math.inf else 1.0
+        share = max(1.0, min(_SHARE * (log_sum - log_least) / rtol, _MOST_SHARE)) if log_least > -math.inf else 1.0
         gap = np.exp(gap - log_sum)
         if samples.evaluations >= most or log_sum == -math.inf:
             break
-        if not known and beyond > log_sum + math.log(allowed / 4) and 2 * end < LARGEST_EXPONENT:
+        if not known and beyond > log_sum + math.log(share * rtol / 4) and 2 * end < LARGEST_EXPONENT:
             samples.add(np.array([2 * end]))
             continue
         # The gap of an interval in k parts is about 1/k^2 of its gap. The smallest number of parts in total is proportional to the
         # cube root of the gap in each interval. The error of linear interpolation is less than half of the gap.
-        parts = np.minimum(np.round(np.cbrt(gap) * math.sqrt(np.cbrt(gap).sum() / (2 * allowed)) + 0.1), 4.0)
+        parts = np.minimum(np.round(np.cbrt(gap) * math.sqrt(np.cbrt(gap).sum() / (2 * share * rtol)) + 0.1), 4.0)
         open_ = (parts > 1) & (np.diff(hull.eps) > 1e-12 * hull.eps[1:])
-        if gap.sum() <= 2 * allowed or not open_.any():
+        if gap.sum() <= 2 * share * rtol or not open_.any():
             break
         # An interval over which H falls farther is divided again; that at the pure budget has an infinite fall.
         falls = np.clip(-np.diff(hull.high) - (order - 1) * np.diff(hull.eps), 1e-6, 12.0)

@@ -26,7 +26,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo, Reverse
-from shufflebounds._losses.renyi import least_divergence, renyi, upper_renyi
+from shufflebounds._losses.renyi import Tail, least_divergence, renyi, upper_renyi
 from shufflebounds._losses.samples import STAGES, HockeyStickBounds, SampledProfile
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.tradeoff import Tradeoff
@@ -356,13 +356,12 @@ class PrivacyProfile(ExportMixin):
         if cap < math.inf and self._pure_epsilon() == math.inf:
             # The samples of delta end at a positive delta, so they prove no finite upper bound of mu.
             return cap
-        return min(cap, self._mu_bounds(self._pair_info().sampling.above if upper else None)[upper])
+        return min(cap, self._mu_bounds[upper])
 
-    @kept(CACHED_ANSWERS)
-    def _mu_bounds(self, above: HockeyStickBounds | None) -> Interval:
-        """Bounds of mu from values of delta alone; only the upper one if `above` is given, which is sampled as if it were exact."""
-        samples = self._growing() if above is None else (self._first_samples(above).alone(True),) * 2
-        lower, upper = gdp_mu(*samples, *self._effort(1e-7, 1500))
+    @cached_property
+    def _mu_bounds(self) -> Interval:
+        """Bounds of mu from values of delta alone."""
+        lower, upper = gdp_mu(*self._growing(), *self._effort(1e-7, 1500))
         return consistent(IntervalArray(np.array([lower]), np.array([upper])), "mu", np.zeros(1)).alone()
 
     @cached_property
@@ -377,25 +376,32 @@ class PrivacyProfile(ExportMixin):
         infinite = {a: upper and self._pure_epsilon() == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
                     for a in sorted(orders.tolist())}
 
-        # A lower bound that follows from monotonicity alone would decide where an expensive divergence is sampled.
-        pair = self._pair_info()
-        loose = upper and pair.sampling.spacing >= 0.1 and not (pair.sampling.convex or pair.reverse)
-        above = pair.sampling.above or (pair.hockey_stick if loose else None)
-
         def found() -> list[Interval]:
-            reverse, own = (self._first_samples(above).copy(),) * 2 if above else self._growing(first_stage=tail is not None)
+            if self._pair_info().sampling.above is not None:
+                return self._upper_divergences(orders, infinite, tail)
+            reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
             placed, known = (own.evaluations, reverse.evaluations), {}
             # The samples of one order are used for the next order, too, and each order may add as many samples as if it were the
             # only one. Orders are processed in increasing order, so that the result does not depend on their order in the list.
             for a, beyond in infinite.items():
                 own.evaluations, reverse.evaluations = placed
-                least = -math.inf if above is None else float(self._closed.renyi_limit(np.array([a]), False)[0])
-                known[a] = renyi(own, reverse, a, beyond, rtol, most, tail) if above is None else Interval(
-                    0.0, math.inf if beyond else upper_renyi(own, a, rtol, most, tail, least, self._closed.known_upper()))
+                known[a] = renyi(own, reverse, a, beyond, rtol, most, tail)
             return [known[a] for a in orders.tolist()]
 
-        return self._divergences.of((orders.tobytes(), loose or any(infinite.values())), found)
+        return self._divergences.of((orders.tobytes(), any(infinite.values())), found)
+
+    def _upper_divergences(self, orders: FloatArray, infinite: dict[float, bool], tail: Tail | None) -> list[Interval]:
+        """Return the upper bounds of `_divergences_of`, from samples of upper bounds alone; the lower ones are trivial."""
+        above, known = self._pair_info().sampling.above, {}
+        assert above is not None
+        alone, (rtol, most) = self._first_samples(above).copy(), self._effort(1e-6, 2**13)
+        placed, least = alone.evaluations, self._closed.renyi_limit(np.array(list(infinite)), False)
+        for (a, beyond), below in zip(infinite.items(), least.tolist()):
+            alone.evaluations = placed
+            known[a] = Interval(0.0, math.inf if beyond else upper_renyi(alone, a, rtol, most, tail, below,
+                                                                         self._closed.known_upper()))
+        return [known[a] for a in orders.tolist()]
 
     @overload
     def rdp(self, order: float, *, bound: Bound = ...) -> float: ...

@@ -214,8 +214,8 @@ class OfEveryUser(_Guarantee):
         # of another eps, and takes about four times as long.
         searches = 1 if self.population.exact else 4
         # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
-        # is affordable. Otherwise only upper bounds are refined; interpolation adds about half of this gap.
-        gap = 2e-5 if users.convex else 1.2e-3 / searches**2
+        # is affordable.
+        gap = 2e-5 if users.convex else None
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
         sampling = Sampling(max(searches * self.population.family.effort, 4 * users.table_effort), 0.3, gap, users.convex)

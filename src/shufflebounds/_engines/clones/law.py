@@ -61,12 +61,12 @@ class CloneLaw:
         self.probs = np.minimum(2 * self.rates, 1.0)
         self.counted = self.counts if (self.counts != 1).any() else None
         self.trials = float(self.counts.sum())
-        self.mean = total_of(self.probs, self.counts)
+        self.mean = float(self.probs @ self.counts)
         self.sure = int(self.counts[self.probs == 1].sum())
         # The array is changed in place, because there may be millions of users.
         var = 1 - self.probs
         var *= self.probs
-        self.spread = math.sqrt(total_of(var, self.counts))
+        self.spread = math.sqrt(float(var @ self.counts))
         # `spread` is the standard deviation of C. `stretch` is the step of the grid of tilts. A larger step needs fewer tables, but
         # a table then fits each eps less well and has to be longer.
         self.stretch = 3.0 / (1 + self.spread)

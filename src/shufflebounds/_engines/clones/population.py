@@ -10,7 +10,6 @@ outside this set is a free parameter, for which the best value is searched.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -516,15 +515,11 @@ class Population:
         Without a frontier the search starts from up to eight blocks of all targets.
         """
         if frontier:
-            # The local delta increases with the budget. The targets up to some position, for which it is small, form one block.
-            first = bisect_left(self.budgets, True, key=lambda budget: self.family.log_local(float(budget), eps).upper > enough)
-            boxes = [SearchBox((0, first - 1), 0, "", hint, hint)] if first else []
-            boxes += [box._replace(block=(max(first, box.block[0]), box.block[1])) for box in frontier if box.block[1] >= first]
             # A block is bounded by the decomposition that gave its bound at another eps, if there was one.
             bounds = [self.value(box.kind, eps, box.level, *box.block, box.log_mass, both=False)[1] if box.kind
-                      else self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0] for box in boxes]
-            failing = [box for bound, box in zip(bounds, boxes) if bound > enough]
-            frontier[:] = [box for bound, box in zip(bounds, boxes) if bound <= enough]
+                      else self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0] for box in frontier]
+            failing = [box for bound, box in zip(bounds, frontier) if bound > enough]
+            frontier[:] = [box for bound, box in zip(bounds, frontier) if bound <= enough]
             return max([bound for bound in bounds if bound <= enough], default=-math.inf), *_by_block(failing)
         edges = np.unique(np.linspace(0, self.budgets.size, min(self.budgets.size, 8) + 1).astype(int))
         return -math.inf, *_by_block([SearchBox((int(a), int(b) - 1), 0, "", hint, hint) for a, b in pairwise(edges)])
