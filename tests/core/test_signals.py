@@ -47,7 +47,7 @@ def test_signals_are_handled_within_one_tail_of_millions_of_probabilities():
         assert len(heard) > 2
         signal.setitimer(signal.ITIMER_REAL, 0, 0)
         signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.02, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0.005, 0)
         with pytest.raises(KeyboardInterrupt):
             law.tail(k, True)
     finally:
