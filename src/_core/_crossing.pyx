@@ -65,7 +65,10 @@ cdef inline double beyond(double eps, double goal, const Line *line, const Curve
 
 
 cdef double solve_rough(double target, double start, const Line *line, const Curve *curve) noexcept nogil:
-    """Returns the eps in 0..pure where the corrected curve meets the target, to a relative close/3 (1e-5 before a correction)."""
+    """Returns the eps in 0..pure where the corrected curve meets the target, to a relative close/3.
+
+    Before a correction, to at most 1e-5.
+    """
     cdef double goal = depth(target), a = 0, b = curve.pure, fa, fb, eps, value
     # a step of this length leaves an error of about its square
     cdef double close = curve.close / 3 if line.about > 0 else fmin(1e-5, sqrt(curve.miss))

@@ -3,7 +3,8 @@
     U ~ N(0, tau^2) independent of S, pdf and cdf those of the standard normal distribution:
     E(s+U)_+ - s_+ = tau g(|s|/tau), g(z) = pdf(z) - z cdf(-z), B(z) pdf(z) <= g(z) <= A(z) pdf(z)
 
-Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which says what the caller has checked; ``tilted_nodes``.
+Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which says what the caller has checked; ``tilted_nodes``
+and ``turned_sums`` for Python.
 
 Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from linear programs in tests/reference/sandwich.py; a
                          test checks B <= g/pdf <= A). E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0

@@ -198,6 +198,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     found = both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work))
     if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > 2 * SEARCH_GAP:
         found = both(found, sum_of_few(values, log_mass, users))
+    # A rare value below HEAVY decides the sum. The gap of the kernel, a factor e or more, would draw samples to this eps.
     if effort is Effort.SAMPLED and users > FEW and found.upper - found.lower > 1:
         found = both(found, sum_with_jumps(values, log_mass, users, upper is True))
     if upper is not True and found.upper - found.lower > 2 * SEARCH_GAP:
