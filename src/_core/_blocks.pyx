@@ -367,6 +367,33 @@ cdef Py_ssize_t outside(const double *logs, Py_ssize_t step, Py_ssize_t size, do
     return size
 
 
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def run_around(const double[::1] circle not None, double least, Py_ssize_t below, Py_ssize_t above):
+    """Return (first, values) of the run of values of at least `least` around point 0 of a circle; first is at most 0.
+
+    The run has at most `below` points below 0 and `above` points above 0, which do not meet. It is empty if value 0 is too small.
+    """
+    cdef Py_ssize_t size = circle.shape[0], low = 0, high = 0, i
+    if not (0 <= below and 0 <= above and below + above < size):
+        raise ValueError(f"below = {below} and above = {above} must fit into a circle of {size} points")
+    with nogil:
+        if circle[0] >= least:
+            high = 1
+            while high <= above and circle[high] >= least:
+                high += 1
+            while low < below and circle[size - low - 1] >= least:
+                low += 1
+    out = np.empty(low + high)
+    cdef double[::1] run = out
+    with nogil:
+        for i in range(low):
+            run[i] = circle[size - low + i]
+        for i in range(high):
+            run[low + i] = circle[i]
+    return -low, out
+
+
 def window_ends(const double[::1] logs not None, double below, double above, double log_tail):
     """Return the ends (first, last + 1) of the smallest part of a table that leaves at most the mass e^log_tail at each end.
 

@@ -14,7 +14,7 @@ pytest.importorskip("flint")
 
 from flint import arb, ctx
 
-from shufflebounds._core._blocks import PoissonBinomialPMF, convolve, window_ends
+from shufflebounds._core._blocks import PoissonBinomialPMF, convolve, run_around, window_ends
 from shufflebounds.tails import _poisson_tables as tables
 from shufflebounds.tails import poisson_binomial as module
 from shufflebounds.tails.poisson_binomial import (
@@ -385,6 +385,18 @@ def test_convolution_without_the_ends_loses_no_more_than_it_says(shape):
     first, logpmf = poisson_binom_window(p)
     for k, value in enumerate(logpmf, first):
         assert score(value, exact[k].log()) < 1
+
+
+def test_run_around_a_point_of_a_circle():
+    circle = np.array([9.0, 8.0, 1.0, 7.0, 0.5, 6.0, 2.0, 5.0])
+    for least, below, above, run in [
+        (2.0, 3, 4, (-3, [6.0, 2.0, 5.0, 9.0, 8.0])), (2.0, 1, 4, (-1, [5.0, 9.0, 8.0])), (0.1, 0, 2, (0, [9.0, 8.0, 1.0])),
+        (9.5, 3, 3, (0, [])), (3.0, 2, 0, (-1, [5.0, 9.0])),
+    ]:
+        first, values = run_around(circle, least, below, above)
+        assert (first, values.tolist()) == run
+    with pytest.raises(ValueError, match="fit into a circle"):
+        run_around(circle, 1.0, 4, 4)
 
 
 def test_window_leaves_the_mass_it_may_leave():

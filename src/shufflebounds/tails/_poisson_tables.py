@@ -15,7 +15,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.threads import each
 from shufflebounds._base.types import FloatArray
-from shufflebounds._core._blocks import PoissonBinomialPMF, convolve, window_ends
+from shufflebounds._core._blocks import PoissonBinomialPMF, convolve, run_around, window_ends
 from shufflebounds._core._special import log1mexp
 from shufflebounds.tails._kinds import Kind
 
@@ -212,22 +212,13 @@ def _block(law: PoissonBinomialPMF, center: float, kind: Kind) -> tuple[int, Flo
     """Return the values that one transform around `center` gives: (first, logs, bound of the relative error, tilted sigma)."""
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
     values = fft.irfft(coefficients, period, overwrite_x=True)
-    top = values.max()
-    if not top > 0:
+    least, reach = SERVED * values.max(), int(min(reach, period // 2 - 1))
+    if not least > 0:
         raise MemoryError("no memory for the inversion of the Poisson-binomial law")
-    reach = int(min(reach, period // 2 - 1))
-    values = np.concatenate([values[-reach:], values[: reach + 1]])
-    good = values >= SERVED * top
-    # keep the run around the center: outside of the support a block contains rounding errors only
-    left = reach - int(np.argmin(good[reach::-1])) + 1 if not good[: reach + 1].all() else 0
-    right = reach + int(np.argmin(good[reach:])) - 1 if not good[reach:].all() else 2 * reach
-    left = max(left, reach - int(center))
-    right = int(min(right, reach + law.trials - center))
-    offsets = np.arange(left - reach, right - reach + 1)
-    logs = np.log(values[left : right + 1])
-    logs -= theta * offsets
-    logs += exponent
-    return int(center) + left - reach, logs, error / (SERVED * top) + exponent_error, sigma
+    # outside of the support a block contains rounding errors only
+    low, values = run_around(values, least, min(reach, int(center)), int(min(reach, law.trials - center)))
+    logs = np.log(values) - theta * np.arange(low, low + values.size) + exponent
+    return int(center) + low, logs, error / least + exponent_error, sigma
 
 
 def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float, threads: int = 1) -> tuple[int, FloatArray, float, float, float]:

@@ -221,15 +221,14 @@ class _Table:
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
-    The two vectors are equal if all numbers are even; otherwise one of them has zeros and ones only. So a table needs at most two
-    sums for each binary digit of the numbers.
+    The second vector has the highest binary digit of the numbers. If it is all of them, it is halved: sums of two equal losses take
+    half the time. So a table needs at most two sums for each binary digit of the numbers.
     """
-    odd = tuple(number % 2 for number in times)
-    if sum(times) == sum(odd):
-        odd = tuple(int(i == times.index(1)) for i in range(len(times)))
-    elif not any(odd):
-        odd = tuple(number // 2 for number in times)
-    return tuple(number - part for number, part in zip(times, odd)), odd
+    top = 1 << (max(times).bit_length() - 1)
+    digit = tuple(number & top for number in times)
+    if digit == times:
+        digit = tuple(number // 2 if top > 1 else int(i == times.index(1)) for i, number in enumerate(times))
+    return tuple(number - part for number, part in zip(times, digit)), digit
 
 
 def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _Losses:
