@@ -183,18 +183,15 @@ def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: Kind) -> tuple[FloatArra
                 if inside[0] <= start < inside[1] or center == k[start]:
                     break
                 center = k[start] + (center - k[start]) // 3
-            served = int(inside[1]) - start
-            if served > 0 and inside[0] <= start:
+            served = int(inside[1]) - start if inside[0] <= start else 0
+            if served > 0:
                 run = slice(start, start + served)
                 index = (k[run] - first).astype(np.int64)
                 values[run], errors[run] = table[index], error
                 sigma = block_sigma
-                near_one = np.flatnonzero(values[run] > -0.5)
-                for i in start + near_one:
+                for i in start + np.flatnonzero(values[run] > -0.5):
                     values[i], errors[i] = _single(law, k[i], kind)
-            else:
-                served = 0
-        if served == 0:
+        if served <= 0:
             values[start], errors[start] = _single(law, k[start], kind)
             served = 1
         start += served
