@@ -236,9 +236,8 @@ class Allocation:
         """Return values and masses under Q of the ratios above `start`, the end of the grid."""
         high = self.loss_range[1]
         first = math.log(start)
-        none = np.empty(0), np.empty(0)
         if not high > first * (1 + 1e-12):
-            return none
+            return np.empty(0), np.empty(0)
         edges = np.linspace(first, high, BIG_CELLS + 1)
         q, p, mass_error = self.law.cells(edges)
         held = q > 0
