@@ -65,7 +65,7 @@ def _direct(
     trials = p.size if counts is None else counts.sum()
     if trials > DIRECT_TRIALS:
         return None
-    if log_least < -LARGEST_EXPONENT:
+    if log_least < -LARGEST_EXPONENT and trials > 1:
         # The sum of -log p is at least that of equal p with the same mean, so that large sums are seen without logarithms.
         mean = float((p.sum() if counts is None else p @ counts) / trials)
         if -trials * math.log(min(mean, 1 - mean)) > LARGEST_EXPONENT * (1 + 1e-9):
@@ -230,9 +230,6 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float, threads: int = 1
     far = (8.0 + 32.0 / max(sigma, 1.0)) * max(1.0, math.ceil((math.sqrt(-2 * log_tail) - 3.4) / 6.9))
     if law.groups > 24 and math.hypot(far, 9.4) < sigma:
         law.expand(far)
-    if law.trials == 1:
-        ends = np.array([law.edge(False), law.edge(True)])
-        return 0, ends, 1e-15 * (1 - ends.min()), -math.inf, -math.inf
     trials = int(law.trials)
     center = min(max(round(law.mean), 1), trials - 1)
     first, logs, error, _ = _block(law, center, Kind.PMF)
@@ -305,7 +302,7 @@ def bits_window(
     width = min(trials + 1, 2 * math.sqrt(-2 * log_tail * float((counts * one) @ zero)))
     if width <= most:
         small = one <= zero
-        if trials <= DIRECT_TRIALS and log_tail - 20 >= -LARGEST_EXPONENT:
+        if trials == 1 or (trials <= DIRECT_TRIALS and log_tail - 20 >= -LARGEST_EXPONENT):
             multiplicities = counts.astype(np.int64)
             up, down = np.repeat(one[small], multiplicities[small]), np.repeat(zero[~small], multiplicities[~small])
             least = math.exp(log_tail - 20) * 2.0**-64
