@@ -221,14 +221,17 @@ class _Table:
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
-    The second vector has the highest binary digit of the numbers. If it is all of them, it is halved: sums of two equal losses take
-    half the time. So a table needs at most two sums for each binary digit of the numbers.
+    A number of releases of one kind is split at its highest binary digit, so that most sums are of two equal losses, which take
+    half the time. Of several kinds, whose digits differ, the odd numbers lose 1. Powers of two, and even numbers of several kinds,
+    are halved. So a table needs at most two sums for each binary digit of the numbers.
     """
     top = 1 << (max(times).bit_length() - 1)
-    digit = tuple(number & top for number in times)
-    if digit == times:
-        digit = tuple(number // 2 if top > 1 else int(i == times.index(1)) for i, number in enumerate(times))
-    return tuple(number - part for number, part in zip(times, digit)), digit
+    part = tuple(number % 2 if len(times) > 1 else number & top for number in times)
+    if top == 1:
+        part = tuple(int(i == times.index(1)) for i in range(len(times)))
+    elif part == times or not any(part):
+        part = tuple(number // 2 for number in times)
+    return tuple(number - one for number, one in zip(times, part)), part
 
 
 def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _Losses:
