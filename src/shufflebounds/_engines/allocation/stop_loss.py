@@ -162,9 +162,10 @@ class Allocation:
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
-        # A point one step above 0 is at most one step above every mean. 50 steps end at neighbouring doubles.
+        # A point at most one step above 0 is at most one step above every mean. The interval from there is so short, about 7 for a
+        # grid that starts at 0, that 56 steps end at neighbouring doubles.
         low, high = math.log(step) - 1e-12, math.log(anchor + 1000 * step)
-        for _ in range(50):
+        for _ in range(56):
             middle = (low + high) / 2
             q, p, _ = self.law.cells(np.array([-1e3, middle]))
             lean = math.exp(middle) - (float(p[0] / q[0]) if q[0] > 0 else 0.0)
