@@ -382,12 +382,13 @@ static VECTORS_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
     return middle;
 }
 
-/* Sets out[j] = c0 in[j] + c1 in[j-1] + c2 in[j-2], j = 0..n+1, for in[0..n-1] with two zeros before and two after it. */
-static VECTORS_CLONES void lattice_convolve(const double *__restrict in, double *__restrict out, ptrdiff_t n,
-                                            double c0, double c1, double c2)
+/* Sets out[j] = c[0] in[j] + c[1] in[j-1] + ... + c[4] in[j-4], j = 0..n-1, with n rounded up to a multiple of 8. */
+static VECTORS_CLONES void lattice_convolve(const double *__restrict in, double *__restrict out, ptrdiff_t n, const double *c)
 {
+    double c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3], c4 = c[4];
     ptrdiff_t j;
-    for (j = 0; j < n + 2; j++) out[j] = c0 * in[j] + (c1 * in[j - 1] + c2 * in[j - 2]);
+    n = (n + 7) & ~(ptrdiff_t)7;
+    for (j = 0; j < n; j++) out[j] = (c0 * in[j] + c1 * in[j - 1]) + (c2 * in[j - 2] + (c3 * in[j - 3] + c4 * in[j - 4]));
 }
 
 #endif

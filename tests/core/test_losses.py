@@ -102,6 +102,41 @@ def test_tilted_hockey_stick():
         assert hockey_sticks[i] * math.exp(-theta * x) == pytest.approx(exact, rel=1e-13, abs=1e-300)
 
 
+@pytest.mark.parametrize(("size", "rate"), [(1, 0.3), (7, -2.0), (300, 0.1), (5000, -0.01), (5000, 3.0)])
+def test_tilted_moments(size, rate):
+    rng = np.random.default_rng(size)
+    logs, place = rng.uniform(-50, 0, size), np.cumsum(rng.integers(1, 4, size)).astype(float) - 20
+    terms = [mp.exp(mp.mpf(a) + mp.mpf(rate) * mp.mpf(x)) for a, x in zip(logs, place)]
+    total = mp.fsum(terms)
+    mean = mp.fsum(w * mp.mpf(x) for w, x in zip(terms, place)) / total
+    variance = mp.fsum(w * (mp.mpf(x) - mean) ** 2 for w, x in zip(terms, place)) / total
+    got = _losses.tilted_moments(logs, place, rate)
+    # an exponent is rounded twice
+    error = 4e-16 * float(np.max(np.abs(logs) + np.abs(rate * place))) + 1e-14
+    assert abs(got[0] - mp.log(total)) <= error
+    assert abs(got[1] - mean) <= error * max(abs(place))
+    assert abs(got[2] - variance) <= 3 * error * float(variance) + 1e-13
+
+
+def test_balanced_moments_are_those_of_the_recursion():
+    rng = np.random.default_rng(3)
+    size = 200
+    mass, inside, free = rng.random(size), rng.random(size), rng.random(size) < 0.1
+    moments = _losses.balanced(mass, inside, 1 - inside, free.view(np.uint8), size - 1)
+    assert moments[0] == 0
+    for k, (before, after) in enumerate(itertools.pairwise(moments)):
+        if not free[k]:
+            left, right = before / inside[k], after / (1 - inside[k])
+            assert left + right == pytest.approx(max(mass[k], left), rel=1e-14)
+        else:
+            assert after == (0.0 if free[k + 1] else pytest.approx(inside[k + 1] * mass[k + 1] / 2, rel=1e-14))
+    backwards = (array[::-1] for array in (mass, inside, 1 - inside, free.view(np.uint8)))
+    copies = (array[::-1].copy() for array in (mass, inside, 1 - inside, free.view(np.uint8)))
+    assert _losses.balanced(*backwards, 50).tolist() == _losses.balanced(*copies, 50).tolist()
+    with pytest.raises(ValueError, match="same number"):
+        _losses.balanced(mass, inside, inside[1:], free.view(np.uint8), 3)
+
+
 def test_tilted_excess_of_part_of_a_circle():
     # 24 numbers with few bits, so that every order of the points gives the same sums up to rounding.
     mass = np.arange(1.0, 25.0)
@@ -135,6 +170,17 @@ def test_multiplied_spectra(times):
     assert apart * (1 - 1e-9) <= error <= apart * (1 + 1e-6) + 1e-20
     with pytest.raises(ValueError, match="need the same number"):
         _losses.multiplied(product, np.ones(9, dtype=np.int64), stage)
+
+
+def test_blocks_of_negligible_products_are_dropped_within_their_bound():
+    spectra = np.full((2, 1000), 1.0 + 0j)
+    spectra[:, 256:] = np.exp(-np.random.default_rng(4).uniform(1.0, 3.0, (2, 744)))
+    most = mp.fsum(((mp.mpf(abs(x)) + mp.mpf(1e-12)) ** 100 * (mp.mpf(abs(y)) + mp.mpf(1e-12)) ** 20) for x, y in spectra.T[256:])
+    product = spectra.copy()
+    _, kept, lost = _losses.multiplied(product, np.array([100, 20]), 1e-12)
+    assert (product[0] != 0).tolist() == [True] * 256 + [False] * 744
+    assert kept == pytest.approx(256, rel=1e-9)
+    assert most <= lost <= 744 * mp.exp(-120) * (1 + 1e-8)
 
 
 @pytest.mark.slow

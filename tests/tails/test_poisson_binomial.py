@@ -14,7 +14,7 @@ pytest.importorskip("flint")
 
 from flint import arb, ctx
 
-from shufflebounds._core._blocks import PoissonBinomialPMF, convolve
+from shufflebounds._core._blocks import PoissonBinomialPMF, convolve, run_around, window_ends
 from shufflebounds.tails import _poisson_tables as tables
 from shufflebounds.tails import poisson_binomial as module
 from shufflebounds.tails.poisson_binomial import (
@@ -361,7 +361,52 @@ def test_direct_convolution_is_exact_to_rounding():
     p = np.random.default_rng(5).random(12)
     for size in (1, 2, 5, 12):
         exact = [float(x) for x in exact_law(p[:size])]
-        np.testing.assert_allclose(convolve(p[:size]), exact, rtol=4e-16 * size)
+        np.testing.assert_allclose(convolve(p[:size])[1], exact, rtol=4e-16 * size)
+
+
+@pytest.mark.parametrize("shape", ["uniform", "small", "large", "rare"])
+def test_convolution_without_the_ends_loses_no_more_than_it_says(shape):
+    ctx.prec = 300
+    n = 403
+    p = {"uniform": 1.0, "small": 0.1, "large": 1.0, "rare": 1e-30}[shape] * np.random.default_rng(6).random(n)
+    if shape == "large":
+        p = 1 - 0.2 * p
+    exact = [arb(1)]
+    for x in map(arb, p):
+        exact = [a * (1 - x) + b * x for a, b in zip([*exact, arb(0)], [arb(0), *exact])]
+    for least in (1e-20, 1e-60):
+        first, pmf = convolve(p, least)
+        assert 64 <= pmf.size < n
+        for k, value in enumerate(pmf, first):
+            assert abs(arb(float(value)) - exact[k]) <= 3.4e-16 * n * exact[k] + (n + 1) * least
+        outside = [*exact[:first], *exact[first + pmf.size :]]
+        assert all(mass <= (n + 2) * least for mass in outside)
+    # there is no mass to compare the logarithm of nearly 1 with if all of it is left out
+    first, logpmf = poisson_binom_window(p)
+    for k, value in enumerate(logpmf, first):
+        assert score(value, exact[k].log()) < 1
+
+
+def test_run_around_a_point_of_a_circle():
+    circle = np.array([9.0, 8.0, 1.0, 7.0, 0.5, 6.0, 2.0, 5.0])
+    for least, below, above, run in [
+        (2.0, 3, 4, (-3, [6.0, 2.0, 5.0, 9.0, 8.0])), (2.0, 1, 4, (-1, [5.0, 9.0, 8.0])), (0.1, 0, 2, (0, [9.0, 8.0, 1.0])),
+        (9.5, 3, 3, (0, [])), (3.0, 2, 0, (-1, [5.0, 9.0])),
+    ]:
+        first, values = run_around(circle, least, below, above)
+        assert (first, values.tolist()) == run
+    with pytest.raises(ValueError, match="fit into a circle"):
+        run_around(circle, 1.0, 4, 4)
+
+
+def test_window_leaves_the_mass_it_may_leave():
+    rng = np.random.default_rng(7)
+    for size in (1, 2, 3, 50):
+        logs = np.log(rng.dirichlet(np.ones(size)))
+        for log_tail, below, above in [(-1.0, -math.inf, -math.inf), (-3.0, -3.5, -4.0), (-50.0, -60.0, 9.0), (-2.0, -1.0, -9.0)]:
+            first, last = window_ends(logs, below, above, log_tail)
+            sums = np.cumsum(np.exp(logs)) + math.exp(below), np.cumsum(np.exp(logs[::-1])) + math.exp(above)
+            assert (first, size - last) == tuple(int((mass <= math.exp(log_tail)).sum()) for mass in sums)
 
 
 @pytest.mark.parametrize("p", [[0.5, 0.5000000000000001, 0.5, 0.16658457354994738], [0.25] * 4, [0.75, 0.75, 0.25], [0.5, 1e-9]])

@@ -9,7 +9,7 @@ import numpy as np
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import FloatArray
 
-__all__ = ["STEEPEST", "capped_exp", "gauss_legendre", "log_normal_masses", "log_sum"]
+__all__ = ["STEEPEST", "capped_exp", "gauss_legendre", "log_normal_masses", "log_sum", "log_sums"]
 
 STEEPEST = 8.0
 """Largest change of the log of an integrand over a panel: with 12 nodes the rule is then accurate to the rounding of the sum.
@@ -47,6 +47,14 @@ def log_sum(logs: FloatArray) -> float:
     """Return the log of the sum of the exponentials; -inf for no terms."""
     top = float(logs.max(initial=-math.inf))
     return top + math.log(float(np.exp(logs - top).sum())) if -math.inf < top < math.inf else top
+
+
+def log_sums(log_terms: FloatArray) -> FloatArray:
+    """Return the log of the sum over the last axis, with about the rounding error of the largest term."""
+    top = log_terms.max(axis=-1)
+    safe = np.where(top > -np.inf, top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(safe + np.log(np.exp(log_terms - safe[..., None]).sum(axis=-1)))
 
 
 def capped_exp(exponent: float) -> float:

@@ -11,6 +11,16 @@ def merge(
 def multiplied(
     spectra: NDArray[np.complex128], times: NDArray[np.int64], stage: float
 ) -> tuple[float, float, float]: ...
+def tilted_moments(
+    logs: NDArray[np.float64], place: NDArray[np.float64], rate: float
+) -> tuple[float, float, float]: ...
+def balanced(
+    mass: NDArray[np.float64],
+    near: NDArray[np.float64],
+    far: NDArray[np.float64],
+    free: NDArray[np.uint8],
+    last: int,
+) -> NDArray[np.float64]: ...
 def tilted_excess(
     g: NDArray[np.float64],
     theta: float,

@@ -25,13 +25,22 @@ def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> floa
 
     If no eps up to `most` has such a small divergence, return an eps from which on the upper bound no longer decreases.
     """
-    eps = np.minimum(np.ldexp(1.0, np.arange(-30, 15)), most)
+    eps, first, last = np.minimum(np.ldexp(1.0, np.arange(-30, 15)), most), 0, 26
+
+    def high(i: int) -> float:
+        return float(hockey_stick(eps[i : i + 1])[1][0])
+
+    # From eps = 1/16 upward in steps of two octaves: divergences at a larger eps than needed may take much longer.
+    while last < eps.size - 1 and high(last) > log_tail:
+        first, last = last + 1, last + 2
+    limit = max(log_tail, high(last) + 1e-9)
+    # If no eps has such a small divergence, the larger limit may be reached below `first`, too.
+    first = first if limit == log_tail else 0
     for _ in range(2):
-        limit = max(log_tail, float(hockey_stick(eps[-1:])[1][0]) + 1e-9)
         # The divergence does not increase with eps, so the first eps with a small enough one is found by bisection.
-        place = bisect_left(range(eps.size - 1), True, key=lambda i: float(hockey_stick(eps[i : i + 1])[1][0]) <= limit)
+        place = bisect_left(range(last), True, first, last, key=lambda i: high(i) <= limit)
         left = float(eps[place - 1]) if place else 0.0
-        eps = np.linspace(left, float(eps[place]), 33)
+        eps, first, last = np.linspace(left, float(eps[place]), 33), 0, 32
     return max(float(eps[-1]), min(most, 2.0**-30))
 
 

@@ -125,15 +125,10 @@ class TiltedSum:
         """Return the log of the moment generating function at theta (relative to the origin), and the tilted mean and variance."""
         cumulant = mean = var = 0.0
         for logs, place, r in self._summands:
-            x = self.step * place
-            weight = logs + theta * x
-            top = float(weight.max())
-            weight = np.exp(weight - top)
-            total = float(weight.sum())
-            m = float((weight * x).sum()) / total
-            cumulant += r * (top + math.log(total))
-            mean += r * m
-            var += r * float((weight * (x - m) ** 2).sum()) / total
+            log_total, m, v = _losses.tilted_moments(logs, place, theta * self.step)
+            cumulant += r * log_total
+            mean += r * self.step * m
+            var += r * self.step**2 * v
         return cumulant, self.origin + mean, var
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 
 from shufflebounds._base.convex_order import grid_spread
 from shufflebounds._base.types import FloatArray
+from shufflebounds._core import _losses
 
 __all__ = ["Tails"]
 
@@ -33,7 +34,8 @@ class Tails:
         self._mean, self._deviation = mean, deviation
         # At rate s, a grid of step w for r equal distributions increases the exponent of Chernoff's bound by at most r s^2 w^2/8.
         # With this w, the total is below 0.03 for s up to 9/deviation.
-        self._laws = [(*_coarsened(weight, place, 0.05 * deviation / math.sqrt(r * len(laws))), r) for weight, place, r in laws]
+        coarse = [(*_coarsened(weight, place, 0.05 * deviation / math.sqrt(r * len(laws))), r) for weight, place, r in laws]
+        self._laws = [(np.log(weight), place, r) for weight, place, r in coarse]
 
     def reach(self, sign: int, limit: float) -> float:
         """Return a distance from the mean beyond which the log of the mass is at most `limit`.
@@ -48,14 +50,10 @@ class Tails:
             half = (low + high) // 2
             s = float(RATES[half]) / self._deviation
             cumulant, slope = -s * middle, -middle
-            for weight, place, r in self._laws:
-                power = (sign * s) * place
-                top = float(power.max())
-                # The exponent is at least -500, because arithmetic with subnormal numbers is slow.
-                grown = weight * np.exp(np.maximum(power - top, -500.0))
-                total = float(grown.sum())
-                cumulant += r * (top + math.log(total))
-                slope += r * sign * float((grown * place).sum()) / total
+            for logs, place, r in self._laws:
+                log_total, mean, _ = _losses.tilted_moments(logs, place, sign * s)
+                cumulant += r * log_total
+                slope += r * sign * mean
             reached = (cumulant - limit) / s
             best = min(best, reached + 1e-9 * (abs(middle) + abs(reached)))
             low, high = (half + 1, high) if s * slope - cumulant < -limit else (low, half)

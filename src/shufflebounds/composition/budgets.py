@@ -166,15 +166,12 @@ class BudgetSum:
         width = NEGLIGIBLE / 3 + np.sqrt(NEGLIGIBLE**2 / 9 + 2 * NEGLIGIBLE * var)
         first[large] = np.maximum(0, np.floor(mean - width))[large]
         last[large] = np.minimum(counts, np.ceil(mean + width))[large]
-        outside = np.concatenate([
+        outside = log_sum(np.concatenate([
             binom_logcdf(first[large] - 1.0, counts[large], adverse[large]),
             binom_logsf(last[large], counts[large], adverse[large]),
-        ])
-        top = float(outside.max())
-        if top == -math.inf:
-            return _AdverseRange(first, last, -math.inf)
+        ]))
         rate = self._rate(theta)
-        dropped = rate - theta * e + top + math.log(float(np.exp(outside - top).sum()))
+        dropped = rate - theta * e + outside
         return _AdverseRange(first, last, dropped + 1e-9 + 8 * ULP * (rate + theta * e))
 
     def _tilt(self, e: float, *, conversion: bool = False) -> float:

@@ -63,9 +63,8 @@ class PrivacyProfile(ExportMixin):
     neighbours: ClassVar[str] = "not stated"
     relation: ClassVar[str] = "replace-one"
 
-    def __getstate__(self) -> dict[str, object]:
-        # Cached values that are computed from the parameters are not pickled.
-        return uncached(self)
+    # Cached values that are computed from the parameters are not pickled.
+    __getstate__ = uncached
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return ordered pairs (P, Q) of distributions such that `delta` is the maximum of their hockey-stick divergences.

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE, TABLE_SIZE
-from shufflebounds._base.quadrature import STEEPEST, gauss_legendre
+from shufflebounds._base.quadrature import STEEPEST, gauss_legendre, log_sums
 from shufflebounds._base.types import FloatArray
 
 __all__ = ["log_flip_and_permute", "log_noisy_max"]
@@ -47,7 +47,7 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
     for part in _row_blocks(s.size, t.size):
         product += counts[part] @ np.log1p(-np.outer(s[part], t))
     for part in _row_blocks(s.size, t.size):
-        out[part] = _log_sum_exp(log_w + product - np.log1p(-np.outer(s[part], t)))
+        out[part] = log_sums(log_w + product - np.log1p(-np.outer(s[part], t)))
     return out
 
 
@@ -113,11 +113,11 @@ def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArra
     `log_w` has the logs of the quadrature weights.
     """
     base = log_w + _log_product(y, counts, x)
-    out[:above] = np.logaddexp(out[:above], _log_sum_exp(base[None])[0])
+    out[:above] = np.logaddexp(out[:above], log_sums(base[None])[0])
     for part in _row_blocks(y.size - above, x.size):
         at = slice(part.start + above, part.stop + above)
         gap = x - y[at, None]
-        out[at] = np.logaddexp(out[at], _log_sum_exp(base - gap - np.log(2 - np.exp(-gap))))
+        out[at] = np.logaddexp(out[at], log_sums(base - gap - np.log(2 - np.exp(-gap))))
 
 
 def _log_product(y: FloatArray, counts: FloatArray, x: FloatArray) -> FloatArray:
@@ -139,12 +139,6 @@ def _slope(y: FloatArray, counts: FloatArray, x: float) -> float:
 def _log_exponential(m: float, a: float, b: float) -> float:
     """Return log int_a^b e^(m x) dx, m >= 0."""
     return m * b + (math.log(-math.expm1(m * (a - b)) / m) if m else math.log(b - a))
-
-
-def _log_sum_exp(table: FloatArray) -> FloatArray:
-    """Return the log of the sum of e^table over the last axis."""
-    top = table.max(axis=-1)
-    return np.asarray(top + np.log(np.exp(table - top[..., None]).sum(axis=-1)))
 
 
 def _row_blocks(rows: int, columns: int) -> list[slice]:

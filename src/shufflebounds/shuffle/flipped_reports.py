@@ -194,7 +194,7 @@ class _Reports(IndependentSums):
     @cached_property
     def _bin_tables(self) -> _bin_pair.BinTables:
         """Tables of the distributions of bins, which several eps share. Their values do not depend on earlier calls."""
-        return Kept(CACHED_BYTES, _bin_pair.bytes_of)
+        return Kept(CACHED_BYTES, lambda tables: sum(table.nbytes for table in tables))
 
     def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins | None]:
         """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.

@@ -247,19 +247,15 @@ class Shuffled(PrivacyProfile):
                                  f".randomizer.{name}", name=name, obj=self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
-    @property
-    def _source(self) -> Randomizer:
-        """The randomizer, or, if `inputs` is given, the finite randomizers that bound it for these inputs."""
-        source: Randomizer = self.randomizer if self.inputs is None else vars(self)["_listed_inputs"]
-        return source
-
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # Cached distributions are not pickled.
         return type(self), (self.randomizer, self.users, self.participation, self.inputs)
 
     @cached_property
     def _laws(self) -> Distributions:
-        return Distributions(self._source, self.participation)
+        # If `inputs` is given, finite randomizers bound the randomizer for these inputs.
+        source = self.randomizer if self.inputs is None else vars(self)["_listed_inputs"]
+        return Distributions(source, self.participation)
 
     @cached_property
     def _local(self) -> LocalGuarantee:

@@ -56,7 +56,7 @@ def poisson_binom_logpmf(
     The distribution is tilted to the probabilities ``p e^t/(1 - p + p e^t)``, so that its mean is k, and its characteristic
     function is inverted by the trapezoidal rule. So errors are relative, however small the probability is: at most 1.5e-13 + 1.5
     ulp of the logarithm for a single k, and 1e-12 if many k share one transform (measured; tables in ``_core/_lattice.pyx`` and
-    ``_core/_blocks.pyx``). Up to 1200 trials direct convolution is used if no probability can underflow. The run time is O(groups)
+    ``_core/_blocks.pyx``). Up to 2000 trials direct convolution is used if no probability can underflow. The run time is O(groups)
     for a value, or O(groups + sigma log sigma) for a run of 7 sigma consecutive values.
 
     References

@@ -58,9 +58,8 @@ class Piecewise(Representation):
             log_alpha, log_beta = np.append(log_alpha, log_alpha[-1]), np.append(log_beta, -np.inf)
         return cls(np.array([log_alpha, log1mexp(log_alpha), log_beta, log1mexp(log_beta)]), None)
 
-    def __getstate__(self) -> dict[str, object]:
-        # A pickle omits the cached hull.
-        return uncached(self)
+    # A pickle omits the cached hull.
+    __getstate__ = uncached
 
     def knots(self) -> tuple[FloatArray, FloatArray]:
         return self.points[0], self.points[2]

@@ -18,9 +18,10 @@ import math
 
 import numpy as np
 
+from shufflebounds._base.quadrature import log_sums
 from shufflebounds._base.types import ULP, FloatArray
 
-__all__ = ["LARGEST_ORDER", "allocation_renyi", "log_sum"]
+__all__ = ["LARGEST_ORDER", "allocation_renyi"]
 
 LARGEST_ORDER = 256
 """Largest order for which the sum is evaluated, in about 0.2 s. The time grows with the third power of the order. Raised: longer
@@ -50,7 +51,7 @@ def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: 
         log_choices += math.log((steps - j + 1) / j)
         with np.errstate(divide="ignore", invalid="ignore"):
             kept = np.where(rest > 0, rest * np.log1p(-j / steps), 0.0)
-        total = float(np.logaddexp(total, log_choices + float(log_sum(falling + kept + power))))
+        total = float(np.logaddexp(total, log_choices + float(log_sums(falling + kept + power))))
     # For the order a, there are at most a/2 products of power series. The logarithm of every term is below `size` in absolute
     # value. In each product, the error of a term is at most 3 rounding errors of such logarithms, and the relative error of a sum
     # at most a rounding errors.
@@ -66,12 +67,4 @@ def _series_product(log_first: FloatArray, log_second: FloatArray) -> FloatArray
     # Row m has the terms first_i second_(m - i); the padding has the coefficients of negative index, which are 0.
     padded = np.concatenate([np.full(size - 1, -np.inf), log_second])
     shifted = np.lib.stride_tricks.sliding_window_view(padded, size)[:, ::-1]
-    return log_sum(log_first + shifted)
-
-
-def log_sum(log_terms: FloatArray) -> FloatArray:
-    """Return the log of the sum over the last axis, with about the rounding error of the largest term."""
-    top = log_terms.max(axis=-1)
-    safe = np.where(top > -np.inf, top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(safe + np.log(np.exp(log_terms - safe[..., None]).sum(axis=-1)))
+    return log_sums(log_first + shifted)

@@ -20,7 +20,7 @@ import numpy as np
 
 from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.convex_order import grid_spread, largest_charge, merged, shares, to_nodes
-from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, NEGLIGIBLE_ROUGHLY, ON_GRID, SAFE_EXPONENT
+from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._engines.allocation.ratios import Ratios
@@ -162,8 +162,10 @@ class Allocation:
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
-        low, high = -LARGEST_EXPONENT, math.log(anchor + 1000 * step)
-        for _ in range(100):
+        # A point at most one step above 0 is at most one step above every mean. The interval from there is so short, about 7 for a
+        # grid that starts at 0, that 56 steps end at neighbouring doubles.
+        low, high = math.log(step) - 1e-12, math.log(anchor + 1000 * step)
+        for _ in range(56):
             middle = (low + high) / 2
             q, p, _ = self.law.cells(np.array([-1e3, middle]))
             lean = math.exp(middle) - (float(p[0] / q[0]) if q[0] > 0 else 0.0)
@@ -235,9 +237,8 @@ class Allocation:
         """Return values and masses under Q of the ratios above `start`, the end of the grid."""
         high = self.loss_range[1]
         first = math.log(start)
-        none = np.empty(0), np.empty(0)
         if not high > first * (1 + 1e-12):
-            return none
+            return np.empty(0), np.empty(0)
         edges = np.linspace(first, high, BIG_CELLS + 1)
         q, p, mass_error = self.law.cells(edges)
         held = q > 0

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import LARGEST, ON_GRID
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core import _losses
 from shufflebounds._losses.tilted_sum import LEAST_TILT, Summand, TiltedSum
 
 __all__ = ["GridLaw", "StopLoss", "contracted"]
@@ -85,26 +86,12 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     one whose mean is a grid point (`free`), or of the one with the smallest remainder.
     """
     size = mass.size
-
-    def chain(mass: list[float], near: list[float], far: list[float], free: list[bool], last: int) -> list[float]:
-        # `out` has the moments at the right ends of the cells.
-        out, moment = [], 0.0
-        for k in range(last):
-            if free[k]:
-                # The mean of this cell is a grid point. Its right end takes half of the largest moment that the next cell can give.
-                moment = 0.5 * (1 - far[k + 1]) * mass[k + 1] if k + 1 < len(mass) and not free[k + 1] else 0.0
-            else:
-                moment = max(0.0, far[k] * (mass[k] - moment / near[k]))
-            out.append(moment)
-        return out
-
-    near, back = inside.tolist(), (1 - inside).tolist()
     heaviest = int(np.argmax(mass))
     # Equality is not required of one of the heaviest cell and 20 cells on either side; comparing more takes longer.
     low, high = max(heaviest - 20, 0), min(heaviest + 20, size - 1)
-    given, held = mass.tolist(), free.tolist()
-    right_of = np.array([0.0, *chain(given, near, back, held, high)])
-    left_of = np.array([0.0, *chain(given[::-1], back[::-1], near[::-1], held[::-1], size - 1 - low)])[::-1]
+    back, held = 1 - inside, free.view(np.uint8)
+    right_of = _losses.balanced(mass, inside, back, held, high)
+    left_of = _losses.balanced(mass[::-1], back[::-1], inside[::-1], held[::-1], size - 1 - low)[::-1]
     # `first`: moments at the left ends of the cells low..high, from the left; `second`: at their right ends, from the right.
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
@@ -131,10 +118,8 @@ class StopLoss(TiltedSum):
 
     def __init__(self, law: GridLaw, times: int, *, upper: bool) -> None:
         held = np.flatnonzero(law.mass > 0)
-        self._mass, self._times = law.mass[held], times
-        heaviest = int(np.argmax(self._mass)) if held.size else 0
-        middle = int(held[heaviest]) if held.size else 0
-        self._place = (held - middle).astype(np.float64)
+        mass, self._times = law.mass[held], times
+        middle = int(held[np.argmax(mass)]) if held.size else 0
         # `error`: rounding of the first grid point of the sum, by two products and a sum, and by one more product if the
         # distribution is reversed.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
@@ -142,13 +127,9 @@ class StopLoss(TiltedSum):
         # sigma below 1 has heavy tails, and many levels would need transforms of their own. The rounding error grows by the factor
         # e^(near^2/2), and remains far below the error of the grid.
         super().__init__(
-            [Summand(np.log(self._mass), self._place, times)], times * (law.anchor + law.step * middle), law.step, discount=0.0,
-            near=4.0, widest=3, upper=upper, slack=16 * ULP * times, level_error=error,
+            [Summand(np.log(mass), (held - middle).astype(np.float64), times)], times * (law.anchor + law.step * middle), law.step,
+            discount=0.0, near=4.0, widest=3, upper=upper, slack=16 * ULP * times, level_error=error,
         )
-        if held.size:
-            starts = _group_starts(self._place, heaviest)
-            self._group_ends = self._place[np.append(starts[1:], held.size) - 1]
-            self._group_mass = np.add.reduceat(self._mass, starts)
 
     @cached_property
     def _untilted(self) -> tuple[float, float, float]:
@@ -163,11 +144,8 @@ class StopLoss(TiltedSum):
         The intercept is convex in the rate, so the lines in the order of their rates form the lower envelope.
         """
         rates = np.geomspace(LEAST_TILT * self.step / self._untilted[2], 40.0, 48)
-        # To save time, all masses of a group of neighbouring points are moved up to the last point of the group.
-        power = np.multiply.outer(rates, self._group_ends)
-        top = power.max(axis=1)
-        log_total = top + np.log(np.exp(power - top[:, None]) @ self._group_mass)
-        base = self._times * (log_total * (1 + 1e-12) + 1e-14) - 1 - np.log(rates / self.step)
+        cumulants = np.array([self.moments(rate / self.step)[0] for rate in rates.tolist()])
+        base = cumulants * (1 + 1e-12) + 1e-14 * self._times - 1 - np.log(rates / self.step)
         return rates, base, np.diff(base) / np.diff(rates)
 
     def _chernoff(self, levels: FloatArray) -> FloatArray:
@@ -224,18 +202,3 @@ class StopLoss(TiltedSum):
             return low, total * (mean - low), total
         # If the level decreases by x, the stop-loss transform increases by at most x times the total mass.
         return low, math.exp(float(self.log_values(np.array([low]))[0][0]) + slack), math.exp(log_total + slack)
-
-
-def _group_starts(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
-    """Return the index of the first point of each of the groups into which the grid points are divided.
-
-    Within 1024 points of the heaviest one, a group is a single point. The length of the other groups is 0.3 % of their distance
-    from this point.
-    """
-    size = index.size
-    if size <= 4096:
-        return np.arange(size)
-    far = np.unique(np.round(1024 * 1.003 ** np.arange(0, math.ceil(math.log(max(size / 1024, 2)) / math.log(1.003)))))
-    near = np.arange(-1024, 1025)
-    starts = heaviest + np.concatenate([-far, near, far]).astype(np.intp)
-    return np.unique(np.append(0, starts[(starts >= 0) & (starts < size)]))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds._base.limits import COMPARED, FIRST_TAIL, NEGLIGIBLE
+from shufflebounds._base.quadrature import log_sum
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._core._special import log1mexp
 
@@ -138,10 +139,7 @@ def _log_sum(logs: FloatArray, sign: float) -> float:
     """Return the log of the sum of exponentials, rounded up (sign 1) or down (sign -1)."""
     finite = np.where(logs > -math.inf, logs, 0.0)
     logs = logs + sign * (2e-13 + 8 * ULP * np.abs(finite))
-    top = float(logs.max(initial=-math.inf))
-    if top == -math.inf:
-        return -math.inf
-    return top + math.log(float(np.exp(logs - top).sum())) + sign * 1e-14
+    return log_sum(logs) + sign * 1e-14
 
 
 def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float) -> float:

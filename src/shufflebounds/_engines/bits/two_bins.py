@@ -92,11 +92,6 @@ BinTables = Kept[tuple[int, int, float], tuple[FloatArray, ...]]
 """Cache of the distributions of the sum of a bin, limited in bytes. The key is (ones, zeros, log of the truncated mass)."""
 
 
-def bytes_of(tables: tuple[FloatArray, ...]) -> int:
-    """Return the size of several arrays in bytes."""
-    return sum(table.nbytes for table in tables)
-
-
 class TwoBins:
     """Bounds of `log_delta` from cached tables of the distribution of each bin.
 

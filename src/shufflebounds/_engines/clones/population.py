@@ -108,9 +108,8 @@ class Population:
         # The last level of the search; on level len(self.bins) every budget is separate.
         self.exact = len(self.bins) - len(last)
 
-    def __getstate__(self) -> dict[str, object]:
-        # A pickle omits cached sums over the users.
-        return uncached(self)
+    # A pickle omits cached sums over the users.
+    __getstate__ = uncached
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return the distribution of the number of clones that the other users send, for a target with a budget in i..j.

@@ -140,13 +140,10 @@ class Composer:
         """Return a lower and an upper bound of the log hockey-stick divergence of the composition at eps."""
         return self._answer(eps)[0]
 
-    def engine_of(self, eps: float) -> Engine:
-        """Return the engine of the bounds at eps: the last one that was tried."""
-        return self._answer(eps)[1]
-
     def method(self, eps: float) -> list[str]:
         """Return the lines of :meth:`Composition.explain` about the method."""
-        engine = self.engine_of(eps)
+        # the engine that was tried last
+        engine = self._answer(eps)[1]
         return engine.method(eps if engine is self.inversion else min(eps, self.steps.farthest))
 
     def _answer(self, eps: float) -> tuple[Interval, Engine]:

@@ -221,15 +221,17 @@ class _Table:
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
-    The two vectors are equal if all numbers are even; otherwise one of them has zeros and ones only. So a table needs at most two
-    sums for each binary digit of the numbers.
+    A number of releases of one kind is split at its highest binary digit, so that most sums are of two equal losses, which take
+    half the time. Of several kinds, whose digits differ, the odd numbers lose 1. Powers of two, and even numbers of several kinds,
+    are halved. So a table needs at most two sums for each binary digit of the numbers.
     """
-    odd = tuple(number % 2 for number in times)
-    if sum(times) == sum(odd):
-        odd = tuple(int(i == times.index(1)) for i in range(len(times)))
-    elif not any(odd):
-        odd = tuple(number // 2 for number in times)
-    return tuple(number - part for number, part in zip(times, odd)), odd
+    top = 1 << (max(times).bit_length() - 1)
+    part = tuple(number % 2 if len(times) > 1 else number & top for number in times)
+    if top == 1:
+        part = tuple(int(i == times.index(1)) for i in range(len(times)))
+    elif part == times or not any(part):
+        part = tuple(number // 2 for number in times)
+    return tuple(number - one for number, one in zip(times, part)), part
 
 
 def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _Losses:

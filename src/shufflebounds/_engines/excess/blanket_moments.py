@@ -27,8 +27,9 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._base.quadrature import log_sums
 from shufflebounds._base.types import SLACK, ULP, FloatArray
-from shufflebounds._engines.allocation.moments import LARGEST_ORDER, log_sum
+from shufflebounds._engines.allocation.moments import LARGEST_ORDER
 from shufflebounds._engines.excess.evaluation import BLUR, Effort
 from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds._losses.renyi import mixture_tail
@@ -184,7 +185,7 @@ def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatAr
     for place, order in enumerate(orders.tolist(), 1):
         with np.errstate(divide="ignore"):
             rates = np.log((orders[:place] * (users + 1) - order) / order)
-        power[place] = log_sum((rates[:, None] + series[:place] + power[place - 1::-1]).T)
+        power[place] = log_sums((rates[:, None] + series[:place] + power[place - 1::-1]).T)
     # Each of up to k factors of a term has the error of a moment, and the rounding errors of logarithms below `size`.
     size = float(np.abs(power).max() + np.abs(series).max() + np.abs(most).max()) + users * float(-log_first[-1]) + last
     log_f = power[2:] + users * log_first + log_factorial[1:, None] + orders[1:, None] * (2 * COMPUTED_ERROR + 8 * ULP * size)
@@ -203,5 +204,5 @@ def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatAr
         log_f[:, -1:] + (powers - 1) * log_s[-1] - np.log1p(-(powers - 1) / s[-1]),
     ]
     log_gamma = np.append(0.0, log_factorial[:-2])
-    total = log_sum(np.concatenate(parts, axis=1)) - log_gamma - math.log(users)
+    total = log_sums(np.concatenate(parts, axis=1)) - log_gamma - math.log(users)
     return np.asarray((total + 16 * ULP * (size + log_gamma)) / powers[:, 0])
