@@ -264,6 +264,10 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
     cdef int _k
     cdef Node *nodes
     cdef Effort effort
+    lower[0], upper[0] = -INFINITY, INFINITY
+    if theta == INFINITY:
+        # all positive values have masses that underflow
+        return 0
     for i in range(number):
         size += groups[i].seen
     effort.depth, effort.reach, effort.most = SPARE - log(rtol), REACH, <Py_ssize_t> fmin(fmax(work / size, 2048), 4e5)

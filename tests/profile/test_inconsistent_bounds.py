@@ -123,7 +123,7 @@ def test_answers_of_closed_forms_are_compared(monkeypatch, method, argument, wor
 
 
 def test_two_methods_for_one_sum_are_compared(monkeypatch):
-    monkeypatch.setattr(_excess, "sum_with_jumps", lambda *given: _excess.Interval(20.0, math.inf))
+    monkeypatch.setattr(_excess, "sum_with_jumps", lambda *given, **_: _excess.Interval(20.0, math.inf))
     values, log_mass = np.array([-1e7, -3.0, 0.25, 3e7]), np.log([1e-9, 0.7 - 1e-9, 0.29, 0.01])
     with pytest.raises(InconsistentBoundsError, match=r"log E S_\+ of 12\.0 users"):
         _excess.sums(values, log_mass, 12.0, None, _excess.Effort.FINE)

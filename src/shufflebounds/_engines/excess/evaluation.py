@@ -21,7 +21,7 @@ from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE,
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
-from shufflebounds._engines.excess.heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
+from shufflebounds._engines.excess.heavy_tails import DOUBLED, few_enough, log_rest, one_large_value, sum_of_few, sum_with_jumps
 
 __all__ = [
     "BLUR", "HEAVY", "Effort", "approximate_excess", "excesses", "largest_of", "log_gain", "rounding", "sums", "without_negligible",
@@ -36,6 +36,17 @@ BLUR = 2.0**-42
 In an upper bound it is added to both, as if the measure m were smaller by a relative 2**-42. Raised: less tight bounds. Lowered:
 rounding errors may exceed it.
 """
+
+_CLOSE = 0.1
+"""Gap of log E S_+ that is close enough for one of many samples of heavy tails. Lowered: longer run time."""
+
+_HOPELESS = 100.0
+"""Gap of log E S_+ that only a trivial lower bound leaves. Lowered: the larger gap of `sum_of_few`, in less time."""
+
+_RARE, _DEEP = 1e4, -16.0
+"""If the largest values are above _RARE and probably in none of the reports, and log E S_+ is below _DEEP, sums of rare values are
+enumerated before the kernel is tried. Raised _RARE, lowered _DEEP: the kernel is tried, which takes up to .2 s. In the other
+direction: an enumeration where the kernel takes less time."""
 
 _LOSSY = 720.0
 """Masses below e^-720 are subnormal doubles with a relative error above 1e-9, up to 1 (`rounding`). They are moved to X = 0, which
@@ -127,10 +138,11 @@ def log_gain(log_cut: ArrayLike, log_cut_b: ArrayLike, eps: float) -> float:
 
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
-         effort: Effort) -> Interval:
+         effort: Effort, limited: bool = False) -> Interval:
     """Return bounds of log E S_+ for `users` users, by the kernel.
 
-    If `upper` is True or False, only that bound is needed, and the other may be trivial, which saves time.
+    If `upper` is True or False, only that bound is needed, and the other may be trivial, which saves time. `limited` says that
+    values below -n max X, which make the sum negative, are left out.
     """
     if float(values.max()) <= 0:
         return Interval(-math.inf, -math.inf)
@@ -151,37 +163,49 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         if heavy or close:
             return found
         # A few values far above the others decide a tiny E S_+, although none is above HEAVY, and merged atoms are too wide for it.
-        return _both(found, sum_with_jumps(values, log_mass, users, upper is True), users, float(log_mass.min()) < LOG_TINY)
+        return _both(found, sum_with_jumps(values, log_mass, users, upper is True), users, log_mass)
     starts, (rtol, work) = np.array([0, log_mass.size]), effort.value
     near = _excess.rough_excess(values, log_mass, starts, count) if effort is Effort.SAMPLED else 0.0
     if near < LOG_TINY / 2:
         # Interpolation does not need delta below 1e-145, where the kernel would take long for heavy tails.
         if heavy:
-            return Interval(-math.inf, min(chernoff(values, log_mass, users), sum_with_jumps(values, log_mass, users, True).upper))
+            most = chernoff(values, log_mass, users)
+            return Interval(-math.inf, most if most < LOG_TINY else min(most, sum_with_jumps(values, log_mass, users, True).upper))
         work *= 0.1
         # The shift of the distributions by BLUR moves log delta by more than this gap.
         rtol = max(rtol, 0.25 * BLUR * -near)
-    # The rounding errors of masses that underflow are not in these bounds; the caller adds them (`rounding`).
-    both = partial(_both, users=users, rounded=float(log_mass.min()) < LOG_TINY)
+    # A value below -(n - 1) max X makes the sum negative, so E S_+ = Pr[no user has such a value] E[S_+ | no user has one].
+    fatal = values < -(1 + 8 * ULP) * users * float(values.max())
+    if fatal.any():
+        log_none = log_rest(log_mass[fatal], log_mass[~fatal])
+        found = sums(values[~fatal], log_mass[~fatal] - log_none, users, upper, effort, True)
+        error = 16 * ULP * users * (1 + abs(log_none))
+        return Interval(found.lower + users * log_none - error, found.upper + users * log_none + error)
+    both = partial(_both, users=users, log_mass=log_mass)
     found = nothing = Interval(-math.inf, math.inf)
-    if heavy and float(values.max()) <= HEAVY and effort is not Effort.ROUGH:
-        # A large negative value makes the sum negative. If no positive value is large, the kernel therefore needs little work in
-        # most cases, less than `sum_with_jumps`.
+    few = effort is Effort.SAMPLED and few_enough(users)
+    rare = effort is Effort.SAMPLED and not (heavy or few) and _rare(values, log_mass, users)
+    if heavy and effort is not Effort.ROUGH and ((limited and not few) or float(values.max()) <= HEAVY):
+        # A large negative value makes the sum negative. If no positive value is large, or the largest negative ones are left out, the
+        # kernel therefore needs little work in most cases, less than `sum_with_jumps`.
         found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1]))
         if found.upper - found.lower <= 10 * rtol:
             return found
-    few = effort is Effort.SAMPLED and few_enough(users)
+    # Where the kernel has only a trivial lower bound, `sum_of_few` takes less time than `sum_with_jumps`.
+    doubled = heavy and limited and effort is Effort.SAMPLED and users <= DOUBLED and found.upper - found.lower > _HOPELESS
     # `sum_with_jumps` is not used for up to FEW users, for whom the kernel enumerates heavy values itself, nor for rough bounds,
     # which must take less time, nor where a larger gap is allowed and `sum_of_few` takes less time (up to 40 users).
-    if heavy and users > FEW and effort is not Effort.ROUGH and not few:
-        found = both(found, sum_with_jumps(values, log_mass, users, upper is True))
+    if (heavy or rare) and users > FEW and effort is not Effort.ROUGH and not (few or doubled):
+        found = both(found, sum_with_jumps(values, log_mass, users, upper is True, brief=not heavy))
     if few and not heavy and (users > FEW + 2 or log_mass.size <= 2 * FEW):
         # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap. For up
         # to 10 users and more than 16 atoms it rarely reaches rtol.
         found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, work / 128))
-    if (heavy or few) and effort is not Effort.ROUGH and found.upper - found.lower > (10 * rtol if few else 2 * SEARCH_GAP):
-        step = (0.3 if heavy else 0.12) if few else 0.06
-        chosen = upper if few else None
+    enough = 10 * rtol if few else _CLOSE if effort is Effort.SAMPLED else 2 * SEARCH_GAP
+    step = 0.06 if few_enough(users) else 1.0 if effort is Effort.SAMPLED else 0.3
+    if (heavy or few) and effort is not Effort.ROUGH and found.upper - found.lower > enough:
+        step = (0.3 if heavy else 0.12) if few else step
+        chosen = upper if effort is Effort.SAMPLED else None
         if heavy and not few and upper is not None and few_enough(users):
             # The gap is proportional to the square of the step. If it is small enough at a coarse step, compute one bound only.
             coarse = sum_of_few(values, log_mass, users, 5 * step)
@@ -191,13 +215,13 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         if chosen is not None and math.isfinite(added[chosen]):
             return found
     # Where the gap of `sum_with_jumps` is above 2 SEARCH_GAP, that of the kernel is most often larger.
-    if found.upper - found.lower < (math.inf if few else 0.1 if heavy and effort is Effort.SAMPLED else 2 * SEARCH_GAP):
+    if found.upper - found.lower < (math.inf if few else _CLOSE if heavy and effort is Effort.SAMPLED else 2 * SEARCH_GAP):
         return found
     # For heavy tails the kernel either succeeds with little work, or not at all.
     work = min(work, Effort.ROUGH.value[1]) if heavy and effort is Effort.SAMPLED else work
     found = both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work))
     if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > 2 * SEARCH_GAP:
-        found = both(found, sum_of_few(values, log_mass, users))
+        found = both(found, sum_of_few(values, log_mass, users, step))
     # A rare value below HEAVY decides the sum. The gap of the kernel, a factor e or more, would draw samples to this eps.
     if effort is Effort.SAMPLED and users > FEW and found.upper - found.lower > 1:
         found = both(found, sum_with_jumps(values, log_mass, users, upper is True))
@@ -206,14 +230,25 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     return found
 
 
-def _both(one: tuple[float, float], other: tuple[float, float], users: float, rounded: bool) -> Interval:
+def _rare(values: FloatArray, log_mass: FloatArray, users: float) -> bool:
+    """Return whether E S_+ is small, and rare large values decide it."""
+    top = float(values.max())
+    return (top > _RARE and users * float(np.exp(log_mass[values > top / 2]).sum()) < 1e-6
+            and approximate_excess(values, log_mass, users, True) < _DEEP)
+
+
+def _both(one: tuple[float, float], other: tuple[float, float], users: float, log_mass: FloatArray) -> Interval:
     """Combine two pairs of bounds of log E S_+ for `users` users: the larger lower and the smaller upper bound.
 
-    Raises InconsistentBoundsError if they contradict each other, unless rounding errors are missing in them (`rounded`).
+    Raises InconsistentBoundsError if they contradict each other, unless masses underflow: their rounding errors are not in these
+    bounds; the caller adds them (`rounding`).
     """
     found = Interval(max(one[0], other[0]), min(one[1], other[1]))
-    if found.lower > found.upper and not rounded:
-        consistent(IntervalArray(*np.array([found]).T), "log E S_+ of {!r} users", np.array([users]))
+    if found.lower > found.upper and not float(log_mass.min()) < LOG_TINY:
+        # The mass of an upper bound may exceed 1 by a bound of rounding errors. n E X_+ is an upper bound nevertheless, although it
+        # is below E S_+ with these masses.
+        lower = found.lower - users * max(0.0, math.fsum([*np.exp(log_mass).tolist(), -1.0]))
+        found = consistent(IntervalArray(*np.array([[lower], [found.upper]])), "log E S_+ of {!r} users", np.array([users])).alone()
     return found
 
 

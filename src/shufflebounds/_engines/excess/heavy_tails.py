@@ -29,7 +29,7 @@ from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._engines.excess.tilted_inversion import LEFT, WIDE, Gains, Light
 
-__all__ = ["few_enough", "one_large_value", "sum_of_few", "sum_with_jumps"]
+__all__ = ["DOUBLED", "few_enough", "log_rest", "one_large_value", "sum_of_few", "sum_with_jumps"]
 
 _MOST = 60
 """Largest number of heavy values in a sum. Raised: longer run time for tails that need more enumerated values. Lowered: fewer
@@ -39,6 +39,9 @@ _FEWER = 0.1
 """Factor of the expected number of heavy values if positive values are rare. The answer is then small, so that the probability of
 more than _MOST heavy values must be smaller, too. Raised: larger upper bounds below e^-300. Lowered: a sum of light values varies
 more, and its contours become inaccurate."""
+
+DOUBLED = 2**11
+"""Largest number of users whose values are added by :func:`sum_of_few`, with steps of 0.3 or more for over 40 users."""
 
 _LEAST = -560.0
 """Smallest log of the unit of the computation, which is an estimate of the answer. Raised: larger bounds of smaller answers.
@@ -85,7 +88,7 @@ def _guess(light: Light, place: FloatArray, log_prob: FloatArray) -> float:
     return float(logs[(place > 0) | (not light.never_positive)].max(initial=-math.inf))
 
 
-def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper: bool = False) -> Interval:
+def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper: bool = False, brief: bool = False) -> Interval:
     """Return bounds of log E S_+, where S is the sum of the independent values of `users` users with the same distribution.
 
     Parameters
@@ -96,6 +99,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
         A whole number, at least 2.
     upper : bool
         Whether only the upper bound is needed. The lower one is then less tight, which saves more than half of the run time.
+    brief : bool
+        Whether to decline distributions of which more heavy values than are enumerated may add to the sum.
 
     Returns
     -------
@@ -135,6 +140,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     x, log_w = at_zero(x, log_w, np.append(kept, np.ones(x.size - kept.size, dtype=bool)))
     light, jumps = _parted(x, log_w, heavy, users)
     most, log_left = _enough(x, log_w, users, jumps[2], scale - LEFT)
+    if brief and most == _MOST:
+        return _NOTHING
     gains = Gains(light, most, scale, min(0.2, 0.02 / few))
     too_wide = gains.high - gains.low > 10 * WIDE * light.deviation
     if too_wide or (not gains.crude and any(contour.coarse for contour in gains.contours)):
@@ -193,7 +200,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> I
     if heavy == x.size:
         return _NOTHING
     # `least` is the contribution of the event that one user has a positive value and all others have 0: a lower bound.
-    least = _log_gain(x, log_w, users) + (users - 1) * _log_none(log_w, heavy)
+    least = _log_gain(x, log_w, users) + (users - 1) * log_rest(log_w[:heavy], log_w[heavy:])
     if not -SAFE_EXPONENT < least < SAFE_EXPONENT:
         return _NOTHING
     kept, moved = _large(x[:heavy], log_w[:heavy], users, least - LEFT)
@@ -212,7 +219,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> I
 
 
 def few_enough(users: float) -> bool:
-    """Return whether :func:`sum_of_few` is used for that number of users: 2 to 40. For more it takes longer than 0.5 s."""
+    """Return whether :func:`sum_of_few` is used before other methods for that number of users: 2 to 40."""
     return 1 < users <= 40
 
 
@@ -237,10 +244,10 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     Returns
     -------
     Interval
-        (-inf, inf) for one user, if the values are too large, if masses underflow, and for too many users (`few_enough`) or more
-        than MANY values, whose sums would take longer than 0.5 s.
+        (-inf, inf) for one user, if the values are too large, if masses underflow, and for more than DOUBLED users or MANY
+        values, whose sums would take longer than 0.5 s.
     """
-    if not (few_enough(users) and values.size <= MANY and log_mass.min() > LOG_TINY):
+    if not (1 < users <= DOUBLED and values.size <= MANY and log_mass.min() > LOG_TINY):
         return _NOTHING
     order = np.argsort(values, kind="stable")
     jump, part = values[order], np.exp(log_mass[order])
@@ -282,17 +289,20 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
 
 def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple[Light, _Heavy]:
     """Return the distribution of the light values, and that of the heavy values, which are the first `heavy` ones of `x`."""
-    prob, log_none = math.fsum(np.exp(log_w[:heavy])), _log_none(log_w, heavy)
+    prob, log_none = math.fsum(np.exp(log_w[:heavy])), log_rest(log_w[:heavy], log_w[heavy:])
     rise = np.argsort(x[heavy:])
     light = Light(x[heavy:][rise], log_w[heavy:][rise] - log_none, users)
     rise = np.argsort(x[:heavy])
     return light, (x[:heavy][rise], np.exp(log_w[:heavy][rise]) / prob, prob, log_none)
 
 
-def _log_none(log_w: FloatArray, heavy: int) -> float:
-    """Return log(1 - p), where p is the total probability of the first `heavy` values, without cancellation."""
-    prob = math.fsum(np.exp(log_w[:heavy]))
-    return math.log1p(-prob) if prob < 0.5 else float(np.logaddexp.reduce(log_w[heavy:]))
+def log_rest(log_w: FloatArray, log_other: FloatArray) -> float:
+    """Return log(1 - p), where p is the total probability of the masses `log_w` and 1 - p that of `log_other`, within 16 ulp."""
+    prob = math.fsum(np.exp(log_w))
+    if prob < 0.5:
+        return math.log1p(-prob)
+    top = float(log_other.max(initial=-math.inf))
+    return top + math.log(math.fsum(np.exp(log_other - top))) if top > -math.inf else top
 
 
 def _log_gain(x: FloatArray, log_w: FloatArray, users: float) -> float:
