@@ -186,7 +186,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     few = effort is Effort.SAMPLED and few_enough(users)
     rare = effort is Effort.SAMPLED and not (heavy or few) and _rare(values, log_mass, users)
     if heavy and effort is not Effort.ROUGH and ((limited and not few) or float(values.max()) <= HEAVY):
-        # A large negative value makes the sum negative. If no positive value is large, or the largest negative ones are left out, the
+        # A large negative value makes the sum negative. If no positive value is large, or these negative ones are left out, the
         # kernel therefore needs little work in most cases, less than `sum_with_jumps`.
         found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1]))
         if found.upper - found.lower <= 10 * rtol:
