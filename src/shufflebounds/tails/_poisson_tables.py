@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.quadrature import total_of
 from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.threads import each
 from shufflebounds._base.types import FloatArray
@@ -299,7 +300,7 @@ def bits_window(
         return shift, np.zeros(1), 0.0
     trials = counts.sum()
     # A window that would be too wide for a normal distribution of the same variance is refused before it is computed.
-    width = min(trials + 1, 2 * math.sqrt(-2 * log_tail * float((counts * one) @ zero)))
+    width = min(trials + 1, 2 * math.sqrt(-2 * log_tail * total_of(counts * one, zero)))
     if width <= most:
         small = one <= zero
         if trials == 1 or (trials <= DIRECT_TRIALS and log_tail - 20 >= -LARGEST_EXPONENT):

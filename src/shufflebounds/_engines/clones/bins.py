@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import SAME_LOG, TABLE_SIZE
-from shufflebounds._base.quadrature import capped_exp
+from shufflebounds._base.quadrature import capped_exp, total_of
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._engines.clones.law import CloneLaw, total_of
+from shufflebounds._engines.clones.law import CloneLaw
 
 __all__ = ["BinnedLaw", "BudgetBins"]
 

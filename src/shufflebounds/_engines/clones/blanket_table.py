@@ -22,6 +22,7 @@ import math
 import numpy as np
 
 from shufflebounds._base.limits import DEEPEST, NEGLIGIBLE, TABLE_SIZE, TINY
+from shufflebounds._base.quadrature import total_of
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
 from shufflebounds.tails._poisson_tables import bits_window
@@ -49,7 +50,7 @@ def table_cells(mean: float, square: float, log_tail: float) -> float:
 
 def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = TABLE_SIZE) -> bool:
     """Return whether the table with truncated mass e^log_tail has more than `most` cells, by the estimate `table_cells`."""
-    return table_cells(float(shares @ counts), float((shares * shares) @ counts), log_tail) > most
+    return table_cells(total_of(shares, counts), total_of(shares * shares, counts), log_tail) > most
 
 
 def log_blanket_table(

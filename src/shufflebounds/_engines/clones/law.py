@@ -13,13 +13,14 @@ import numpy as np
 
 from shufflebounds._base.caches import kept
 from shufflebounds._base.limits import CACHED_TABLES, NEGLIGIBLE_ROUGHLY, TINY
+from shufflebounds._base.quadrature import total_of
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core import _clones, _compound
 from shufflebounds._losses.budget import Budget
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.poisson_binomial import inner_law
 
-__all__ = ["CloneLaw", "log_clone_delta", "log_estimates", "total_of"]
+__all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 
 SUMMED = 28 * ULP
 """Relative error of a NumPy sum of fewer than 2**31 products of one sign: 1 roundoff of each product, 26 in a block of 128 terms
@@ -61,12 +62,12 @@ class CloneLaw:
         self.probs = np.minimum(2 * self.rates, 1.0)
         self.counted = self.counts if (self.counts != 1).any() else None
         self.trials = float(self.counts.sum())
-        self.mean = float(self.probs @ self.counts)
+        self.mean = total_of(self.probs, self.counts)
         self.sure = int(self.counts[self.probs == 1].sum())
         # The array is changed in place, because there may be millions of users.
         var = 1 - self.probs
         var *= self.probs
-        self.spread = math.sqrt(float(var @ self.counts))
+        self.spread = math.sqrt(total_of(var, self.counts))
         # `spread` is the standard deviation of C. `stretch` is the step of the grid of tilts. A larger step needs fewer tables, but
         # a table then fits each eps less well and has to be longer.
         self.stretch = 3.0 / (1 + self.spread)
@@ -149,11 +150,6 @@ class CloneLaw:
             rest = float(edge[0]) - decay * c + ratio - math.log(-math.expm1(ratio)) + beyond + window.error + 1e-9
             outside = float(np.logaddexp(outside, rest))
         return inside, error, outside
-
-
-def total_of(values: FloatArray, counts: FloatArray) -> float:
-    """Return the sum of values times counts; a scalar product by BLAS has an error of 14 ulp for 1e6 terms, above SUMMED."""
-    return float((values * counts).sum())
 
 
 def _log_cosh(x: float) -> float:

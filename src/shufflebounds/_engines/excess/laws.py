@@ -29,6 +29,7 @@ from shufflebounds._base.limits import (
     SEARCH_GAP,
     TINY,
 )
+from shufflebounds._base.quadrature import total_of
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds._core import _deployments
 from shufflebounds._engines.excess.evaluation import (
@@ -345,7 +346,7 @@ class ExcessLaw:
         # Values above 1e100 are not squared, because their squares could overflow.
         if not float(np.abs(values).max()) < 1e100:
             return None
-        mean, square = float(mass @ values), float(mass @ values**2)
+        mean, square = total_of(mass, values), total_of(mass, values**2)
         if not mean < 0:
             return None
         # The candidates t are multiples of the best exponent for a normal sum; smaller t are better if only few outcomes have large
