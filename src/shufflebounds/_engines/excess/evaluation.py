@@ -215,10 +215,11 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         if chosen is not None and math.isfinite(added[chosen]):
             return found
     # Where the gap of `sum_with_jumps` is above 2 SEARCH_GAP, that of the kernel is most often larger.
-    if found.upper - found.lower < (math.inf if few else _CLOSE if heavy and effort is Effort.SAMPLED else 2 * SEARCH_GAP):
+    sampled = rare or (heavy and effort is Effort.SAMPLED)
+    if found.upper - found.lower < (math.inf if few else _CLOSE if sampled else 2 * SEARCH_GAP):
         return found
     # For heavy tails the kernel either succeeds with little work, or not at all.
-    work = min(work, Effort.ROUGH.value[1]) if heavy and effort is Effort.SAMPLED else work
+    work = min(work, Effort.ROUGH.value[1]) if sampled else work
     found = both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work))
     if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > 2 * SEARCH_GAP:
         found = both(found, sum_of_few(values, log_mass, users, step))
