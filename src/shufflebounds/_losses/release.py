@@ -428,11 +428,20 @@ class DominatingPairInfo:
 
     @kept(CACHED_ANSWERS)
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, for divergences down to e^log_tail."""
+        """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, the former down to e^log_tail.
+
+        Those of (Q, P) end at e^FIRST_TAIL, which bounds the mass under Q, and all the more under P, of smaller losses.
+        """
         own, back = self.hockey_sticks
-        depth = math.sqrt(-2 * log_tail)
-        first = SampledProfile(own, self.pure, 0.6, depth=depth)
-        return first, first if self.reverse is None else SampledProfile(back, self.reverse.pure, 0.6, depth=depth)
+        first = SampledProfile(own, self.pure, 0.6, depth=math.sqrt(-2 * log_tail))
+        if self.reverse is None:
+            return first, first
+        return first, SampledProfile(back, self.reverse.pure, 0.6, depth=math.sqrt(-2 * FIRST_TAIL))
+
+    def exhausted(self, log_tail: float) -> bool:
+        """Whether the samples for a truncated mass of e^log_tail end above it, because the bound stays there at larger eps."""
+        sampled = self.sampling.expensive and self.atoms is None and not self.losses.window
+        return sampled and float(self.samples(log_tail)[0].high[-1]) > log_tail
 
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[SampledProfile, SampledProfile]:
         r"""Return samples of both divergences, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.
