@@ -26,19 +26,20 @@ def loss_tail(
     eps: FloatArray,
     single: bool,
     roughly: Callable[[FloatArray], FloatArray] | None = None,
-    close: bool = True,
+    known: FloatArray | None = None,
 ) -> IntervalArray:
     """Return bounds of Pr[L > eps] at each eps > 0. L is the loss of one pair (P, Q) if `single`, otherwise of the worst pair.
 
     `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. If a value of delta is
-    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried. Unless `close`, the lower bound is delta.
+    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried; the lower bound is delta itself, unless
+    `known` has the upper bounds.
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). So a
     secant of delta to the right of E gives a lower bound, and a secant to the left an upper bound. A secant to the left needs delta
     of one pair at both ends. For a maximum over several pairs, the upper bound is delta(eps - h)/(1 - x) with x = e^-h, because
     P - x E Q >= (1 - x) P on the outcomes with L > eps.
     """
-    low, high = lower(eps)[:, None], upper(eps)[:, None]
+    low = lower(eps)[:, None]
 
     def losses(steps: FloatArray, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         at = eps[rows, None]
@@ -69,16 +70,20 @@ def loss_tail(
     # If delta underflows at every eps, the lower bounds are 0 and no secant is tried. If, in addition, the upper bounds from the
     # shortest secants are 0, no longer secant is tried.
     below, every = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK), np.arange(eps.size)
-    if close and below.any():
+    if (known is not None or roughly is None) and below.any():
         gain = -_least(losses, eps.size, roughly is not None)
         # The product of a delta that underflows and a large gain is computed from logarithms, and rounded down.
         deep = np.nextafter(np.exp(low[:, 0] + np.log1p(gain) - COMPUTED_ERROR), 0.0)
         below = np.where(below < TINY, deep, below * (1 + gain))
+    below = np.clip(below, 0.0, 1.0)
+    if known is not None:
+        return IntervalArray(below, known)
+    high = upper(eps)
     above = np.ones(eps.size) if np.exp(high).any() else bounds(STEPS[:1], every, upper)[0][:, 0]
     if above.any():
         above = _least(bounds, eps.size, roughly is not None)
     value = np.nextafter(above * (1 + 4 * EXP_SLACK), np.inf)
-    return IntervalArray(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
+    return IntervalArray(below, np.where(high == -np.inf, 0.0, np.minimum(value, 1.0)))
 
 
 def _least(values: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray]], count: int, fewer: bool) -> FloatArray:

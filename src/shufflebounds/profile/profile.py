@@ -149,12 +149,14 @@ class PrivacyProfile(ExportMixin):
         single = known.attained.single and known.sampling.convex
         if not known.sampling.expensive:
             return loss_tail(below, above, eps, single)
-        sides = (known.sampling.curve or known).hockey_stick
 
         def roughly(at: FloatArray) -> FloatArray:
-            return self._within_range(at, sides(at).upper, upper=True)
+            return self._within_range(at, (known.sampling.curve or known).hockey_stick(at).upper, upper=True)
 
-        return self._tails.of((eps.tobytes(), upper), lambda: loss_tail(below, above, eps, single, roughly, not upper))
+        both = self._tails.of((eps.tobytes(), True), lambda: loss_tail(below, above, eps, single, roughly))
+        if upper:
+            return both
+        return self._tails.of((eps.tobytes(), False), lambda: loss_tail(below, above, eps, single, roughly, both.upper))
 
     @cached_property
     def _tails(self) -> Kept[tuple[bytes, bool], IntervalArray]:

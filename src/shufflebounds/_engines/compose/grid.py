@@ -166,8 +166,11 @@ class Grid:
         return log_tail
 
     def _deepest(self, log_tail: float) -> bool:
-        """Whether truncating a mass below e^log_tail changes no bound, or would take too long."""
-        return log_tail <= -1e6 or all(release.exhausted(log_tail) for release, _ in self.upper)
+        """Whether truncating a mass below e^log_tail would take too long, or samples that end above it would hardly change.
+
+        Down to a mass of e^(2 FIRST_TAIL) the samples take little time, and farther ones may make the bound a little tighter.
+        """
+        return log_tail <= -1e6 or (log_tail < 2 * FIRST_TAIL and all(release.exhausted(log_tail) for release, _ in self.upper))
 
     def _depth(self, eps: float, log_tail: float) -> float:
         """Return an estimate of log delta at eps, with the total loss taken as Gaussian.
