@@ -22,7 +22,8 @@ from shufflebounds._core._constants cimport UNIT
 
 
 def cell_sums(const double[::1] place, const double[::1] mass, const double[::1] jump, const double[::1] chance,
-              const double[::1] nodes, bint upper, const double[::1] factor=None, const Py_ssize_t[::1] used=None):
+              const double[::1] nodes, bint upper, const double[::1] factor=None, const Py_ssize_t[::1] used=None,
+              double least=0):
     """Return the mass of X + Y in each cell between nodes, and the sum of mass times distance from the cell's lower end.
 
     Parameters
@@ -37,13 +38,15 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
         Positive numbers, one for each value of Y: the results are those of factor X + Y.
     used : ndarray, optional
         For each value of Y, the number of values of X that are used, from the smallest one on.
+    least : float
+        Pairs with a mass below it, up to rounding, are left out. A product that underflows takes 13 times as long.
 
     Returns
     -------
     (ndarray, ndarray)
     """
     cdef Py_ssize_t i, j, k, most = place.shape[0], cells = nodes.shape[0] - 1
-    cdef double x, p, here, first, scale = 1, blur = 4 * UNIT if upper else -4 * UNIT
+    cdef double x, p, here, first, faint, scale = 1, blur = 4 * UNIT if upper else -4 * UNIT
     cdef double[::1] total = np.zeros(cells), moment = np.zeros(cells)
     with nogil:
         for j in range(jump.shape[0]):
@@ -53,7 +56,10 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
                 scale = factor[j]
             if used is not None:
                 most = used[j]
+            faint = least / chance[j] if chance[j] > 0 else least
             for i in range(most):
+                if mass[i] < faint:
+                    continue
                 p = mass[i] * chance[j]
                 x = scale * place[i]
                 x = x + jump[j] + blur * (fabs(x) + fabs(jump[j]))

@@ -1,4 +1,4 @@
-"""Trade-off functions of two distributions: breakpoints in likelihood-ratio order, hockey-stick divergences, lower hulls.
+"""Trade-off functions of two distributions: breakpoints in likelihood-ratio order, divergences, hulls, lines below a divergence.
 
 Layer: kernels ``noexcept nogil`` (declared in _tradeoff.pxd), functions on arrays.
 
@@ -16,6 +16,12 @@ Method. alpha, beta, 1 - alpha and 1 - beta are each summed from their own end, 
           sums of X and of Y would cancel.
           The hull by one scan that drops a point if the next step down is steeper. A step between two points is the
           difference of the levels or of their complements, whichever are smaller, as top + log(-expm1(low - top)).
+          Lines below a convex function of E = e^x, known at points: between two points, the line through the two points to the
+          left and the line through the two points to the right. The left line is kept as its fall a unit of E, in units of the
+          value and of E at the point before the interval, the right one as its fall over the interval in units of its value at
+          the point after it. Both numbers are moderate however long the interval is: where e^width overflows, the right line
+          is flat up to a relative e^-709, and so is what its fall changes at the intersection. The intersection is rounded to the
+          left, where the right line is the lower one, and the value there is that of the right line, a sum of positive terms.
 Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); against python-flint at 200 bits:
               breakpoints, random atoms, e^-50 .. e^-10     2.0e4          peak 0.88    rms 0.22
               breakpoints, normal on lattices, to -1e5      2.4e5          peak 0.97    rms 0.24
@@ -24,12 +30,15 @@ Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); agains
           The difference of a log ratio and eps is formed exactly: H is accurate where they agree to an ulp.
           The vertices of the hull are given points, so the hull is never too low. Rounding may drop a point that is below the new
           edge; the hull is then too high there, relative to the steps, by at most a few units of the logarithms of the steps.
+          Lines below are rounded down: 4.8e3 values at intersections, in intervals from 0.01 to 3e3, are below those of the exact
+          right line by at most 19 (rms 1.4), and none is above an exact line, against mpmath at 80 digits.
 Cost      1e6 atoms: four sums 20 ms (AVX-512, cumulate.h), the test of the order 1 ms, the sort if needed 23 ms (NumPy sorts 1e6
-          doubles in 14; 72 where ratios agree in 40 bits), hull 17 ms, H at 1000 eps 6 ms, at 1e6 eps 32 ms
+          doubles in 14; 72 where ratios agree in 40 bits), hull 17 ms, H at 1000 eps 6 ms, at 1e6 eps 32 ms,
+          lines below 1e5 points 13 ms
 Source    J. Neyman, E. S. Pearson 1933; A. Neumaier 1974 for the compensated sum; A. M. Andrew 1979 for the hull
 """
 
-from libc.math cimport INFINITY, ceil, exp, expm1, log
+from libc.math cimport INFINITY, ceil, exp, expm1, fabs, fmax, fmin, log, log1p
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
@@ -40,10 +49,16 @@ cdef extern from *:
     #define DIGIT 11                        /* bits sorted in one pass */
     #define PASSES 6                        /* passes for 64 bits */
     #define BUCKETS 2048                    /* 2^DIGIT */
+    #define ULP 2.220446049250313e-16
+    #define SMALLEST 5e-324                 /* the smallest double: the rounding of a result that underflows */
+    #define BETTER 1e-9                     /* relative change of a slope that is more than rounding */
     """
     const int DIGIT
     const int PASSES
     const int BUCKETS
+    const double ULP
+    const double SMALLEST
+    const double BETTER
 
 cdef double E_2 = 7.38905609893065
 cdef double PER_E = 0.36787944117144233
@@ -197,6 +212,64 @@ cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b,
         kept[size], across[size], down[size] = i, da, db
         size += 1
     return size
+
+
+cdef void c_lines_below(const double *x, const double *low, const double *high, Py_ssize_t n, Py_ssize_t count,
+                        double *left, double *right, double *at, double *value) noexcept nogil:
+    """Write the chain of `lines_below`: entry 2 i is point i + 1, entry 2 i + 1 the vertex after it, i < count.
+
+    The caller has checked: x increases strictly; low and high do not increase; low[1 .. count] is finite, and low is -inf after it;
+    n is count + 1 or count + 2. left and right have count elements.
+    """
+    cdef Py_ssize_t i, step = 1
+    cdef double fall, width, line, end, gain, turn, rise, vertex
+    cdef bint better = True
+    for i in range(count):
+        # the slope of a divergence in E is at least -1, also after the last point
+        fall = x[i + 1] - low[i + 1]
+        left[i] = exp(fall) * (1 + ULP * (8 + fabs(fall)))
+        right[i] = 0
+    while step <= count and better:
+        # farther points are tried until the lines of one step are nowhere better, for example because both bounds are equal
+        better = False
+        for i in range(step - 1, count):
+            fall = fmax(high[i + 1 - step] - low[i + 1], 0)
+            line = expm1(fall) / -expm1(x[i + 1 - step] - x[i + 1]) * (1 + ULP * (8 + fall)) + 4 * SMALLEST
+            if line < left[i]:
+                better |= line < left[i] * (1 - BETTER)
+                left[i] = line
+        for i in range(min(count - 1, n - 2 - step)):
+            width = x[i + 2 + step] - x[i + 2]
+            line = expm1(high[i + 2 + step] - low[i + 2]) * expm1(x[i + 1] - x[i + 2]) / expm1(width) * (1 - ULP * (12 + width))
+            if line > right[i]:
+                better |= line > right[i] * (1 + BETTER)
+                right[i] = line
+        step *= 2
+    for i in range(count):
+        at[2 * i], value[2 * i] = x[i + 1], low[i + 1]
+        width = x[i + 2] - x[i + 1] if i + 2 < n else INFINITY
+        fall = low[i + 1] - low[i + 2] if i + 1 < count else INFINITY
+        # In units of the value and of E at the point, the left line is 1 - left u and the right one end (1 + right (1 - u/e)) with
+        # e = expm1(width). They meet at u = gain/turn, where gain is rounded down and turn up; 1/turn may overflow.
+        end = exp(-fall)
+        gain = -expm1(-fall) * (1 - 4 * ULP) - end * right[i] * (1 + 4 * ULP)
+        turn = left[i] * (1 + 2 * ULP) - end * right[i] / expm1(width) * (1 - 8 * ULP)
+        if gain <= 0:
+            rise = 0
+        elif turn <= 0:
+            rise = INFINITY
+        else:
+            rise = log1p(gain / turn) if gain / turn < INFINITY else log(gain) - log(turn)
+        if i + 1 < count or (i + 2 < n and high[i + 2] == -INFINITY):
+            # after the last positive lower bound, the line ends at its zero, unless the upper bound is 0 before
+            rise = fmin(rise, width)
+        vertex = at[2 * i + 1] = fmax(x[i + 1] + rise - 2 * ULP * (fabs(x[i + 1]) + rise), x[i + 1])
+        value[2 * i + 1] = -INFINITY
+        if i + 1 < count:
+            rise = log1p(right[i] * fmin(expm1(vertex - x[i + 2]) / expm1(-width), 1) * (1 - 8 * ULP))
+            line = low[i + 2] + rise * (1 - 2 * ULP)
+            # the right line is at least its value at the end
+            value[2 * i + 1] = fmin(fmax(line - ULP * fabs(line), low[i + 2]), low[i + 1])
 
 
 cdef int c_ratio_order(const double *log_p, const double *log_q, Py_ssize_t n) noexcept nogil:
@@ -410,3 +483,20 @@ def lower_hull(const double[::1] a not None, const double[::1] a_rest not None, 
     with nogil:
         size = c_lower_hull(&a[0], &a_rest[0], &b[0], &b_rest[0], n, &kept[0], &s[0, 0], &s[1, 0])
     return places[:size].copy(), steps[0, 1:size].copy(), steps[1, 1:size].copy()
+
+
+def lines_below(const double[::1] x not None, const double[::1] low not None, const double[::1] high not None):
+    """Return logs (eps, value) of points on lines below a decreasing convex function of e^eps, known at the points x.
+
+    low, high: bounds of the logarithm of the function, which do not increase; the function is positive at the second point. See
+    `shufflebounds.tradeoff.convex.below`. The arrays have equal lengths >= 2, no NaN, and x increases strictly.
+    """
+    cdef Py_ssize_t n = x.shape[0], count = 0
+    while count + 1 < n and low[count + 1] > -INFINITY:
+        count += 1
+    chain, slopes = np.empty((2, 2 * count)), np.empty((2, count))
+    cdef double[:, ::1] c = chain, s = slopes
+    if count:
+        with nogil:
+            c_lines_below(&x[0], &low[0], &high[0], min(n, count + 2), count, &s[0, 0], &s[1, 0], &c[0, 0], &c[1, 0])
+    return chain[0], chain[1]

@@ -182,3 +182,19 @@ def test_several_steps_chosen_against_enumeration(eps):
     factor = Fraction(math.exp(eps))
     exact = max(sum(max(Fraction(0), p - factor * q) for p, q in pairs) for pairs in (laws, [(q, p) for p, q in laws]))
     assert 0 < allocation.delta(eps, bound="lower") <= exact <= allocation.delta(eps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mechanism", "steps", "chosen", "reach", "deepest"), [
+    (GeometricMechanism(0.7), 200, 3, 1.6, -30),
+    (DiscreteGaussianMechanism(4.566), 1283, 11, 2.0, -200),
+])
+def test_upper_tails_of_the_loss_do_not_increase(mechanism, steps, chosen, reach, deepest):
+    epoch = RandomAllocation(mechanism, steps, chosen)
+    at = np.array([1e-3, *np.linspace(reach / 4, reach, 4)])
+    low, high = (np.log(epoch.loss_tail(at, bound=bound)) for bound in ("lower", "upper"))
+    assert (np.diff(high) <= 0).all()
+    assert (low <= high).all()
+    # If far less mass is truncated than delta needs, losses far above eps have most of the tilted mass, and the error of the
+    # transform hides delta: e^-145 at eps = 2 for discrete Gaussian noise.
+    assert high[-1] < deepest

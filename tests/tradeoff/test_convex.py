@@ -2,10 +2,12 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mpf
 
 from shufflebounds.tradeoff import convex
 from tests.oracles import logs
@@ -70,6 +72,57 @@ def test_lines_meet_in_the_kink(kink):
     near = np.argmin(np.abs(eps - kink))
     assert eps[near] == pytest.approx(kink, abs=1e-9)
     assert log[near] == pytest.approx(math.log(0.1), abs=1e-9)
+
+
+@pytest.mark.parametrize("left", [0.0, 1e-3])
+@pytest.mark.parametrize("ends", [(940.0,), (1500.0, 3000.0), (2.0, 705.0, 710.0)])
+def test_intervals_longer_than_an_exponential(ends, left):
+    # The function is linear in e^eps up to the kink at eps = 1, and constant from there on.
+    x = np.array([-1.0, 0.0, 0.5, *ends])
+    with np.errstate(divide="ignore"):
+        value = np.log(left + 0.2 * np.maximum(0.0, -np.expm1(np.minimum(x - 1, 0.0))))
+    eps, log = convex.below(x, value, value)
+    assert np.isfinite(eps).all()
+    assert not np.isnan(log).any()
+    assert (np.diff(eps) >= 0).all()
+    assert (np.diff(log) <= 0).all()
+    inside = np.linspace(0, 1.5, 301)
+    chain = np.interp(np.exp(inside), np.exp(np.minimum(eps, 700.0)), np.exp(log))
+    exact = left + np.maximum(0.0, 0.2 * (1 - np.exp(inside - 1)))
+    assert (chain <= exact + 1e-15).all()
+    assert chain == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_lines_below_random_losses_at_any_distance(seed):
+    rng = np.random.default_rng(seed)
+    scale = 10 ** rng.uniform(-2, 4)
+    loss = np.sort(rng.uniform(0.1, 1, 4)) * scale
+    mass = rng.dirichlet(np.ones(4)) * np.exp(-rng.exponential(5, 4))
+    x = np.array([-rng.uniform(0.01, 1), 0.0, *np.sort(rng.uniform(0, 1.2, rng.integers(2, 20)) * scale)])
+    gap = rng.choice([0.0, 1e-3, 0.1])
+
+    def exact(eps):
+        return mpmath.fsum(mpf(p) * -mpmath.expm1(mpf(eps) - mpf(l)) for p, l in zip(mass, loss) if l > eps)
+
+    def at(chain, eps):
+        place = int(np.searchsorted(chain[0], eps, side="right")) - 1
+        (left, right), (first, last) = ([mpmath.exp(mpf(v)) for v in row[place : place + 2]] for row in chain)
+        return first + (last - first) * (mpmath.exp(mpf(eps)) - left) / (right - left)
+
+    with mpmath.workdps(60):
+        value = np.array([float(mpmath.log(v)) if (v := exact(eps)) else -np.inf for eps in x])
+        low, high = value - gap * rng.uniform(0, 1, x.size), value + gap * rng.uniform(0, 1, x.size)
+        low[0], high[0] = -np.inf, high[0] + 1e-15
+        # The logarithms of the exact values are rounded outward.
+        low, high = low * (1 + 4e-16), np.minimum(high * (1 - 4e-16), 0)
+        low[1:] = np.maximum.accumulate(low[:0:-1])[::-1]
+        chain = convex.distinct(*convex.below(x, low, np.minimum.accumulate(high)))
+        assert chain[1][-1] == -np.inf
+        for eps in np.concatenate([np.linspace(0, min(chain[0][-1], 1.1 * scale), 40, endpoint=False), chain[0][:-1]]):
+            assert at(chain, eps) <= exact(eps)
+        if gap == 0:
+            assert all(at(chain, eps) >= mpmath.exp(mpf(v)) * (1 - mpf(2) ** -50) for eps, v in zip(x[1:], low[1:]) if v > -np.inf)
 
 
 @given(laws())

@@ -10,4 +10,5 @@ def cell_sums(
     upper: bool,
     factor: NDArray[np.float64] | None = None,
     used: NDArray[np.intp] | None = None,
+    least: float = ...,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

@@ -15,3 +15,6 @@ def log_hockey_stick_of_losses(
 def lower_hull(
     a: NDArray[np.float64], a_rest: NDArray[np.float64], b: NDArray[np.float64], b_rest: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]: ...
+def lines_below(
+    x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

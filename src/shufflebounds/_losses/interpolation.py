@@ -23,9 +23,10 @@ __all__ = ["connect_the_dots", "optimistic_pld", "pessimistic_pld", "supporting_
 def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> float:
     """Return an eps, at most `most`, at which the upper bound of the log divergence is at most `log_tail`.
 
-    If no eps up to `most` has such a small divergence, return an eps from which on the upper bound no longer decreases.
+    If no eps up to `most` or 2^20, which is above the largest budget of a mechanism (1e6), has such a small divergence, return an
+    eps from which on the upper bound no longer decreases.
     """
-    eps, first, last = np.minimum(np.ldexp(1.0, np.arange(-30, 15)), most), 0, 26
+    eps, first, last = np.minimum(np.ldexp(1.0, np.arange(-30, 21)), most), 0, 26
 
     def high(i: int) -> float:
         return float(hockey_stick(eps[i : i + 1])[1][0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shufflebounds._base.limits import COMPUTED_ERROR, TINY
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray
@@ -25,27 +26,33 @@ def loss_tail(
     eps: FloatArray,
     single: bool,
     roughly: Callable[[FloatArray], FloatArray] | None = None,
+    known: FloatArray | None = None,
 ) -> IntervalArray:
     """Return bounds of Pr[L > eps] at each eps > 0. L is the loss of one pair (P, Q) if `single`, otherwise of the worst pair.
 
     `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. If a value of delta is
-    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried.
+    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried; the lower bound is delta itself, unless
+    `known` has the upper bounds.
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). So a
     secant of delta to the right of E gives a lower bound, and a secant to the left an upper bound. A secant to the left needs delta
     of one pair at both ends. For a maximum over several pairs, the upper bound is delta(eps - h)/(1 - x) with x = e^-h, because
     P - x E Q >= (1 - x) P on the outcomes with L > eps.
     """
-    at = eps[:, None]
-    low, high = lower(eps)[:, None], upper(eps)[:, None]
+    low = lower(eps)[:, None]
 
-    def gains(steps: FloatArray) -> FloatArray:
+    def losses(steps: FloatArray, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        at = eps[rows, None]
         later = np.minimum(at + steps * np.maximum(at, 1.0), np.finfo(float).max)
-        fall = -np.expm1(np.minimum(_of(roughly or upper, later) - low, 0.0))
+        fall = -np.expm1(np.minimum(_of(roughly or upper, later) - low[rows], 0.0))
         # A secant may have length 0 if eps is close to the largest double.
-        return np.where((low > -np.inf) & (later > at), fall / np.expm1(later - at), 0.0)
+        most = np.where((low[rows] > -np.inf) & (later > at), 1 / np.expm1(later - at), 0.0)
+        return np.where(most > 0, -fall * most, 0.0), -most
 
-    def bounds(steps: FloatArray, log_delta: Callable[[FloatArray], FloatArray] = roughly or upper) -> FloatArray:
+    def bounds(
+        steps: FloatArray, rows: NDArray[np.intp], log_delta: Callable[[FloatArray], FloatArray] = roughly or upper
+    ) -> tuple[FloatArray, FloatArray]:
+        at = eps[rows, None]
         earlier = at * (1 - steps)
         log_before = _of(log_delta, earlier)
         rest, before = -np.expm1(earlier - at), np.exp(log_before)
@@ -53,46 +60,51 @@ def loss_tail(
         deep = np.exp(log_before - np.log(rest) + COMPUTED_ERROR)
         if single:
             # `rise` is a difference of two deltas. Its rounding error, at most 4 EXP_SLACK times the first, is added.
-            rise = before - np.exp(earlier - at + low)
+            rise = before - np.exp(earlier - at + low[rows])
             above = (rise + 4 * EXP_SLACK * before) / rest
-            deep *= COMPUTED_ERROR - np.expm1(np.minimum(earlier - at + low - log_before, 0.0))
+            deep *= COMPUTED_ERROR - np.expm1(np.minimum(earlier - at + low[rows] - log_before, 0.0))
         else:
             above = before / rest
-        return np.where(rest > 0, np.where(before < TINY, deep, above), 1.0)
+        return np.where(rest > 0, np.where(before < TINY, deep, above), 1.0), before
 
     # If delta underflows at every eps, the lower bounds are 0 and no secant is tried. If, in addition, the upper bounds from the
     # shortest secants are 0, no longer secant is tried.
-    below = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK)
-    if below.any():
-        gain = -_least(lambda steps: -gains(steps), eps.size, roughly is not None)
+    below, every = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK), np.arange(eps.size)
+    if (known is not None or roughly is None) and below.any():
+        gain = -_least(losses, eps.size, roughly is not None)
         # The product of a delta that underflows and a large gain is computed from logarithms, and rounded down.
         deep = np.nextafter(np.exp(low[:, 0] + np.log1p(gain) - COMPUTED_ERROR), 0.0)
         below = np.where(below < TINY, deep, below * (1 + gain))
-    above = np.ones(eps.size) if np.exp(high).any() else bounds(_tiled(STEPS[:1], eps.size), upper)[:, 0]
+    below = np.clip(below, 0.0, 1.0)
+    if known is not None:
+        return IntervalArray(below, known)
+    high = upper(eps)
+    above = np.ones(eps.size) if np.exp(high).any() else bounds(STEPS[:1], every, upper)[0][:, 0]
     if above.any():
         above = _least(bounds, eps.size, roughly is not None)
     value = np.nextafter(above * (1 + 4 * EXP_SLACK), np.inf)
-    return IntervalArray(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
+    return IntervalArray(below, np.where(high == -np.inf, 0.0, np.minimum(value, 1.0)))
 
 
-def _tiled(lengths: FloatArray, count: int) -> FloatArray:
-    """Return the lengths once for each of `count` eps."""
-    return np.tile(lengths, (count, 1))
-
-
-def _least(values: Callable[[FloatArray], FloatArray], count: int, fewer: bool) -> FloatArray:
+def _least(values: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray]], count: int, fewer: bool) -> FloatArray:
     """Return for each of `count` eps the smallest result of `values` over the lengths in STEPS.
 
-    `values` takes an array of lengths of shape (count, any number). With `fewer`, fewer lengths are tried.
+    Given an array of lengths and the indices of some eps, `values` returns a result for each eps and length, and a number that no
+    result for a longer one is below. With `fewer`, fewer lengths are tried, from the shortest to one that excludes longer ones.
     """
+    every = np.arange(count)
     if not fewer:
-        return np.asarray(values(_tiled(STEPS, count)).min(axis=1))
+        return np.asarray(values(STEPS, every)[0].min(axis=1))
     # First every fourth length is tried, then two lengths on either side of the best one.
     coarse = np.arange(3, STEPS.size, 4)
-    found = values(_tiled(STEPS[coarse], count))
+    found, least = np.full((count, coarse.size), np.inf), np.full(count, -np.inf)
+    for i, place in enumerate(coarse.tolist()):
+        rows = np.flatnonzero(least < found.min(axis=1))
+        if rows.size:
+            found[rows, i], least[rows] = (part[:, 0] for part in values(STEPS[place : place + 1], rows))
     best = coarse[found.argmin(axis=1)][:, None]
     beside = np.clip(best + np.array([-2, -1, 1, 2]), 0, STEPS.size - 1)
-    return np.asarray(np.minimum(found.min(axis=1), values(STEPS[beside]).min(axis=1)))
+    return np.asarray(np.minimum(found.min(axis=1), values(STEPS[beside], every)[0].min(axis=1)))
 
 
 def _of(log_delta: Callable[[FloatArray], FloatArray], eps: FloatArray) -> FloatArray:

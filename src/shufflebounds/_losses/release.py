@@ -405,24 +405,43 @@ class DominatingPairInfo:
             low, high = (float(eps[-1]) if eps.size else 0.0 for eps in held[::-1])
             return Scale.of(_enclosed(own, reverse, upper=True), -low, high)
         forward, back = self.hockey_sticks
-        high = reach(forward, log_tail, min(self.pure, 1e5))
-        low = high if self.reverse is None else reach(back, FIRST_TAIL, 1e5)
+        high = reach(forward, log_tail, self.pure)
+        low = high if self.reverse is None else reach(back, FIRST_TAIL, self.back.pure)
         near = np.geomspace(1e-6, 1, 120)
-        index = np.concatenate([-low * near[::-1], [0.0], high * near])
-        both = zip(forward(high * near), back(low * near))
-        lower, upper = consistent(IntervalArray(*map(np.concatenate, both)), "log delta at eps={!r}",
-                                  np.concatenate([high * near, low * near]))
+        right, left = high * near, low * near
+        while True:
+            values = forward(right)
+            # Losses far above 1 may vary by less than the distance of these eps. An interval longer than 1 is halved while the mass
+            # in it, by which delta falls, has more than 1 % of the variance.
+            width, middle = np.diff(right), 0.5 * (right[1:] + right[:-1])
+            fall = -np.diff(np.exp(values.upper))
+            var = float(fall @ (middle - fall @ middle) ** 2)
+            wide = (width > 1) & (fall * width**2 > 0.01 * (1 + var))
+            if not wide.any():
+                break
+            right = np.union1d(right, middle[wide])
+        both = IntervalArray(*np.concatenate([values, back(left)], axis=1))
+        lower, upper = consistent(both, "log delta at eps={!r}", np.concatenate([right, left]))
         apart = upper[lower > -np.inf] - lower[lower > -np.inf]
-        rough = supporting_lines(index, forward, back)
+        rough = supporting_lines(np.concatenate([-left[::-1], [0.0], right]), forward, back)
         return Scale.of(rough, -low, high, float(np.median(apart)) if apart.size else 0.0)
 
     @kept(CACHED_ANSWERS)
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, for divergences down to e^log_tail."""
+        """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, the former down to e^log_tail.
+
+        Those of (Q, P) end at e^FIRST_TAIL, which bounds the mass under Q, and all the more under P, of smaller losses.
+        """
         own, back = self.hockey_sticks
-        depth = math.sqrt(-2 * log_tail)
-        first = SampledProfile(own, self.pure, 0.6, depth=depth)
-        return first, first if self.reverse is None else SampledProfile(back, self.reverse.pure, 0.6, depth=depth)
+        first = SampledProfile(own, self.pure, 0.6, depth=math.sqrt(-2 * log_tail))
+        if self.reverse is None:
+            return first, first
+        return first, SampledProfile(back, self.reverse.pure, 0.6, depth=math.sqrt(-2 * FIRST_TAIL))
+
+    def exhausted(self, log_tail: float) -> bool:
+        """Whether the samples for a truncated mass of e^log_tail end above it, because the bound stays there at larger eps."""
+        sampled = self.sampling.expensive and self.atoms is None and not self.losses.window
+        return sampled and float(self.samples(log_tail)[0].high[-1]) > log_tail
 
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[SampledProfile, SampledProfile]:
         r"""Return samples of both divergences, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.

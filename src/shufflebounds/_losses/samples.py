@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.limits import LARGEST_EXPONENT, MOST_ROUNDS, SAFE_EXPONENT, TINY
+from shufflebounds._base.limits import MOST_ROUNDS, SAFE_EXPONENT, TINY
 from shufflebounds._base.progress import tick
 from shufflebounds._base.quadrature import STEEPEST, gauss_legendre, log_sum
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
@@ -228,10 +228,8 @@ class SampledProfile:
         # reversed pair at eps > 0 or, if there is none, from the value at eps = 0: the reversed divergence does not increase.
         before = -float(other.eps[1]) if other.eps.size > 1 else -1.0
         value = across(before, float(other.high[1]) if other.eps.size > 1 else float(self.high[0]))
-        value += 4 * ULP * (2 + abs(value))
-        # The distance in e^eps to a far sample where delta is 0 overflows: without it the last line ends at its zero.
-        size = count + (count < self.eps.size and self.eps[count] - self.eps[count - 1] <= LARGEST_EXPONENT)
-        return below(np.append(before, self.eps[:size]), np.append(-np.inf, self.low[:size]), np.append(value, self.high[:size]))
+        value += 8 * ULP * abs(value)
+        return below(np.append(before, self.eps), np.append(-np.inf, self.low), np.append(value, self.high))
 
     def integrals(self, other: SampledProfile, power: float) -> tuple[float, float, FloatArray, FloatArray]:
         """Return logs of (lower integral, upper integral, gaps, own gaps).

@@ -268,12 +268,12 @@ class BoundedProfile(metaclass=Explaining):
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0, open_low=True)
         with announced("loss_tail"):
-            out = consistent(self._loss_tail(array.ravel()), "the tail of the loss above eps={!r}", array.ravel())[upper]
+            out = consistent(self._loss_tail(array.ravel(), upper), "the tail of the loss above eps={!r}", array.ravel())[upper]
         return plain(out.reshape(array.shape))
 
     @abstractmethod
-    def _loss_tail(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of the probability of a loss above each eps > 0."""
+    def _loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray:
+        """Return bounds of the probability of a loss above each eps > 0, of which the other one than `upper` may be less tight."""
 
     def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
         """Return eps(delta) for each delta in [0, 1]."""

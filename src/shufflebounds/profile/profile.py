@@ -138,25 +138,27 @@ class PrivacyProfile(ExportMixin):
         """
         return self._described.profiles if self._described.attained.directed else ()
 
-    def _loss_tail(self, eps: FloatArray) -> IntervalArray:
+    def _loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray:
         pairs = self._listed_pairs()
         if pairs:
-            return largest(pair._loss_tail(eps) for pair in pairs)
+            return largest(pair._loss_tail(eps, upper) for pair in pairs)
 
-        lower, upper = (partial(self._known_side, upper=side) for side in (False, True))
+        below, above = (partial(self._known_side, upper=side) for side in (False, True))
         known = self._pair_info()
         single = known.attained.single and known.sampling.convex
         if not known.sampling.expensive:
-            return loss_tail(lower, upper, eps, single)
-        sides = (known.sampling.curve or known).hockey_stick
+            return loss_tail(below, above, eps, single)
 
         def roughly(at: FloatArray) -> FloatArray:
-            return self._within_range(at, sides(at).upper, upper=True)
+            return self._within_range(at, (known.sampling.curve or known).hockey_stick(at).upper, upper=True)
 
-        return self._tails.of(eps.tobytes(), lambda: loss_tail(lower, upper, eps, single, roughly))
+        both = self._tails.of((eps.tobytes(), True), lambda: loss_tail(below, above, eps, single, roughly))
+        if upper:
+            return both
+        return self._tails.of((eps.tobytes(), False), lambda: loss_tail(below, above, eps, single, roughly, both.upper))
 
     @cached_property
-    def _tails(self) -> Kept[bytes, IntervalArray]:
+    def _tails(self) -> Kept[tuple[bytes, bool], IntervalArray]:
         """Cache of both bounds of the tail of the privacy loss, for the last arrays of eps."""
         return Kept(16)
 

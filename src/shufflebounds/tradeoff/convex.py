@@ -33,9 +33,12 @@ def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
 def across(x: float, value: float) -> float:
     """Return the log divergence of a pair at eps = x <= 0, given the log divergence `value` of the reversed pair at -x.
 
-    With E = e^x it is the log of 1 - E + E e^value, a sum of two positive terms.
+    With E = e^x it is the log of 1 - E + E e^value, a sum of two positive terms, or of 1 minus a small term.
     """
-    total = -math.expm1(x) + math.exp(x + min(value, 0.0))
+    less = math.exp(x) * math.expm1(min(value, 0.0))
+    if less > -0.5:
+        return math.log1p(less)
+    total = -math.expm1(x) + math.exp(x + value)
     return math.log(total) if total > 0 else -math.inf
 
 
@@ -55,51 +58,9 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is linear on both
     sides of one breakpoint. Beyond the last point the left line is extended to its zero.
     """
-    count = 1 + int((low[1:] > -np.inf).sum())
-    if count < 2:
-        return x[1:2].copy(), np.full(1, -np.inf)
-    x, eps, low, high = x[: count + 1], x[1:count], low[1:count], high[: count + 1]
-    ahead = np.append(x[2:], np.inf)[: count - 1]
-    width = np.where(ahead < np.inf, ahead - eps, 1.0)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        # `left` and `right` are the decreases of the two lines over the interval, in units of the value at E_i.
-        stretch = np.expm1(width)
-        end = np.exp(np.append(low[1:], -np.inf) - low)
-        left, right, step = np.full(count - 1, np.inf), np.zeros(count - 1), 1
-        better = True
-        while step < count and better:
-            line = np.expm1(high[: count - step] - low[step - 1 :]) * stretch[step - 1 :]
-            line = line / -np.expm1(x[: count - step] - eps[step - 1 :]) * (1 + 8 * ULP)
-            # Stop if the lines of one s are nowhere better, for example because both bounds are equal up to rounding.
-            better = bool((line < left[step - 1 :] * (1 - 1e-9)).any())
-            left[step - 1 :] = np.fmin(left[step - 1 :], line)
-            last = x.size - 2 - step
-            if last > 0:
-                fall = end[:last] - np.exp(high[2 + step :] - low[:last])
-                line = fall / (np.exp(width[:last]) * np.expm1(x[2 + step :] - x[2 : 2 + last])) * stretch[:last]
-                better |= bool((line > right[:last] * (1 + 1e-9)).any())
-                right[:last] = np.fmax(right[:last], line)
-            step *= 2
-        right *= 1 - 8 * ULP
-        # The slope of a divergence in E is at least -1, also after the last point.
-        left = np.minimum(left, np.exp(eps - low) * stretch * (1 + 8 * ULP))
-        gain, turn = 1 - end - right, left - right
-        at = np.clip(np.where(turn > 0, gain / turn, np.where(gain >= 0, 1.0, 0.0)), 0.0, None)
-        at[:-1] = np.minimum(at[:-1], 1.0)
-        if x.size > count and high[count] == -np.inf:
-            # The function is 0 at the next point, so the last line ends there at the latest.
-            at[-1] = min(at[-1], 1.0)
-        vertex = eps + np.log1p(at * stretch)
-        # Evaluate the lines at the rounded intersection.
-        at[:-1] = np.minimum(np.expm1(vertex - eps) / stretch, 1.0)[:-1]
-        value = np.maximum(np.fmin(1 - left * at, end + right * (1 - at)), 0.0)
-        log_value = low + np.log(value)
-        steep = np.where(end > 0, low - np.append(low[1:], -np.inf), LARGEST_EXPONENT)
-        log_value -= 4 * ULP * (2 + np.abs(log_value) + np.minimum(steep, LARGEST_EXPONENT))
-    # The right line is at least its value at the end. This value may underflow in units of the value at E_i.
-    log_value = np.fmax(np.where(value > 0, log_value, -np.inf), np.append(low[1:], -np.inf))
-    log_value[-1] = -np.inf
-    return alternate(eps, vertex), alternate(low, log_value)
+    # A logarithm of 0 may stand for a function below 1 by less than a double can tell, whose left line is not constant.
+    eps, log_value = _tradeoff.lines_below(x, np.minimum(low, -5e-324), np.ascontiguousarray(high))
+    return (eps, log_value) if eps.size else (x[1:2].copy(), np.full(1, -np.inf))
 
 
 def alternate(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Protocol
 
 from shufflebounds._base.caches import Kept, cached_property
-from shufflebounds._base.limits import BLOCK, FIRST_TAIL
+from shufflebounds._base.limits import BLOCK, FIRST_TAIL, LOG_TINY, NEGLIGIBLE
 from shufflebounds._base.types import Interval
 from shufflebounds._engines.compose.adaptive import Adaptive, AdaptiveChoice
 from shufflebounds._engines.compose.grid import LOOSE, Grid
@@ -165,8 +165,10 @@ class Composer:
                 return Interval(found.lower, min(high, found.upper)), engine
             (low, high), enough = engine.bounds(eps)
             found = Interval(max(low, found.lower), min(high, found.upper))
-            # Sums give no lower bound if delta is below about 1e-290. A grid gives one, unless it is too long.
-            if enough or found.upper < self._deepest or (engine is self.sums and self.grid.is_long(self.grid.tail(eps))):
+            # Sums give no lower bound if delta is below about 1e-290 e^eps. A grid gives one. It may be too long if delta is tiny,
+            # but not if only e^eps is large, as for budgets above 700.
+            deep = found.lower > -math.inf or found.upper < LOG_TINY + NEGLIGIBLE
+            if enough or found.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
                 break
         return found, engine
 

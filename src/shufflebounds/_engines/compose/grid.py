@@ -39,6 +39,10 @@ COMPOSED = 40
 """Number of composed distributions in one cache, and of adaptive strategies in another. Raised: more memory. Lowered: a search for
 eps computes some distributions again."""
 
+_DEEPER = math.sqrt(DEEPER)
+"""As DEEPER, for a grid. Raised: losses far above eps with a negligible mass have most of the tilted mass, so that the error of the
+transform hides delta, and expensive divergences are evaluated where they take longest. Lowered: more passes."""
+
 FARTHEST = 200.0
 """Standard deviations above the mean loss beyond which adaptive choice is ignored: rare outcomes decide delta there, and the
 recursion would need a long grid for a small improvement. Raised: longer run time. Lowered: no adaptive choice at more eps."""
@@ -157,9 +161,16 @@ class Grid:
         if all(release.atoms is not None for release, _ in self.upper):
             return log_tail
         spare = NEGLIGIBLE_ROUGHLY if any(release.sampling.expensive for release, _ in self.upper) else NEGLIGIBLE
-        while log_tail > -1e6 and not self._depth(eps, log_tail) - spare - math.log(self.steps.count) >= log_tail:
-            log_tail *= DEEPER
+        while not (self._deepest(log_tail) or self._depth(eps, log_tail) - spare - math.log(self.steps.count) >= log_tail):
+            log_tail *= _DEEPER
         return log_tail
+
+    def _deepest(self, log_tail: float) -> bool:
+        """Whether truncating a mass below e^log_tail would take too long, or samples that end above it would hardly change.
+
+        Down to a mass of e^(2 FIRST_TAIL) the samples take little time, and farther ones may make the bound a little tighter.
+        """
+        return log_tail <= -1e6 or (log_tail < 2 * FIRST_TAIL and all(release.exhausted(log_tail) for release, _ in self.upper))
 
     def _depth(self, eps: float, log_tail: float) -> float:
         """Return an estimate of log delta at eps, with the total loss taken as Gaussian.
@@ -248,12 +259,12 @@ class Grid:
         while True:
             above = self.product(step, log_tail, middle, -1, rtol)
             high, slope = above.log_delta(eps)
-            if above.log_rest <= high - 25 or log_tail <= -1e6:
+            if above.log_rest <= high - 25 or self._deepest(log_tail):
                 break
-            deeper = self.product(step, log_tail * DEEPER, middle, -1, rtol)
+            deeper = self.product(step, log_tail * _DEEPER, middle, -1, rtol)
             if not deeper.log_rest < above.log_rest - 1:
                 break
-            log_tail *= DEEPER
+            log_tail *= _DEEPER
         below = [self.product(step, log_tail, middle, i, rtol).log_delta(eps)[0] for i in range(len(self._lower))]
         if not below:
             for release, r in self._tested:

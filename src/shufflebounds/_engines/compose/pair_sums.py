@@ -11,9 +11,9 @@ of a cell between two nodes is moved to these nodes such that the mean of e^-los
 divergence. For the lower bound, the mass is moved to one loss inside the cell such that this mean does not decrease; this does not
 increase the divergence. All terms are positive, so small divergences have a small relative error.
 
-Masses and products of masses below 5e-324 underflow; there are fewer than 1e15 of them. The means of cells with a mass below 1e-300
-are inaccurate. TINY, which an upper bound adds at every sum, bounds the total of these masses under P. Under Q this total has the
-weight e^eps in delta, so there is no lower bound below TINY e^eps.
+Masses and products of masses below FAINTEST are left out; there are fewer than 1e15 of them. The means of cells with a mass below
+1e-300 are inaccurate. TINY, which an upper bound adds at every sum, bounds the total of these masses under P. Under Q this total
+has the weight e^eps in delta, so there is no lower bound below TINY e^eps.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ by the factor (r/32)^(1/4), because fewer sums are needed. Farther from eps node
 `_Placed.large`. The gap of eps is about rtol for 32 releases, and up to 50 times rtol for thousands of releases if small losses
 matter. Lowered: tighter bounds; the run time grows with the square of the number of nodes."""
 
+FAINTEST = 1e-306
+"""Mass under P below which an outcome is left out; 1e15 of them have less than TINY. Raised: TINY would not cover them. Lowered:
+sums take up to 13 times as long, because products of masses are subnormal."""
+
+
 class _Losses(NamedTuple):
     """Outcomes of a bound: increasing finite losses, the masses under P and under Q, and the mass under P of infinite loss."""
 
@@ -55,11 +60,21 @@ class _Losses(NamedTuple):
     def of(cls, atoms: LossAtoms, *, upper: bool) -> _Losses:
         """Return the outcomes with losses and masses changed by their errors such that delta is larger (`upper`) or smaller."""
         way = 1 if upper else -1
-        loss = np.maximum.accumulate(atoms.moved(way))
         # The exponentials have an error of at most 4 ulp.
         p = np.exp(atoms.log_p + way * atoms.slack) * (1 + way * 4 * ULP)
         rest = math.exp(np.logaddexp(atoms.log_rest, atoms.log_lost) + 8 * ULP) + TINY if upper else 0.0
-        return cls(loss, p, p * np.exp(-loss) * (1 - way * 8 * ULP), rest)
+        return cls.held(np.maximum.accumulate(atoms.moved(way)), p, rest, upper=upper)
+
+    @classmethod
+    def held(cls, loss: FloatArray, p: FloatArray, rest: float, *, upper: bool) -> _Losses:
+        """Return the outcomes with these losses and masses under P; an upper bound has TINY in `rest`.
+
+        Outcomes with a mass below FAINTEST under P are left out, and those with a loss below -LARGEST_EXPONENT, because e^-loss
+        overflows: their mass under P is at most e^-LARGEST_EXPONENT. All of them together have a mass below TINY under P.
+        """
+        seen = (p > FAINTEST) & (loss > -LARGEST_EXPONENT)
+        loss, p = loss[seen], p[seen]
+        return cls(loss, p, p * np.exp(-loss) * (1 + (-8 if upper else 8) * ULP), rest)
 
 
 class PairSums:
@@ -120,7 +135,7 @@ class PairSums:
         # delta of the composition is at least that of each release.
         least = max(float(known.hockey_sticks[0](np.array([eps])).lower[0]) for known, _ in self._releases)
         tail = max(least - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
-        ends = [[reach(side, tail, min(pure, 1e5)) for pure, side in zip((known.pure, known.back.pure), known.hockey_sticks)]
+        ends = [[reach(side, tail, pure) for pure, side in zip((known.pure, known.back.pure), known.hockey_sticks)]
                 for known, _ in self._releases]
         # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance. This
         # happens in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of releases).
@@ -245,10 +260,10 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     if first is second:
         # Each pair of different outcomes occurs twice.
         below = np.arange(first.p.size)
-        p, moment = np.add(_jumps.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below),
+        p, moment = np.add(_jumps.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below, FAINTEST),
                            _jumps.cell_sums(2 * first.loss, first.p**2, np.zeros(1), np.ones(1), nodes, upper))
     else:
-        p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
+        p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper, least=FAINTEST)
     gap = np.diff(nodes)
     # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the rounding errors of the sums of masses,
     # of the sums of losses, and of the functions below. The function 1 - e^(a - loss) is concave in the loss. Its mean is at most
@@ -264,5 +279,4 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
         lean = mean / gap * width * (1 - 8 * ULP)
         with np.errstate(divide="ignore"):
             p, loss = p * (1 - charge), np.minimum(nodes[:-1] - np.log1p(-lean) * (1 - 8 * ULP), nodes[1:])
-    held = p > 0
-    return _Losses(loss[held], p[held], p[held] * np.exp(-loss[held]) * (1 - (8 if upper else -8) * ULP), rest)
+    return _Losses.held(loss, p, rest, upper=upper)
