@@ -279,6 +279,82 @@ cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double sm
     return exp(at)
 
 
+cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, Py_ssize_t columns, const double *thetas,
+                   Py_ssize_t rows, const Contour *contour, double blur, double enough, double *best) noexcept nogil:
+    cdef Py_ssize_t i, j, t, _, most = 1
+    cdef int raised = 0
+    cdef double value
+    cdef Py_ssize_t k, used
+    cdef Blur error
+    cdef Py_ssize_t size
+    cdef double *room
+    cdef double *phi
+    cdef double *sums
+    cdef double *real
+    cdef double *order
+    cdef double *at
+    cdef Py_ssize_t *chosen
+    for i in range(number):
+        most = max(most, laws[i].number)
+    size = moments_room(most, rows) + rows * (contour.nodes + 4) + number * (rows + 1)
+    room = <double *> malloc(size * sizeof(double))
+    if room == NULL:
+        return -1
+    phi = room + moments_room(most, rows)
+    sums = phi + rows * (contour.nodes + 1)
+    real = sums + rows
+    order = real + number * rows
+    at = order + number
+    chosen = <Py_ssize_t *> (at + rows)
+    # the bound with phi(theta) in place of |phi(z_m)|
+    for i in range(contour.nodes + 1):
+        phi[i] = 0
+    for t in range(rows):
+        sums[t] = c_log_contour(phi, 1, thetas[t], contour, NULL)
+    for i in range(number):
+        for t in range(rows):
+            value = c_real(&laws[i], thetas[t], contour.step, blur, room, room + padded(most), &error)
+            if value < INFINITY:
+                c_bounds(value, 0, error.still, &real[i * rows + t], NULL)
+            else:
+                real[i * rows + t] = INFINITY
+        order[i] = real[i * rows]
+    for _ in range(number):
+        # process the distributions in decreasing order of phi at the first theta
+        i = 0
+        for j in range(1, number):
+            if order[j] > order[i]:
+                i = j
+        order[i] = -INFINITY
+        used = 0
+        for t in range(rows):
+            for j in range(columns):
+                # 8 UNIT covers the rounding of the product and of the sum
+                value = counts[j] * real[i * rows + t] + sums[t]
+                if not value + 8 * UNIT * (fabs(value) + fabs(sums[t])) <= best[t * columns + j]:
+                    chosen[used] = t
+                    at[used] = thetas[t]
+                    used += 1
+                    break
+        if used == 0:
+            if rows == 1:
+                # phi(theta) of the remaining distributions is smaller, and so are their bounds
+                break
+            continue
+        c_log_moments(&laws[i], at, used, contour.step, contour.nodes, blur, room, phi, NULL)
+        for k in range(used):
+            t = chosen[k]
+            for j in range(columns):
+                value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], contour, NULL)
+                if value > best[t * columns + j]:
+                    best[t * columns + j] = value
+                    raised = 1
+        if best[0] > enough:
+            break
+    free(room)
+    return raised
+
+
 # ------------------------------------------------------------------------------------------------------------ for Python
 
 
@@ -402,73 +478,6 @@ def tilt(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[
     return start, [chosen[i] for i in range(used)]
 
 
-cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const double[::1] counts, const double[::1] thetas,
-                   const Contour *contour, double blur, double[:, ::1] best) noexcept nogil:
-    """Raise best[t, j] to the largest log B of the distributions for thetas[t] and counts[j]; returns -1 without memory."""
-    cdef Py_ssize_t rows = thetas.shape[0], columns = counts.shape[0], i, j, t, _
-    cdef double value
-    cdef Py_ssize_t k, used
-    cdef Blur error
-    cdef Py_ssize_t size = moments_room(most, rows) + rows * (contour.nodes + 4) + number * (rows + 1)
-    cdef double *room = <double *> malloc(size * sizeof(double))
-    cdef double *phi
-    cdef double *sums
-    cdef double *real
-    cdef double *order
-    cdef double *at
-    cdef Py_ssize_t *chosen
-    if room == NULL:
-        return -1
-    phi = room + moments_room(most, rows)
-    sums = phi + rows * (contour.nodes + 1)
-    real = sums + rows
-    order = real + number * rows
-    at = order + number
-    chosen = <Py_ssize_t *> (at + rows)
-    # the bound with phi(theta) in place of |phi(z_m)|
-    for i in range(contour.nodes + 1):
-        phi[i] = 0
-    for t in range(rows):
-        sums[t] = c_log_contour(phi, 1, thetas[t], contour, NULL)
-    for i in range(number):
-        for t in range(rows):
-            value = c_real(&laws[i], thetas[t], contour.step, blur, room, room + padded(most), &error)
-            if value < INFINITY:
-                c_bounds(value, 0, error.still, &real[i * rows + t], NULL)
-            else:
-                real[i * rows + t] = INFINITY
-        order[i] = real[i * rows]
-    for _ in range(number):
-        # process the distributions in decreasing order of phi at the first theta
-        i = 0
-        for j in range(1, number):
-            if order[j] > order[i]:
-                i = j
-        order[i] = -INFINITY
-        used = 0
-        for t in range(rows):
-            for j in range(columns):
-                # 8 UNIT covers the rounding of the product and of the sum
-                value = counts[j] * real[i * rows + t] + sums[t]
-                if not value + 8 * UNIT * (fabs(value) + fabs(sums[t])) <= best[t, j]:
-                    chosen[used] = t
-                    at[used] = thetas[t]
-                    used += 1
-                    break
-        if used == 0:
-            if rows == 1:
-                # phi(theta) of the remaining distributions is smaller, and so are their bounds
-                break
-            continue
-        c_log_moments(&laws[i], at, used, contour.step, contour.nodes, blur, room, phi, NULL)
-        for k in range(used):
-            t = chosen[k]
-            for j in range(columns):
-                best[t, j] = fmax(best[t, j], c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], contour, NULL))
-    free(room)
-    return 0
-
-
 def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
             const double[::1] thetas, double step, double smoothing, Py_ssize_t nodes, double blur=0.0,
             const double[:, ::1] known=None):
@@ -488,7 +497,7 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
     -------
     ndarray, shape (thetas, counts)
     """
-    cdef Py_ssize_t laws = starts.shape[0] - 1, most
+    cdef Py_ssize_t laws = starts.shape[0] - 1
     cdef int done = -1
     cdef double[:, ::1] best = np.full((thetas.shape[0], counts.shape[0]), -INFINITY) if known is None else np.array(known)
     cdef Atoms *atoms = <Atoms *> malloc(max(laws, 1) * sizeof(Atoms))
@@ -496,8 +505,9 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
     contour.step, contour.smoothing, contour.nodes = step, smoothing, nodes
     if atoms != NULL:
         with nogil:
-            most = c_read(values, log_mass, starts, atoms)
-            done = c_largest(atoms, laws, most, counts, thetas, &contour, blur, best)
+            c_read(values, log_mass, starts, atoms)
+            done = c_largest(atoms, laws, &counts[0], counts.shape[0], &thetas[0], thetas.shape[0], &contour, blur, INFINITY,
+                             &best[0, 0])
         free(atoms)
     if done < 0:
         raise MemoryError
@@ -526,6 +536,7 @@ def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ss
     """
     cdef Py_ssize_t laws = starts.shape[0] - 1, columns = counts.shape[0], i, j, most
     cdef int done = -1
+    cdef bint heavy = False
     cdef double top = -INFINITY, variance = 0, gain = 0, w, x, mean, square, part, theta = 0
     cdef Py_ssize_t[8] chosen
     cdef double[:, ::1] best = np.full((1, columns), -INFINITY)
@@ -560,16 +571,16 @@ def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ss
             contour.step = 2 * PI / (spread * sqrt(counts[0] * variance))
             contour.nodes = nodes
             thetas[0] = theta = c_tilt(atoms, laws, counts[0], contour.smoothing, 4 / sqrt(counts[0] * variance), chosen, &i)
-            done = 1
-            if theta * top <= limit:
-                done = c_largest(atoms, laws, most, counts, thetas, &contour, blur, best)
+            heavy, done = theta * top > limit, 0
+            if not heavy:
+                done = c_largest(atoms, laws, &counts[0], columns, &thetas[0], 1, &contour, blur, INFINITY, &best[0, 0])
                 for j in range(columns):
                     w = log(counts[j] * gain)
                     out[j] = fmin(best[0, j], w + 8 * UNIT * (1 + fabs(w)))
     free(atoms)
     if done < 0:
         raise MemoryError
-    return (None if done == 1 else np.asarray(out)), theta
+    return (None if heavy else np.asarray(out)), theta
 
 
 def excess_values(const double[::1] log_a, const double[::1] log_b, double eps):

@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.convex_order import rising, shares, spread_sum, to_nodes
-from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE, TINY
+from shufflebounds._base.convex_order import rounding_charge, shares, to_nodes
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, TINY
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core import _cover
 from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, IntervalKinds
 
@@ -267,23 +268,15 @@ class _Triangles(Cell):
         if level not in self._known:
             self._known[level] = self._tables(level)
         (a, b, weight, place, mass, beyond), blur = self._known[level], self._kinds.blur
-        # X = a place - e^eps b is raised by the errors of masses and ratios.
-        a, b = a * (1 + blur), b * (math.exp(eps) * (1 - blur))
-        # Omit positive values whose mass under R_a is small; otherwise the largest value would be about e^(1.4 end).
-        after = np.append(np.cumsum((place * mass)[::-1])[::-1], 0.0)
-        few = np.searchsorted(-after, -math.exp(log_cut) / weight.size / np.maximum(a * weight, TINY))
-        few = np.minimum(few, np.searchsorted(place, SQUARABLE / np.maximum(a, TINY)))
-        used = np.maximum(few, np.searchsorted(place, b / a, side="right"))
-        beyond += float((a * weight) @ after[used])
-        farthest = max(float((a * place[np.maximum(used, 1) - 1] - b).max()), float(b.max()))
-        first, other, both = np.expm1(self._above[0])[[0, 1, 0], [0, 1, 1]]
+        # The second moment of X is about the largest. Its terms may cancel; every unit of the new values gives a valid bound.
+        first, both, other = (math.expm1(self._above[0][i]) for i in ((0, 0), (0, 1), (1, 1)))
         square = first + math.exp(2 * eps) * other - 2 * math.exp(eps) * both + math.expm1(eps) ** 2
-        # The terms may cancel. Every unit of the nodes gives a valid bound.
-        square = max(square, COMPUTED_ERROR * first)
-        nodes = rising(math.sqrt(square), min(farthest, SQUARABLE), 0.25 * self._width)
-        total = spread_sum(place, mass, np.maximum(-b, -SQUARABLE), weight, nodes, a, used.astype(np.intp))
-        kept = total > 0
-        values, total = nodes[kept], total[kept]
+        # X = a place - e^eps b is raised by the errors of masses and ratios. Positive values whose mass under R_a is small are left
+        # out; otherwise the largest value would be about e^(1.4 end).
+        values, total, lost = _cover.product_atoms(
+            place, mass, a * (1 + blur), b * (math.exp(eps) * (1 - blur)), weight, math.exp(log_cut),
+            math.sqrt(max(square, COMPUTED_ERROR * first)), 0.25 * self._width, rounding_charge(place.size + weight.size))
+        beyond += lost
         if self._kinds.share < 1:
             # "No message" is an output that is equally likely for every input.
             share = self._kinds.share
