@@ -18,8 +18,8 @@ Method   N = 0, 1, 2  L is rounded up to one of `jumps` edges between c and the 
          edges        form a geometric sequence. If a larger value is added, each new edge receives T of the old edge below
          changes      `add` works on a copy of all numbers that change, so that `undo` restores them
          atoms        of a cell: convex_order.py has the statements. The mass of a cell between two nodes moves to its ends
-Rounding B is an upper bound (_moments.pyx). Probabilities p, T and E X_+ are raised by `blur` + `error`. Means of n atoms are raised,
-         or lowered for nu, by (n + 16) UNIT E|X|. The sum over N is raised by 2 `error`. A distribution without atoms up to c
+Rounding B is an upper bound (_moments.pyx). Probabilities p, T and E X_+ are raised by `blur` + `error`. Means of n atoms are
+         raised, or lowered for nu, by (n + 16) UNIT E|X|. The sum over N is raised by 2 `error`. A distribution without atoms up to c
          has Y = 0
 
 Measured (tests/core/test_cover.py: mpmath at 60 digits, error = 1e-12, k to 1e5): log E S_+ is above the formula by at most 2e-10,
@@ -438,8 +438,8 @@ cdef class SumBound:
                 for j in range(i, few):
                     more[k] = more[min((i + 1) * self.pool, masses)] + more[min((j + 1) * self.pool, masses)]
                     k += 1
-        cover_positive(more, points, &self.thetas[0], &self.now[FIXED + column], columns, self.thetas.shape[0], means, means + pairs,
-                       pairs, self.error, UNIT, part)
+        cover_positive(more, points, &self.thetas[0], &self.now[FIXED + column], columns, self.thetas.shape[0], means,
+                       means + pairs, pairs, self.error, UNIT, part)
         each = log1p(-rare)
         total = part[0] * exp(count * each)
         if rare > 0:

@@ -12,7 +12,8 @@ Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1),
          log|phi|    log1p of |phi|^2 - 1, or the logarithm of |phi|^2 below 1/2
          m > nodes   |phi(z_m)| <= phi(theta), and sum 1/m^2 over m > nodes is at most 1/nodes
          largest     the bound with phi(theta) in place of |phi(z_m)| takes one real sum. Distributions are evaluated in decreasing
-                     order of this bound, and each theta for which this bound is below the largest B is skipped
+                     order of this bound, and each theta for which this bound is below the largest B is skipped. After 6, 18, 42, ...
+                     nodes the bound with phi(theta) in place of the later |phi(z_m)| is compared, too
 Rounding every log|phi| is increased by a bound of its error: probabilities have the relative error `blur` plus that of the
          exponential function, and e^(imDx) - 1 has the error 2 m (m + 10) UNIT D|x| (moments.h). Together this is about
          (blur + 20 UNIT) E|e^(theta X) - 1| + (blur + (20 + 2 m) UNIT) m D E|X| e^(theta X),
@@ -47,6 +48,7 @@ cdef double LOG_2PI = 1.8378770664093453
 cdef double PI = 3.141592653589793
 cdef double OVER = 700.0                          # largest argument of exp
 cdef double GOLDEN = 0.6180339887498949
+cdef Py_ssize_t FIRST_NODES = 6                   # nodes after which `c_largest` first tries to bound the others: |phi|^k has fallen
 
 
 # The fields are terms of a bound of the error of phi(theta + i m D), without the rounding of the final logarithm. The bound is
@@ -102,46 +104,76 @@ cdef inline void c_bounds(double re, double im, double error, double *upper, dou
         lower[0] = value + log1p(-error / size) - 4 * UNIT * fabs(value) if error < size else -INFINITY
 
 
-cdef void c_log_moments(const Atoms *law, const double *theta, Py_ssize_t thetas, double step, Py_ssize_t nodes, double blur,
-                        double *room, double *upper, double *lower) noexcept nogil:
-    cdef Py_ssize_t n = padded(law.number), j, t, m, at
-    cdef double *re1 = room
-    cdef double *im1 = room + n
-    cdef double *re = room + 2 * n
-    cdef double *im = room + 3 * n
-    cdef double *weight = room + 4 * n
-    cdef double *sum_re = weight + thetas * n
-    cdef double *sum_im = sum_re + thetas
-    cdef double *gain = sum_im + thetas
-    cdef Blur *error = <Blur *> (gain + thetas)
+# The arrays of one distribution in the memory of `moments_room`: c_1, c_m and the tilted masses of each theta (moments.h), the sums of
+# the current node, and phi(theta) - 1 with the constants of the error bound. n is the padded number of atoms.
+cdef struct Steps:
+    Py_ssize_t n
+    Py_ssize_t thetas
+    double *re1
+    double *im1
+    double *re
+    double *im
+    double *weight
+    double *sum_re
+    double *sum_im
+    double *gain
+    Blur *error
+
+
+cdef int c_start(const Atoms *law, const double *theta, Py_ssize_t thetas, double step, Py_ssize_t nodes, double blur, double *room,
+                 Steps *steps, double *upper, double *lower) noexcept nogil:
+    """Writes the bounds at m = 0; returns whether those at m > 0 remain, which is false if e^(theta x) overflows."""
+    cdef Py_ssize_t n = padded(law.number), j, t, m
     cdef double half, s, c
+    steps.n, steps.thetas, steps.re1, steps.im1, steps.re, steps.im = n, thetas, room, room + n, room + 2 * n, room + 3 * n
+    steps.weight = room + 4 * n
+    steps.sum_re = steps.weight + thetas * n
+    steps.sum_im = steps.sum_re + thetas
+    steps.gain = steps.sum_im + thetas
+    steps.error = <Blur *> (steps.gain + thetas)
     for j in range(n):
         half = 0.5 * (step * law.x[j]) if j < law.number else 0
         s = sin(half)
         c = cos(half)
-        re1[j] = -2 * s * s
-        im1[j] = 2 * s * c
+        steps.re1[j] = -2 * s * s
+        steps.im1[j] = 2 * s * c
     for t in range(thetas):
         for j in range(law.number, n):
-            weight[t * n + j] = 0
-        gain[t] = c_real(law, theta[t], step, blur, weight + t * n, re, &error[t])
-        if gain[t] == INFINITY:
+            steps.weight[t * n + j] = 0
+        steps.gain[t] = c_real(law, theta[t], step, blur, steps.weight + t * n, steps.re, &steps.error[t])
+        if steps.gain[t] == INFINITY:
             for m in range((nodes + 1) * thetas):
                 upper[m] = INFINITY
                 if lower != NULL:
                     lower[m] = -INFINITY
-            return
-        c_bounds(gain[t], 0, error[t].still, &upper[t * (nodes + 1)],
+            return 0
+        c_bounds(steps.gain[t], 0, steps.error[t].still, &upper[t * (nodes + 1)],
                  NULL if lower == NULL else &lower[t * (nodes + 1)])
     for j in range(n):
-        re[j] = im[j] = 0
-    for m in range(1, nodes + 1):
-        moments_step(re1, im1, re, im, weight, n, thetas, sum_re, sum_im)
-        for t in range(thetas):
+        steps.re[j] = steps.im[j] = 0
+    return 1
+
+
+cdef void c_steps(const Steps *steps, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nodes, double *upper,
+                  double *lower) noexcept nogil:
+    """Writes the bounds at m = first, ..., last, after those at smaller m."""
+    cdef Py_ssize_t t, m, at
+    cdef const Blur *error
+    for m in range(first, last + 1):
+        moments_step(steps.re1, steps.im1, steps.re, steps.im, steps.weight, steps.n, steps.thetas, steps.sum_re, steps.sum_im)
+        for t in range(steps.thetas):
             at = t * (nodes + 1) + m
-            c_bounds(gain[t] + sum_re[t], sum_im[t],
-                     error[t].still + fmin(m * error[t].moving, error[t].full) + 2 * m * (m + 10) * UNIT * error[t].turning,
+            error = &steps.error[t]
+            c_bounds(steps.gain[t] + steps.sum_re[t], steps.sum_im[t],
+                     error.still + fmin(m * error.moving, error.full) + 2 * m * (m + 10) * UNIT * error.turning,
                      &upper[at], NULL if lower == NULL else &lower[at])
+
+
+cdef void c_log_moments(const Atoms *law, const double *theta, Py_ssize_t thetas, double step, Py_ssize_t nodes, double blur,
+                        double *room, double *upper, double *lower) noexcept nogil:
+    cdef Steps steps
+    if c_start(law, theta, thetas, step, nodes, blur, room, &steps, upper, lower):
+        c_steps(&steps, 1, nodes, nodes, upper, lower)
 
 
 cdef double c_log_contour(const double *log_phi, double count, double theta, const Contour *contour,
@@ -284,8 +316,11 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
     cdef Py_ssize_t i, j, t, _, most = 1
     cdef int raised = 0
     cdef double value
-    cdef Py_ssize_t k, used
+    cdef Py_ssize_t k, used, last
+    cdef bint above
     cdef Blur error
+    cdef Steps steps
+    cdef Contour part
     cdef Py_ssize_t size
     cdef double *room
     cdef double *phi
@@ -341,7 +376,23 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
                 # phi(theta) of the remaining distributions is smaller, and so are their bounds
                 break
             continue
-        c_log_moments(&laws[i], at, used, contour.step, contour.nodes, blur, room, phi, NULL)
+        part = contour[0]
+        part.nodes = 0 if c_start(&laws[i], at, used, contour.step, contour.nodes, blur, room, &steps, phi, NULL) else contour.nodes
+        above = True
+        while above and part.nodes < contour.nodes:
+            # the terms beyond the first nodes are bounded as those beyond the last one, which is enough for most distributions
+            last = min(2 * part.nodes + FIRST_NODES, contour.nodes)
+            c_steps(&steps, part.nodes + 1, last, contour.nodes, phi, NULL)
+            part.nodes = last
+            above = False
+            for k in range(used):
+                for j in range(columns):
+                    value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], &part, NULL)
+                    above = above or not value <= best[chosen[k] * columns + j]
+                if above:
+                    break
+        if not above:
+            continue
         for k in range(used):
             t = chosen[k]
             for j in range(columns):
