@@ -8,7 +8,8 @@
                      Pr[L > x + nu] = T(x)/p
 
 Layer: the class `SumBound`, the function `tilt_below`, and the functions that compute the atoms of a cell (`bin_atoms`,
-`product_atoms`), for Python. Callers check: masses >= 0 with a sum of at most 1 (to rounding), values finite, no square overflows.
+`product_masses`, `mixed_atoms`), for Python. Callers check: masses >= 0 with a sum of at most 1 (to rounding), values finite,
+no square overflows.
 
 Method   N = 0, 1, 2  L is rounded up to one of `jumps` edges between c and the largest value; if N = 2, to every `pool`-th edge
          N >= 3       E(Y + L_1 + ...)_+ <= E Y_+ + L_1 + ..., Pr[N >= 3] <= (k p)^3/6 and E N 1{N >= 3} <= (k p)^3/2
@@ -19,15 +20,15 @@ Method   N = 0, 1, 2  L is rounded up to one of `jumps` edges between c and the 
          changes      `add` works on a copy of all numbers that change, so that `undo` restores them
          atoms        of a cell: convex_order.py has the statements. The mass of a cell between two nodes moves to its ends
 Rounding B is an upper bound (_moments.pyx). Probabilities p, T and E X_+ are raised by `blur` + `error`. Means of n atoms are
-         raised, or lowered for nu, by (n + 16) UNIT E|X|. The sum over N is raised by 2 `error`. A distribution without atoms up to c
-         has Y = 0
+         raised, or lowered for nu, by (n + 16) UNIT E|X|. The sum over N is raised by 2 `error`. A distribution without atoms
+         up to c has Y = 0
 
 Measured (tests/core/test_cover.py: mpmath at 60 digits, error = 1e-12, k to 1e5): log E S_+ is above the formula by at most 2e-10,
          median below 5e-12; the largest excess is that of `error` where m is far below -(k v)^(1/2)
 Cost     add: 20 us for 1 law of 500 atoms and 8 theta that is below the others everywhere, .2 ms with 197 nodes otherwise
 """
 
-from libc.math cimport INFINITY, NAN, asinh, ceil, exp, fabs, fmax, fmin, log, log1p, sinh, sqrt
+from libc.math cimport INFINITY, NAN, asinh, ceil, exp, fabs, fmax, fmin, log, log1p, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -43,6 +44,7 @@ cdef extern from "cover.h" nogil:
                         double *out)
     void cover_bins(const double *table, Py_ssize_t stride, Py_ssize_t n, double up, double down, double share, double least,
                     double tiny, double *low, double *high, double *low_mass, double *high_mass, double *low_log, double *high_log)
+    void cover_nodes(Py_ssize_t first, Py_ssize_t n, double unit, double step, double *out)
 
 cdef double PI = 3.141592653589793
 cdef double TINY = 1e-290                         # least mass of an atom; it exceeds the sum of all products that underflow
@@ -281,7 +283,8 @@ cdef class SumBound:
         for i in range(light.number):
             gain = 0
             for j in range(starts[i], starts[i + 1]):
-                gain += mass[j] * fmax(values[j], 0)
+                if values[j] > 0:
+                    gain += mass[j] * values[j]
             changed |= raised(&now[GAIN], gain * up)
             if split:
                 changed |= raised(&now[RARE], light.rare[i] * up)
@@ -353,10 +356,15 @@ cdef class SumBound:
                 continue
             for j in range(self.jumps):
                 table[j] = 0
+            low = 1
             for j in range(starts[i], starts[i + 1]):
                 if values[j] > self.limit:
-                    # the mass between the edges low - 1 and low
-                    low, high = 1, self.jumps - 1
+                    # the mass between the edges low - 1 and low; most values are slightly above the one before
+                    high = self.jumps - 1
+                    if edges[low - 1] < values[j]:
+                        high = min(low + 3, high) if values[j] <= edges[min(low + 3, high)] else high
+                    else:
+                        low = 1
                     while low < high:
                         middle = (low + high) // 2
                         if edges[middle] < values[j]:
@@ -498,8 +506,8 @@ cdef Py_ssize_t c_above(const double *values, Py_ssize_t number, double value, b
     return low
 
 
-def product_atoms(const double[::1] place, const double[::1] mass, const double[::1] first, const double[::1] second,
-                  const double[::1] weight, double left_out, double unit, double step, double charge):
+def product_masses(const double[::1] place, const double[::1] mass, const double[::1] first, const double[::1] second,
+                   const double[::1] weight, double left_out, double unit, double step, double charge):
     """Return a distribution with few values, larger in the convex order than that of X = A B - C, and what was left out.
 
     A is independent of (B, C). Positive values of X with a small E A B are left out.
@@ -519,11 +527,11 @@ def product_atoms(const double[::1] place, const double[::1] mass, const double[
 
     Returns
     -------
-    (ndarray, ndarray, float)
-        The values, their masses, and E A B of what was left out.
+    (int, ndarray, float)
+        The first m, the masses for this m and the following ones, and E A B of what was left out.
     """
-    cdef Py_ssize_t places = place.shape[0], jumps = first.shape[0], steps, cells, i, j, kept = 0
-    cdef double[::1] after = np.zeros(places + 1), jump = np.empty(jumps), nodes, total, moment, values, out
+    cdef Py_ssize_t places = place.shape[0], jumps = first.shape[0], steps, cells, i, j, least = 0, most = -1
+    cdef double[::1] after = np.zeros(places + 1), jump = np.empty(jumps), nodes, total, moment, out
     cdef Py_ssize_t[::1] used = np.empty(jumps, dtype=np.intp)
     cdef double beyond = 0, farthest = 0, each = left_out / jumps, moved = 0, before = 0
     with nogil:
@@ -546,19 +554,35 @@ def product_atoms(const double[::1] place, const double[::1] mass, const double[
             farthest = fmax(farthest, fmax(first[j] * place[max(i, 1) - 1] - second[j], second[j]))
         steps = <Py_ssize_t> ceil(asinh(fmin(farthest, MOST) / unit) / step) + 1
         cells = 2 * steps
-    nodes, total, moment = np.empty(cells + 1), np.zeros(cells), np.zeros(cells)
-    values, out = np.empty(cells + 1), np.empty(cells + 1)
+    nodes, total, moment, out = np.empty(cells + 1), np.zeros(cells), np.zeros(cells), np.empty(cells + 1)
     with nogil:
-        for i in range(steps + 1):
-            nodes[steps + i] = unit * sinh(step * i)
-            nodes[steps - i] = -nodes[steps + i]
+        cover_nodes(-steps, cells + 1, unit, step, &nodes[0])
         c_cell_sums(&place[0], &mass[0], places, &jump[0], &weight[0], jumps, &nodes[0], cells, True, &first[0], &used[0],
                     &total[0], &moment[0])
         for i in range(cells + 1):
             # the mass of a cell moves to its two ends and keeps its mean
             before = moved
             moved = fmin(moment[i] / (nodes[i + 1] - nodes[i]) * (1 + charge), total[i]) if i < cells else 0
-            out[kept] = (total[i] - moved if i < cells else 0) + before
-            values[kept] = nodes[i]
-            kept += out[kept] > 0
-    return np.asarray(values)[:kept], np.asarray(out)[:kept], beyond
+            out[i] = (total[i] - moved if i < cells else 0) + before
+            if out[i] > 0:
+                least, most = i if most < 0 else least, i
+    return least - steps, np.array(out[least:most + 1]), beyond
+
+
+def mixed_atoms(Py_ssize_t first, const double[::1] masses, Py_ssize_t second, const double[::1] others, double part, double unit,
+                double step):
+    """Return values and masses of a mixture of two distributions of `product_masses`: the second one with probability `part`."""
+    cdef Py_ssize_t low = min(first, second), high = max(first + masses.shape[0], second + others.shape[0]), m, kept = 0
+    cdef double[::1] values = np.empty(high - low), out = np.empty(high - low)
+    cdef double each
+    with nogil:
+        cover_nodes(low, high - low, unit, step, &values[0])
+        for m in range(low, high):
+            each = (1 - part) * masses[m - first] if first <= m < first + masses.shape[0] else 0
+            if second <= m < second + others.shape[0]:
+                each += part * others[m - second]
+            if each > 0:
+                values[kept] = values[m - low]
+                out[kept] = each
+                kept += 1
+    return np.asarray(values)[:kept], np.asarray(out)[:kept]

@@ -12,8 +12,8 @@ Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1),
          log|phi|    log1p of |phi|^2 - 1, or the logarithm of |phi|^2 below 1/2
          m > nodes   |phi(z_m)| <= phi(theta), and sum 1/m^2 over m > nodes is at most 1/nodes
          largest     the bound with phi(theta) in place of |phi(z_m)| takes one real sum. Distributions are evaluated in decreasing
-                     order of this bound, and each theta for which this bound is below the largest B is skipped. After 6, 18, 42, ...
-                     nodes the bound with phi(theta) in place of the later |phi(z_m)| is compared, too
+                     order of this bound, and each theta for which this bound is below the largest B is skipped. After 4, 12,
+                     28, ... nodes the bound with phi(theta) in place of the later |phi(z_m)| is compared, too
 Rounding every log|phi| is increased by a bound of its error: probabilities have the relative error `blur` plus that of the
          exponential function, and e^(imDx) - 1 has the error 2 m (m + 10) UNIT D|x| (moments.h). Together this is about
          (blur + 20 UNIT) E|e^(theta X) - 1| + (blur + (20 + 2 m) UNIT) m D E|X| e^(theta X),
@@ -31,6 +31,7 @@ Source   Poisson summation and Hoelder's inequality: docs/theorems/worst-dataset
 
 from libc.math cimport INFINITY, cos, exp, expm1, fabs, fmax, fmin, log, log1p, sin, sqrt
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -48,7 +49,7 @@ cdef double LOG_2PI = 1.8378770664093453
 cdef double PI = 3.141592653589793
 cdef double OVER = 700.0                          # largest argument of exp
 cdef double GOLDEN = 0.6180339887498949
-cdef Py_ssize_t FIRST_NODES = 6                   # nodes after which `c_largest` first tries to bound the others: |phi|^k has fallen
+cdef Py_ssize_t FIRST_NODES = 4                   # nodes after which `c_largest` first tries to bound the terms of all others
 
 
 # The fields are terms of a bound of the error of phi(theta + i m D), without the rounding of the final logarithm. The bound is
@@ -104,8 +105,8 @@ cdef inline void c_bounds(double re, double im, double error, double *upper, dou
         lower[0] = value + log1p(-error / size) - 4 * UNIT * fabs(value) if error < size else -INFINITY
 
 
-# The arrays of one distribution in the memory of `moments_room`: c_1, c_m and the tilted masses of each theta (moments.h), the sums of
-# the current node, and phi(theta) - 1 with the constants of the error bound. n is the padded number of atoms.
+# The arrays of one distribution in the memory of `moments_room`: c_1, c_m and the tilted masses of each theta (moments.h), the sums
+# of the current node, and phi(theta) - 1 with the constants of the error bound. n is the padded number of atoms.
 cdef struct Steps:
     Py_ssize_t n
     Py_ssize_t thetas
@@ -167,6 +168,13 @@ cdef void c_steps(const Steps *steps, Py_ssize_t first, Py_ssize_t last, Py_ssiz
             c_bounds(steps.gain[t] + steps.sum_re[t], steps.sum_im[t],
                      error.still + fmin(m * error.moving, error.full) + 2 * m * (m + 10) * UNIT * error.turning,
                      &upper[at], NULL if lower == NULL else &lower[at])
+
+
+cdef void c_moved(const Steps *steps, Py_ssize_t source, Py_ssize_t target) noexcept nogil:
+    """Overwrites the numbers of one theta by those of another one."""
+    memcpy(steps.weight + target * steps.n, steps.weight + source * steps.n, steps.n * sizeof(double))
+    steps.gain[target] = steps.gain[source]
+    steps.error[target] = steps.error[source]
 
 
 cdef void c_log_moments(const Atoms *law, const double *theta, Py_ssize_t thetas, double step, Py_ssize_t nodes, double blur,
@@ -378,21 +386,27 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
             continue
         part = contour[0]
         part.nodes = 0 if c_start(&laws[i], at, used, contour.step, contour.nodes, blur, room, &steps, phi, NULL) else contour.nodes
-        above = True
-        while above and part.nodes < contour.nodes:
-            # the terms beyond the first nodes are bounded as those beyond the last one, which is enough for most distributions
+        while used > 0 and part.nodes < contour.nodes:
             last = min(2 * part.nodes + FIRST_NODES, contour.nodes)
             c_steps(&steps, part.nodes + 1, last, contour.nodes, phi, NULL)
             part.nodes = last
-            above = False
-            for k in range(used):
+            k = 0
+            while k < used:
+                # the terms beyond the first nodes are bounded as those beyond the last one, which is enough in most cases
+                above = False
                 for j in range(columns):
                     value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], &part, NULL)
                     above = above or not value <= best[chosen[k] * columns + j]
                 if above:
-                    break
-        if not above:
-            continue
+                    k += 1
+                    continue
+                # this theta needs no more nodes: the last one takes its place
+                used -= 1
+                c_moved(&steps, used, k)
+                memcpy(phi + k * (contour.nodes + 1), phi + used * (contour.nodes + 1), (last + 1) * sizeof(double))
+                chosen[k] = chosen[used]
+                at[k] = at[used]
+            steps.thetas = used
         for k in range(used):
             t = chosen[k]
             for j in range(columns):

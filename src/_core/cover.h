@@ -84,4 +84,18 @@ static VECTORS_CLONES void cover_bins(const double *table, ptrdiff_t stride, ptr
     }
 }
 
+/* Writes unit sinh(m step) for the n integers from m = first on. Opposite m give opposite values; step |m| is at most 700. */
+static VECTORS_CLONES void cover_nodes(ptrdiff_t first, ptrdiff_t n, double unit, double step, double *out)
+{
+    ptrdiff_t i;
+    VECTORS_LOOP
+    for (i = 0; i < n; i++) {
+        uint64_t power;
+        double m = (double)(first + i), rest = vector_exp_rest(step * fabs(m), &power);
+        double scale = vector_double(vector_bits(1) + (power << 52)), more = scale * rest + (scale - 1);
+        double value = 0.5 * unit * (more + more / (1 + more));
+        out[i] = m < 0 ? -value : value;
+    }
+}
+
 #endif

@@ -179,7 +179,8 @@ def test_atoms_of_products(seed):
     place, mass = np.sort(np.exp(rng.normal(size=12))), rng.dirichlet(np.ones(12))
     first, second, weight = np.exp(rng.normal(size=15)), np.exp(rng.normal(size=15)), rng.dirichlet(np.ones(15))
     left_out, charge = (0.0, 1e-3)[seed % 2], rounding_charge(27)
-    values, masses, beyond = _cover.product_atoms(place, mass, first, second, weight, left_out, 0.7, 0.05, charge)
+    found = _cover.product_masses(place, mass, first, second, weight, left_out, 0.7, 0.05, charge)
+    (values, masses), beyond = _cover.mixed_atoms(*found[:2], *found[:2], 0.0, 0.7, 0.05), found[2]
     assert 0 <= beyond <= left_out
     assert (np.diff(values) > 0).all()
     assert (masses > 0).all()
@@ -194,3 +195,20 @@ def test_atoms_of_products(seed):
         nodes = rising(0.7, float(np.abs(values).max()), 0.05)
         expected = spread_sum(place, mass, -second, weight, nodes, first)
         assert np.interp(nodes, values, masses)[expected > 0] == pytest.approx(expected[expected > 0], rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mixtures_at_two_factors_are_larger_than_the_distribution_between(seed):
+    """A B - f C is linear in f: E (A B - f C - c)_+ is at most that of the mixture of the two factors f around it."""
+    rng = np.random.default_rng(seed)
+    place, mass = np.sort(np.exp(rng.normal(size=12))), rng.dirichlet(np.ones(12))
+    first, second, weight = np.exp(rng.normal(size=15)), np.exp(rng.normal(size=15)), rng.dirichlet(np.ones(15))
+    low, high, part = 1.0, 1.5, float(rng.uniform())
+    one, two = (_cover.product_masses(place, mass, first, f * second, weight, 0.0, 0.7, 0.05, rounding_charge(27))
+                for f in (low, high))
+    values, masses = _cover.mixed_atoms(*one[:2], *two[:2], part, 0.7, 0.05)
+    products, both = np.outer(first, place) - (low + part * (high - low)) * second[:, None], np.outer(weight, mass)
+    assert masses.sum() == pytest.approx(1, abs=1e-14)
+    assert masses @ values == pytest.approx(float((both * products).sum()), abs=1e-12)
+    for c in rng.normal(size=20) * 3:
+        assert float((both * np.maximum(products - c, 0)).sum()) <= masses @ np.maximum(values - c, 0) + 1e-14 * (1 + abs(c))

@@ -45,7 +45,7 @@ class SumBound:
 def bin_atoms(
     tables: NDArray[np.float64], up: float, down: float, share: float, silent: float
 ) -> tuple[_Array, _Array, _Array, _Places]: ...
-def product_atoms(
+def product_masses(
     place: _Array,
     mass: _Array,
     first: _Array,
@@ -55,4 +55,7 @@ def product_atoms(
     unit: float,
     step: float,
     charge: float,
-) -> tuple[_Array, _Array, float]: ...
+) -> tuple[int, _Array, float]: ...
+def mixed_atoms(
+    first: int, masses: _Array, second: int, others: _Array, part: float, unit: float, step: float
+) -> tuple[_Array, _Array]: ...
