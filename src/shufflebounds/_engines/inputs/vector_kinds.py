@@ -60,8 +60,8 @@ neighbouring cells have larger bounds than the corners, so that more cells are d
 _LEVEL = 32.0
 """Truncated masses are e^-16, e^-32, ...: tables are cached for these values. Raised: fewer tables with more bins."""
 
-_CUT = 16.0
-"""Outputs of probability e^-16, e^-32, ... are omitted, so that neighbouring eps share distributions; _LEVEL is a multiple.
+_CUT = 8.0
+"""Outputs of probability e^-8, e^-16, ... are omitted, so that neighbouring eps share distributions; _LEVEL is a multiple.
 Lowered: fewer values of each distribution, and more distributions."""
 
 _BETWEEN = 0.01
@@ -69,7 +69,7 @@ _BETWEEN = 0.01
 R_b/R_x. The mixture for two neighbouring factors raises the second moment of X by at most the fraction _BETWEEN^2, which is far
 less than that of the bins (_BINS). Raised: a larger bound. Lowered: longer run time, since more distributions are computed."""
 
-_KEPT = 16
+_KEPT = 12
 """Number of tables and distributions that a cell keeps, of about 10 kB each: for two levels those of several pairs of factors.
 Lowered: longer run time."""
 
