@@ -82,7 +82,8 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     """
     cdef Py_ssize_t cells = nodes.shape[0] - 1
     cdef double[::1] total = np.zeros(cells), moment = np.zeros(cells)
-    with nogil:
-        c_cell_sums(&place[0], &mass[0], place.shape[0], &jump[0], &chance[0], jump.shape[0], &nodes[0], cells, upper,
-                    NULL if factor is None else &factor[0], NULL if used is None else &used[0], &total[0], &moment[0])
+    if place.shape[0] > 0 and jump.shape[0] > 0:
+        with nogil:
+            c_cell_sums(&place[0], &mass[0], place.shape[0], &jump[0], &chance[0], jump.shape[0], &nodes[0], cells, upper,
+                        NULL if factor is None else &factor[0], NULL if used is None else &used[0], &total[0], &moment[0])
     return np.asarray(total), np.asarray(moment)
