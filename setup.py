@@ -33,6 +33,7 @@ KERNELS = (
     "_excess",
     "_jumps",
     "_moments",
+    "_cover",
     "_matchings",
     "_deployments",
     "_gamma",
@@ -43,8 +44,8 @@ PUBLIC = "cython_tails"      # the stable face of the kernels
 # what Cython writes for memory views, compiled once instead of in every kernel: half the build
 UTILITIES = "shufflebounds._core._cyutility"
 HEADERS = (
-    "arithmetic.h", "constants.h", "cumulate.h", "dd.h", "excess.h", "hypergeom.h", "lattice.h", "loops.h", "matchings.h",
-    "moments.h", "sweep.h", "tables.h", "tails.h", "tilting.h", "vectors.h",
+    "arithmetic.h", "constants.h", "cover.h", "cumulate.h", "dd.h", "excess.h", "hypergeom.h", "lattice.h", "loops.h",
+    "matchings.h", "moments.h", "sweep.h", "tables.h", "tails.h", "tilting.h", "vectors.h",
 )
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 if not (WINDOWS or CHECKED or TRACED):
@@ -55,7 +56,7 @@ if CHECKED and not WINDOWS:
     FLAGS += ["-fsanitize=bounds,float-cast-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"]
 FLAGS += os.environ.get("SHUFFLEBOUNDS_CFLAGS", "").split()
 # passes over blocks are vectorised only where no operation counts as a trap; results are the same
-VECTORISED = ("_binomial", "_hypergeom", "_lattice", "_losses", "_moments", "_tradeoff")
+VECTORISED = ("_binomial", "_cover", "_hypergeom", "_lattice", "_losses", "_moments", "_tradeoff")
 VECTORS = {} if WINDOWS else {name: ["-fno-trapping-math"] for name in VECTORISED}
 
 

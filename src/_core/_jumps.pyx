@@ -6,7 +6,7 @@
     merging      the mass moves to its mean: E f(X + Y) decreases
 X may be multiplied by a positive factor, and be limited to its smallest atoms; the factor and the limit may depend on Y.
 
-Layer: a function on memoryviews. The caller has checked: the points enclose all sums; masses >= 0, their products may underflow.
+Layer: ``c_cell_sums``, noexcept nogil, declared in _jumps.pxd, which says what the caller has checked; ``cell_sums`` for Python.
 
 Roundings   each sum of two values is moved by 4 UNIT, up or down as requested; this is more than its rounding error, also with a
             factor, which adds an error of UNIT. Masses and distances are sums of positive terms, each with an error of 2 UNIT
@@ -19,6 +19,47 @@ from libc.math cimport fabs
 import numpy as np
 
 from shufflebounds._core._constants cimport UNIT
+
+
+cdef void c_cell_sums(const double *place, const double *mass, Py_ssize_t places, const double *jump, const double *chance,
+                      Py_ssize_t jumps, const double *nodes, Py_ssize_t cells, bint upper, const double *factor,
+                      const Py_ssize_t *used, double least, double *total, double *moment) noexcept nogil:
+    cdef Py_ssize_t i, j, k, low, high
+    cdef double x, p, here, first, faint, scale = 1, blur = 4 * UNIT if upper else -4 * UNIT
+    for j in range(jumps):
+        if factor != NULL:
+            scale = factor[j]
+        k = -1
+        here = first = 0
+        faint = least / chance[j] if chance[j] > 0 else least
+        for i in range(places if used == NULL else used[j]):
+            if mass[i] < faint:
+                continue
+            p = mass[i] * chance[j]
+            x = scale * place[i]
+            x = x + jump[j] + blur * (fabs(x) + fabs(jump[j]))
+            if k < 0:
+                # the cell of the smallest sum, by bisection; those of the others follow
+                low, high = 0, cells
+                while high - low > 1:
+                    k = (low + high) // 2
+                    if nodes[k] <= x:
+                        low = k
+                    else:
+                        high = k
+                k = low
+            elif nodes[k + 1] <= x and k < cells - 1:
+                total[k] += here
+                moment[k] += first
+                here = first = 0
+                k += 1
+                while nodes[k + 1] <= x and k < cells - 1:
+                    k += 1
+            here += p
+            first += p * (x - nodes[k])
+        if k >= 0:
+            total[k] += here
+            moment[k] += first
 
 
 def cell_sums(const double[::1] place, const double[::1] mass, const double[::1] jump, const double[::1] chance,
@@ -45,33 +86,10 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     -------
     (ndarray, ndarray)
     """
-    cdef Py_ssize_t i, j, k, most = place.shape[0], cells = nodes.shape[0] - 1
-    cdef double x, p, here, first, faint, scale = 1, blur = 4 * UNIT if upper else -4 * UNIT
+    cdef Py_ssize_t cells = nodes.shape[0] - 1
     cdef double[::1] total = np.zeros(cells), moment = np.zeros(cells)
-    with nogil:
-        for j in range(jump.shape[0]):
-            k = 0
-            here = first = 0
-            if factor is not None:
-                scale = factor[j]
-            if used is not None:
-                most = used[j]
-            faint = least / chance[j] if chance[j] > 0 else least
-            for i in range(most):
-                if mass[i] < faint:
-                    continue
-                p = mass[i] * chance[j]
-                x = scale * place[i]
-                x = x + jump[j] + blur * (fabs(x) + fabs(jump[j]))
-                if nodes[k + 1] <= x and k < cells - 1:
-                    total[k] += here
-                    moment[k] += first
-                    here = first = 0
-                    k += 1
-                    while nodes[k + 1] <= x and k < cells - 1:
-                        k += 1
-                here += p
-                first += p * (x - nodes[k])
-            total[k] += here
-            moment[k] += first
+    if place.shape[0] > 0 and jump.shape[0] > 0:
+        with nogil:
+            c_cell_sums(&place[0], &mass[0], place.shape[0], &jump[0], &chance[0], jump.shape[0], &nodes[0], cells, upper,
+                        NULL if factor is None else &factor[0], NULL if used is None else &used[0], least, &total[0], &moment[0])
     return np.asarray(total), np.asarray(moment)

@@ -12,7 +12,8 @@ Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1),
          log|phi|    log1p of |phi|^2 - 1, or the logarithm of |phi|^2 below 1/2
          m > nodes   |phi(z_m)| <= phi(theta), and sum 1/m^2 over m > nodes is at most 1/nodes
          largest     the bound with phi(theta) in place of |phi(z_m)| takes one real sum. Distributions are evaluated in decreasing
-                     order of this bound, and each theta for which this bound is below the largest B is skipped
+                     order of this bound, and each theta for which this bound is below the largest B is skipped. After 4, 12,
+                     28, ... nodes the bound with phi(theta) in place of the later |phi(z_m)| is compared, too
 Rounding every log|phi| is increased by a bound of its error: probabilities have the relative error `blur` plus that of the
          exponential function, and e^(imDx) - 1 has the error 2 m (m + 10) UNIT D|x| (moments.h). Together this is about
          (blur + 20 UNIT) E|e^(theta X) - 1| + (blur + (20 + 2 m) UNIT) m D E|X| e^(theta X),
@@ -30,6 +31,7 @@ Source   Poisson summation and Hoelder's inequality: docs/theorems/worst-dataset
 
 from libc.math cimport INFINITY, cos, exp, expm1, fabs, fmax, fmin, log, log1p, sin, sqrt
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -47,6 +49,7 @@ cdef double LOG_2PI = 1.8378770664093453
 cdef double PI = 3.141592653589793
 cdef double OVER = 700.0                          # largest argument of exp
 cdef double GOLDEN = 0.6180339887498949
+cdef Py_ssize_t FIRST_NODES = 4                   # nodes after which `c_largest` first tries to bound the terms of all others
 
 
 # The fields are terms of a bound of the error of phi(theta + i m D), without the rounding of the final logarithm. The bound is
@@ -102,46 +105,83 @@ cdef inline void c_bounds(double re, double im, double error, double *upper, dou
         lower[0] = value + log1p(-error / size) - 4 * UNIT * fabs(value) if error < size else -INFINITY
 
 
-cdef void c_log_moments(const Atoms *law, const double *theta, Py_ssize_t thetas, double step, Py_ssize_t nodes, double blur,
-                        double *room, double *upper, double *lower) noexcept nogil:
-    cdef Py_ssize_t n = padded(law.number), j, t, m, at
-    cdef double *re1 = room
-    cdef double *im1 = room + n
-    cdef double *re = room + 2 * n
-    cdef double *im = room + 3 * n
-    cdef double *weight = room + 4 * n
-    cdef double *sum_re = weight + thetas * n
-    cdef double *sum_im = sum_re + thetas
-    cdef double *gain = sum_im + thetas
-    cdef Blur *error = <Blur *> (gain + thetas)
+# The arrays of one distribution in the memory of `moments_room`: c_1, c_m and the tilted masses of each theta (moments.h), the sums
+# of the current node, and phi(theta) - 1 with the constants of the error bound. n is the padded number of atoms.
+cdef struct Steps:
+    Py_ssize_t n
+    Py_ssize_t thetas
+    double *re1
+    double *im1
+    double *re
+    double *im
+    double *weight
+    double *sum_re
+    double *sum_im
+    double *gain
+    Blur *error
+
+
+cdef int c_start(const Atoms *law, const double *theta, Py_ssize_t thetas, double step, Py_ssize_t nodes, double blur, double *room,
+                 Steps *steps, double *upper, double *lower) noexcept nogil:
+    """Writes the bounds at m = 0; returns whether those at m > 0 remain, which is false if e^(theta x) overflows."""
+    cdef Py_ssize_t n = padded(law.number), j, t, m
     cdef double half, s, c
+    steps.n, steps.thetas, steps.re1, steps.im1, steps.re, steps.im = n, thetas, room, room + n, room + 2 * n, room + 3 * n
+    steps.weight = room + 4 * n
+    steps.sum_re = steps.weight + thetas * n
+    steps.sum_im = steps.sum_re + thetas
+    steps.gain = steps.sum_im + thetas
+    steps.error = <Blur *> (steps.gain + thetas)
     for j in range(n):
         half = 0.5 * (step * law.x[j]) if j < law.number else 0
         s = sin(half)
         c = cos(half)
-        re1[j] = -2 * s * s
-        im1[j] = 2 * s * c
+        steps.re1[j] = -2 * s * s
+        steps.im1[j] = 2 * s * c
     for t in range(thetas):
         for j in range(law.number, n):
-            weight[t * n + j] = 0
-        gain[t] = c_real(law, theta[t], step, blur, weight + t * n, re, &error[t])
-        if gain[t] == INFINITY:
+            steps.weight[t * n + j] = 0
+        steps.gain[t] = c_real(law, theta[t], step, blur, steps.weight + t * n, steps.re, &steps.error[t])
+        if steps.gain[t] == INFINITY:
             for m in range((nodes + 1) * thetas):
                 upper[m] = INFINITY
                 if lower != NULL:
                     lower[m] = -INFINITY
-            return
-        c_bounds(gain[t], 0, error[t].still, &upper[t * (nodes + 1)],
+            return 0
+        c_bounds(steps.gain[t], 0, steps.error[t].still, &upper[t * (nodes + 1)],
                  NULL if lower == NULL else &lower[t * (nodes + 1)])
     for j in range(n):
-        re[j] = im[j] = 0
-    for m in range(1, nodes + 1):
-        moments_step(re1, im1, re, im, weight, n, thetas, sum_re, sum_im)
-        for t in range(thetas):
+        steps.re[j] = steps.im[j] = 0
+    return 1
+
+
+cdef void c_steps(const Steps *steps, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nodes, double *upper,
+                  double *lower) noexcept nogil:
+    """Writes the bounds at m = first, ..., last, after those at smaller m."""
+    cdef Py_ssize_t t, m, at
+    cdef const Blur *error
+    for m in range(first, last + 1):
+        moments_step(steps.re1, steps.im1, steps.re, steps.im, steps.weight, steps.n, steps.thetas, steps.sum_re, steps.sum_im)
+        for t in range(steps.thetas):
             at = t * (nodes + 1) + m
-            c_bounds(gain[t] + sum_re[t], sum_im[t],
-                     error[t].still + fmin(m * error[t].moving, error[t].full) + 2 * m * (m + 10) * UNIT * error[t].turning,
+            error = &steps.error[t]
+            c_bounds(steps.gain[t] + steps.sum_re[t], steps.sum_im[t],
+                     error.still + fmin(m * error.moving, error.full) + 2 * m * (m + 10) * UNIT * error.turning,
                      &upper[at], NULL if lower == NULL else &lower[at])
+
+
+cdef void c_moved(const Steps *steps, Py_ssize_t source, Py_ssize_t target) noexcept nogil:
+    """Overwrites the numbers of one theta by those of another one."""
+    memcpy(steps.weight + target * steps.n, steps.weight + source * steps.n, steps.n * sizeof(double))
+    steps.gain[target] = steps.gain[source]
+    steps.error[target] = steps.error[source]
+
+
+cdef void c_log_moments(const Atoms *law, const double *theta, Py_ssize_t thetas, double step, Py_ssize_t nodes, double blur,
+                        double *room, double *upper, double *lower) noexcept nogil:
+    cdef Steps steps
+    if c_start(law, theta, thetas, step, nodes, blur, room, &steps, upper, lower):
+        c_steps(&steps, 1, nodes, nodes, upper, lower)
 
 
 cdef double c_log_contour(const double *log_phi, double count, double theta, const Contour *contour,
@@ -279,6 +319,107 @@ cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double sm
     return exp(at)
 
 
+cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, Py_ssize_t columns, const double *thetas,
+                   Py_ssize_t rows, const Contour *contour, double blur, double enough, double *best) noexcept nogil:
+    cdef Py_ssize_t i, j, t, _, most = 1
+    cdef int raised = 0
+    cdef double value
+    cdef Py_ssize_t k, used, last
+    cdef bint above
+    cdef Blur error
+    cdef Steps steps
+    cdef Contour part
+    cdef Py_ssize_t size
+    cdef double *room
+    cdef double *phi
+    cdef double *sums
+    cdef double *real
+    cdef double *order
+    cdef double *at
+    cdef Py_ssize_t *chosen
+    for i in range(number):
+        most = max(most, laws[i].number)
+    size = moments_room(most, rows) + rows * (contour.nodes + 4) + number * (rows + 1)
+    room = <double *> malloc(size * sizeof(double))
+    if room == NULL:
+        return -1
+    phi = room + moments_room(most, rows)
+    sums = phi + rows * (contour.nodes + 1)
+    real = sums + rows
+    order = real + number * rows
+    at = order + number
+    chosen = <Py_ssize_t *> (at + rows)
+    # the bound with phi(theta) in place of |phi(z_m)|
+    for i in range(contour.nodes + 1):
+        phi[i] = 0
+    for t in range(rows):
+        sums[t] = c_log_contour(phi, 1, thetas[t], contour, NULL)
+    for i in range(number):
+        for t in range(rows):
+            value = c_real(&laws[i], thetas[t], contour.step, blur, room, room + padded(most), &error)
+            if value < INFINITY:
+                c_bounds(value, 0, error.still, &real[i * rows + t], NULL)
+            else:
+                real[i * rows + t] = INFINITY
+        order[i] = real[i * rows]
+    for _ in range(number):
+        # process the distributions in decreasing order of phi at the first theta
+        i = 0
+        for j in range(1, number):
+            if order[j] > order[i]:
+                i = j
+        order[i] = -INFINITY
+        used = 0
+        for t in range(rows):
+            for j in range(columns):
+                # 8 UNIT covers the rounding of the product and of the sum
+                value = counts[j] * real[i * rows + t] + sums[t]
+                if not value + 8 * UNIT * (fabs(value) + fabs(sums[t])) <= best[t * columns + j]:
+                    chosen[used] = t
+                    at[used] = thetas[t]
+                    used += 1
+                    break
+        if used == 0:
+            if rows == 1:
+                # phi(theta) of the remaining distributions is smaller, and so are their bounds
+                break
+            continue
+        part = contour[0]
+        part.nodes = 0 if c_start(&laws[i], at, used, contour.step, contour.nodes, blur, room, &steps, phi, NULL) else contour.nodes
+        while used > 0 and part.nodes < contour.nodes:
+            last = min(2 * part.nodes + FIRST_NODES, contour.nodes)
+            c_steps(&steps, part.nodes + 1, last, contour.nodes, phi, NULL)
+            part.nodes = last
+            k = 0
+            while k < used:
+                # the terms beyond the first nodes are bounded as those beyond the last one, which is enough in most cases
+                above = False
+                for j in range(columns):
+                    value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], &part, NULL)
+                    above = above or not value <= best[chosen[k] * columns + j]
+                if above:
+                    k += 1
+                    continue
+                # this theta needs no more nodes: the last one takes its place
+                used -= 1
+                c_moved(&steps, used, k)
+                memcpy(phi + k * (contour.nodes + 1), phi + used * (contour.nodes + 1), (last + 1) * sizeof(double))
+                chosen[k] = chosen[used]
+                at[k] = at[used]
+            steps.thetas = used
+        for k in range(used):
+            t = chosen[k]
+            for j in range(columns):
+                value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], contour, NULL)
+                if value > best[t * columns + j]:
+                    best[t * columns + j] = value
+                    raised = 1
+        if best[0] > enough:
+            break
+    free(room)
+    return raised
+
+
 # ------------------------------------------------------------------------------------------------------------ for Python
 
 
@@ -402,73 +543,6 @@ def tilt(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[
     return start, [chosen[i] for i in range(used)]
 
 
-cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const double[::1] counts, const double[::1] thetas,
-                   const Contour *contour, double blur, double[:, ::1] best) noexcept nogil:
-    """Raise best[t, j] to the largest log B of the distributions for thetas[t] and counts[j]; returns -1 without memory."""
-    cdef Py_ssize_t rows = thetas.shape[0], columns = counts.shape[0], i, j, t, _
-    cdef double value
-    cdef Py_ssize_t k, used
-    cdef Blur error
-    cdef Py_ssize_t size = moments_room(most, rows) + rows * (contour.nodes + 4) + number * (rows + 1)
-    cdef double *room = <double *> malloc(size * sizeof(double))
-    cdef double *phi
-    cdef double *sums
-    cdef double *real
-    cdef double *order
-    cdef double *at
-    cdef Py_ssize_t *chosen
-    if room == NULL:
-        return -1
-    phi = room + moments_room(most, rows)
-    sums = phi + rows * (contour.nodes + 1)
-    real = sums + rows
-    order = real + number * rows
-    at = order + number
-    chosen = <Py_ssize_t *> (at + rows)
-    # the bound with phi(theta) in place of |phi(z_m)|
-    for i in range(contour.nodes + 1):
-        phi[i] = 0
-    for t in range(rows):
-        sums[t] = c_log_contour(phi, 1, thetas[t], contour, NULL)
-    for i in range(number):
-        for t in range(rows):
-            value = c_real(&laws[i], thetas[t], contour.step, blur, room, room + padded(most), &error)
-            if value < INFINITY:
-                c_bounds(value, 0, error.still, &real[i * rows + t], NULL)
-            else:
-                real[i * rows + t] = INFINITY
-        order[i] = real[i * rows]
-    for _ in range(number):
-        # process the distributions in decreasing order of phi at the first theta
-        i = 0
-        for j in range(1, number):
-            if order[j] > order[i]:
-                i = j
-        order[i] = -INFINITY
-        used = 0
-        for t in range(rows):
-            for j in range(columns):
-                # 8 UNIT covers the rounding of the product and of the sum
-                value = counts[j] * real[i * rows + t] + sums[t]
-                if not value + 8 * UNIT * (fabs(value) + fabs(sums[t])) <= best[t, j]:
-                    chosen[used] = t
-                    at[used] = thetas[t]
-                    used += 1
-                    break
-        if used == 0:
-            if rows == 1:
-                # phi(theta) of the remaining distributions is smaller, and so are their bounds
-                break
-            continue
-        c_log_moments(&laws[i], at, used, contour.step, contour.nodes, blur, room, phi, NULL)
-        for k in range(used):
-            t = chosen[k]
-            for j in range(columns):
-                best[t, j] = fmax(best[t, j], c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], contour, NULL))
-    free(room)
-    return 0
-
-
 def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
             const double[::1] thetas, double step, double smoothing, Py_ssize_t nodes, double blur=0.0,
             const double[:, ::1] known=None):
@@ -488,7 +562,7 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
     -------
     ndarray, shape (thetas, counts)
     """
-    cdef Py_ssize_t laws = starts.shape[0] - 1, most
+    cdef Py_ssize_t laws = starts.shape[0] - 1
     cdef int done = -1
     cdef double[:, ::1] best = np.full((thetas.shape[0], counts.shape[0]), -INFINITY) if known is None else np.array(known)
     cdef Atoms *atoms = <Atoms *> malloc(max(laws, 1) * sizeof(Atoms))
@@ -496,8 +570,9 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
     contour.step, contour.smoothing, contour.nodes = step, smoothing, nodes
     if atoms != NULL:
         with nogil:
-            most = c_read(values, log_mass, starts, atoms)
-            done = c_largest(atoms, laws, most, counts, thetas, &contour, blur, best)
+            c_read(values, log_mass, starts, atoms)
+            done = c_largest(atoms, laws, &counts[0], counts.shape[0], &thetas[0], thetas.shape[0], &contour, blur, INFINITY,
+                             &best[0, 0])
         free(atoms)
     if done < 0:
         raise MemoryError
@@ -526,6 +601,7 @@ def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ss
     """
     cdef Py_ssize_t laws = starts.shape[0] - 1, columns = counts.shape[0], i, j, most
     cdef int done = -1
+    cdef bint heavy = False
     cdef double top = -INFINITY, variance = 0, gain = 0, w, x, mean, square, part, theta = 0
     cdef Py_ssize_t[8] chosen
     cdef double[:, ::1] best = np.full((1, columns), -INFINITY)
@@ -560,16 +636,16 @@ def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ss
             contour.step = 2 * PI / (spread * sqrt(counts[0] * variance))
             contour.nodes = nodes
             thetas[0] = theta = c_tilt(atoms, laws, counts[0], contour.smoothing, 4 / sqrt(counts[0] * variance), chosen, &i)
-            done = 1
-            if theta * top <= limit:
-                done = c_largest(atoms, laws, most, counts, thetas, &contour, blur, best)
+            heavy, done = theta * top > limit, 0
+            if not heavy:
+                done = c_largest(atoms, laws, &counts[0], columns, &thetas[0], 1, &contour, blur, INFINITY, &best[0, 0])
                 for j in range(columns):
                     w = log(counts[j] * gain)
                     out[j] = fmin(best[0, j], w + 8 * UNIT * (1 + fabs(w)))
     free(atoms)
     if done < 0:
         raise MemoryError
-    return (None if done == 1 else np.asarray(out)), theta
+    return (None if heavy else np.asarray(out)), theta
 
 
 def excess_values(const double[::1] log_a, const double[::1] log_b, double eps):

@@ -37,3 +37,9 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
 # Checked by the caller: every distribution has an atom above 0.
 cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double start,
                    Py_ssize_t *chosen, Py_ssize_t *found) noexcept nogil
+
+# Raises best[t, j], rows of `columns`, to the largest log B of the distributions for thetas[t] and counts[j]; B is the sum of
+# c_log_contour. A distribution is not evaluated where a bound of its B that takes less time is below best. Ends early once
+# best[0, 0] exceeds `enough`. Returns 1 if an entry was raised, 0 if none was, and -1 without memory.
+cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, Py_ssize_t columns, const double *thetas,
+                   Py_ssize_t rows, const Contour *contour, double blur, double enough, double *best) noexcept nogil

@@ -14,17 +14,16 @@ independently. So the sum of N ~ Bin(k, p) terms :math:`B + \nu` is added to the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE, TINY
+from shufflebounds._base.limits import COMPUTED_ERROR, SQUARABLE
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._core import _moments
+from shufflebounds._core import _cover, _moments
 from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
 from shufflebounds._engines.excess.laws import ExcessLaw
 
@@ -155,7 +154,9 @@ class LargestSums:
 
         If some are large, :meth:`bound` may be smaller than the bound that follows from these numbers.
         """
-        users, variance = int(self._counts[place]), float(self._counts[0]) * _Moments.of(self._laws).variance
+        users, first, starts = int(self._counts[place]), self._laws.mass * self._laws.values, self._laws.starts[:-1]
+        squares = np.add.reduceat(first * self._laws.values, starts) - np.add.reduceat(first, starts) ** 2
+        variance = float(self._counts[0] * squares.max())
         if not (self._theta > 0 and variance > 0):
             return SumChoices(users, 0.0, 0.0, 0.0, 0)
         return SumChoices(users, self._theta, 2 * math.pi / (SPREAD * math.sqrt(variance)), SMOOTHING * self._coarser * variance,
@@ -179,8 +180,8 @@ class LargestSums:
                 # Cells are not divided, and outputs are omitted, if what they add is negligible beside the other terms.
                 least = max(cut, rest) + 2 * math.log(slack)
                 found, near = (found, self._near) if found >= least else (least, max(self._near, least))
-                most, cut = sums.covered(cells, self._eps, near - _DEEPER - 2, found + log_count, slack)
-                found = most - log_count
+                most, lost = sums.covered(cells, self._eps, near - _DEEPER - 2, found + log_count, slack)
+                found, cut = most - log_count, max(cut, lost)
         found = float(np.logaddexp(found, cut))
         return found + 8 * ULP * (1 + abs(found)) if found > -math.inf else found
 
@@ -217,57 +218,6 @@ def _nodes(coarser: float) -> int:
     return round(NODES / math.sqrt(coarser))
 
 
-@cache
-def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-    """Return the places of all unordered pairs of `size` values, and how often each counts: twice if its places differ."""
-    i, j = np.triu_indices(size)
-    return i, j, np.where(i < j, 2.0, 1.0)
-
-
-class _Moments(NamedTuple):
-    """Moments of several distributions: the largest E X_+, the smallest mean, the largest variance, and (mean, variance) pairs.
-
-    `pairs` omits every (mean, variance) for which some distribution has both larger; it is sorted by decreasing mean.
-    """
-
-    gain: float
-    least: float
-    variance: float
-    pairs: tuple[tuple[float, float], ...]
-
-    @classmethod
-    def of(cls, laws: Laws) -> _Moments:
-        first, starts = laws.mass * laws.values, laws.starts[:-1]
-        mean = np.add.reduceat(first, starts)
-        variance = np.add.reduceat(first * laws.values, starts) - mean**2
-        gain = np.add.reduceat(np.maximum(first, 0.0), starts)
-        return cls(float(gain.max()), float(mean.min()), float(variance.max()), _maximal(zip(mean.tolist(), variance.tolist())))
-
-    def joined(self, other: _Moments) -> _Moments:
-        """Return the moments of both sets of distributions together."""
-        return _Moments(max(self.gain, other.gain), min(self.least, other.least), max(self.variance, other.variance),
-                        _maximal((*self.pairs, *other.pairs)))
-
-
-def _maximal(pairs: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    out, most = [], -math.inf
-    for mean, variance in sorted(pairs, reverse=True):
-        if variance > most:
-            out.append((mean, variance))
-            most = variance
-    return tuple(out)
-
-
-def _without(laws: Laws, limit: float) -> tuple[Laws, FloatArray, NDArray[np.bool_]]:
-    """Return the distributions given values of at most `limit`, the probabilities of larger values, and a mask of these values."""
-    large = laws.values > limit
-    rare = np.add.reduceat(np.where(large, laws.mass, 0.0), laws.starts[:-1])
-    left = np.add.reduceat(~large, laws.starts[:-1], dtype=np.intp)
-    shift = np.repeat(np.log1p(-rare), left)
-    starts = np.concatenate([[0], np.cumsum(left)]).astype(np.intp)
-    return Laws(laws.values[~large], laws.mass[~large] * np.exp(-shift), laws.log_mass[~large] - shift, starts), rare, large
-
-
 class _Sum:
     """The bound of E S_+, where S is the sum over users, for a set of distributions to which more can be added.
 
@@ -288,28 +238,23 @@ class _Sum:
     """
 
     def __init__(self, laws: Laws, counts: FloatArray, blur: float, limit: float, theta: float, coarser: float) -> None:
-        self._counts, self._blur, self._split, self._limit = counts, blur, limit < math.inf, limit
-        self._moments = _Moments.of(_without(laws, limit)[0] if self._split else laws)
-        deviation = math.sqrt(float(counts[0]) * self._moments.variance) if self._moments.variance > 0 else 1.0
-        self._step, self._smoothing = 2 * math.pi / (SPREAD * deviation), SMOOTHING * coarser * deviation**2
-        self._coarser = coarser
+        self._counts, self._blur, self._limit, self._theta, self._coarser = counts, blur, limit, theta, coarser
         # For coarse bounds every second theta, and half of the points of two large values, are enough.
-        self._thetas = theta * (_TILTS[:: 2 if coarser > 1 else 1] if self._split else np.ones(1))
-        self._pool = 20 if coarser > 1 else 10
-        self._best = np.full((self._thetas.size, counts.size), -math.inf)
-        # The maxima over the distributions: E X_+, the probability of a large value, and Pr[X > edge] at each edge.
-        self._gain, self._rare, self._edges, self._beyond = 0.0, 0.0, np.empty(0), np.zeros(_JUMPS)
-        self._log_cut = -math.inf
-        self._add(laws)
+        thetas = theta * (_TILTS[:: 2 if coarser > 1 else 1] if limit < math.inf else np.ones(1))
+        self._bound = _cover.SumBound(*laws[:4], counts=counts, thetas=thetas, limit=limit, smoothing=SMOOTHING * coarser,
+                                      spread=SPREAD, nodes=_nodes(coarser), jumps=_JUMPS, pool=20 if coarser > 1 else 10, blur=blur,
+                                      error=COMPUTED_ERROR)
+
+    def log_sum(self, column: int) -> float:
+        """Return the log of the bound of E S_+ for counts[column]."""
+        return self._bound.log_sum(column)
 
     @classmethod
     def split(cls, laws: Laws, counts: FloatArray, blur: float, theta: float, coarser: float) -> _Sum:
         """Return the sum with a good limit of large values; `theta` is the best theta without a limit."""
 
         def tilted(limit: float, start: float) -> float:
-            light = _without(laws, limit)[0]
-            smoothing = SMOOTHING * coarser * float(counts[0]) * _Moments.of(light).variance
-            return _moments.tilt(light.values, light.log_mass, light.starts, float(counts[0]), smoothing, start)[0]
+            return _cover.tilt_below(*laws[:4], limit, float(counts[0]), SMOOTHING * coarser, start)
 
         limit, tilt = _LARGE / theta, theta
         for _ in range(5):
@@ -337,126 +282,40 @@ class _Sum:
     def only(self, column: int) -> _Sum:
         """Return a copy for counts[column] only."""
         out = copy(self)
-        out._counts, out._best = self._counts[[column]], np.ascontiguousarray(self._best[:, [column]])
-        out._log_sums = {0: self.log_sum(column)}
+        out._counts, out._bound = self._counts[[column]], self._bound.only(column)
         return out
 
     def of(self, laws: Laws, counts: FloatArray) -> _Sum:
         """Return the sum of the distributions `laws` with the same limit and theta for other numbers of users."""
-        return _Sum(laws, counts, self._blur, self._limit, float(self._thetas[0]), self._coarser)
+        return _Sum(laws, counts, self._blur, self._limit, self._theta, self._coarser)
 
     def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float) -> tuple[float, float]:
         """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
 
         `slack` is `enough` minus the bound without cells. Returns the bound, and the log of the contribution of outputs that are
-        not among the atoms. The bound is `enough`, or larger if the bound of a cell that cannot be divided is larger, or after many
-        divisions (_DIVISIONS).
+        not among the atoms of cells. The bound is `enough`, or larger if the bound of a cell that cannot be divided is larger, or
+        after many divisions (_DIVISIONS).
         """
-        divided, most = 0, max(_DIVISIONS, len(cells))
+        divided, most, lost = 0, max(_DIVISIONS, len(cells)), -math.inf
         left, first = list(cells), enough - 0.5 * slack
         while left:
             cell = left.pop()
             # A relative change r of a and b changes the log of the bound by about theta k r.
-            loss = 0.25 * slack / (self._thetas[0] * float(self._counts[0]) + 1)
+            loss = 0.25 * slack / (self._theta * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
-            before = vars(self).copy()
-            if self._add(parts, first if smaller else math.inf):
-                found = self.log_sum(0)
-                if smaller and found > first:
-                    vars(self).update(before)
-                    left.extend(smaller)
-                    divided += 1
-                    if divided % most == 0:
-                        # Accept a larger bound, so that fewer cells have to be divided.
-                        first, enough, slack = first + slack, enough + slack, 2 * slack
-                elif found > enough:
-                    first, enough = found + 0.5 * slack, found + slack
-                elif found > first:
-                    # `first` is raised halfway to `enough`; otherwise all remaining cells would be divided, too.
-                    first = 0.5 * (found + enough)
-        return enough, self._log_cut
-
-    def _add(self, laws: Laws, most: float = math.inf) -> bool:
-        """Add distributions, and return whether the bound may have changed.
-
-        If the large values of these distributions alone raise the bound for counts[0] above e^most, the moments of the remaining
-        values are not evaluated.
-        """
-        self._log_sums: dict[int, float] = {}
-        light, rare, large = _without(laws, self._limit) if self._split else (laws, np.ones(1), np.zeros(1, dtype=bool))
-        before = self._best, self._moments, self._gain, self._rare
-        self._log_cut = max(self._log_cut, laws.log_cut)
-        self._moments = self._moments.joined(_Moments.of(light))
-        self._gain = max(self._gain, _Moments.of(laws).gain if self._split else self._moments.gain)
-        self._rare = max(self._rare, float(rare.max()) * (1 + self._blur + COMPUTED_ERROR)) if self._split else 0.0
-        tails = self._split and large.any() and self._add_tails(laws, large)
-        if tails and most < math.inf and self.log_sum(0) > most:
-            return True
-        self._log_sums = {}
-        if self._thetas[0] > 0:
-            self._best = _moments.largest(light.values, light.log_mass, light.starts, self._counts, self._thetas, self._step,
-                                          self._smoothing, _nodes(self._coarser), self._blur, self._best)
-        return tails or not np.array_equal(before[0], self._best) or before[1:] != (self._moments, self._gain, self._rare)
-
-    def _add_tails(self, laws: Laws, large: NDArray[np.bool_]) -> bool:
-        """Raise each Pr[X > edge] to its maximum over these distributions; return whether one changed."""
-        top = float(laws.values.max())
-        if not self._edges.size or top > self._edges[-1]:
-            edges = np.geomspace(self._limit, top * (1 + 8 * ULP), _JUMPS)
-            if self._edges.size:
-                self._beyond = self._beyond[np.searchsorted(self._edges, edges, side="right") - 1]
-            self._edges = edges
-        place = np.repeat(np.arange(laws.starts.size - 1), np.diff(laws.starts))[large]
-        # Entry i of a row is the mass between the edges i - 1 and i.
-        table = np.zeros((laws.starts.size - 1, _JUMPS))
-        np.add.at(table, (place, np.searchsorted(self._edges, laws.values[large])), laws.mass[large])
-        above = np.cumsum(table[:, ::-1], axis=1)[:, ::-1].max(axis=0) * (1 + self._blur + COMPUTED_ERROR)
-        before, self._beyond = self._beyond, np.maximum(self._beyond, np.append(above[1:], 0.0))
-        return not np.array_equal(before, self._beyond)
-
-    def log_sum(self, column: int) -> float:
-        """Return the log of the bound of E S_+ for counts[column]."""
-        if column not in self._log_sums:
-            self._log_sums[column] = self._log_sum(column)
-        return self._log_sums[column]
-
-    def _log_sum(self, column: int) -> float:
-        if not self._gain > 0:
-            return -math.inf
-        found = math.log(float(self._counts[column]) * self._gain * (1 + self._blur + COMPUTED_ERROR))
-        if self._split:
-            return min(found, self._with_jumps(column))
-        return min(found, float(self._best[0, column])) if self._thetas[0] > 0 else found
-
-    def _with_jumps(self, column: int) -> float:
-        """Return the bound for the number of users in this column, summed over 0, 1, 2 and at least 3 large values."""
-        count, rare, moments = float(self._counts[column]), self._rare, self._moments
-
-        def positive(more: FloatArray) -> FloatArray:
-            """Return upper bounds of E(S + more)_+; S is the sum of the values that are not large."""
-            # E Z_+ <= (E Z + sqrt(E Z^2))/2 for every Z. For every c, the means and variances for which the right side is at most c
-            # form a half-plane, so that the right side is largest if all users have the same distribution.
-            simple = np.zeros_like(more)
-            for first, second in moments.pairs:
-                mean = more + count * first
-                root = np.sqrt(mean**2 + count * second)
-                np.maximum(simple, 0.5 * (mean + root) + COMPUTED_ERROR * (np.abs(mean) + root), out=simple)
-            exponents = (self._thetas[:, None] * more + self._best[:, column, None]).min(axis=0)
-            return np.asarray(np.minimum(np.exp(np.minimum(exponents, LARGEST_EXPONENT)), simple))
-
-        none, expected, each = float(positive(np.zeros(1))[0]), count * rare, math.log1p(-rare)
-        total = none * math.exp(count * each)
-        if rare > 0:
-            # The mass between two edges is placed at the upper one. A large value adds at most its distance from the least mean.
-            values = self._edges[1:] - moments.least
-            mass = -np.diff(np.append(rare, self._beyond[1:])) / rare
-            total += expected * math.exp((count - 1) * each) * float(mass @ positive(values))
-            few = np.append(values[self._pool - 1 :: self._pool], values[-1])
-            pooled = np.add.reduceat(mass, np.arange(0, mass.size, self._pool))
-            i, j, times = _pairs(few.size)
-            second = float(times * pooled[i] * pooled[j] @ positive(few[i] + few[j]))
-            total += 0.5 * expected**2 * math.exp((count - 2) * each) * second
-            # E(S + u)_+ <= E S_+ + u, Pr[N >= 3] <= (k p)^3/6, and E N 1{N >= 3} <= (k p)^3/2.
-            total += expected**3 * (none / 6 + 0.5 * float(mass @ values))
-        # TINY exceeds the sum of all parts that underflow.
-        return math.log(total + TINY) + 2 * COMPUTED_ERROR
+            found = self._bound.add(*parts[:4], first if smaller else math.inf)
+            if smaller and found > first:
+                self._bound.undo()
+                left.extend(smaller)
+                divided += 1
+                if divided % most == 0:
+                    # Accept a larger bound, so that fewer cells have to be divided.
+                    first, enough, slack = first + slack, enough + slack, 2 * slack
+                continue
+            lost = max(lost, parts.log_cut)
+            if found > enough:
+                first, enough = found + 0.5 * slack, found + slack
+            elif found > first:
+                # `first` is raised halfway to `enough`; otherwise all remaining cells would be divided, too.
+                first = 0.5 * (found + enough)
+        return enough, lost

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import Kept, cached_property
-from shufflebounds._base.convex_order import shares
-from shufflebounds._base.limits import CACHED_ANSWERS, COMPUTED_ERROR, LARGEST_EXPONENT, MANY, SQUARABLE, TINY
+from shufflebounds._base.limits import CACHED_ANSWERS, COMPUTED_ERROR, LARGEST_EXPONENT, MANY, TINY
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core import _cover
 from shufflebounds._engines.datasets.laws import Cell, DatasetLaws, FiniteKinds, Kinds, Laws
 from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds._engines.inputs.interval import BLUR
@@ -480,20 +480,10 @@ class IntervalKinds(Kinds):
 
     def _atoms(self, bounds: _Bounds, eps: float) -> Laws:
         """Return two atoms for each bin and distribution. X is increased by the errors of masses and ratios, at most `blur`."""
-        weight, mean_a, low_a, high_a, mean_b, low_b, high_b = bounds.tables
-        up, down, cut = 1 + self.blur, math.exp(eps) * (1 - self.blur), bounds.beyond
-        # Limit X, so that squares do not overflow; a larger value gives an upper bound.
-        low, high = np.maximum(low_a * up - high_b * down, -SQUARABLE), np.maximum(high_a * up - low_b * down, -SQUARABLE)
-        share = shares(mean_a * up - mean_b * down, low, high)
-        values, mass = np.concatenate([low, high], axis=1), np.concatenate([weight * (1 - share), weight * share], axis=1)
-        if self.share < 1:
-            # "No message" is an output that is equally likely for every input.
-            silent = np.ones((len(values), 1))
-            values, cut = np.append(values, -math.expm1(eps) * silent, axis=1), cut * self.share
-            mass = np.append(mass * self.share, (1 - self.share) * silent, axis=1)
-        starts = np.arange(0, values.size + 1, values.shape[1])
-        mass = np.maximum(mass, TINY).ravel()
-        return Laws(values.ravel(), mass, np.log(mass), starts, math.log(cut) if cut > 0 else -math.inf)
+        up, down, cut = 1 + self.blur, math.exp(eps) * (1 - self.blur), bounds.beyond * self.share
+        # "No message" is an output that is equally likely for every input.
+        atoms = _cover.bin_atoms(bounds.tables, up, down, self.share, -math.expm1(eps))
+        return Laws(*atoms, math.log(cut) if cut > 0 else -math.inf)
 
 
 @dataclass(frozen=True, eq=False)

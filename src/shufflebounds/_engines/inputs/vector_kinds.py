@@ -17,17 +17,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds._base.caches import cached_property
-from shufflebounds._base.convex_order import rising, shares, spread_sum, to_nodes
-from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE, TINY
+from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.convex_order import rounding_charge, shares, to_nodes
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, TINY
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core import _cover
 from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, IntervalKinds
 
@@ -56,8 +57,21 @@ _CORNER = 0.04
 """Half width of the cells at the two corners, which are evaluated with the first distributions. Raised: larger bounds. Lowered:
 neighbouring cells have larger bounds than the corners, so that more cells are divided."""
 
-_LEVEL = 16.0
+_LEVEL = 32.0
 """Truncated masses are e^-16, e^-32, ...: tables are cached for these values. Raised: fewer tables with more bins."""
+
+_CUT = 8.0
+"""Outputs of probability e^-8, e^-16, ... are omitted, so that neighbouring eps share distributions; _LEVEL is a multiple.
+Lowered: fewer values of each distribution, and more distributions."""
+
+_BETWEEN = 0.01
+"""Half of the distance of the factors of R_b for which X is discretized, in units of the standard deviation of X divided by that of
+R_b/R_x. The mixture for two neighbouring factors raises the second moment of X by at most the fraction _BETWEEN^2, which is far
+less than that of the bins (_BINS). Raised: a larger bound. Lowered: longer run time, since more distributions are computed."""
+
+_KEPT = 12
+"""Number of tables and distributions that a cell keeps, of about 10 kB each: for two levels those of several pairs of factors.
+Lowered: longer run time."""
 
 _FLOOR = 1e-6
 """Smallest eigenvalue of the derivative of the second moment with respect to G, relative to the largest. Any value gives a valid
@@ -145,7 +159,8 @@ class _Triangles(Cell):
 
     def __init__(self, kinds: VectorKinds, center: tuple[float, float], half: tuple[float, float]) -> None:
         self._kinds, self._center, self._half = kinds, center, half
-        self._known: dict[int, _Tables] = {}
+        # Tables by level, and masses by the factor of R_b: a search for eps evaluates each cell at many eps.
+        self._known: Kept[tuple[float, ...], Any] = Kept(_KEPT)
 
     def halves(self, loss: float) -> Sequence[Cell]:
         return () if self.small else self.parts
@@ -226,7 +241,13 @@ class _Triangles(Cell):
         first, second = (float(np.sum(rates * above)) / max(float(rates.sum()), TINY) for above in more)
         return center + more[0] + more[1] + COMPUTED_ERROR * square * np.eye(2), first, second
 
-    @property
+    @cached_property
+    def _products(self) -> tuple[float, float, float]:
+        """E a^2 - 1, E a b - 1 and E b^2 - 1 for a = R_a/R_x and b = R_b/R_x under R_x."""
+        gram = self._above[0]
+        return math.expm1(gram[0, 0]), math.expm1(gram[0, 1]), math.expm1(gram[1, 1])
+
+    @cached_property
     def _width(self) -> float:
         """The width w of a bin. Bins raise the second moment by a relative w^2/2.
 
@@ -262,28 +283,37 @@ class _Triangles(Cell):
         return _Tables(np.append(a, third[0]), np.append(b, third[1]), weight, np.exp(t * across - 0.5 * t * t),
                        to_nodes(other, other * _share(across, log_other, t)), beyond)
 
+    def _masses(self, depth: int, factor: float, unit: float, step: float) -> tuple[int, FloatArray, float]:
+        """Return the masses of R_a/R_x - factor R_b/R_x on nodes, as `_cover.product_masses`, and E R_a/R_x of what is omitted."""
+        level = math.ceil(depth * _CUT / _LEVEL)
+        a, b, weight, place, mass, beyond = self._known.of((level,), lambda: self._tables(level))
+        # X is raised by the errors of masses and ratios. Positive values whose mass under R_a is small are omitted; otherwise the
+        # largest value would be about e^(1.4 end).
+        first, masses, lost = _cover.product_masses(
+            place, mass, a * (1 + self._kinds.blur), b * (factor * (1 - self._kinds.blur)), weight, math.exp(-_CUT * depth), unit,
+            step, rounding_charge(place.size + weight.size))
+        return first, masses, beyond + lost
+
     def laws(self, eps: float, log_cut: float) -> Laws:
-        level = math.ceil(min(max(-log_cut, 1.0), LARGEST_EXPONENT) / _LEVEL)
-        if level not in self._known:
-            self._known[level] = self._tables(level)
-        (a, b, weight, place, mass, beyond), blur = self._known[level], self._kinds.blur
-        # X = a place - e^eps b is raised by the errors of masses and ratios.
-        a, b = a * (1 + blur), b * (math.exp(eps) * (1 - blur))
-        # Omit positive values whose mass under R_a is small; otherwise the largest value would be about e^(1.4 end).
-        after = np.append(np.cumsum((place * mass)[::-1])[::-1], 0.0)
-        few = np.searchsorted(-after, -math.exp(log_cut) / weight.size / np.maximum(a * weight, TINY))
-        few = np.minimum(few, np.searchsorted(place, SQUARABLE / np.maximum(a, TINY)))
-        used = np.maximum(few, np.searchsorted(place, b / a, side="right"))
-        beyond += float((a * weight) @ after[used])
-        farthest = max(float((a * place[np.maximum(used, 1) - 1] - b).max()), float(b.max()))
-        first, other, both = np.expm1(self._above[0])[[0, 1, 0], [0, 1, 1]]
-        square = first + math.exp(2 * eps) * other - 2 * math.exp(eps) * both + math.expm1(eps) ** 2
-        # The terms may cancel. Every unit of the nodes gives a valid bound.
-        square = max(square, COMPUTED_ERROR * first)
-        nodes = rising(math.sqrt(square), min(farthest, SQUARABLE), 0.25 * self._width)
-        total = spread_sum(place, mass, np.maximum(-b, -SQUARABLE), weight, nodes, a, used.astype(np.intp))
-        kept = total > 0
-        values, total = nodes[kept], total[kept]
+        # X = R_a/R_x - factor R_b/R_x is linear in the factor. Between two factors of a grid, its distribution is smaller in the
+        # convex order than the mixture of those at the two factors with the same mean (Jensen's inequality), which are kept.
+        factor, depth = math.exp(eps), math.ceil(min(max(-log_cut, 1.0), LARGEST_EXPONENT) / _CUT)
+        own, both, other = self._products
+        square = own + factor**2 * other - 2 * factor * both + math.expm1(eps) ** 2
+        # The second moment of X may cancel. Every unit of the values, and every grid of factors, gives a valid bound.
+        unit = _power_of_two(math.sqrt(max(square, COMPUTED_ERROR * own)))
+        gap = _power_of_two(2 * _BETWEEN * unit / math.sqrt(1 + other))
+        low = math.floor(factor / gap) * gap
+        part, step = (factor - low) / gap, 0.25 * self._width
+
+        def kept(factor: float) -> tuple[int, FloatArray, float]:
+            found: tuple[int, FloatArray, float] = self._known.of(
+                (depth, unit, factor), lambda: self._masses(depth, factor, unit, step))
+            return found
+
+        (first, masses, lost), (second, others, more) = kept(low), kept(low + gap if part > 0 else low)
+        values, total = _cover.mixed_atoms(first, masses, second, others, part, unit, step)
+        beyond = (1 - part) * lost + part * more
         if self._kinds.share < 1:
             # "No message" is an output that is equally likely for every input.
             share = self._kinds.share
@@ -292,9 +322,14 @@ class _Triangles(Cell):
         return Laws(values, total, np.log(total), np.array([0, total.size]), math.log(max(beyond, TINY)))
 
 
+def _power_of_two(x: float) -> float:
+    """Return the largest power of two that is at most x > 0."""
+    return math.ldexp(0.5, math.frexp(x)[1])
+
+
 def _edges(low: float, high: float, end: float, width: float) -> FloatArray:
     """Return the edges of bins from low - end to high + end, of about the given width between low and high and wider outside."""
-    fine = np.linspace(low - end, high + end, 2001)
+    fine = np.linspace(low - end, high + end, 401)
     apart = np.maximum(np.maximum(low - fine, fine - high), 0.0)
     density = max(1.0, high - low) / width * np.maximum(np.exp(-(apart**2) / 6), _SPARSE)
     climb = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(fine)))

@@ -1,0 +1,101 @@
+/* The passes of _cover.pyx over many numbers u that bound E(S + u)_+, and over bins of outputs, written so that a compiler can
+ * vectorise them; _cover.pyx has the formulas. */
+#ifndef SHUFFLEBOUNDS_COVER_H
+#define SHUFFLEBOUNDS_COVER_H
+
+#include <math.h>
+#include <stddef.h>
+#include "vectors.h"
+
+enum { COVER_BLOCK = 64 };
+
+/* Sets out[i] to the smaller of two bounds for u = more[i]. One is the smallest e^(theta u + best) over the rows of theta and best,
+ * best[t] = best[t stride]. The other is the largest (m + r)/2 + error (|m| + r), m = u + means[j] and r = (m^2 + variances[j])^(1/2),
+ * over j. The exponents are raised by their rounding errors, and to -700 if they are smaller; those above 700
+ * are not used. */
+static VECTORS_CLONES void cover_positive(const double *more, ptrdiff_t n, const double *theta, const double *best, ptrdiff_t stride,
+                                          ptrdiff_t rows, const double *means, const double *variances, ptrdiff_t pairs,
+                                          double error, double unit, double *out)
+{
+    double least[COVER_BLOCK], simple[COVER_BLOCK];
+    ptrdiff_t i, j, first;
+    for (first = 0; first < n; first += COVER_BLOCK) {
+        ptrdiff_t size = n - first < COVER_BLOCK ? n - first : COVER_BLOCK;
+        const double *u = more + first;
+        for (i = 0; i < size; i++) {
+            least[i] = INFINITY;
+            simple[i] = 0;
+        }
+        for (j = 0; j < rows; j++) {
+            double power = best[j * stride], each = theta[j];
+            VECTORS_LOOP
+            for (i = 0; i < size; i++) {
+                double up = each * u[i], exponent = (up + power) + 4 * unit * (fabs(up) + fabs(power));
+                least[i] = exponent < least[i] ? exponent : least[i];
+            }
+        }
+        for (j = 0; j < pairs; j++) {
+            double move = means[j], square = variances[j];
+            VECTORS_LOOP
+            for (i = 0; i < size; i++) {
+                double mean = u[i] + move, root = sqrt(mean * mean + square);
+                double value = 0.5 * (mean + root) + error * (fabs(mean) + root);
+                simple[i] = value > simple[i] ? value : simple[i];
+            }
+        }
+        VECTORS_LOOP
+        for (i = 0; i < size; i++) {
+            double low = least[i] < -700 ? -700 : least[i], high = vector_exp(low > 700 ? 700 : low);
+            out[first + i] = low > 700 || high > simple[i] ? simple[i] : high;
+        }
+    }
+}
+
+/* For n bins, `table` has seven rows, `stride` apart: the mass of a bin, then the mean, the smallest and the largest value of a, and
+ * the same of b. Writes an interval (low, high) of up a - down b for each bin, not below `least`, and divides the mass between its two
+ * ends such that the mean is kept. The masses are at least `tiny`; their logarithms are written, too. */
+static VECTORS_CLONES void cover_bins(const double *table, ptrdiff_t stride, ptrdiff_t n, double up, double down, double share,
+                                      double least, double tiny, double *low, double *high, double *low_mass, double *high_mass,
+                                      double *low_log, double *high_log)
+{
+    const double *mean_a = table + stride, *low_a = mean_a + stride, *high_a = low_a + stride;
+    const double *mean_b = high_a + stride, *low_b = mean_b + stride, *high_b = low_b + stride;
+    ptrdiff_t i;
+    VECTORS_LOOP
+    for (i = 0; i < n; i++) {
+        double from = low_a[i] * up - high_b[i] * down, to = high_a[i] * up - low_b[i] * down, mean, width, part, one, two;
+        from = from > least ? from : least;
+        to = to > least ? to : least;
+        width = to - from;
+        mean = mean_a[i] * up - mean_b[i] * down - from;
+        part = width != 0 ? mean / width : 0;
+        part = part > 0 ? part : 0;
+        part = part < 1 ? part : 1;
+        one = table[i] * (1 - part) * share;
+        two = table[i] * part * share;
+        one = one > tiny ? one : tiny;
+        two = two > tiny ? two : tiny;
+        low[i] = from;
+        high[i] = to;
+        low_mass[i] = one;
+        high_mass[i] = two;
+        low_log[i] = vector_log(one);
+        high_log[i] = vector_log(two);
+    }
+}
+
+/* Writes unit sinh(m step) for the n integers from m = first on. Opposite m give opposite values; step |m| is at most 700. */
+static VECTORS_CLONES void cover_nodes(ptrdiff_t first, ptrdiff_t n, double unit, double step, double *out)
+{
+    ptrdiff_t i;
+    VECTORS_LOOP
+    for (i = 0; i < n; i++) {
+        uint64_t power;
+        double m = (double)(first + i), rest = vector_exp_rest(step * fabs(m), &power);
+        double scale = vector_double(vector_bits(1) + (power << 52)), more = scale * rest + (scale - 1);
+        double value = 0.5 * unit * (more + more / (1 + more));
+        out[i] = m < 0 ? -value : value;
+    }
+}
+
+#endif
