@@ -196,7 +196,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     # `sum_with_jumps` is not used for up to FEW users, for whom the kernel enumerates heavy values itself, nor for rough bounds,
     # which must take less time, nor where a larger gap is allowed and `sum_of_few` takes less time (up to 40 users).
     if (heavy or rare) and users > FEW and effort is not Effort.ROUGH and not (few or doubled):
-        found = both(found, sum_with_jumps(values, log_mass, users, upper is True, brief=not heavy))
+        found = both(found, sum_with_jumps(values, log_mass, users, upper is True, brief=effort is Effort.SAMPLED))
     if few and not heavy and (users > FEW + 2 or log_mass.size <= 2 * FEW):
         # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap. For up
         # to 10 users and more than 16 atoms it rarely reaches rtol.
