@@ -153,7 +153,8 @@ class PrivacyProfile(ExportMixin):
             return self._within_range(at, (known.sampling.curve or known).hockey_stick(at).upper, upper=True)
 
         both = self._tails.of((eps.tobytes(), True), lambda: loss_tail(below, above, eps, single, roughly))
-        if upper:
+        # If delta underflows at every eps, the lower bounds of the tails are 0.
+        if upper or not both.lower.any():
             return both
         return self._tails.of((eps.tobytes(), False), lambda: loss_tail(below, above, eps, single, roughly, both.upper))
 
