@@ -59,3 +59,16 @@ def test_the_mass_of_an_upper_bound_may_exceed_one():
     # n E X_+ was compared with a sum over masses of 1 + 2^-42, and declared inconsistent.
     noise = shuffle.Shuffled(mechanisms.GeometricMechanism(0.952), 30)
     assert noise.gdp_mu(bound="lower") <= noise.gdp_mu() < 0.3
+
+
+@pytest.mark.parametrize("chance", [1e-25, 1e-16, 1e-310])
+def test_rare_fatal_values_of_many_users_keep_the_gap_small(chance):
+    # Their rounding error was once that of all masses: 16 for 2^53 users.
+    users, mass = 2.0**53, 1e-10
+    values = np.array([0.0, 1.0, -1.0, -1e17])
+    log_mass = np.array([math.log1p(-2 * mass), math.log(mass), math.log(mass), math.log(chance)])
+    found = sums(values, log_mass, users, None, Effort.FINE)
+    # The others have a normal distribution with variance 2 mass users.
+    normal = math.log(math.sqrt(mass * users / math.pi)) + users * math.log1p(-chance)
+    assert found.upper - found.lower < 1e-5
+    assert found.lower - 1e-6 <= normal <= found.upper + 1e-6

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base.convex_order import at_zero, gathered, largest_charge, merged, nodes_at, spread
-from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, SEARCH_GAP
+from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, SEARCH_GAP, TINY
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
@@ -179,7 +179,8 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     if fatal.any():
         log_none = log_rest(log_mass[fatal], log_mass[~fatal])
         found = sums(values[~fatal], log_mass[~fatal] - log_none, users, upper, effort, True)
-        error = 16 * ULP * users * (1 + abs(log_none))
+        # The rounding error of the sum of masses w is at most that of the logarithms, ulp times w |log w|.
+        error = ULP * users * abs(log_none) * (48 + abs(math.log(max(abs(log_none), TINY))))
         return Interval(found.lower + users * log_none - error, found.upper + users * log_none + error)
     both = partial(_both, users=users, log_mass=log_mass)
     found = nothing = Interval(-math.inf, math.inf)
