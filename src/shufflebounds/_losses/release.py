@@ -411,13 +411,13 @@ class DominatingPairInfo:
         right, left = high * near, low * near
         while True:
             values = forward(right)
-            # Losses far above 1 may vary by less than the distance of these eps. An interval longer than 1 is halved while the mass
-            # in it, by which delta falls, has more than 1 % of the variance.
+            # Losses far above 1 may vary by less than the distance of these eps. If this is above 64, an interval longer than 1 is
+            # halved while the mass in it, by which delta falls, has more than 1 % of the variance.
             width, middle = np.diff(right), 0.5 * (right[1:] + right[:-1])
             fall = -np.diff(np.exp(values.upper))
             var = float(fall @ (middle - fall @ middle) ** 2)
             wide = (width > 1) & (fall * width**2 > 0.01 * (1 + var))
-            if not wide.any():
+            if not (high * (1 - near[-2]) > 64 and wide.any()):
                 break
             right = np.union1d(right, middle[wide])
         both = IntervalArray(*np.concatenate([values, back(left)], axis=1))
