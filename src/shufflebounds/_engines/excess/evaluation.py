@@ -58,8 +58,8 @@ class Effort(Enum):
 
     FINE serves single answers. SAMPLED serves interpolation between many values of delta, which has an error larger than this gap:
     a value takes about an eighth of the time, and the gap of log delta may be BLUR/4 times -log delta. For heavy tails, SAMPLED has
-    no lower bound of E S_+ below 1e-145, and its gap is up to a few 1e-3 for up to 40 users. ROUGH serves choices among
-    distributions, with larger gaps for heavy tails. Raised limit: longer run time. Lowered: a larger gap.
+    no lower bound of E S_+ below 1e-145; its gap is up to a few 1e-3 for up to 40 users, and mostly up to _CLOSE for more. ROUGH
+    serves choices among distributions, with larger gaps for heavy tails. Raised limit: longer run time. Lowered: a larger gap.
     """
 
     FINE = (2e-7, 6e7)
@@ -179,7 +179,8 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     if fatal.any():
         log_none = log_rest(log_mass[fatal], log_mass[~fatal])
         found = sums(values[~fatal], log_mass[~fatal] - log_none, users, upper, effort, True)
-        # The rounding error of the sum of masses w is at most that of the logarithms, ulp times w |log w|.
+        # An ulp of log w is a relative error |log w| ULP of the mass w. For at most 8 MANY atoms of total mass f, the sum of
+        # w |log w| is below f (|log f| + 10), and |log_none| is at least f; 38 ulp cover the roundings of sums and products.
         error = ULP * users * abs(log_none) * (48 + abs(math.log(max(abs(log_none), TINY))))
         return Interval(found.lower + users * log_none - error, found.upper + users * log_none + error)
     both = partial(_both, users=users, log_mass=log_mass)

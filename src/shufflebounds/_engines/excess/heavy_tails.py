@@ -41,7 +41,8 @@ more than _MOST heavy values must be smaller, too. Raised: larger upper bounds b
 more, and its contours become inaccurate."""
 
 DOUBLED = 2**11
-"""Largest number of users whose values are added by :func:`sum_of_few`, with steps of 0.3 or more for over 40 users."""
+"""Largest number of users whose values are added by :func:`sum_of_few`, with steps of 0.3 or more for over 40 users. Raised: such a
+sum takes more than 0.1 s (0.3 s for 1e4 users), longer than the other methods. Lowered: no close bounds for more users."""
 
 _LEAST = -560.0
 """Smallest log of the unit of the computation, which is an estimate of the answer. Raised: larger bounds of smaller answers.
@@ -225,11 +226,11 @@ def few_enough(users: float) -> bool:
 
 def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: float = 0.06,
                selected: bool | None = None) -> Interval:
-    """Return bounds of log E S_+ for few users, by adding their values one after the other, or by doubling sums of them.
+    """Return bounds of log E S_+ for up to DOUBLED users, by adding their values one by one, or by doubling sums of them.
 
     After every addition the distribution of the sum is replaced by one on grid points that is larger in the convex order for the
     upper bound, and by a smaller one for the lower bound; this order is kept if independent variables are added. The gap is about
-    1e-3.
+    1e-3 at a step of 0.06. At 1 it is below 0.06 for Rappor with 66 to 1112 users, and 0.3 or more for Gaussian noise with 60.
 
     Parameters
     ----------
