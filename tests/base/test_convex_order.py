@@ -14,12 +14,16 @@ from shufflebounds._base.convex_order import (
     log_spread,
     log_to_nodes,
     merged,
+    merged_sum,
+    rising,
     rounding_charge,
     shares,
     spread,
     spread_sum,
     to_nodes,
 )
+from shufflebounds._base.types import ULP
+from shufflebounds._core import _jumps
 
 
 def atoms(count, seed):
@@ -128,10 +132,43 @@ def test_a_sum_whose_factor_and_number_of_places_depend_on_the_jump():
     place, jump, factor = np.sort(rng.exponential(size=60)), np.sort(rng.normal(size=9)), rng.exponential(size=9)
     mass, prob, used = rng.random(60), rng.random(9), rng.integers(0, 61, 9)
     nodes = np.linspace(-10.0, 80.0, 301)
-    found = spread_sum(place, mass, jump, prob, nodes, factor, used)
+    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, True, factor, used)
+    found = to_nodes(total, moment / np.diff(nodes))
     pairs = [(factor[j] * place[i] + jump[j], mass[i] * prob[j]) for j in range(9) for i in range(used[j])]
     values, masses = (np.array(part) for part in zip(*pairs))
     np.testing.assert_allclose(found, spread(values, masses, nodes), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_of_values_of_many_orders_of_magnitude(seed):
+    """At a node a, E(X + Y - a)_+ is that of the cells, and the two distributions enclose it: exact sums over all pairs."""
+    rng = np.random.default_rng(seed)
+    # a wide range has most sums in the cell of one of both values, a narrow one nearly none
+    farthest, step = [(1e40, 0.3), (1e12, 0.1), (10.0, 0.05), (1e140, 1.0)][seed % 4]
+    reach = math.asinh(farthest)
+    nodes = rising(1.0, 2 * farthest, step)
+    inner = nodes[np.abs(nodes) <= farthest]
+    draws = [np.sinh(rng.uniform(-reach, reach, 40)), rng.choice(inner, 40),
+             np.append(rng.choice(inner, 25), [0, farthest, -farthest]),
+             -(10.0 ** rng.uniform(-300, math.log10(farthest), 40)), 10.0 ** rng.uniform(-20, math.log10(farthest), 40)]
+    place, jump = (np.unique(draws[i]) for i in rng.integers(0, 5, 2))
+    mass, prob = (rng.dirichlet(np.full(values.size, 0.2)) + 1e-60 for values in (place, jump))
+    spread, (where, merged) = spread_sum(place, mass, jump, prob, nodes), merged_sum(place, mass, jump, prob, nodes)
+    pairs = [(Fraction(x) + Fraction(y), Fraction(p) * Fraction(q)) for x, p in zip(place.tolist(), mass.tolist())
+             for y, q in zip(jump.tolist(), prob.tolist())]
+    def exactly(pairs, level):
+        return sum((p * (x - level) for x, p in pairs if x > level), Fraction(0))
+
+    above, below = (list(zip(map(Fraction, at.tolist()), map(Fraction, masses.tolist())))
+                    for at, masses in ((nodes, spread), (where, merged)))
+    for a in map(Fraction, [0.0, *rng.choice(nodes, 6).tolist()]):
+        exact = exactly(pairs, a)
+        # a charge for the errors of masses, and one for values near `a`, which may be moved over it
+        slack = Fraction(1, 10**13)
+        moved = 16 * Fraction(ULP) * sum(p * (abs(x) + abs(a)) for x, p in pairs if abs(x - a) <= Fraction(1, 10**14) * abs(a))
+        assert exactly(below, a) * (1 - slack) <= exact <= exactly(above, a) * (1 + slack)
+        assert exactly(above, a) <= exact * (1 + 10 * slack) + moved
+        assert exactly(below, a) >= exact * (1 - 10 * slack) - moved
 
 
 @pytest.mark.parametrize("terms", [1, 30, 10**4])

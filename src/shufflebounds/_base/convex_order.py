@@ -172,14 +172,12 @@ def rising(unit: float, farthest: float, step: float) -> FloatArray:
     return np.concatenate([-rise[::-1], [0.0], rise])
 
 
-def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray, nodes: FloatArray,
-               factor: FloatArray | None = None, used: NDArray[np.intp] | None = None) -> FloatArray:
-    """Return masses at the nodes of a distribution that is larger in the convex order than that of factor * place + jump.
+def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray, nodes: FloatArray) -> FloatArray:
+    """Return masses at the nodes of a distribution that is larger in the convex order than that of place + jump.
 
-    `place` with masses `mass` and `jump` with masses `prob` are independent; `factor` is positive, or 1, for each jump. For each
-    jump only the first `used` places are used.
+    `place` with masses `mass` and `jump` with masses `prob` are independent and increase.
     """
-    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, True, factor, used)
+    total, moment = _jumps.wide_sums(place, mass, jump, prob, nodes, True)
     charge = rounding_charge(place.size + jump.size)
     return to_nodes(total, np.clip(moment / np.diff(nodes) * (1 + charge), 0.0, total))
 
@@ -190,7 +188,7 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 
     The mass between two nodes is placed at its mean.
     """
-    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, False)
+    total, moment = _jumps.wide_sums(place, mass, jump, prob, nodes, False)
     kept = total > 0
     charge = rounding_charge(place.size + jump.size)
     return nodes[:-1][kept] + np.clip(moment[kept] / total[kept] * (1 - charge), 0.0, np.diff(nodes)[kept]), total[kept]

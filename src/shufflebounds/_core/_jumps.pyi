@@ -12,3 +12,11 @@ def cell_sums(
     used: NDArray[np.intp] | None = None,
     least: float = ...,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def wide_sums(
+    place: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    jump: NDArray[np.float64],
+    chance: NDArray[np.float64],
+    nodes: NDArray[np.float64],
+    upper: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
