@@ -10,7 +10,7 @@ from shufflebounds._base.convex_order import gathered, merged_sum, spread_sum
 from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
 from shufflebounds._engines.excess.evaluation import Effort, approximate_excess, excesses, largest_of
-from shufflebounds._engines.excess.heavy_tails import one_large_value, sum_of_few, sum_with_jumps
+from shufflebounds._engines.excess.heavy_tails import close_sum, one_large_value, sum_of_few, sum_with_jumps
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
 from tests.oracles import completed
 from tests.strategies import slow
@@ -68,6 +68,23 @@ def test_values_added_one_after_the_other(users, values, mass):
     assert upper >= listed(values, log_mass, users) - 1e-12
     # The gap is largest if sums of 0 are likely.
     assert upper - lower < 0.05
+
+
+@pytest.mark.parametrize(("users", "values", "mass"), [
+    (9, [-1.0, 1.4, -3e3, 4e5], [0.4, 0.35, 1e-3, 2e-9]),
+    (120, [-3.0, 1e4, -1e12], [0.3, 1e-4, 1e-6]),
+    (1000, [-1e9, 2e7], [1e-3, 5e-4]),
+    # Two values alone, without 0.
+    (10**5, [-1e3, 3e7], [1 - 2.0**-15, 2.0**-15]),
+    (2**20, [-1e40, 1e45], [1 - 2.0**-20, 2.0**-20]),
+])
+def test_doubled_sums_of_many_users_are_close(users, values, mass):
+    values, log_mass = (np.array(values), np.log(mass)) if math.fsum(mass) == 1 else completed(values, mass)
+    lower, upper = close_sum(values, log_mass, float(users), 1e-3)
+    exact = listed(values, log_mass, users)
+    assert lower <= exact + 1e-9
+    assert upper >= exact - 1e-9
+    assert upper - lower < 2e-3
 
 
 @pytest.mark.parametrize(("users", "eps"), [slow(2, 6.0), slow(5, 4.0), (10, 4.0), slow(10, 6.0)])

@@ -21,7 +21,7 @@ from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE,
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
-from shufflebounds._engines.excess.heavy_tails import DOUBLED, few_enough, log_rest, one_large_value, sum_of_few, sum_with_jumps
+from shufflebounds._engines.excess.heavy_tails import close_sum, few_enough, log_rest, one_large_value, sum_of_few, sum_with_jumps
 
 __all__ = [
     "BLUR", "HEAVY", "Effort", "approximate_excess", "excesses", "largest_of", "log_gain", "rounding", "sums", "without_negligible",
@@ -40,8 +40,13 @@ rounding errors may exceed it.
 _CLOSE = 0.1
 """Gap of log E S_+ that is close enough for one of many samples of heavy tails. Lowered: longer run time."""
 
-_HOPELESS = 100.0
-"""Gap of log E S_+ that only a trivial lower bound leaves. Lowered: the larger gap of `sum_of_few`, in less time."""
+_NEAR = 2 * SEARCH_GAP
+"""Gap of log E S_+ above which another method is tried, and for which `close_sum` is asked. Half of it widens an upper bound.
+Lowered: a longer run time, that of `close_sum` in inverse proportion. Raised: looser bounds."""
+
+_SMALL = 2**7
+"""Up to this number of users, samples of heavy tails use `close_sum` before `sum_with_jumps`, which takes 2 to 5 times as long for
+52 users. Raised: for 227 users it is the other way around."""
 
 _RARE, _DEEP = 1e4, -16.0
 """If the largest values are above _RARE and probably in none of the reports, and log E S_+ is below _DEEP, sums of rare values are
@@ -164,13 +169,15 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
             return found
         # A few values far above the others decide a tiny E S_+, although none is above HEAVY, and merged atoms are too wide for it.
         return _both(found, sum_with_jumps(values, log_mass, users, upper is True), users, log_mass)
+    found = nothing = Interval(-math.inf, math.inf)
     starts, (rtol, work) = np.array([0, log_mass.size]), effort.value
     near = _excess.rough_excess(values, log_mass, starts, count) if effort is Effort.SAMPLED else 0.0
     if near < LOG_TINY / 2:
         # Interpolation does not need delta below 1e-145, where the kernel would take long for heavy tails.
         if heavy:
             most = chernoff(values, log_mass, users)
-            return Interval(-math.inf, most if most < LOG_TINY else min(most, sum_with_jumps(values, log_mass, users, True).upper))
+            jumps = sum_with_jumps(values, log_mass, users, True) if most >= LOG_TINY / 2 else nothing
+            return Interval(-math.inf, min(most, jumps.upper))
         work *= 0.1
         # The shift of the distributions by BLUR moves log delta by more than this gap.
         rtol = max(rtol, 0.25 * BLUR * -near)
@@ -184,51 +191,56 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         error = ULP * users * abs(log_none) * (48 + abs(math.log(max(abs(log_none), TINY))))
         return Interval(found.lower + users * log_none - error, found.upper + users * log_none + error)
     both = partial(_both, users=users, log_mass=log_mass)
-    found = nothing = Interval(-math.inf, math.inf)
     few = effort is Effort.SAMPLED and few_enough(users)
     rare = effort is Effort.SAMPLED and not (heavy or few) and _rare(values, log_mass, users)
-    if heavy and effort is not Effort.ROUGH and ((limited and not few) or float(values.max()) <= HEAVY):
-        # A large negative value makes the sum negative. If no positive value is large, or these negative ones are left out, the
-        # kernel therefore needs little work in most cases, less than `sum_with_jumps`.
-        found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1]))
-        if found.upper - found.lower <= 10 * rtol:
-            return found
-    # Where the kernel has only a trivial lower bound, `sum_of_few` takes less time than `sum_with_jumps`.
-    doubled = heavy and limited and effort is Effort.SAMPLED and users <= DOUBLED and found.upper - found.lower > _HOPELESS
-    # `sum_with_jumps` is not used for up to FEW users, for whom the kernel enumerates heavy values itself, nor for rough bounds,
-    # which must take less time, nor where a larger gap is allowed and `sum_of_few` takes less time (up to 40 users).
-    if (heavy or rare) and users > FEW and effort is not Effort.ROUGH and not (few or doubled):
-        found = both(found, sum_with_jumps(values, log_mass, users, upper is True, brief=effort is Effort.SAMPLED))
+    sampled = heavy and effort is Effort.SAMPLED
     if few and not heavy and (users > FEW + 2 or log_mass.size <= 2 * FEW):
-        # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap. For up
+        # For few users the kernel either reaches rtol with little work, or takes longer than `close_sum` for a larger gap. For up
         # to 10 users and more than 16 atoms it rarely reaches rtol.
-        found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, work / 128))
-    enough = 10 * rtol if few else _CLOSE if effort is Effort.SAMPLED else 2 * SEARCH_GAP
-    step = 0.06 if few_enough(users) else 1.0 if effort is Effort.SAMPLED else 0.3
-    if (heavy or few) and effort is not Effort.ROUGH and found.upper - found.lower > enough:
-        step = (0.3 if heavy else 0.12) if few else step
-        chosen = upper if effort is Effort.SAMPLED else None
-        if heavy and not few and upper is not None and few_enough(users):
+        found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, work / 1024))
+    # A large negative value makes the sum negative. If no positive value is large, or these negative ones are left out, the kernel
+    # therefore needs little work in most cases, less than `sum_with_jumps`; with many values it fails for samples.
+    little = heavy and not few and (log_mass.size <= MANY // 4 or not sampled)
+    first = little and effort is not Effort.ROUGH and (limited or float(values.max()) <= HEAVY)
+    brief = partial(_excess.log_excess, values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1])
+    if first:
+        found = both(nothing, brief())
+    if found.upper - found.lower <= (SEARCH_GAP if first and sampled else 10 * rtol):
+        return found
+    if few or (sampled and users <= _SMALL):
+        found = both(found, close_sum(values, log_mass, users, _NEAR))
+        if few or found.upper - found.lower <= 2 * _NEAR:
+            return found
+    # `sum_with_jumps` is not used for up to FEW users, for whom the kernel enumerates heavy values itself, nor for rough bounds,
+    # which must take less time.
+    if (heavy or rare) and users > FEW and effort is not Effort.ROUGH:
+        found = both(found, sum_with_jumps(values, log_mass, users, upper is True, brief=effort is Effort.SAMPLED))
+    if sampled and little and not first and found.upper - found.lower > _CLOSE:
+        found = both(found, brief())
+    if heavy and effort is not Effort.ROUGH and found.upper - found.lower > (_CLOSE if sampled else _NEAR):
+        chosen = None
+        if upper is not None and few_enough(users):
             # The gap is proportional to the square of the step. If it is small enough at a coarse step, compute one bound only.
-            coarse = sum_of_few(values, log_mass, users, 5 * step)
-            chosen = upper if coarse.upper - coarse.lower < 25 * 2 * SEARCH_GAP else None
-        added = sum_of_few(values, log_mass, users, step, chosen)
+            coarse = sum_of_few(values, log_mass, users, 0.3)
+            chosen = upper if coarse.upper - coarse.lower < 25 * _NEAR else None
+        few_users = few_enough(users)
+        added = sum_of_few(values, log_mass, users, 0.06, chosen) if few_users else close_sum(values, log_mass, users, _NEAR)
         found = both(found, added)
         if chosen is not None and math.isfinite(added[chosen]):
             return found
-    # Where the gap of `sum_with_jumps` is above 2 SEARCH_GAP, that of the kernel is most often larger.
-    sampled = rare or (heavy and effort is Effort.SAMPLED)
-    if found.upper - found.lower < (math.inf if few else _CLOSE if sampled else 2 * SEARCH_GAP):
+    # Where the gap of `sum_with_jumps` is above _NEAR, that of the kernel is most often larger.
+    if found.upper - found.lower < (_CLOSE if rare or sampled else _NEAR):
         return found
     # For heavy tails the kernel either succeeds with little work, or not at all.
-    work = min(work, Effort.ROUGH.value[1]) if sampled else work
+    work = min(work, Effort.ROUGH.value[1]) if rare or sampled else work
     found = both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work))
-    if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > 2 * SEARCH_GAP:
-        found = both(found, sum_of_few(values, log_mass, users, step))
+    if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > _NEAR:
+        few_users = few_enough(users) and effort is Effort.FINE
+        found = both(found, sum_of_few(values, log_mass, users) if few_users else close_sum(values, log_mass, users, _NEAR))
     # A rare value below HEAVY decides the sum. The gap of the kernel, a factor e or more, would draw samples to this eps.
     if effort is Effort.SAMPLED and users > FEW and found.upper - found.lower > 1:
         found = both(found, sum_with_jumps(values, log_mass, users, upper is True))
-    if upper is not True and found.upper - found.lower > 2 * SEARCH_GAP:
+    if upper is not True and found.upper - found.lower > _NEAR:
         found = both(found, (one_large_value(values, log_mass, users), math.inf))
     return found
 
