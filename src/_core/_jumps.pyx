@@ -102,13 +102,17 @@ cdef inline Py_ssize_t c_before(const double *value, Py_ssize_t low, Py_ssize_t 
     return low
 
 
-cdef void c_nearer(const double *place, const double *mass, Py_ssize_t places, const double *jump, const double *chance,
-                   Py_ssize_t jumps, Py_ssize_t zero, const double *summed, const double *first, const double *nodes,
-                   Py_ssize_t cells, bint upper, bint equal, double *total, double *moment) noexcept nogil:
-    """Adds the pairs with |jump| < |place|, or = if `equal`, to the masses and moments of the cells (`wide_sums` in the header)."""
-    cdef Py_ssize_t i, j, k, start, stop, middle, c = 0, left = zero, right = zero
+cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t places, const double *jump, const double *chance,
+                         Py_ssize_t jumps, Py_ssize_t zero, const double *summed, const double *first, const double *nodes,
+                         Py_ssize_t cells, bint upper, bint equal, Py_ssize_t stride, double *total, double *moment) noexcept nogil:
+    """Adds the pairs with |jump| < |place|, or = if `equal`, to the masses and moments of the cells (`wide_sums` in the header).
+
+    Uses every `stride`-th place. Returns the number of pairs that are added one by one; if `total` is NULL, it only counts them.
+    """
+    cdef Py_ssize_t n, i, j, k, start, stop, middle, step, low, c = 0, left = zero, right = zero, pairs = 0
     cdef double x, p, size, z, here, moved, blur = 4 * UNIT if upper else -4 * UNIT
-    for i in range(places):
+    for n in range((places + stride - 1) // stride):
+        i = n * stride
         x, p, size = place[i], mass[i], fabs(place[i])
         while c < cells - 1 and nodes[c + 1] <= x:
             c += 1
@@ -132,6 +136,12 @@ cdef void c_nearer(const double *place, const double *mass, Py_ssize_t places, c
                 start = middle + 1
             else:
                 stop = middle
+        # negative values lead from a node into the cell below it
+        low = c - 1 if x == nodes[c] and c > 0 else c
+        stop = c_before(jump, left, zero, -0.25 * (x - nodes[low]), True)
+        pairs += right - start + stop - left
+        if total == NULL:
+            continue
         if start > zero:
             here, moved = p * summed[start - 1], p * first[start - 1]
             total[c] += here
@@ -144,16 +154,18 @@ cdef void c_nearer(const double *place, const double *mass, Py_ssize_t places, c
                 total[k] += here
                 moment[k] += moved
                 here = moved = 0
+                # most often the next cell; cells near x may be much narrower than the distance of jumps
                 k += 1
-                while nodes[k + 1] <= z and k < cells - 1:
-                    k += 1
+                step = 1
+                while k + step < cells and nodes[k + step] <= z:
+                    k += step
+                    step *= 2
+                k = c_before(nodes, k, min(k + step, cells), z, False) - 1
             here += p * chance[j]
             moved += p * chance[j] * (z - nodes[k])
         total[k] += here
         moment[k] += moved
-        # negative values lead from a node into the cell below it
-        k = c - 1 if x == nodes[c] and c > 0 else c
-        stop = c_before(jump, left, zero, -0.25 * (x - nodes[k]), True)
+        k = low
         if stop < zero:
             here, moved = p * summed[stop], p * first[stop]
             total[k] += here
@@ -167,12 +179,16 @@ cdef void c_nearer(const double *place, const double *mass, Py_ssize_t places, c
                 moment[k] += moved
                 here = moved = 0
                 k -= 1
-                while nodes[k] > z and k > 0:
-                    k -= 1
+                step = 1
+                while k - step > 0 and nodes[k - step] > z:
+                    k -= step
+                    step *= 2
+                k = max(c_before(nodes, max(k - step, 0), k + 1, z, False) - 1, 0)
             here += p * chance[j]
             moved += p * chance[j] * (z - nodes[k])
         total[k] += here
         moment[k] += moved
+    return pairs
 
 
 def cell_sums(const double[::1] place, const double[::1] mass, const double[::1] jump, const double[::1] chance,
@@ -221,7 +237,7 @@ def wide_sums(const double[::1] place, const double[::1] mass, const double[::1]
     -------
     (ndarray, ndarray)
     """
-    cdef Py_ssize_t cells = nodes.shape[0] - 1, places = place.shape[0], jumps = jump.shape[0], middle, zero
+    cdef Py_ssize_t cells = nodes.shape[0] - 1, places = place.shape[0], jumps = jump.shape[0], middle, zero, pairs
     cdef double[::1] total = np.zeros(cells), moment = np.zeros(cells)
     cdef double[::1] summed = np.empty(places + jumps), first = np.empty(places + jumps)
     if places > 0 and jumps > 0:
@@ -229,8 +245,17 @@ def wide_sums(const double[::1] place, const double[::1] mass, const double[::1]
             middle, zero = c_before(&place[0], 0, places, 0, True), c_before(&jump[0], 0, jumps, 0, True)
             c_outward(&place[0], &mass[0], places, middle, &summed[0], &first[0])
             c_outward(&jump[0], &chance[0], jumps, zero, &summed[places], &first[places])
-            c_nearer(&place[0], &mass[0], places, &jump[0], &chance[0], jumps, zero, &summed[places], &first[places], &nodes[0],
-                     cells, upper, True, &total[0], &moment[0])
-            c_nearer(&jump[0], &chance[0], jumps, &place[0], &mass[0], places, middle, &summed[0], &first[0], &nodes[0], cells,
-                     upper, False, &total[0], &moment[0])
+            # every 16th atom tells whether most pairs would be added one by one, which takes longer than in `cell_sums`
+            pairs = c_nearer(&place[0], &mass[0], places, &jump[0], &chance[0], jumps, zero, &summed[places], &first[places],
+                             &nodes[0], cells, upper, True, 16, NULL, NULL)
+            pairs += c_nearer(&jump[0], &chance[0], jumps, &place[0], &mass[0], places, middle, &summed[0], &first[0], &nodes[0],
+                              cells, upper, False, 16, NULL, NULL)
+            if 32 * pairs > places * jumps:
+                c_cell_sums(&place[0], &mass[0], places, &jump[0], &chance[0], jumps, &nodes[0], cells, upper, NULL, NULL, 0,
+                            &total[0], &moment[0])
+            else:
+                c_nearer(&place[0], &mass[0], places, &jump[0], &chance[0], jumps, zero, &summed[places], &first[places], &nodes[0],
+                         cells, upper, True, 1, &total[0], &moment[0])
+                c_nearer(&jump[0], &chance[0], jumps, &place[0], &mass[0], places, middle, &summed[0], &first[0], &nodes[0], cells,
+                         upper, False, 1, &total[0], &moment[0])
     return np.asarray(total), np.asarray(moment)

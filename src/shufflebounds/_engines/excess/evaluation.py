@@ -199,10 +199,12 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         # to 10 users and more than 16 atoms it rarely reaches rtol.
         found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, work / 1024))
     # A large negative value makes the sum negative. If no positive value is large, or these negative ones are left out, the kernel
-    # therefore needs little work in most cases, less than `sum_with_jumps`; with many values it fails for samples.
+    # therefore needs little work in most cases, less than `sum_with_jumps`; samples with many values fail after even less.
     little = heavy and not few and (log_mass.size <= MANY // 4 or not sampled)
-    first = little and effort is not Effort.ROUGH and (limited or float(values.max()) <= HEAVY)
-    brief = partial(_excess.log_excess, values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1])
+    able = little or (sampled and not few and log_mass.size <= MANY)
+    first = able and effort is not Effort.ROUGH and (limited or float(values.max()) <= HEAVY)
+    least = (0.1 if little else 0.01) * Effort.ROUGH.value[1]
+    brief = partial(_excess.log_excess, values, log_mass, starts, count, rtol, least)
     if first:
         found = both(nothing, brief())
     if found.upper - found.lower <= (SEARCH_GAP if first and sampled else 10 * rtol):
