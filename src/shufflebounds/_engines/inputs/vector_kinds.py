@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.convex_order import rounding_charge, shares, to_nodes
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, TINY
 from shufflebounds._base.quadrature import log_normal_masses
@@ -113,6 +113,22 @@ class VectorKinds(Kinds):
         sizes = np.concatenate([np.diff(part.starts) for part in parts])
         values, mass, log_mass = (np.concatenate([part[i] for part in parts]) for i in range(3))
         return Laws(values, mass, log_mass, np.append(0, np.cumsum(sizes)), max(part.log_cut for part in parts))
+
+    @kept(_KEPT)
+    def tail(self, depth: int) -> tuple[FloatArray, FloatArray, float]:
+        """Return values and probabilities of a variable that bounds the tails of X of all triples, and the mass that is omitted.
+
+        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So
+        E(X - s)_+ is at most that for the variance T, whose values are spread to the ends of bins. The bins of X that are wide
+        where the probability is small would make the tails of X much heavier. As depth grows, fewer outputs are omitted.
+        """
+        length = self.noise.length
+        end = length - float(ndtri_exp(-_CUT * depth))
+        edges = np.linspace(0.0, end, math.ceil(end / (_BINS[0] / 4)) + 1)
+        log_bins = log_normal_masses(edges, 0.0, 1.0)
+        bins = np.exp(log_bins)
+        place = np.exp(length * edges - 0.5 * length**2) * (1 + self.blur)
+        return place, to_nodes(bins, bins * _share(edges, log_bins, length)), math.exp(-_CUT * depth) * (1 + COMPUTED_ERROR)
 
     @cached_property
     def _corners(self) -> tuple[Cell, ...]:
@@ -313,7 +329,9 @@ class _Triangles(Cell):
 
         (first, masses, lost), (second, others, more) = kept(low), kept(low + gap if part > 0 else low)
         values, total = _cover.mixed_atoms(first, masses, second, others, part, unit, step)
-        beyond = (1 - part) * lost + part * more
+        place, tail, omitted = self._kinds.tail(depth)
+        values, total = _cover.with_tail(values, total, place, tail, rounding_charge(total.size + tail.size))
+        beyond = (1 - part) * lost + part * more + omitted
         if self._kinds.share < 1:
             # "No message" is an output that is equally likely for every input.
             share = self._kinds.share
