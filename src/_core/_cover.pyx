@@ -259,6 +259,19 @@ cdef class SumBound:
             raise MemoryError
         return self.now[BOUND]
 
+    def spare(self, double most):
+        """Drop values of theta, with B = inf, as long as the bound for counts[0] is at most `most`; others then take less time."""
+        cdef Py_ssize_t t, columns = self.counts.shape[0]
+        cdef double known
+        now = np.array(self.now)
+        self.now = now
+        for t in range(self.thetas.shape[0] - 1, -1, -1):
+            known = self.now[FIXED + t * columns]
+            self.now[FIXED + t * columns] = INFINITY
+            if not self.bound(0) <= most:
+                self.now[FIXED + t * columns] = known
+        self.now[BOUND] = self.bound(0)
+
     def undo(self):
         """Remove the distributions of the last call of :meth:`add`."""
         self.now = self.before
