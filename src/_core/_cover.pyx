@@ -259,6 +259,19 @@ cdef class SumBound:
             raise MemoryError
         return self.now[BOUND]
 
+    def spare(self, double most):
+        """Drop values of theta, with B = inf, as long as the bound for counts[0] is at most `most`; others then take less time."""
+        cdef Py_ssize_t t, columns = self.counts.shape[0]
+        cdef double known
+        now = np.array(self.now)
+        self.now = now
+        for t in range(self.thetas.shape[0] - 1, -1, -1):
+            known = self.now[FIXED + t * columns]
+            self.now[FIXED + t * columns] = INFINITY
+            if not self.bound(0) <= most:
+                self.now[FIXED + t * columns] = known
+        self.now[BOUND] = self.bound(0)
+
     def undo(self):
         """Remove the distributions of the last call of :meth:`add`."""
         self.now = self.before
@@ -506,6 +519,15 @@ cdef Py_ssize_t c_above(const double *values, Py_ssize_t number, double value, b
     return low
 
 
+cdef void c_excesses(const double *values, const double *masses, Py_ssize_t number, double *above, double *excess) noexcept nogil:
+    """Writes Pr[X > x] and E(X - x)_+ for each of the increasing values x of X."""
+    cdef Py_ssize_t i
+    above[number - 1] = excess[number - 1] = 0
+    for i in range(number - 2, -1, -1):
+        above[i] = above[i + 1] + masses[i + 1]
+        excess[i] = excess[i + 1] + above[i] * (values[i + 1] - values[i])
+
+
 def product_masses(const double[::1] place, const double[::1] mass, const double[::1] first, const double[::1] second,
                    const double[::1] weight, double left_out, double unit, double step, double charge):
     """Return a distribution with few values, larger in the convex order than that of X = A B - C, and what was left out.
@@ -586,3 +608,59 @@ def mixed_atoms(Py_ssize_t first, const double[::1] masses, Py_ssize_t second, c
                 out[kept] = each
                 kept += 1
     return np.asarray(values)[:kept], np.asarray(out)[:kept]
+
+
+def with_tail(const double[::1] values, const double[::1] masses, const double[::1] place, const double[::1] tail, double charge):
+    """Return values and masses of a variable Z with E(Z - s)_+ above every convex function below E(X - s)_+ and E(Y - s)_+.
+
+    Z has the values of X up to a first value, and those of Y from a second value on. E(Z - s)_+ is linear between the two, so that
+    it is above every convex function that is at most the other two at both values.
+
+    Parameters
+    ----------
+    values, masses : ndarray
+        The values of X, increasing, and their probabilities. X = 0 with the remaining probability.
+    place, tail : ndarray
+        The same of Y. If Y has no mass below its first value, E(Y - s)_+ is not used there.
+    charge : float
+        Bound of the relative rounding error of sums of all masses.
+
+    Returns
+    -------
+    (ndarray, ndarray)
+        The two arrays of X if no common tangent is found at a value of X that is at least 0.
+    """
+    cdef Py_ssize_t size = values.shape[0], more = place.shape[0], i, j, k
+    cdef double[:, ::1] own = np.empty((2, size)), other = np.empty((2, more)), out
+    cdef double slope = 0
+    with nogil:
+        c_excesses(&values[0], &masses[0], size, &own[0, 0], &own[1, 0])
+        c_excesses(&place[0], &tail[0], more, &other[0, 0], &other[1, 0])
+        j = 0
+        for i in range(size - 1):
+            # the value of Y at which E(Y - s)_+ is the smallest in the direction of the tangent at values[i]; it increases with i
+            while j < more - 1 and (other[0, j] > own[0, i] or place[j] <= values[i]):
+                j += 1
+            if place[j] > values[i] and other[1, j] < own[1, i] - own[0, i] * (place[j] - values[i]):
+                break
+        else:
+            i = size
+        i = size if i < size and values[i] < 0 else i
+        if i < size:
+            # the steepest line through the point of X and a point of Y
+            slope = (own[1, i] - other[1, j]) / (place[j] - values[i])
+            while j < more - 1 and own[1, i] - other[1, j + 1] > slope * (place[j + 1] - values[i]):
+                j += 1
+                slope = (own[1, i] - other[1, j]) / (place[j] - values[i])
+    if i == size:
+        return np.asarray(values), np.asarray(masses)
+    out = np.empty((2, i + 1 + more - j))
+    with nogil:
+        for k in range(i + 1):
+            out[0, k], out[1, k] = values[k], masses[k]
+        for k in range(j, more):
+            out[0, i + 1 + k - j], out[1, i + 1 + k - j] = place[k], tail[k]
+        # the masses at both ends of the line follow from the slopes; a larger mass is an upper bound
+        out[1, i] = fmax(masses[i] - (slope - own[0, i]), 0) + charge * (masses[i] + own[0, i])
+        out[1, i + 1] = fmax(slope - other[0, j], 0) + charge * slope
+    return np.asarray(out[0]), np.asarray(out[1])

@@ -319,6 +319,15 @@ cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double sm
     return exp(at)
 
 
+cdef inline bint c_open(const double *best, Py_ssize_t columns) noexcept nogil:
+    """Returns whether one of the bounds for a value of theta is finite."""
+    cdef Py_ssize_t j
+    for j in range(columns):
+        if best[j] < INFINITY:
+            return True
+    return False
+
+
 cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, Py_ssize_t columns, const double *thetas,
                    Py_ssize_t rows, const Contour *contour, double blur, double enough, double *best) noexcept nogil:
     cdef Py_ssize_t i, j, t, _, most = 1
@@ -353,15 +362,18 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
     for i in range(contour.nodes + 1):
         phi[i] = 0
     for t in range(rows):
-        sums[t] = c_log_contour(phi, 1, thetas[t], contour, NULL)
+        if c_open(best + t * columns, columns):
+            sums[t] = c_log_contour(phi, 1, thetas[t], contour, NULL)
     for i in range(number):
         for t in range(rows):
+            if not c_open(best + t * columns, columns):
+                continue
             value = c_real(&laws[i], thetas[t], contour.step, blur, room, room + padded(most), &error)
             if value < INFINITY:
                 c_bounds(value, 0, error.still, &real[i * rows + t], NULL)
             else:
                 real[i * rows + t] = INFINITY
-        order[i] = real[i * rows]
+        order[i] = real[i * rows] if c_open(best, columns) else 0
     for _ in range(number):
         # process the distributions in decreasing order of phi at the first theta
         i = 0
@@ -371,6 +383,8 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
         order[i] = -INFINITY
         used = 0
         for t in range(rows):
+            if not c_open(best + t * columns, columns):
+                continue
             for j in range(columns):
                 # 8 UNIT covers the rounding of the product and of the sum
                 value = counts[j] * real[i * rows + t] + sums[t]

@@ -213,3 +213,27 @@ def test_mixtures_at_two_factors_are_larger_than_the_distribution_between(seed):
     assert masses @ values == pytest.approx(float((both * products).sum()), abs=1e-12)
     for c in rng.normal(size=20) * 3:
         assert float((both * np.maximum(products - c, 0)).sum()) <= masses @ np.maximum(values - c, 0) + 1e-14 * (1 + abs(c))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_tail_is_replaced_where_another_one_is_smaller(seed):
+    """E(Z - c)_+ is at least every convex function that is at most both others, and is one of them or a line between them."""
+    rng = np.random.default_rng(seed)
+    values = np.sort(rng.exponential(size=30)) * (1, 4)[seed % 2] - 0.5
+    masses, place, tail = rng.dirichlet(np.ones(30)), np.sort(rng.exponential(size=40)), rng.dirichlet(np.ones(40))
+    found, kept = _cover.with_tail(values, masses, place, tail, rounding_charge(70))
+
+    def above(x, p, c):
+        return np.maximum(x - c[:, None], 0) @ p
+
+    places = np.concatenate([values, place, np.linspace(-12, 12, 99)])
+    own, other, new = above(values, masses, places), above(place, tail, places), above(found, kept, places)
+    both = np.minimum(own, other)
+    # the largest convex function that is at most both, at each place the largest of the lines that are below both
+    slopes = -np.linspace(0, 1, 999)
+    convex = (slopes[:, None] * places + (both - slopes[:, None] * places).min(axis=1)[:, None]).max(axis=0)
+    assert (new >= convex - 1e-12).all()
+    assert (new <= np.maximum(own, other) + 1e-12).all()
+    assert (np.diff(found) > 0).all()
+    assert (kept >= 0).all()
+    assert kept.sum() == pytest.approx(1, abs=1e-12)

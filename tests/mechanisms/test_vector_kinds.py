@@ -105,6 +105,17 @@ def test_the_distribution_of_a_cell_is_larger_than_that_of_every_triangle_of_it(
                 assert upper <= exact * 1.06 + 0.02 * scale
 
 
+@pytest.mark.parametrize("center", [(0.02, -1.52), (0.3, -1.0), (0.8, 0.0)])
+def test_large_values_of_a_cell_are_as_rare_as_those_of_opposite_vectors(center):
+    """At values that occur less than once in 1e4 messages, E(X - c)_+ is at most that of e^u, u with the largest variance."""
+    length = 1.5
+    laws = _Triangles(VectorKinds(GaussianNoise(length)), center, (0.02, 0.02)).laws(0.1, -60.0)
+    for c in np.exp(length * np.array([4.0, 6.0, 8.0]) - length**2 / 2).tolist():
+        d = length / 2 - math.log(c) / length
+        upper = float(laws.mass @ np.maximum(laws.values - c, 0.0))
+        assert upper <= 1.005 * (ndtr(d) - c * ndtr(d - length))
+
+
 @pytest.mark.parametrize(("sigma", "dimension"), [(1.0, 3), (2.0, 3), (3.0, 2)])
 def test_the_minorant_of_the_sphere_and_the_distance_of_its_inputs(sigma, dimension):
     area = 2 * math.pi ** ((dimension - 1) / 2) / math.gamma((dimension - 1) / 2)

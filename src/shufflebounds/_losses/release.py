@@ -27,7 +27,7 @@ from shufflebounds.tradeoff.convex import distinct
 
 __all__ = [
     "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "CurveBounds", "DominatingPairInfo", "Losses",
-    "Releases", "Reverse", "Sampling", "Scale", "groups_alike", "never",
+    "Releases", "Remembered", "Reverse", "Sampling", "Scale", "groups_alike", "never",
 ]
 
 MOST_GRID_EFFORT = 0.5
@@ -85,7 +85,7 @@ class Scale:
         return float(self.masses[near] @ self.losses[near]) / mass if mass >= 0.9 * sums[-1] > 0 else None
 
 
-class _Remembered:
+class Remembered:
     """A hockey-stick divergence with a cache of its values.
 
     The upper bound, the lower bound and different truncation ranges need its values at the same grid points.
@@ -95,6 +95,11 @@ class _Remembered:
         # `_piece` is the number of values that one call evaluates. More values share work; fewer let Ctrl-C stop the run earlier.
         self._hockey_stick, self._piece = hockey_stick, max(32, int(0.2 / effort))
         self._table = _NOTHING
+
+    @classmethod
+    def of(cls, hockey_stick: HockeyStickBounds, effort: float) -> Remembered:
+        """Return the divergence with a cache; one that has a cache is returned as it is."""
+        return hockey_stick if isinstance(hockey_stick, Remembered) else cls(hockey_stick, effort)
 
     def __call__(self, eps: FloatArray) -> IntervalArray:
         # Other threads may read at the same time: the table is replaced as a whole, never changed.
@@ -387,8 +392,8 @@ class DominatingPairInfo:
     @cached_property
     def hockey_sticks(self) -> tuple[HockeyStickBounds, HockeyStickBounds]:
         """Bounds of the divergences of (P, Q) and of (Q, P), with caches of their values."""
-        first = _Remembered(self.hockey_stick, self.sampling.effort)
-        return first, first if self.reverse is None else _Remembered(self.reverse.hockey_stick, self.sampling.effort)
+        first = Remembered.of(self.hockey_stick, self.sampling.effort)
+        return first, first if self.reverse is None else Remembered.of(self.reverse.hockey_stick, self.sampling.effort)
 
     @kept(CACHED_ANSWERS)
     def scale(self, log_tail: float) -> Scale:

@@ -12,7 +12,7 @@ from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.distributions import Distributions
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds._engines.excess.laws import ExcessLaw
-from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Reverse, Sampling
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Remembered, Reverse, Sampling
 
 __all__ = ["attained_pairs"]
 
@@ -29,19 +29,21 @@ def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[Dom
     wide = max([law for law in below if _mirrored(law)] or below, key=lambda law: law.spread(0.0))
     plain = max(below, key=lambda law: law.lost)
     used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
-    orders = [one for law in used for one in ((law,) if _mirrored(law) else (law, _swapped(law, laws.error)))]
-    return tuple(_described(law, users, spacing, laws.error) for law in orders)
+    return tuple(one for law in used for one in _described(law, users, spacing, laws.error))
 
 
-def _described(law: ExcessLaw, users: int, spacing: float, error: float) -> DominatingPairInfo:
-    """Return the pair whose divergence is Phi of a distribution of X."""
-    effort = max(1e-3 if law.log_mass.size < COMPARED else 1e-2, law.effort(users))
-    reverse = None
-    if not _mirrored(law):
-        other = _swapped(law, error)
-        reverse = Reverse(partial(_log_phi, other, users), max(0.0, other.pure_epsilon))
-    return DominatingPairInfo(partial(_log_phi, law, users), max(0.0, law.pure_epsilon), reverse, Sampling(effort, spacing),
-                              attained=SINGLE)
+def _described(law: ExcessLaw, users: int, spacing: float, error: float) -> list[DominatingPairInfo]:
+    """Return the pairs in both orders whose divergence is Phi of a distribution of X; only one if they are equal.
+
+    The two orders have the same two divergences, and share their values.
+    """
+    orders = [law] if _mirrored(law) else [law, _swapped(law, error)]
+    efforts = [max(1e-3 if one.log_mass.size < COMPARED else 1e-2, one.effort(users)) for one in orders]
+    sides = [Reverse(Remembered(partial(_log_phi, one, users), effort), max(0.0, one.pure_epsilon))
+             for one, effort in zip(orders, efforts)]
+    return [DominatingPairInfo(side.hockey_stick, side.pure, None if other is side else other, Sampling(effort, spacing),
+                               attained=SINGLE)
+            for side, other, effort in zip(sides, sides[::-1], efforts)]
 
 
 def _log_phi(law: ExcessLaw, users: int, eps: FloatArray) -> IntervalArray:

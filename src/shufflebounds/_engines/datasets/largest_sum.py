@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.limits import COMPUTED_ERROR, SQUARABLE
+from shufflebounds._base.convex_order import gathered
+from shufflebounds._base.limits import COMPUTED_ERROR, MANY, SQUARABLE
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core import _cover, _moments
 from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
@@ -116,14 +117,19 @@ class LargestSums:
         self._kinds, self._eps, self._counts = kinds, eps, np.array(counts, dtype=np.float64)
         self._logs = np.log(self._counts)
         self._ends = self._counts[[0, -1]] if self._counts.size > 1 else self._counts
+        self._split: _Sum | None = None
         while True:
             self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
+            if laws.starts.size == 2 and laws.values.size > 8 * MANY:
+                # Values 3 % apart raise log delta by about 1e-2 at most; they are used for the probability of a test only.
+                values, log_mass = gathered(laws.values, laws.log_mass, upper=True)
+                laws = laws._replace(values=values, mass=np.exp(log_mass), log_mass=log_mass, starts=np.array([0, values.size]))
             if laws.values.max(initial=0.0) > SQUARABLE:
                 laws = _squarable(laws)
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
             # With large values a bound is a sum of several parts, and is computed only for the first and the last number of users.
-            self._split = _Sum.split(laws, self._ends, kinds.blur, theta, self._coarser) if found is None else None
+            self._split = _Sum.split(laws, self._ends, kinds.blur, theta, self._coarser, self._split) if found is None else None
             self._light = None if found is None else found - self._logs
             near = float(self._light.min()) if self._light is not None else float(self._at_ends().min())
             if not near < laws.log_cut + _DEEPER or self._near <= near:
@@ -250,26 +256,34 @@ class _Sum:
         return self._bound.log_sum(column)
 
     @classmethod
-    def split(cls, laws: Laws, counts: FloatArray, blur: float, theta: float, coarser: float) -> _Sum:
-        """Return the sum with a good limit of large values; `theta` is the best theta without a limit."""
+    def split(cls, laws: Laws, counts: FloatArray, blur: float, theta: float, coarser: float, known: _Sum | None) -> _Sum:
+        """Return the sum with a good limit of large values; `theta` is the best theta without a limit.
+
+        `known` is the result for distributions that are truncated elsewhere.
+        """
+        # Distributions with a small second moment rarely change the best limit. Every limit gives a valid bound.
+        squares = np.add.reduceat(laws.mass * laws.values**2, laws.starts[:-1])
+        used = [slice(*laws.starts[i : i + 2]) for i in np.flatnonzero(squares >= 0.5 * squares.max())]
+        values, mass, log_mass = (np.concatenate([atoms[part] for part in used]) for atoms in laws[:3])
+        wide = Laws(values, mass, log_mass, np.cumsum([0, *(part.stop - part.start for part in used)]))
 
         def tilted(limit: float, start: float) -> float:
-            return _cover.tilt_below(*laws[:4], limit, float(counts[0]), SMOOTHING * coarser, start)
+            return _cover.tilt_below(*wide[:4], limit, float(counts[0]), SMOOTHING * coarser, start)
 
-        limit, tilt = _LARGE / theta, theta
-        for _ in range(5):
+        limit, tilt = (_LARGE / theta, theta) if known is None else (known._limit * math.sqrt(_LIMITS), known._theta)
+        for _ in range(5 if known is None else 0):
             before, tilt = tilt, tilted(limit, tilt)
             limit = _LARGE / tilt
             if abs(math.log(tilt / before)) < 0.1:
                 break
 
-        def of(place: int, counts: FloatArray, coarser: float) -> _Sum:
+        def of(laws: Laws, place: int, counts: FloatArray, coarser: float) -> _Sum:
             limit = _LIMITS**place
             return cls(laws, counts, blur, limit, tilted(limit, tilt), coarser)
 
         @cache
         def rough(place: int) -> float:
-            return of(place, counts[:1], _COARSEST * coarser).log_sum(0)
+            return of(wide, place, counts[:1], _COARSEST * coarser).log_sum(0)
 
         # The limits form a grid that does not depend on eps, so that the smallest bound is smooth in eps. The bound first decreases
         # with the limit, and then increases.
@@ -277,7 +291,7 @@ class _Sum:
         move = 1 if rough(first + 1) < rough(first) else -1
         while abs(best - first) < _TRIED and rough(best + move) < rough(best):
             best += move
-        return of(best, counts, coarser)
+        return of(laws, best, counts, coarser)
 
     def only(self, column: int) -> _Sum:
         """Return a copy for counts[column] only."""
@@ -298,6 +312,7 @@ class _Sum:
         """
         divided, most, lost = 0, max(_DIVISIONS, len(cells)), -math.inf
         left, first = list(cells), enough - 0.5 * slack
+        self._bound.spare(enough - 0.9 * slack)
         while left:
             cell = left.pop()
             # A relative change r of a and b changes the log of the bound by about theta k r.

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.convex_order import rounding_charge, shares, to_nodes
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, TINY
 from shufflebounds._base.quadrature import log_normal_masses
@@ -58,11 +58,12 @@ _CORNER = 0.04
 neighbouring cells have larger bounds than the corners, so that more cells are divided."""
 
 _LEVEL = 32.0
-"""Truncated masses are e^-16, e^-32, ...: tables are cached for these values. Raised: fewer tables with more bins."""
+"""Truncated masses are e^-32, e^-64, ..., so that neighbouring eps share distributions. Raised: fewer distributions with more
+values."""
 
 _CUT = 8.0
-"""Outputs of probability e^-8, e^-16, ... are omitted, so that neighbouring eps share distributions; _LEVEL is a multiple.
-Lowered: fewer values of each distribution, and more distributions."""
+"""The tails of all cells end where outputs of probability e^-8, e^-16, ... are omitted; _LEVEL is a multiple. Lowered: fewer values
+of each tail, and more tails."""
 
 _BETWEEN = 0.01
 """Half of the distance of the factors of R_b for which X is discretized, in units of the standard deviation of X divided by that of
@@ -113,6 +114,22 @@ class VectorKinds(Kinds):
         sizes = np.concatenate([np.diff(part.starts) for part in parts])
         values, mass, log_mass = (np.concatenate([part[i] for part in parts]) for i in range(3))
         return Laws(values, mass, log_mass, np.append(0, np.cumsum(sizes)), max(part.log_cut for part in parts))
+
+    @kept(_KEPT)
+    def tail(self, depth: int) -> tuple[FloatArray, FloatArray, float]:
+        """Return values and probabilities of a variable that bounds the tails of X of all triples, and the mass that is omitted.
+
+        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So
+        E(X - s)_+ is at most that for the variance T, whose values are spread to the ends of bins. The bins of X that are wide
+        where the probability is small would make the tails of X much heavier. As depth grows, fewer outputs are omitted.
+        """
+        length = self.noise.length
+        end = length - float(ndtri_exp(-_CUT * depth))
+        edges = np.linspace(0.0, end, math.ceil(end / (_BINS[0] / 4)) + 1)
+        log_bins = log_normal_masses(edges, 0.0, 1.0)
+        bins = np.exp(log_bins)
+        place = np.exp(length * edges - 0.5 * length**2) * (1 + self.blur)
+        return place, to_nodes(bins, bins * _share(edges, log_bins, length)), math.exp(-_CUT * depth) * (1 + COMPUTED_ERROR)
 
     @cached_property
     def _corners(self) -> tuple[Cell, ...]:
@@ -283,14 +300,13 @@ class _Triangles(Cell):
         return _Tables(np.append(a, third[0]), np.append(b, third[1]), weight, np.exp(t * across - 0.5 * t * t),
                        to_nodes(other, other * _share(across, log_other, t)), beyond)
 
-    def _masses(self, depth: int, factor: float, unit: float, step: float) -> tuple[int, FloatArray, float]:
+    def _masses(self, level: int, factor: float, unit: float, step: float) -> tuple[int, FloatArray, float]:
         """Return the masses of R_a/R_x - factor R_b/R_x on nodes, as `_cover.product_masses`, and E R_a/R_x of what is omitted."""
-        level = math.ceil(depth * _CUT / _LEVEL)
         a, b, weight, place, mass, beyond = self._known.of((level,), lambda: self._tables(level))
         # X is raised by the errors of masses and ratios. Positive values whose mass under R_a is small are omitted; otherwise the
         # largest value would be about e^(1.4 end).
         first, masses, lost = _cover.product_masses(
-            place, mass, a * (1 + self._kinds.blur), b * (factor * (1 - self._kinds.blur)), weight, math.exp(-_CUT * depth), unit,
+            place, mass, a * (1 + self._kinds.blur), b * (factor * (1 - self._kinds.blur)), weight, math.exp(-_LEVEL * level), unit,
             step, rounding_charge(place.size + weight.size))
         return first, masses, beyond + lost
 
@@ -298,6 +314,7 @@ class _Triangles(Cell):
         # X = R_a/R_x - factor R_b/R_x is linear in the factor. Between two factors of a grid, its distribution is smaller in the
         # convex order than the mixture of those at the two factors with the same mean (Jensen's inequality), which are kept.
         factor, depth = math.exp(eps), math.ceil(min(max(-log_cut, 1.0), LARGEST_EXPONENT) / _CUT)
+        level = math.ceil(depth * _CUT / _LEVEL)
         own, both, other = self._products
         square = own + factor**2 * other - 2 * factor * both + math.expm1(eps) ** 2
         # The second moment of X may cancel. Every unit of the values, and every grid of factors, gives a valid bound.
@@ -308,12 +325,14 @@ class _Triangles(Cell):
 
         def kept(factor: float) -> tuple[int, FloatArray, float]:
             found: tuple[int, FloatArray, float] = self._known.of(
-                (depth, unit, factor), lambda: self._masses(depth, factor, unit, step))
+                (level, unit, factor), lambda: self._masses(level, factor, unit, step))
             return found
 
         (first, masses, lost), (second, others, more) = kept(low), kept(low + gap if part > 0 else low)
         values, total = _cover.mixed_atoms(first, masses, second, others, part, unit, step)
-        beyond = (1 - part) * lost + part * more
+        place, tail, omitted = self._kinds.tail(depth)
+        values, total = _cover.with_tail(values, total, place, tail, rounding_charge(total.size + tail.size))
+        beyond = (1 - part) * lost + part * more + omitted
         if self._kinds.share < 1:
             # "No message" is an output that is equally likely for every input.
             share = self._kinds.share
