@@ -24,6 +24,7 @@ from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
 from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
+from shufflebounds._losses.samples import HockeyStickBounds
 from shufflebounds.profile.profile import KnownPair, PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -203,9 +204,12 @@ class Product(ClosedForms):
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = (composer or self.composer).bounds(float(eps[i]))
         if floors:
-            for floor, quick in self._floors:
-                # A factor whose bound takes long is evaluated only where the bounds of the composition have a gap.
-                at = np.flatnonzero((upper - lower > self.rtol) | quick)
+            for floor, cheaper in self._floors:
+                # A factor whose bound takes long is evaluated only where the bounds of the composition have a gap, and where a
+                # cheaper upper bound of its delta does not show that it cannot raise the lower bound.
+                at = np.flatnonzero((upper - lower > self.rtol) | (cheaper is None))
+                if cheaper is not None and at.size:
+                    at = at[cheaper(eps[at]).upper > lower[at]]
                 if at.size:
                     lower[at] = np.maximum(lower[at], floor(eps[at], upper=False))
         return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
@@ -226,17 +230,18 @@ class Product(ClosedForms):
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
     @cached_property
-    def _floors(self) -> list[tuple[Any, bool]]:
+    def _floors(self) -> list[tuple[Any, HockeyStickBounds | None]]:
         """Bounds of profiles whose delta is at most that of the composition: its factors, and the releases that the grid resolves.
 
-        The second entry of each pair says whether a value takes little time. If many losses are smaller than a step of the grid,
-        rounding them may reduce the lower bound by more than omitting them.
+        The second entry of each pair is None if a value takes little time; otherwise it returns cheaper bounds. If many losses are
+        smaller than a step of the grid, rounding them may reduce the lower bound by more than omitting them.
         """
         # An empty `releases` means that the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self.released.pairs)
                       if not releases or any(self.composer.steps.resolves(pair) for pair, _ in releases))
-        some = [(Product(large, self.rtol).side, True)] if 0 < len(large) < len(self.factors) else []
-        return [*some, *((profile._log_side, not profile._pair_info().sampling.expensive) for profile, _ in self.factors)]
+        some = [(Product(large, self.rtol).side, None)] if 0 < len(large) < len(self.factors) else []
+        known = [(profile._log_side, profile._pair_info()) for profile, _ in self.factors]
+        return [*some, *((side, one.quicker if one.sampling.expensive else None) for side, one in known)]
 
     def roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `log_delta` and is less tight."""

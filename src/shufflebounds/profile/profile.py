@@ -150,7 +150,7 @@ class PrivacyProfile(ExportMixin):
             return loss_tail(below, above, eps, single)
 
         def roughly(at: FloatArray) -> FloatArray:
-            return self._within_range(at, (known.sampling.curve or known).hockey_stick(at).upper, upper=True)
+            return self._within_range(at, known.quicker(at).upper, upper=True)
 
         both = self._tails.of((eps.tobytes(), True), lambda: loss_tail(below, above, eps, single, roughly))
         # If delta underflows at every eps, the lower bounds of the tails are 0.

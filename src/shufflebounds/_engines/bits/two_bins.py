@@ -193,18 +193,13 @@ class FakeTable:
 
         Under P the target is in the first bin. None is returned if a table would be too large.
         """
-        sides = self._real(first, second)
-        if sides is None:
+        known = self._known.of((first, second), lambda: self._laws(first, second))
+        if known is None:
             return None
-        (zero, one), (zero_after, one_after) = sides
-        if one.size * one_after.size > LARGE_TABLE_SIZE:
-            return Interval(self._tested((one, zero), (zero_after, one_after), eps, self.lost + 1e-290 * one.size), 0.0)
-        here, there = self._joint(sides)
-        there = there * math.exp(eps)
-        low, high = positive_difference(here, there, 2e-12)
-        lost = self.lost + 1e-290 * here.size
+        here, there, lost, whole = known
+        low, high = positive_difference(here, there * math.exp(eps), 2e-12)
         low -= lost * math.exp(eps)
-        return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
+        return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)) if whole else 0.0)
 
     def joint(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, FloatArray] | None:
         """Return the joint masses of both sums under the P and the Q of `log_delta`; None if there are too many."""
