@@ -384,11 +384,14 @@ class PrivacyProfile(ExportMixin):
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
             placed, known = (own.evaluations, reverse.evaluations), {}
+            # The lower bound of a profile that is not a single pair does not use these samples (`_sampled_rdp`).
+            caps = (self._closed.renyi_limit(np.array(list(infinite)), True) if not self._pair_info().attained.single else
+                    np.full(len(infinite), np.inf))
             # The samples of one order are used for the next order, too, and each order may add as many samples as if it were the
             # only one. Orders are processed in increasing order, so that the result does not depend on their order in the list.
-            for a, beyond in infinite.items():
+            for (a, beyond), cap in zip(infinite.items(), caps.tolist()):
                 own.evaluations, reverse.evaluations = placed
-                known[a] = renyi(own, reverse, a, beyond, rtol, most, tail)
+                known[a] = renyi(own, reverse, a, beyond, rtol, most, tail, cap)
             return [known[a] for a in orders.tolist()]
 
         return self._divergences.of((orders.tobytes(), any(infinite.values())), found)

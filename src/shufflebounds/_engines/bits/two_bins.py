@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from shufflebounds._base.caches import Kept
-from shufflebounds._base.limits import FIRST_TAIL, LARGE_TABLE_SIZE, MOST_ENUMERATED, SAFE_EXPONENT, TABLE_SIZE
+from shufflebounds._base.limits import CACHED_BYTES, FIRST_TAIL, LARGE_TABLE_SIZE, MOST_ENUMERATED, SAFE_EXPONENT, TABLE_SIZE, TINY
 from shufflebounds._base.quadrature import log_sum
 from shufflebounds._base.scipy_functions import toeplitz
 from shufflebounds._base.types import ULP, FloatArray, Interval
@@ -36,6 +36,9 @@ value are not computed. If it is lowered, lower LISTED_TAIL, too."""
 LISTED_ERROR = 4e-12
 """Bound of the relative error of a listed mass: each term is a product of at most five masses whose logarithms are above -300 and
 have errors of at most 3e-14 plus 4 ulp, and at most 2**19 positive terms are added in two products of matrices."""
+
+JOINT_ERROR = 4e-12
+"""Bound of the relative error of a mass of two bins: 2e-12 for a product of matrices of masses, and at most 8192 additions."""
 
 
 def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
@@ -135,6 +138,25 @@ def positive_difference(p: FloatArray, q: FloatArray, error: float) -> Interval:
     return Interval(float(low), float(high))
 
 
+def _merged(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the masses of two matrices of positive losses log(p/q), with the outcomes in each of MOST_ENUMERATED cells merged.
+
+    Merging is post-processing, so it decreases the hockey-stick divergence, and so does leaving out outcomes with negative losses.
+    The cells are so narrow that this changes delta by less than 1e-3 of it down to delta = 1e-20. The rows are added one after the
+    other, so that a sum has fewer roundings than p has rows and columns (JOINT_ERROR).
+    """
+    merged = np.zeros((2, MOST_ENUMERATED))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        loss = np.log(p / q)
+    narrow = (MOST_ENUMERATED - 1) / float(loss[np.isfinite(loss)].max(initial=TINY))
+    for loss_row, *rows in zip(loss, p, q):
+        held = loss_row > 0
+        cell = np.minimum(loss_row[held] * narrow, MOST_ENUMERATED - 1).astype(np.intp)
+        for total, row in zip(merged, rows):
+            total += np.bincount(cell, row[held], MOST_ENUMERATED)
+    return merged[0], merged[1]
+
+
 def both_bins(others: int, fakes: int, bins: int, flip: float) -> tuple[DominatingPairInfo, ...]:
     """Return (P, Q) and (Q, P) of the sums of two bins with uniform dummy records, if all other users are in the first bin.
 
@@ -171,6 +193,8 @@ class FakeTable:
         self.flip, self.log_tail, self.fits, self.table = flip, log_tail, cells <= most, np.zeros((0, 0))
         # Mass is truncated in the table and in the sums of the users' bits.
         self.lost = 8 * math.exp(log_tail)
+        self._laws: Kept[tuple[tuple[int, int], tuple[int, int]], tuple[FloatArray, ...]] = Kept(
+            CACHED_BYTES, lambda laws: sum(law.nbytes for law in laws))
         if not self.fits:
             return
         f = np.arange(rows[0], rows[1] + 1, dtype=np.float64)
@@ -193,13 +217,38 @@ class FakeTable:
 
         Under P the target is in the first bin. None is returned if a table would be too large.
         """
-        known = self._known.of((first, second), lambda: self._laws(first, second))
-        if known is None:
+        laws = self._laws.of((first, second), lambda: self._both(first, second))
+        if not laws:
             return None
-        here, there, lost, whole = known
-        low, high = positive_difference(here, there * math.exp(eps), 2e-12)
-        low -= lost * math.exp(eps)
-        return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)) if whole else 0.0)
+        here, there, *order = laws
+        lost, more = self.lost + 1e-290 * here.size, math.exp(eps)
+        if order:
+            low, high = self._tested(here, there, *order, more), 1.0
+        else:
+            low, high = positive_difference(here, there * more, JOINT_ERROR)
+        low -= lost * more
+        # Merged outcomes and tests give a lower bound only.
+        high = min(0.0, math.log(high + lost)) if here.ndim > 1 and not order else 0.0
+        return Interval(math.log(low) if low > 0 else -math.inf, high)
+
+    def _both(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, ...]:
+        """Return what `log_delta` needs at every eps, or () if a table would be too large.
+
+        That is the masses of both sums under P and under Q; if they are many, those of merged outcomes, or the arguments of a test.
+        """
+        sides = self._real(first, second)
+        if sides is None:
+            return ()
+        (zero, one), (zero_after, one_after) = sides
+        if one.size * one_after.size > LARGE_TABLE_SIZE:
+            here, there = (self._spread(law) @ self.table for law in (one, zero))
+            # The thresholds for these ratios are optimal if the dummy bits of the two bins are independent. Any thresholds give a
+            # valid lower bound.
+            p, q = (np.convolve(law, self.table.sum(axis=0)) for law in (zero_after, one_after))
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                return here, there, -p / q, *(np.append(0.0, np.cumsum(law)) for law in (zero_after, one_after))
+        here, there = self._joint(sides)
+        return (here, there) if here.size <= TABLE_SIZE else _merged(here, there)
 
     def joint(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, FloatArray] | None:
         """Return the joint masses of both sums under the P and the Q of `log_delta`; None if there are too many."""
@@ -231,22 +280,20 @@ class FakeTable:
         here = self._spread(one) @ self.table @ self._spread(zero_after).T
         return here, self._spread(zero) @ self.table @ self._spread(one_after).T
 
-    def _tested(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...], eps: float, lost: float) -> float:
-        """Return a lower bound of log H by one test: for each sum of the first bin a threshold of the sum of the second bin.
+    @staticmethod
+    def _tested(
+        here: FloatArray, there: FloatArray, order: FloatArray, p_below: FloatArray, q_below: FloatArray, more: float
+    ) -> float:
+        """Return a lower bound of H at e^eps = `more` by one test: for each sum of the first bin a threshold of that of the second.
 
-        `first` and `second` are the distributions of the real bits in each bin, under P and under Q.
+        `here` and `there` are the masses of the sum of the first bin and of the dummy bits of the second one; `order` has minus the
+        ratios of the sum of the second bin, and `p_below` and `q_below` the sums of the masses of its real bits.
         """
-        here, there = (self._spread(law) @ self.table for law in first)
-        fakes, more = self.table.sum(axis=0), math.exp(eps)
-        # These thresholds are optimal if the dummy bits of the two bins are independent. Any thresholds give a valid lower bound.
-        p, q = (np.convolve(law, fakes) for law in second)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            last = np.searchsorted(-p / q, -more * there.sum(axis=1) / here.sum(axis=1))
-        p_below, q_below = (np.append(0.0, np.cumsum(law)) for law in second)
-        inside = np.clip(last[:, None] - np.arange(fakes.size), 0, second[0].size)
+            last = np.searchsorted(order, -more * there.sum(axis=1) / here.sum(axis=1))
+        inside = np.clip(last[:, None] - np.arange(here.shape[1]), 0, p_below.size - 1)
         gain = (here * p_below[inside]).sum(axis=1) * (1 - 2e-12) - (there * q_below[inside]).sum(axis=1) * more * (1 + 2e-12)
-        low = float(np.maximum(gain, 0).sum()) - lost * more
-        return math.log(low) if low > 0 else -math.inf
+        return float(np.maximum(gain, 0).sum())
 
     def _spread(self, law: FloatArray) -> FloatArray:
         """Return the matrix whose product with a row of probabilities is the convolution of the row with this distribution."""
