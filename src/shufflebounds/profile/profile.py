@@ -363,7 +363,7 @@ class PrivacyProfile(ExportMixin):
     @cached_property
     def _mu_bounds(self) -> Interval:
         """Bounds of mu from values of delta alone."""
-        lower, upper = gdp_mu(*self._growing(), *self._effort(1e-7, 1500))
+        lower, upper = gdp_mu(*self._growing(), *self._effort(1e-7, 1500), self._closed.mu_limit())
         return consistent(IntervalArray(np.array([lower]), np.array([upper])), "mu", np.zeros(1)).alone()
 
     @cached_property
