@@ -223,7 +223,7 @@ class FakeTable:
         here, there, *order = laws
         lost, more = self.lost + 1e-290 * here.size, math.exp(eps)
         if order:
-            low, high = self._tested(here, there, *order, more), 1.0
+            low, high = self._tested(here, there, order, more), 1.0
         else:
             low, high = positive_difference(here, there * more, JOINT_ERROR)
         low -= lost * more
@@ -281,14 +281,13 @@ class FakeTable:
         return here, self._spread(zero) @ self.table @ self._spread(one_after).T
 
     @staticmethod
-    def _tested(
-        here: FloatArray, there: FloatArray, order: FloatArray, p_below: FloatArray, q_below: FloatArray, more: float
-    ) -> float:
+    def _tested(here: FloatArray, there: FloatArray, second: list[FloatArray], more: float) -> float:
         """Return a lower bound of H at e^eps = `more` by one test: for each sum of the first bin a threshold of that of the second.
 
-        `here` and `there` are the masses of the sum of the first bin and of the dummy bits of the second one; `order` has minus the
-        ratios of the sum of the second bin, and `p_below` and `q_below` the sums of the masses of its real bits.
+        `here` and `there` are the masses of the sum of the first bin and of the dummy bits of the second one. `second` has minus
+        the ratios of the sum of the second bin, and the sums of the masses of its real bits under P and under Q.
         """
+        order, p_below, q_below = second
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             last = np.searchsorted(order, -more * there.sum(axis=1) / here.sum(axis=1))
         inside = np.clip(last[:, None] - np.arange(here.shape[1]), 0, p_below.size - 1)
