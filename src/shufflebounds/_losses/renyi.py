@@ -22,7 +22,7 @@ from shufflebounds._base.quadrature import STEEPEST
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.samples import INTERPOLATED, SampledProfile, alone
 
-__all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi", "upper_renyi"]
+__all__ = ["enough_fall", "log_levels", "mixture_renyi", "mixture_tail", "renyi", "upper_renyi"]
 
 Tail = Callable[[float, float], float]
 """Returns, given (power, start), an upper bound of the log of the integral of e^(power t) H_(e^t)(P||Q) over t > start."""
@@ -226,17 +226,25 @@ def _end(tail: Tail, power: float, start: float, little: float) -> float | None:
     return end
 
 
+def log_levels(orders: FloatArray, divergences: FloatArray, eps: float | FloatArray) -> FloatArray:
+    r"""Return upper bounds of log H at eps, one for each order b > 1, given the Renyi divergences of these orders.
+
+    .. math:: H_{e^t} \le \frac{1}{b} \Bigl(1 - \frac1b\Bigr)^{b-1} e^{(b-1)(D_b - t)},
+
+    because :math:`(1 - e^t/x)_+ x^{1-b}` is largest for x = e^t b/(b - 1).
+    """
+    return np.asarray((orders - 1) * (np.log1p(-1 / orders) + divergences - eps) - np.log(orders))
+
+
 def mixture_tail(power: float, start: float, orders: FloatArray, divergences: FloatArray, rate: float) -> float:
-    r"""Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start, for a mixture as in `mixture_renyi`.
+    """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start, for a mixture as in `mixture_renyi`.
 
-    .. math:: H_{e^t} \le \frac{q}{b} \Bigl(1 - \frac1b\Bigr)^{b-1} e^{(b-1)(D_b - t)}, \qquad b > 1,
-
-    by the joint convexity of the hockey-stick divergence and because :math:`(1 - e^t/x)_+ x^{1-b}` is largest for
-    x = e^t b/(b - 1). The smallest bound over the given orders b > power + 1 is used.
+    By the joint convexity of the hockey-stick divergence, H is at most q times the bound of `log_levels`. The smallest bound over
+    the given orders b > power + 1 is used.
     """
     with np.errstate(all="ignore"):
         step = orders - 1
-        value = math.log(rate) - np.log(orders) + step * (np.log(step / orders) + divergences - start) + power * start
+        value = math.log(rate) + log_levels(orders, divergences, start) + power * start
         value = np.where(step > power, value - np.log(step - power), np.inf)
     return float(np.nanmin(value)) + COMPUTED_ERROR
 

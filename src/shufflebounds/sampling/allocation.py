@@ -16,7 +16,7 @@ import numpy as np
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
-from shufflebounds._base.limits import COMPARED, MOST_ITEMS
+from shufflebounds._base.limits import COMPARED, MOST_ITEMS, SAME_LOG
 from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, IntervalArray, consistent
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
@@ -25,6 +25,7 @@ from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
+from shufflebounds._losses.renyi import log_levels
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
@@ -69,10 +70,22 @@ class _OneForms(OfMechanismForms):
             sides = kernel(eps[within])
             # By joint convexity delta is at most that of one step. The kernels truncate masses, so their bounds of a small delta
             # may be larger.
-            upper[within] = np.minimum(sides[1], self.one_step._log_side(eps[within], upper=True))
+            high = np.minimum(sides[1], self.one_step._log_side(eps[within], upper=True))
+            deep = high - sides[0] > 1
+            if self.removed and deep.any():
+                # Rounding errors of the terms, which are at most LARGEST_ORDER times eps or D, are far below 1e-9 of them.
+                found = log_levels(*self._levels, eps[within][deep, None]).min(axis=1)
+                high[deep] = np.minimum(high[deep], found + SAME_LOG * (1 + eps[within][deep]))
+            upper[within] = high
             # The lower bound is limited to the upper one, because rounding may make it larger.
             lower[within] = np.minimum(sides[0], upper[within])
         return IntervalArray(lower, upper)
+
+    @cached_property
+    def _levels(self) -> tuple[FloatArray, FloatArray]:
+        """Whole orders, and upper bounds of the Renyi divergences of these orders if the record is removed."""
+        orders = np.unique(np.round(np.geomspace(2.0, LARGEST_ORDER, COMPARED)))
+        return orders, np.array([self._whole(round(order), True) for order in orders.tolist()])
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         # If the record is removed, whole orders have a closed form.
