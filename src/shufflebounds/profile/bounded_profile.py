@@ -67,12 +67,10 @@ class BoundedProfile(metaclass=Explaining):
         found = self._closed.side(eps, upper)
         if found is not None:
             return found
-
-        def both() -> IntervalArray:
-            return consistent(self._log_delta(eps), "log delta at eps={!r}", eps)
-
         # Bounds that take long are kept, because the other one is often needed next.
-        return (self._log_sides.of(eps.tobytes(), both) if self._described.sampling.expensive else both())[upper].copy()
+        kept = self._described.sampling.expensive
+        sides = self._log_sides.of(eps.tobytes(), lambda: self._log_delta(eps)) if kept else self._log_delta(eps)
+        return consistent(sides, "log delta at eps={!r}", eps)[upper].copy()
 
     @cached_property
     def _log_sides(self) -> Kept[bytes, IntervalArray]:

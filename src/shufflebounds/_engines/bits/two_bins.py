@@ -37,9 +37,6 @@ LISTED_ERROR = 4e-12
 """Bound of the relative error of a listed mass: each term is a product of at most five masses whose logarithms are above -300 and
 have errors of at most 3e-14 plus 4 ulp, and at most 2**19 positive terms are added in two products of matrices."""
 
-JOINT_ERROR = 4e-12
-"""Bound of the relative error of a mass of two bins: 2e-12 for a product of matrices of masses, and at most 8192 additions."""
-
 
 def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
     """Return bounds of the log hockey-stick divergence H of the sums of two independent bins, for the move of the target.
@@ -95,6 +92,10 @@ BinTables = Kept[tuple[int, int, float], tuple[FloatArray, ...]]
 """Cache of the distributions of the sum of a bin, limited in bytes. The key is (ones, zeros, log of the truncated mass)."""
 
 
+Data = tuple[tuple[int, int], tuple[int, int]]
+"""Numbers (ones, zeros) of the other users' bits in the first and in the second bin."""
+
+
 class TwoBins:
     """Bounds of `log_delta` from cached tables of the distribution of each bin.
 
@@ -138,25 +139,6 @@ def positive_difference(p: FloatArray, q: FloatArray, error: float) -> Interval:
     return Interval(float(low), float(high))
 
 
-def _merged(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the masses of two matrices of positive losses log(p/q), with the outcomes in each of MOST_ENUMERATED cells merged.
-
-    Merging is post-processing, so it decreases the hockey-stick divergence, and so does leaving out outcomes with negative losses.
-    The cells are so narrow that this changes delta by less than 1e-3 of it down to delta = 1e-20. The rows are added one after the
-    other, so that a sum has fewer roundings than p has rows and columns (JOINT_ERROR).
-    """
-    merged = np.zeros((2, MOST_ENUMERATED))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        loss = np.log(p / q)
-    narrow = (MOST_ENUMERATED - 1) / float(loss[np.isfinite(loss)].max(initial=TINY))
-    for loss_row, *rows in zip(loss, p, q):
-        held = loss_row > 0
-        cell = np.minimum(loss_row[held] * narrow, MOST_ENUMERATED - 1).astype(np.intp)
-        for total, row in zip(merged, rows):
-            total += np.bincount(cell, row[held], MOST_ENUMERATED)
-    return merged[0], merged[1]
-
-
 def both_bins(others: int, fakes: int, bins: int, flip: float) -> tuple[DominatingPairInfo, ...]:
     """Return (P, Q) and (Q, P) of the sums of two bins with uniform dummy records, if all other users are in the first bin.
 
@@ -193,8 +175,7 @@ class FakeTable:
         self.flip, self.log_tail, self.fits, self.table = flip, log_tail, cells <= most, np.zeros((0, 0))
         # Mass is truncated in the table and in the sums of the users' bits.
         self.lost = 8 * math.exp(log_tail)
-        self._laws: Kept[tuple[tuple[int, int], tuple[int, int]], tuple[FloatArray, ...]] = Kept(
-            CACHED_BYTES, lambda laws: sum(law.nbytes for law in laws))
+        self._laws = Kept[Data, tuple[FloatArray, ...]](CACHED_BYTES, lambda laws: sum(law.nbytes for law in laws))
         if not self.fits:
             return
         f = np.arange(rows[0], rows[1] + 1, dtype=np.float64)
@@ -221,14 +202,12 @@ class FakeTable:
         if not laws:
             return None
         here, there, *order = laws
-        lost, more = self.lost + 1e-290 * here.size, math.exp(eps)
-        if order:
-            low, high = self._tested(here, there, order, more), 1.0
-        else:
-            low, high = positive_difference(here, there * more, JOINT_ERROR)
+        # Fewer than 1e9 products underflow, which have an error of at most TINY each.
+        lost, more = self.lost + 1e9 * TINY, math.exp(eps)
+        low, high = (self._tested(here, there, order, more), 1.0) if order else positive_difference(here, there * more, 2.1e-12)
         low -= lost * more
-        # Merged outcomes and tests give a lower bound only.
-        high = min(0.0, math.log(high + lost)) if here.ndim > 1 and not order else 0.0
+        # Merged outcomes, which are rows, and tests give a lower bound only.
+        high = 0.0 if order or here.ndim == 1 else min(0.0, math.log(high + lost))
         return Interval(math.log(low) if low > 0 else -math.inf, high)
 
     def _both(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, ...]:
@@ -248,7 +227,7 @@ class FakeTable:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 return here, there, -p / q, *(np.append(0.0, np.cumsum(law)) for law in (zero_after, one_after))
         here, there = self._joint(sides)
-        return (here, there) if here.size <= TABLE_SIZE else _merged(here, there)
+        return (here, there) if here.size <= TABLE_SIZE else _bits.merged_losses(here, there, MOST_ENUMERATED)
 
     def joint(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, FloatArray] | None:
         """Return the joint masses of both sums under the P and the Q of `log_delta`; None if there are too many."""
