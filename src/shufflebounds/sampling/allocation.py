@@ -14,10 +14,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.crossing import Curve
-from shufflebounds._base.limits import COMPARED, MOST_ITEMS, SAME_LOG
-from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, IntervalArray, consistent
+from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, MOST_ITEMS, SAME_LOG, SEARCH_GAP
+from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
@@ -88,27 +88,39 @@ class _OneForms(OfMechanismForms):
         return orders, np.array([self._whole(round(order), True) for order in orders.tolist()])
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
-        # If the record is removed, whole orders have a closed form.
+        # If the record is removed, whole orders have a closed form. Where values take long, samples leave a gap of SEARCH_GAP or
+        # more, so that a gap of twice this size between the bounds from whole orders is small enough.
         if not self.removed:
             return None
-        return np.array([self._whole(round(order), upper) if 2 <= order <= LARGEST_ORDER and order == round(order) else math.nan
-                         for order in orders.tolist()])
+        lower, above = np.array([self._between(order) for order in orders.tolist()]).T
+        close = SAME_LOG if isinstance(self.engine, Allocation) else 2 * SEARCH_GAP
+        return np.asarray(np.where(above - lower <= close * lower, above if upper else lower, np.nan))
 
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
         found = super().renyi_limit(orders, upper)
-        for i, order in enumerate(orders.tolist() if self.removed else ()):
-            if 1 < order < LARGEST_ORDER:
-                low = math.floor(order)
-                below = self._whole(low, upper) if low > 1 else 0.0
-                if not upper:
-                    found[i] = below
-                    continue
-                # (a - 1) D_a is convex in a, and 0 at a = 1. So it is at most the chord between the two nearest whole orders.
-                part = order - low
-                chord = (1 - part) * (low - 1) * below + part * low * self._whole(low + 1, upper)
-                found[i] = min(found[i], chord / (order - 1) * (1 + SLACK))
-        return found
+        if not self.removed:
+            return found
+        bound = np.array([self._between(order)[upper] for order in orders.tolist()])
+        return np.asarray(np.minimum(found, bound) if upper else np.maximum(found, bound))
 
+    def _between(self, order: float) -> Interval:
+        """Return bounds of the Renyi divergence if the record is removed, from those of the nearest whole orders."""
+        low = math.floor(min(order, LARGEST_ORDER))
+        part = order - low
+        if part == 0 and low > 1:
+            return Interval(self._whole(low, False), self._whole(low, True))
+        if not 1 < order < LARGEST_ORDER:
+            return Interval(0.0, math.inf)
+        # (a - 1) D_a is convex in a, and 0 at a = 1. So it is at most the chord between the two nearest whole orders, and at least
+        # the lines through two whole orders on either side.
+        (first, below, above, last), (_, most, more, _) = (
+            [(a - 1) * self._whole(a, side) if 1 < a <= LARGEST_ORDER else 0.0 if a <= 1 else math.inf for a, side in zip(
+                range(low - 1, low + 3), sides)] for sides in ((True, False, False, True), (True, True, True, True)))
+        rounding = 8 * ULP * (first + below + above)
+        least = max(0.0, below + part * (below - first), above - (1 - part) * (last - above)) - rounding
+        return Interval(max(least, 0.0) / (order - 1) * (1 - SLACK), (most + part * (more - most)) / (order - 1) * (1 + SLACK))
+
+    @kept(CACHED_ANSWERS)
     def _whole(self, order: int, upper: bool) -> float:
         """Return a bound of the Renyi divergence of a whole order, from those of one step, if the record is removed."""
         return allocation_renyi(order, self.steps, self.mechanism._rdp(np.arange(2.0, order + 1), upper), upper=upper)
@@ -275,7 +287,8 @@ class AllocationPair(OfPresence, DominatingPair):
     of delta down to delta = 1e-12.
 
     If the record is removed, Renyi divergences of the whole orders 2 to 256 are exact: they are sums of those of one step (Feldman
-    and Shenfeld 2025). Other orders follow from samples of delta.
+    and Shenfeld 2025). Other orders follow from the nearest whole ones, or from samples of delta. Where the two bounds of a small
+    delta are far apart, the upper one is Chernoff's, from these divergences.
 
     Examples
     --------
