@@ -22,6 +22,8 @@ Cost      about 4 us for two groups at any n, O(groups) otherwise.
 Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; Darroch 1964 for the mode.
 """
 
+import numpy as np
+
 from libc.math cimport INFINITY, NAN, exp, expm1, fabs, floor, log, sinh, sqrt
 from libc.stdlib cimport free
 
@@ -252,3 +254,47 @@ def two_sums(const double[::1] p, const double[::1] q, const double[::1] order, 
             gain = here * (1 + error) - there * (1 - error)
             part_high += gain if gain > 0 else 0
     return low + part_low, high + part_high
+
+
+def merged_losses(const double[:, ::1] p, const double[:, ::1] q, Py_ssize_t cells):
+    """Return masses under P and under Q of outcomes with positive losses log(p/q), those in each of `cells` equal intervals merged.
+
+    Merging outcomes is post-processing, so it decreases the hockey-stick divergence, and so does leaving out outcomes. The masses
+    are 0 if no finite loss is positive.
+
+    Parameters
+    ----------
+    p, q : ndarray, two-dimensional
+        Masses of the same outcomes.
+    cells : int
+        Number of intervals between 0 and the largest finite loss. Their width w reduces a divergence that falls like e^(-s eps)
+        by a fraction of at most (s w)^2/4.
+
+    Returns
+    -------
+    (ndarray, ndarray)
+        The masses. The compensated sums have relative errors of less than 4 units of roundoff for up to 2**40 outcomes.
+    """
+    total = np.zeros((4, cells))
+    cdef double[:, ::1] sums = total
+    cdef Py_ssize_t i, j, k, side, rows = p.shape[0], columns = p.shape[1]
+    cdef double most = 1, ratio, narrow, mass, before
+    with nogil:
+        for i in range(rows):
+            for j in range(columns):
+                if q[i, j] > 0 and p[i, j] > most * q[i, j]:
+                    ratio = p[i, j] / q[i, j]
+                    most = ratio if ratio < INFINITY else most
+        narrow = (cells - 1) / log(most) if most > 1 else 0
+        for i in range(rows):
+            for j in range(columns):
+                if not p[i, j] > q[i, j] or narrow == 0:
+                    continue
+                ratio = narrow * log(p[i, j] / q[i, j])
+                k = cells - 1 if not ratio < cells - 1 else <Py_ssize_t> ratio if ratio > 0 else 0
+                for side in range(2):
+                    mass = (q[i, j] if side else p[i, j]) - sums[side + 2, k]
+                    before = sums[side, k]
+                    sums[side, k] = before + mass
+                    sums[side + 2, k] = (sums[side, k] - before) - mass
+    return total[0], total[1]

@@ -209,8 +209,10 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
     return samples.evaluations - before
 
 
-def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evaluations: int) -> Interval:
+def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evaluations: int, cap: float = math.inf) -> Interval:
     """Return bounds of the Gaussian mu of the curve; samples are added until their relative gap is at most rtol.
+
+    `cap` is another upper bound of mu. No samples are added for an upper bound that is certainly larger.
 
     The refinement also ends if more samples could reduce the gap by at most a fraction 2 INTERPOLATED; the rest of it is due to
     the gap of the bounds of delta.
@@ -233,6 +235,8 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             form, eps = _enclosing(one, other, False)
             corners = _corner_mu(form.points[:, 1:-1], upper=True)
             attained = _attained_mu(one, other, best, float(corners.max(initial=0.0)), rtol)
+            if upper and attained >= cap:
+                continue
             least = attained + max(rtol / 8 * attained, INTERPOLATED / 2 * (most - best))
             # If only a few values may be computed, start with those that lower the largest mu of a corner.
             open_ = corners > max(least, attained + share * (float(corners.max(initial=0.0)) - attained))

@@ -41,17 +41,17 @@ def loss_tail(
     """
     low = lower(eps)[:, None]
 
-    def losses(steps: FloatArray, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    def losses(steps: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
         at = eps[rows, None]
         later = np.minimum(at + steps * np.maximum(at, 1.0), np.finfo(float).max)
         fall = -np.expm1(np.minimum(_of(roughly or upper, later) - low[rows], 0.0))
         # A secant may have length 0 if eps is close to the largest double.
         most = np.where((low[rows] > -np.inf) & (later > at), 1 / np.expm1(later - at), 0.0)
-        return np.where(most > 0, -fall * most, 0.0), -most
+        return np.where(most > 0, -fall * most, 0.0)
 
     def bounds(
         steps: FloatArray, rows: NDArray[np.intp], log_delta: Callable[[FloatArray], FloatArray] = roughly or upper
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> FloatArray:
         at = eps[rows, None]
         earlier = at * (1 - steps)
         log_before = _of(log_delta, earlier)
@@ -65,7 +65,7 @@ def loss_tail(
             deep *= COMPUTED_ERROR - np.expm1(np.minimum(earlier - at + low[rows] - log_before, 0.0))
         else:
             above = before / rest
-        return np.where(rest > 0, np.where(before < TINY, deep, above), 1.0), before
+        return np.where(rest > 0, np.where(before < TINY, deep, above), 1.0)
 
     # If delta underflows at every eps, the lower bounds are 0 and no secant is tried. If, in addition, the upper bounds from the
     # shortest secants are 0, no longer secant is tried.
@@ -79,32 +79,37 @@ def loss_tail(
     if known is not None:
         return IntervalArray(below, known)
     high = upper(eps)
-    above = np.ones(eps.size) if np.exp(high).any() else bounds(STEPS[:1], every, upper)[0][:, 0]
+    above = np.ones(eps.size) if np.exp(high).any() else bounds(STEPS[:1], every, upper)[:, 0]
     if above.any():
         above = _least(bounds, eps.size, roughly is not None)
     value = np.nextafter(above * (1 + 4 * EXP_SLACK), np.inf)
     return IntervalArray(below, np.where(high == -np.inf, 0.0, np.minimum(value, 1.0)))
 
 
-def _least(values: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray]], count: int, fewer: bool) -> FloatArray:
+def _least(values: Callable[[FloatArray, NDArray[np.intp]], FloatArray], count: int, fewer: bool) -> FloatArray:
     """Return for each of `count` eps the smallest result of `values` over the lengths in STEPS.
 
-    Given an array of lengths and the indices of some eps, `values` returns a result for each eps and length, and a number that no
-    result for a longer one is below. With `fewer`, fewer lengths are tried, from the shortest to one that excludes longer ones.
+    Given an array of lengths and the indices of some eps, `values` returns a result for each eps and length. With `fewer`, about
+    nine lengths are tried: the results for one eps fall and then rise with the length, unless they are inaccurate.
     """
     every = np.arange(count)
     if not fewer:
-        return np.asarray(values(STEPS, every)[0].min(axis=1))
-    # First every fourth length is tried, then two lengths on either side of the best one.
-    coarse = np.arange(3, STEPS.size, 4)
-    found, least = np.full((count, coarse.size), np.inf), np.full(count, -np.inf)
-    for i, place in enumerate(coarse.tolist()):
-        rows = np.flatnonzero(least < found.min(axis=1))
-        if rows.size:
-            found[rows, i], least[rows] = (part[:, 0] for part in values(STEPS[place : place + 1], rows))
-    best = coarse[found.argmin(axis=1)][:, None]
-    beside = np.clip(best + np.array([-2, -1, 1, 2]), 0, STEPS.size - 1)
-    return np.asarray(np.minimum(found.min(axis=1), values(STEPS[beside], every)[0].min(axis=1)))
+        return np.asarray(values(STEPS, every).min(axis=1))
+    # `best` has the smallest result so far. The smallest one of all is between `ends`, the nearest tried lengths on either side.
+    best, ends = np.full(count, STEPS.size // 2), np.repeat([[-1], [STEPS.size]], count, axis=1)
+    found = values(STEPS[best][:, None], every)[:, 0]
+    for width in (8, 4, 2, 1):
+        for side, step in ((1, width), (0, -width)):
+            rows = every
+            while (rows := rows[step * (ends[side, rows] - best[rows] - step) > 0]).size:
+                place = best[rows] + step
+                value = values(STEPS[place][:, None], rows)[:, 0]
+                # All results for short lengths may be 0, where bounds of delta differ by more than delta falls.
+                less = (value < found[rows]) | ((value == found[rows]) & (side == 1))
+                ends[side, rows[~less]] = place[~less]
+                rows, place = rows[less], place[less]
+                found[rows], ends[1 - side, rows], best[rows] = value[less], best[rows], place
+    return found
 
 
 def _of(log_delta: Callable[[FloatArray], FloatArray], eps: FloatArray) -> FloatArray:

@@ -329,6 +329,11 @@ class DominatingPairInfo:
         """The blocks of datasets among which an adaptive adversary chooses, or None."""
         return self.attained.blocks() if self.attained.blocks else None
 
+    @property
+    def quicker(self) -> HockeyStickBounds:
+        """Bounds of the divergence that take no longer than `hockey_stick`, and may be less tight."""
+        return (self.sampling.curve or self).hockey_stick
+
     @cached_property
     def _attained_pairs(self) -> tuple[DominatingPairInfo, ...]:
         return self.attained.pairs or tuple(pair for one in self.profiles for pair in one._pair_info().below)

@@ -20,9 +20,9 @@ import numpy as np
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._base.quadrature import STEEPEST
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._losses.samples import INTERPOLATED, SampledProfile
+from shufflebounds._losses.samples import INTERPOLATED, SampledProfile, alone
 
-__all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi", "upper_renyi"]
+__all__ = ["enough_fall", "log_levels", "mixture_renyi", "mixture_tail", "renyi", "upper_renyi"]
 
 Tail = Callable[[float, float], float]
 """Returns, given (power, start), an upper bound of the log of the integral of e^(power t) H_(e^t)(P||Q) over t > start."""
@@ -68,11 +68,12 @@ def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
 
 
 def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: bool, rtol: float, most: int,
-          tail: Tail | None = None) -> Interval:
+          tail: Tail | None = None, cap: float = math.inf) -> Interval:
     """Return bounds of D_order(P||Q) from samples of H(P||Q) (`own`) and of H(Q||P) (`reverse`).
 
     Samples are added until the relative gap is at most rtol, or until `most` are evaluated. With `upper`, an infinite upper bound
-    is returned without adding samples. `tail` bounds the integral beyond the last sample if H(P||Q) is positive at every eps.
+    is returned without adding samples. `tail` bounds the integral beyond the last sample if H(P||Q) is positive at every eps. `cap`
+    is another upper bound, for a caller that needs no lower one: no samples are added if they cannot give a smaller upper bound.
     """
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))
@@ -88,7 +89,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             if farther is not None:
                 own.add(np.array([farther]))
                 continue
-        if high == -math.inf or high - low <= rtol:
+        if high == -math.inf or high - low <= rtol or (cap < math.inf and _least_upper(own, reverse, order) >= cap):
             break
         wanted = 0
         share = max(sum(part[2].size for part in parts), 1)
@@ -129,6 +130,12 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
     lower, upper_bound = _divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16)
     # Bounds of delta need not be convex in e^eps. `upper_bound` is that of their convex hull, which may be below `lower`.
     return Interval(min(lower, upper_bound), upper_bound)
+
+
+def _least_upper(own: SampledProfile, reverse: SampledProfile, order: float) -> float:
+    """Return a divergence that no upper bound is below if samples are added: that of the lines below the upper bounds of H."""
+    one, other = alone(own, reverse, True)
+    return _divergence(order, float(np.logaddexp(one.integrals(other, order - 1)[0], other.integrals(one, -order)[0])))
 
 
 def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, tail: Tail | None, least: float,
@@ -219,17 +226,25 @@ def _end(tail: Tail, power: float, start: float, little: float) -> float | None:
     return end
 
 
+def log_levels(orders: FloatArray, divergences: FloatArray, eps: float | FloatArray) -> FloatArray:
+    r"""Return upper bounds of log H at eps, one for each order b > 1, given the Renyi divergences of these orders.
+
+    .. math:: H_{e^t} \le \frac{1}{b} \Bigl(1 - \frac1b\Bigr)^{b-1} e^{(b-1)(D_b - t)},
+
+    because :math:`(1 - e^t/x)_+ x^{1-b}` is largest for x = e^t b/(b - 1).
+    """
+    return np.asarray((orders - 1) * (np.log1p(-1 / orders) + divergences - eps) - np.log(orders))
+
+
 def mixture_tail(power: float, start: float, orders: FloatArray, divergences: FloatArray, rate: float) -> float:
-    r"""Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start, for a mixture as in `mixture_renyi`.
+    """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start, for a mixture as in `mixture_renyi`.
 
-    .. math:: H_{e^t} \le \frac{q}{b} \Bigl(1 - \frac1b\Bigr)^{b-1} e^{(b-1)(D_b - t)}, \qquad b > 1,
-
-    by the joint convexity of the hockey-stick divergence and because :math:`(1 - e^t/x)_+ x^{1-b}` is largest for
-    x = e^t b/(b - 1). The smallest bound over the given orders b > power + 1 is used.
+    By the joint convexity of the hockey-stick divergence, H is at most q times the bound of `log_levels`. The smallest bound over
+    the given orders b > power + 1 is used.
     """
     with np.errstate(all="ignore"):
         step = orders - 1
-        value = math.log(rate) - np.log(orders) + step * (np.log(step / orders) + divergences - start) + power * start
+        value = math.log(rate) + log_levels(orders, divergences, start) + power * start
         value = np.where(step > power, value - np.log(step - power), np.inf)
     return float(np.nanmin(value)) + COMPUTED_ERROR
 

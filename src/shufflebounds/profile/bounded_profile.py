@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import cached_property
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.calls import Explaining, explained
 from shufflebounds._base.crossing import Curve, eps_at, eps_at_each, last_positive
 from shufflebounds._base.docs import with_passages
@@ -65,7 +65,17 @@ class BoundedProfile(metaclass=Explaining):
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps."""
         found = self._closed.side(eps, upper)
-        return consistent(self._log_delta(eps), "log delta at eps={!r}", eps)[upper] if found is None else found
+        if found is not None:
+            return found
+        # Bounds that take long are kept, because the other one is often needed next.
+        kept = self._described.sampling.expensive
+        sides = self._log_sides.of(eps.tobytes(), lambda: self._log_delta(eps)) if kept else self._log_delta(eps)
+        return consistent(sides, "log delta at eps={!r}", eps)[upper].copy()
+
+    @cached_property
+    def _log_sides(self) -> Kept[bytes, IntervalArray]:
+        """Cache of both bounds of log delta, for the last arrays of eps."""
+        return Kept(CACHED_ANSWERS)
 
     @cached_property
     def _given(self) -> dict[tuple[str, bool, float], float]:

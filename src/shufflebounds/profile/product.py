@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -203,11 +203,11 @@ class Product(ClosedForms):
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = (composer or self.composer).bounds(float(eps[i]))
         if floors:
-            for floor, quick in self._floors:
+            for floor, expensive in self._floors:
                 # A factor whose bound takes long is evaluated only where the bounds of the composition have a gap.
-                at = np.flatnonzero((upper - lower > self.rtol) | quick)
+                at = np.flatnonzero((upper - lower > self.rtol) | (not expensive))
                 if at.size:
-                    lower[at] = np.maximum(lower[at], floor(eps[at], upper=False))
+                    lower[at] = np.maximum(lower[at], floor(eps[at], lower[at]))
         return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
     @cached_property
@@ -226,17 +226,19 @@ class Product(ClosedForms):
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
     @cached_property
-    def _floors(self) -> list[tuple[Any, bool]]:
+    def _floors(self) -> list[tuple[Callable[[FloatArray, FloatArray], FloatArray], bool]]:
         """Bounds of profiles whose delta is at most that of the composition: its factors, and the releases that the grid resolves.
 
-        The second entry of each pair says whether a value takes little time. If many losses are smaller than a step of the grid,
-        rounding them may reduce the lower bound by more than omitting them.
+        A function returns bounds at each eps, given other ones; the second entry of each pair says whether a value takes long. If
+        many losses are smaller than a step of the grid, rounding them may reduce the lower bound by more than omitting them.
         """
         # An empty `releases` means that the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self.released.pairs)
                       if not releases or any(self.composer.steps.resolves(pair) for pair, _ in releases))
-        some = [(Product(large, self.rtol).side, True)] if 0 < len(large) < len(self.factors) else []
-        return [*some, *((profile._log_side, not profile._pair_info().sampling.expensive) for profile, _ in self.factors)]
+        rest = Product(large, self.rtol)
+        some = [(lambda eps, lower: rest.side(eps, upper=False), False)] if 0 < len(large) < len(self.factors) else []
+        known = [(profile, profile._pair_info()) for profile, _ in self.factors]
+        return [*some, *((partial(_alone, *factor), factor[1].sampling.expensive) for factor in known)]
 
     def roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `log_delta` and is less tight."""
@@ -399,6 +401,18 @@ class Product(ClosedForms):
             total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
             single = np.maximum(single, total)
         return np.asarray((sure + single) * (1 - EXP_SLACK))
+
+
+def _alone(profile: PrivacyProfile, known: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
+    """Return a lower bound of log delta of one release, or `lower` where a cheaper upper bound shows that it is not below this."""
+    found = profile._closed.side(eps, False)
+    if found is not None:
+        # This bound was computed without the upper one, which may take far longer.
+        return found
+    found, at = lower.copy(), known.quicker(eps).upper > lower if known.sampling.expensive else np.full(eps.size, True)
+    if at.any():
+        found[at] = profile._log_side(eps[at], upper=False)
+    return found
 
 
 def _largest(curves: Sequence[Curve | None]) -> Curve | None:

@@ -150,7 +150,7 @@ class PrivacyProfile(ExportMixin):
             return loss_tail(below, above, eps, single)
 
         def roughly(at: FloatArray) -> FloatArray:
-            return self._within_range(at, (known.sampling.curve or known).hockey_stick(at).upper, upper=True)
+            return self._within_range(at, known.quicker(at).upper, upper=True)
 
         both = self._tails.of((eps.tobytes(), True), lambda: loss_tail(below, above, eps, single, roughly))
         # If delta underflows at every eps, the lower bounds of the tails are 0.
@@ -363,7 +363,7 @@ class PrivacyProfile(ExportMixin):
     @cached_property
     def _mu_bounds(self) -> Interval:
         """Bounds of mu from values of delta alone."""
-        lower, upper = gdp_mu(*self._growing(), *self._effort(1e-7, 1500))
+        lower, upper = gdp_mu(*self._growing(), *self._effort(1e-7, 1500), self._closed.mu_limit())
         return consistent(IntervalArray(np.array([lower]), np.array([upper])), "mu", np.zeros(1)).alone()
 
     @cached_property
@@ -384,11 +384,14 @@ class PrivacyProfile(ExportMixin):
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
             placed, known = (own.evaluations, reverse.evaluations), {}
+            # The lower bound of a profile that is not a single pair does not use these samples (`_sampled_rdp`).
+            caps = (self._closed.renyi_limit(np.array(list(infinite)), True) if not self._pair_info().attained.single else
+                    np.full(len(infinite), np.inf))
             # The samples of one order are used for the next order, too, and each order may add as many samples as if it were the
             # only one. Orders are processed in increasing order, so that the result does not depend on their order in the list.
-            for a, beyond in infinite.items():
+            for (a, beyond), cap in zip(infinite.items(), caps.tolist()):
                 own.evaluations, reverse.evaluations = placed
-                known[a] = renyi(own, reverse, a, beyond, rtol, most, tail)
+                known[a] = renyi(own, reverse, a, beyond, rtol, most, tail, cap)
             return [known[a] for a in orders.tolist()]
 
         return self._divergences.of((orders.tobytes(), any(infinite.values())), found)

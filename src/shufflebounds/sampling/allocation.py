@@ -14,10 +14,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.crossing import Curve
-from shufflebounds._base.limits import COMPARED, MOST_ITEMS
-from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, IntervalArray, consistent
+from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, MOST_ITEMS, SAME_LOG, SEARCH_GAP
+from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
@@ -25,6 +25,7 @@ from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
+from shufflebounds._losses.renyi import log_levels
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
@@ -69,33 +70,57 @@ class _OneForms(OfMechanismForms):
             sides = kernel(eps[within])
             # By joint convexity delta is at most that of one step. The kernels truncate masses, so their bounds of a small delta
             # may be larger.
-            upper[within] = np.minimum(sides[1], self.one_step._log_side(eps[within], upper=True))
+            high = np.minimum(sides[1], self.one_step._log_side(eps[within], upper=True))
+            deep = high - sides[0] > 1
+            if self.removed and deep.any():
+                # Rounding errors of the terms, which are at most LARGEST_ORDER times eps or D, are far below 1e-9 of them.
+                found = log_levels(*self._levels, eps[within][deep, None]).min(axis=1)
+                high[deep] = np.minimum(high[deep], found + SAME_LOG * (1 + eps[within][deep]))
+            upper[within] = high
             # The lower bound is limited to the upper one, because rounding may make it larger.
             lower[within] = np.minimum(sides[0], upper[within])
         return IntervalArray(lower, upper)
 
+    @cached_property
+    def _levels(self) -> tuple[FloatArray, FloatArray]:
+        """Whole orders, and upper bounds of the Renyi divergences of these orders if the record is removed."""
+        orders = np.unique(np.round(np.geomspace(2.0, LARGEST_ORDER, COMPARED)))
+        return orders, np.array([self._whole(round(order), True) for order in orders.tolist()])
+
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
-        # If the record is removed, whole orders have a closed form.
+        # If the record is removed, whole orders have a closed form. Where values take long, samples leave a gap of SEARCH_GAP or
+        # more, so that a gap of twice this size between the bounds from whole orders is small enough.
         if not self.removed:
             return None
-        return np.array([self._whole(round(order), upper) if 2 <= order <= LARGEST_ORDER and order == round(order) else math.nan
-                         for order in orders.tolist()])
+        lower, above = np.array([self._between(order) for order in orders.tolist()]).T
+        close = SAME_LOG if isinstance(self.engine, Allocation) else 2 * SEARCH_GAP
+        return np.asarray(np.where(above - lower <= close * lower, above if upper else lower, np.nan))
 
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
         found = super().renyi_limit(orders, upper)
-        for i, order in enumerate(orders.tolist() if self.removed else ()):
-            if 1 < order < LARGEST_ORDER:
-                low = math.floor(order)
-                below = self._whole(low, upper) if low > 1 else 0.0
-                if not upper:
-                    found[i] = below
-                    continue
-                # (a - 1) D_a is convex in a, and 0 at a = 1. So it is at most the chord between the two nearest whole orders.
-                part = order - low
-                chord = (1 - part) * (low - 1) * below + part * low * self._whole(low + 1, upper)
-                found[i] = min(found[i], chord / (order - 1) * (1 + SLACK))
-        return found
+        if not self.removed:
+            return found
+        bound = np.array([self._between(order)[upper] for order in orders.tolist()])
+        return np.asarray(np.minimum(found, bound) if upper else np.maximum(found, bound))
 
+    def _between(self, order: float) -> Interval:
+        """Return bounds of the Renyi divergence if the record is removed, from those of the nearest whole orders."""
+        low = math.floor(min(order, LARGEST_ORDER))
+        part = order - low
+        if part == 0 and low > 1:
+            return Interval(self._whole(low, False), self._whole(low, True))
+        if not 1 < order < LARGEST_ORDER:
+            return Interval(0.0, math.inf)
+        # (a - 1) D_a is convex in a, and 0 at a = 1. So it is at most the chord between the two nearest whole orders, and at least
+        # the lines through two whole orders on either side.
+        (first, below, above, last), (_, most, more, _) = (
+            [(a - 1) * self._whole(a, side) if 1 < a <= LARGEST_ORDER else 0.0 if a <= 1 else math.inf for a, side in zip(
+                range(low - 1, low + 3), sides)] for sides in ((True, False, False, True), (True, True, True, True)))
+        rounding = 8 * ULP * (first + below + above)
+        least = max(0.0, below + part * (below - first), above - (1 - part) * (last - above)) - rounding
+        return Interval(max(least, 0.0) / (order - 1) * (1 - SLACK), (most + part * (more - most)) / (order - 1) * (1 + SLACK))
+
+    @kept(CACHED_ANSWERS)
     def _whole(self, order: int, upper: bool) -> float:
         """Return a bound of the Renyi divergence of a whole order, from those of one step, if the record is removed."""
         return allocation_renyi(order, self.steps, self.mechanism._rdp(np.arange(2.0, order + 1), upper), upper=upper)
@@ -262,7 +287,8 @@ class AllocationPair(OfPresence, DominatingPair):
     of delta down to delta = 1e-12.
 
     If the record is removed, Renyi divergences of the whole orders 2 to 256 are exact: they are sums of those of one step (Feldman
-    and Shenfeld 2025). Other orders follow from samples of delta.
+    and Shenfeld 2025). Other orders follow from the nearest whole ones, or from samples of delta. Where the two bounds of a small
+    delta are far apart, the upper one is Chernoff's, from these divergences.
 
     Examples
     --------

@@ -390,3 +390,20 @@ def test_no_sum_is_evaluated_where_masses_that_are_too_small_decide(monkeypatch)
     # log E S_+ of the other outcomes is about -3.5e6, and every value took three evaluations of up to a second.
     assert 0 == epoch.loss_tail(1.0, bound="lower") <= epoch.loss_tail(1.0) < 1e-300
     assert len(evaluated) < 12
+
+
+def test_deep_bounds_follow_from_whole_orders():
+    pair = AllocationPair(GaussianMechanism(1.8), 4116)
+    # The stop-loss transform counts a mass of e^-75 as infinite ratios. A loss of 5 needs a ratio of 4116 e^5 in the record's step,
+    # which has a log probability of about -280.
+    assert -300 < pair.log_delta(5.0) < -260
+
+
+@pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.8)])
+@pytest.mark.parametrize("order", [1.3, 3.2, 255.5])
+def test_orders_between_whole_ones(mechanism, order):
+    pair = AllocationPair(mechanism, 12)
+    between, sampled = pair._forms._between(order), pair._divergences_of(np.array([order]), False)[0]
+    assert between.lower <= sampled.upper
+    assert sampled.lower <= between.upper
+    assert 0 <= between.lower <= between.upper

@@ -6,8 +6,10 @@ import math
 import mpmath
 import numpy as np
 import pytest
+import scipy.stats
 
 from shufflebounds import mechanisms, shuffle
+from shufflebounds._core import _bits
 from tests.strategies import slow
 
 
@@ -95,3 +97,14 @@ def test_uniform_dummies_have_smaller_divergences_than_known_ones():
     assert (uniform.rdp(orders) <= known.rdp(orders) * (1 + 1e-12)).all()
     assert (uniform.rdp(orders, bound="lower") <= uniform.rdp(orders)).all()
     assert (uniform.rdp(orders, bound="lower") > 0.1 * uniform.rdp(orders)).all()
+
+
+def test_merged_losses_bound_the_divergence_from_below():
+    # The joint distribution of two sums, each of 1000 flipped bits.
+    laws = [scipy.stats.binom.pmf(np.arange(1001), 1000, chance) for chance in (0.3, 0.301)]
+    p, q = np.multiply.outer(laws[1], laws[0]), np.multiply.outer(laws[0], laws[1])
+    for cells, most in ((2**14, 1e-5), (2**6, 1.0)):
+        merged = _bits.merged_losses(p, q, cells)
+        for eps in (0.0, 0.05, 0.3):
+            exact, less = (np.maximum(a - math.exp(eps) * b, 0).sum() for a, b in ((p, q), merged))
+            assert exact * (1 - most) <= less <= exact * (1 + 1e-11)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from shufflebounds._base.caches import Kept
-from shufflebounds._base.limits import FIRST_TAIL, LARGE_TABLE_SIZE, MOST_ENUMERATED, SAFE_EXPONENT, TABLE_SIZE
+from shufflebounds._base.limits import CACHED_BYTES, FIRST_TAIL, LARGE_TABLE_SIZE, MOST_ENUMERATED, SAFE_EXPONENT, TABLE_SIZE, TINY
 from shufflebounds._base.quadrature import log_sum
 from shufflebounds._base.scipy_functions import toeplitz
 from shufflebounds._base.types import ULP, FloatArray, Interval
@@ -90,6 +90,10 @@ def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, e
 
 BinTables = Kept[tuple[int, int, float], tuple[FloatArray, ...]]
 """Cache of the distributions of the sum of a bin, limited in bytes. The key is (ones, zeros, log of the truncated mass)."""
+
+
+Data = tuple[tuple[int, int], tuple[int, int]]
+"""Numbers (ones, zeros) of the other users' bits in the first and in the second bin."""
 
 
 class TwoBins:
@@ -171,6 +175,7 @@ class FakeTable:
         self.flip, self.log_tail, self.fits, self.table = flip, log_tail, cells <= most, np.zeros((0, 0))
         # Mass is truncated in the table and in the sums of the users' bits.
         self.lost = 8 * math.exp(log_tail)
+        self._laws = Kept[Data, tuple[FloatArray, ...]](CACHED_BYTES, lambda laws: sum(law.nbytes for law in laws))
         if not self.fits:
             return
         f = np.arange(rows[0], rows[1] + 1, dtype=np.float64)
@@ -193,18 +198,36 @@ class FakeTable:
 
         Under P the target is in the first bin. None is returned if a table would be too large.
         """
+        laws = self._laws.of((first, second), lambda: self._both(first, second))
+        if not laws:
+            return None
+        here, there, *order = laws
+        # Fewer than 1e9 products underflow, which have an error of at most TINY each.
+        lost, more = self.lost + 1e9 * TINY, math.exp(eps)
+        low, high = (self._tested(here, there, order, more), 1.0) if order else positive_difference(here, there * more, 2.1e-12)
+        low -= lost * more
+        # Merged outcomes, which are rows, and tests give a lower bound only.
+        high = 0.0 if order or here.ndim == 1 else min(0.0, math.log(high + lost))
+        return Interval(math.log(low) if low > 0 else -math.inf, high)
+
+    def _both(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, ...]:
+        """Return what `log_delta` needs at every eps, or () if a table would be too large.
+
+        That is the masses of both sums under P and under Q; if they are many, those of merged outcomes, or the arguments of a test.
+        """
         sides = self._real(first, second)
         if sides is None:
-            return None
+            return ()
         (zero, one), (zero_after, one_after) = sides
         if one.size * one_after.size > LARGE_TABLE_SIZE:
-            return Interval(self._tested((one, zero), (zero_after, one_after), eps, self.lost + 1e-290 * one.size), 0.0)
+            here, there = (self._spread(law) @ self.table for law in (one, zero))
+            # The thresholds for these ratios are optimal if the dummy bits of the two bins are independent. Any thresholds give a
+            # valid lower bound.
+            p, q = (np.convolve(law, self.table.sum(axis=0)) for law in (zero_after, one_after))
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                return here, there, -p / q, *(np.append(0.0, np.cumsum(law)) for law in (zero_after, one_after))
         here, there = self._joint(sides)
-        there = there * math.exp(eps)
-        low, high = positive_difference(here, there, 2e-12)
-        lost = self.lost + 1e-290 * here.size
-        low -= lost * math.exp(eps)
-        return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
+        return (here, there) if here.size <= TABLE_SIZE else _bits.merged_losses(here, there, MOST_ENUMERATED)
 
     def joint(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, FloatArray] | None:
         """Return the joint masses of both sums under the P and the Q of `log_delta`; None if there are too many."""
@@ -236,22 +259,19 @@ class FakeTable:
         here = self._spread(one) @ self.table @ self._spread(zero_after).T
         return here, self._spread(zero) @ self.table @ self._spread(one_after).T
 
-    def _tested(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...], eps: float, lost: float) -> float:
-        """Return a lower bound of log H by one test: for each sum of the first bin a threshold of the sum of the second bin.
+    @staticmethod
+    def _tested(here: FloatArray, there: FloatArray, second: list[FloatArray], more: float) -> float:
+        """Return a lower bound of H at e^eps = `more` by one test: for each sum of the first bin a threshold of that of the second.
 
-        `first` and `second` are the distributions of the real bits in each bin, under P and under Q.
+        `here` and `there` are the masses of the sum of the first bin and of the dummy bits of the second one. `second` has minus
+        the ratios of the sum of the second bin, and the sums of the masses of its real bits under P and under Q.
         """
-        here, there = (self._spread(law) @ self.table for law in first)
-        fakes, more = self.table.sum(axis=0), math.exp(eps)
-        # These thresholds are optimal if the dummy bits of the two bins are independent. Any thresholds give a valid lower bound.
-        p, q = (np.convolve(law, fakes) for law in second)
+        order, p_below, q_below = second
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            last = np.searchsorted(-p / q, -more * there.sum(axis=1) / here.sum(axis=1))
-        p_below, q_below = (np.append(0.0, np.cumsum(law)) for law in second)
-        inside = np.clip(last[:, None] - np.arange(fakes.size), 0, second[0].size)
+            last = np.searchsorted(order, -more * there.sum(axis=1) / here.sum(axis=1))
+        inside = np.clip(last[:, None] - np.arange(here.shape[1]), 0, p_below.size - 1)
         gain = (here * p_below[inside]).sum(axis=1) * (1 - 2e-12) - (there * q_below[inside]).sum(axis=1) * more * (1 + 2e-12)
-        low = float(np.maximum(gain, 0).sum()) - lost * more
-        return math.log(low) if low > 0 else -math.inf
+        return float(np.maximum(gain, 0).sum())
 
     def _spread(self, law: FloatArray) -> FloatArray:
         """Return the matrix whose product with a row of probabilities is the convolution of the row with this distribution."""
