@@ -1,4 +1,4 @@
-"""Clone bounds: delta(eps) and eps(delta) of one deployment, and loops over arrays of deployments.
+"""Clone bounds: delta(eps) and eps(delta) of one deployment, loops over arrays of deployments, and the clone sum of personal rates.
 
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _clones.pxd, which says what the caller has checked), and
 functions on memoryviews that release the interpreter's lock and check for signals between blocks.
@@ -19,24 +19,36 @@ of delta(eps) = delta has a closed form.
 Returned error: that of _compound.pyx and the roundings of every logarithm that is added to it; both bounds are rounded
           conservatively.
 Cost      2 to 9 us a value of delta, 0.25 us an approximate one. An upper bound of epsilon needs one value up to n = 1e6 and two
-          from 1e7 on, sometimes one more, a lower bound two: 5 to 12 us, 8 in the mean over n = 1e3..1e9
+          from 1e7 on, sometimes one more, a lower bound two: 5 to 12 us, 8 in the mean over n = 1e3..1e9. Users with personal rates:
+          30 us a clone sum of 500 groups, 0.1 ms of 12,500 (AVX-512)
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, atanh, cosh, exp, expm1, fabs, fmax, fmin, log, log1p, sinh, sqrt, tanh
+from libc.math cimport INFINITY, M_PI, NAN, atanh, cos, cosh, exp, expm1, fabs, fmax, fmin, log, log1p, sin, sinh, sqrt, tanh
+from libc.stdlib cimport free, malloc
 
-from shufflebounds._core._compound cimport Ahead, c_log_sign_ahead
-from shufflebounds._core._constants cimport BEYOND, UNIT
+from shufflebounds._core._compound cimport Ahead, c_log_sign_ahead, c_log_weighted_excess
+from shufflebounds._core._constants cimport BAND, BEYOND, UNIT
 from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
+from shufflebounds._core._lattice cimport (
+    Law, Node, Phi, Tilt, c_half_period, c_lattice_law, c_lattice_tilted, c_left_out, c_node, c_nodes_make,
+)
 from shufflebounds._core._special cimport c_log_add_exp, c_mills_ratio
+
+cdef extern from "arithmetic.h" nogil:
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
 cdef extern from *:
     """
     #define BLOCK 64                        /* answers between two checks for signals, about 2 ms */
     #define CLOSE 2e-13                     /* relative distance in eps that an answer may have from the crossing */
+    #define MOST_NODES 96                   /* half a period has at most 64 nodes: about 28 of large distributions */
+    #define TURNS 16                        /* rotations of a node between two computations of its sine and cosine */
     """
     const int BLOCK
     const double CLOSE
+    const int MOST_NODES
+    const int TURNS
 
 
 cdef struct Pair:
@@ -224,6 +236,105 @@ cdef double c_clone_epsilon(double users, double rate, double local, double delt
         target = c_level(delta, upper)
         form, start = edge_of(target, &pair), guess(target, &pair)
     return c_crossing(&curve, delta, upper, start, form, True)
+
+
+cdef void c_personal_sum(const Law *law, double sure, double decay, double beyond, double u, double v, double *lower,
+                         double *upper) noexcept nogil:
+    """Write bounds of log E G_(C+1)/(C+1), with G as in _compound.pyx; C is `sure` plus the sum of the independent bits of `law`.
+
+    The caller has checked: G_(c+1) <= e^(b - k c), with b, k = beyond, decay, for every c; |k| <= 1; and 0 < v.
+    With w the distribution of the bits tilted by e^(-k c), Pr[C = sure + c] = e^(K + k c) w_c. Since G_m <= v m Pr[D > u m], a term
+    of the sum is at most w_c e^K times the smaller one of e^(b - k sure)/(c + 1) and v e^(-k (1 + sure)). So an absolute error of w
+    is small in comparison to the sum, and one inversion of 2 J points around the mean suffices. What may be missing:
+        beyond the points     at most 2 e^-BAND of w. 1/(c + 1) is at most 4/(mean + 4) for c >= mean/4; below, w has at most
+                              e^(-0.403 mean), too (Chernoff: 1 - x + x log x = 0.403 for x = 1/4)
+        at each point         `stray`, of the nodes left out and of the mass beyond the period, and the roundings: those of a
+                              node (Node.rounding), 4 UNIT of each of TURNS rotations, 1 UNIT of each of MOST_NODES sums, and
+                              32 UNIT for sine, cosine and their argument of at most 2 pi
+        e^-k rounded          4 UNIT for each step of c from the mean
+    The bounds are NaN without memory.
+    """
+    cdef double[MOST_NODES] re, im, x, y, turn_x, turn_y
+    cdef double k, error = 0, stray, spread = 0, even, odd, hold, value, outside, each = 0, mean, angle, half, flat
+    cdef double below = 0, above = 0
+    cdef Py_ssize_t reach, J, j, m, nodes = 0, low, high
+    cdef double *logs
+    cdef Tilt tilt
+    cdef Phi phi
+    cdef Node at
+    lower[0] = upper[0] = NAN
+    k = c_lattice_tilted(law, -decay, &tilt)
+    mean = k + tilt.shift
+    reach = whole(c_half_period(tilt.var, fabs(tilt.shift)), 1, 1 << 53)
+    J = reach + 1
+    low, high = whole(k, 0, reach), whole(law.trials - k, 0, reach)
+    logs = <double *> malloc((low + high + 1) * sizeof(double))
+    half = c_nodes_make(law, &tilt, &phi)
+    while logs != NULL and nodes <= J and nodes < MOST_NODES and c_node(&phi, &tilt, half, J, nodes, &at):
+        re[nodes], im[nodes] = at.re, at.im
+        angle = M_PI * nodes / J
+        turn_x[nodes], turn_y[nodes] = cos(angle), sin(angle)
+        spread += at.size * (at.rounding + 4 * TURNS + MOST_NODES + 32)
+        nodes += 1
+    if phi.small:
+        free(phi.heap)
+    if logs == NULL or nodes == MOST_NODES:
+        free(logs)
+        return
+    stray = c_left_out(tilt.var, half, J) + UNIT * spread * 0.5 / J
+    for j in range(max(low, high) + 1):
+        if j % TURNS == 0:
+            for m in range(nodes):
+                angle = M_PI * ((m * j) % (2 * J)) / J
+                x[m], y[m] = cos(angle), sin(angle)
+        even = odd = 0
+        for m in range(nodes):
+            even += re[m] * x[m]
+            odd += im[m] * y[m]
+            hold = x[m] * turn_x[m] - y[m] * turn_y[m]
+            y[m] = y[m] * turn_x[m] + x[m] * turn_y[m]
+            x[m] = hold
+        if j <= high:
+            hold = (even + odd) * 0.5 / J
+            logs[low + j] = log(hold) + decay * j if hold > stray else -INFINITY
+        if j <= low:
+            hold = (even - odd) * 0.5 / J
+            logs[low - j] = log(hold) - decay * j if hold > stray else -INFINITY
+    for j in range(low + high + 1):
+        each += 1 / (k - low + j + 1)
+    value = c_log_weighted_excess(sure + k - low, logs, low + high + 1, u, v, &error)
+    free(logs)
+    if high < law.trials - k:
+        above = 2 * exp(-BAND)
+    if low < k:
+        below = 2 * exp(-BAND)
+    # a point of at most `stray`, which is left out, was at most 2 stray
+    outside = 2 * stray * each + above / (k + high + 2) + 4 * below / (mean + 4) + fmin(below, exp(-0.403 * mean))
+    flat = 2 * stray * (low + high + 1) + above + below
+    outside = fmin(log(outside) + beyond, log(flat) + log(v) - decay) - decay * sure
+    value += decay * k
+    error += tilt.exponent_error + 4 * UNIT * reach
+    error += 8 * UNIT * (fabs(value) + fabs(tilt.exponent) + fabs(decay) * (k + high + sure) + 4)
+    lower[0] = value + log1p(-exp(outside - value)) - error if outside < value else -INFINITY
+    upper[0] = c_log_add_exp(value, outside) + error
+    lower[0] += tilt.exponent
+    upper[0] += tilt.exponent
+
+
+def personal_clone_sum(const double[::1] probs not None, const double[::1] counts, double sure, double decay, double beyond,
+                       double u, double v):
+    """Return bounds of log E G_(C+1)/(C+1) for C ~ sure + sum Bin(counts, probs); counts may be None (1 each).
+
+    The caller has checked: 0 < probs < 1, u in [0, 1], and what `c_personal_sum` says.
+    """
+    cdef Law law
+    cdef double lower, upper
+    with nogil:
+        c_lattice_law(&law, &probs[0], NULL, &counts[0] if counts is not None else NULL, probs.shape[0])
+        c_personal_sum(&law, sure, decay, beyond, u, v, &lower, &upper)
+    if upper != upper:
+        raise MemoryError("no memory for the distribution of the number of clones")
+    return lower, upper
 
 
 def clone_rate(double local, bint stronger):
