@@ -1,4 +1,4 @@
-"""Clone bounds: delta(eps) and eps(delta) of one deployment, loops over arrays of deployments, and the clone sum of personal rates.
+"""Clone bounds: delta(eps) and eps(delta) of one deployment, loops over arrays of them, and the clone sum of personal rates.
 
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _clones.pxd, which says what the caller has checked), and
 functions on memoryviews that release the interpreter's lock and check for signals between blocks.
@@ -19,13 +19,15 @@ of delta(eps) = delta has a closed form.
 Returned error: that of _compound.pyx and the roundings of every logarithm that is added to it; both bounds are rounded
           conservatively.
 Cost      2 to 9 us a value of delta, 0.25 us an approximate one. An upper bound of epsilon needs one value up to n = 1e6 and two
-          from 1e7 on, sometimes one more, a lower bound two: 5 to 12 us, 8 in the mean over n = 1e3..1e9. Users with personal rates:
+          from 1e7 on, sometimes one more, a lower bound two: 5 to 12 us, 8 in the mean over n = 1e3..1e9. Personal rates:
           30 us a clone sum of 500 groups, 0.1 ms of 12,500 (AVX-512)
 """
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, M_PI, NAN, atanh, cos, cosh, exp, expm1, fabs, fmax, fmin, log, log1p, sin, sinh, sqrt, tanh
 from libc.stdlib cimport free, malloc
+
+import numpy as np
 
 from shufflebounds._core._compound cimport Ahead, c_log_sign_ahead, c_log_weighted_excess
 from shufflebounds._core._constants cimport BAND, BEYOND, UNIT
@@ -70,8 +72,11 @@ cdef inline Pair make_pair(double users, double rate, double local) noexcept nog
 
 
 cdef inline void slopes(double eps, const Pair *pair, double *u, double *v) noexcept nogil:
+    slopes_of(eps, pair.local, u, v)
+
+
+cdef inline void slopes_of(double eps, double local, double *u, double *v) noexcept nogil:
     """Writes u and v = 1 - u, which the header of this file defines."""
-    cdef double local = pair.local
     if local < 1e-8:
         # tanh(x) = x here; 0.5 * local would not be representable for a subnormal `local`
         u[0] = eps / local
@@ -335,6 +340,77 @@ def personal_clone_sum(const double[::1] probs not None, const double[::1] count
     if upper != upper:
         raise MemoryError("no memory for the distribution of the number of clones")
     return lower, upper
+
+
+cdef inline double c_least_log_ratio(double a, double b, double reach) noexcept nogil:
+    cdef double at = reach, bend = (a - b) * (a + b), x = 0.5 * a, y = 0.5 * b, first
+    first = 0.5 * x * x - 0.5 * y * y
+    if bend > 0:
+        at = fmin(0.5 * (a * a + b * b) / bend, reach)
+    x, y = a * (at - 0.5), b * (at + 0.5)
+    return fmin(first, 0.5 * x * x - 0.5 * y * y)
+
+
+def least_log_ratio(double a, const double[::1] b not None, double reach):
+    """Return the minimum over 0 <= t <= reach of -b^2 (t + 1/2)^2/2 + a^2 (t - 1/2)^2/2, for Gaussian noise.
+
+    a and b are 1/sigma of the target and of other users. The expression is the logarithm of R_i/max(R_0, R_1), without the factor
+    b/a, at the output 1/2 - t: the other user's value is 1, the farthest from this output, and the target's value is 0.
+    """
+    cdef Py_ssize_t i
+    least = np.empty(b.shape[0])
+    cdef double[::1] out = least
+    for i in range(b.shape[0]):
+        out[i] = c_least_log_ratio(a, b[i], reach)
+    return least
+
+
+def gaussian_rates(double a, const double[::1] b not None, const double[::1] reach not None, const double[::1] log_factor not None,
+                   double rounding):
+    """Return min(1/2, b e^(l + log_factor)) less a relative rounding (1 + |l|), l = least_log_ratio; one row for each reach."""
+    cdef Py_ssize_t i, j
+    cdef double least
+    rates = np.empty((reach.shape[0], b.shape[0]))
+    cdef double[:, ::1] out = rates
+    with nogil:
+        for i in range(reach.shape[0]):
+            for j in range(b.shape[0]):
+                least = c_least_log_ratio(a, b[j], reach[i])
+                out[i, j] = fmin(b[j] * exp(least + log_factor[i]) * (1 - rounding * (1 + fabs(least))), 0.5)
+    return rates
+
+
+def log_estimates(const double[:, ::1] rates not None, const double[::1] counts not None, const double[::1] taken not None,
+                  const double[::1] local_eps not None, double eps):
+    """Return approximations of log delta of a target, one for each row of rates; they choose which bounds are evaluated.
+
+    Each row has the rates of all users including the target, whose rate is `taken` and is subtracted. The clone sum is replaced by
+    its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
+    """
+    cdef Py_ssize_t i, j
+    cdef double u, v, decay, shrink, keep, total, mean, prob, part, x
+    estimates = np.full(rates.shape[0], -INFINITY)
+    cdef double[::1] out = estimates
+    with nogil:
+        for i in range(rates.shape[0]):
+            slopes_of(eps, local_eps[i], &u, &v)
+            if not (eps < local_eps[i] and v > 0):
+                continue
+            decay = 0.5 * ((1 + u) * log1p(u) + v * log(v))
+            shrink, keep = expm1(-decay), exp(-decay)
+            prob = fmin(2 * taken[i], 1.0)
+            part = fmax(1 + prob * shrink, 1e-300)
+            total, mean = -log(part), -prob / part
+            for j in range(counts.shape[0]):
+                prob = fmin(2 * rates[i, j], 1.0)
+                part = fmax(1 + prob * shrink, 1e-300)
+                total += counts[j] * log(part)
+                mean += counts[j] * prob / part
+            mean = 1 + keep * fmax(mean, 0)
+            x = u * sqrt(mean)
+            out[i] = (total - decay - 0.5 * log(mean) - 0.92 - log1p(1.25 * x + x * x) + log(tanh(0.5 * local_eps[i]))
+                      + c_log_add_exp(0, eps))
+    return estimates
 
 
 def clone_rate(double local, bint stronger):

@@ -14,12 +14,12 @@ from scipy.stats import laplace
 
 from shufflebounds import shuffle
 from shufflebounds._base.limits import SEARCH_GAP
+from shufflebounds._core._clones import least_log_ratio
 from shufflebounds._engines.clones import families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
 from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_blanket_delta
 from shufflebounds._engines.clones.blanket_table import _inner, _Table, blanket_shares, log_blanket_table
-from shufflebounds._engines.clones.families import least_log_ratio
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.mechanisms import KaryResponse

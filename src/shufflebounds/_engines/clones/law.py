@@ -17,7 +17,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core import _clones, _compound
 from shufflebounds._losses.budget import Budget
 
-__all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
+__all__ = ["CloneLaw", "log_clone_delta"]
 
 SUMMED = 28 * ULP
 """Relative error of a NumPy sum of fewer than 2**31 products of one sign: 1 roundoff of each product, 26 in a block of 128 terms
@@ -119,25 +119,3 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     # A relative rounding error r of u or v changes the log of the sum by at most r times the absolute value of this log.
     slack = 4 * ULP * abs(factor) + (abs(upper) + 4) * 16 * ULP
     return Interval(lower + factor - slack, min(alone + loss_error, upper + factor + slack))
-
-
-def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, local_eps: FloatArray, eps: float) -> FloatArray:
-    """Return approximations of log delta_clone(eps), one for each row of rates; they choose which bounds are evaluated.
-
-    Each row has the rates of all users including the target, whose rate is `taken` and is subtracted. The clone sum is replaced by
-    its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        u = np.minimum(math.tanh(eps / 2) / np.tanh(local_eps / 2), 1.0)
-        less = np.minimum(eps - local_eps, 0.0)
-        v = np.minimum(2 * math.exp(-eps) / (1 + math.exp(-eps)) * np.expm1(less) / np.expm1(-local_eps), 1.0)
-        factor = np.log(np.tanh(local_eps / 2)) + np.logaddexp(0, eps)
-        decay = 0.5 * ((1 + u) * np.log1p(u) + v * np.log(v))
-        shrink = np.expm1(-decay)
-        probs, one = np.minimum(2 * rates, 1.0), np.minimum(2 * taken, 1.0)
-        scale, alone = np.maximum(1 + probs * shrink[:, None], 1e-300), np.maximum(1 + one * shrink, 1e-300)
-        total = np.log(scale) @ counts - np.log(alone)
-        mean = 1 + np.exp(-decay) * np.maximum((probs / scale) @ counts - one / alone, 0.0)
-        x = u * np.sqrt(mean)
-        value = total - decay - 0.5 * np.log(mean) - 0.92 - np.log1p(1.25 * x + x * x) + factor
-    return np.where((local_eps > eps) & (v > 0), value, -math.inf)

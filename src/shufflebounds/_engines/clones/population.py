@@ -23,11 +23,12 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import BLOCK, CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP, TABLE_SIZE
 from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
+from shufflebounds._core import _clones
 from shufflebounds._engines.clones.bins import BudgetBins
 from shufflebounds._engines.clones.blanket import log_blanket_delta, too_large
 from shufflebounds._engines.clones.blanket_table import blanket_shares, table_cells
 from shufflebounds._engines.clones.families import Family, RandomizedResponseFamily, Terms
-from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta, log_estimates
+from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import Budget
 
 __all__ = ["Population", "SearchBox"]
@@ -197,8 +198,9 @@ class Population:
         A row has one rate for each bin of `sketch`, a set of bins that is used for estimates only.
         """
         taken = rates[:, self.sketch.place(i) : self.sketch.place(j) + 1].max(axis=1)
-        local = np.broadcast_to(terms.local_eps, taken.shape)
-        return np.logaddexp(log_estimates(rates, self.sketch.counts, taken, local, eps) + terms.log_scale, terms.log_tail)
+        local = np.full(taken.shape, terms.local_eps)
+        estimates = _clones.log_estimates(rates, self.sketch.counts, taken, local, eps)
+        return np.logaddexp(estimates + terms.log_scale, terms.log_tail)
 
     def _about(self, eps: float, i: int, nearby: float | None) -> float:
         """Return the smallest estimate of log delta of target i over the decompositions."""
