@@ -30,7 +30,7 @@ from libc.stdlib cimport free, malloc
 import numpy as np
 
 from shufflebounds._core._compound cimport Ahead, c_log_sign_ahead, c_log_weighted_excess
-from shufflebounds._core._constants cimport BAND, BEYOND, UNIT
+from shufflebounds._core._constants cimport BAND, BEYOND, INV_SQRT_2PI, LOG_SQRT_2PI, UNIT
 from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
 from shufflebounds._core._lattice cimport (
     Law, Node, Phi, Tilt, c_half_period, c_lattice_law, c_lattice_tilted, c_left_out, c_node, c_nodes_make,
@@ -45,10 +45,12 @@ cdef extern from *:
     #define BLOCK 64                        /* answers between two checks for signals, about 2 ms */
     #define CLOSE 2e-13                     /* relative distance in eps that an answer may have from the crossing */
     #define MOST_NODES 96                   /* half a period has at most 64 nodes: about 28 of large distributions */
+    #define LEAST_LOG -1e280                /* stands for the log of smaller probabilities in upper bounds */
     #define TURNS 16                        /* rotations of a node between two computations of its sine and cosine */
     """
     const int BLOCK
     const double CLOSE
+    const double LEAST_LOG
     const int MOST_NODES
     const int TURNS
 
@@ -365,18 +367,50 @@ def least_log_ratio(double a, const double[::1] b not None, double reach):
     return least
 
 
-def gaussian_rates(double a, const double[::1] b not None, const double[::1] reach not None, const double[::1] log_factor not None,
-                   double rounding):
-    """Return min(1/2, b e^(l + log_factor)) less a relative rounding (1 + |l|), l = least_log_ratio; one row for each reach."""
+cdef inline double log_beyond(double x) noexcept nogil:
+    """Returns the log of the probability that a standard normal variable exceeds x, as a finite number, which may be above it."""
+    if x >= 0:
+        return fmax(log(c_mills_ratio(x)) - 0.5 * x * x - LOG_SQRT_2PI, LEAST_LOG)
+    return log1p(-c_mills_ratio(-x) * exp(-0.5 * x * x) * INV_SQRT_2PI)
+
+
+def gaussian_terms(double low, double high, double eps, const double[::1] reach not None):
+    """Return rows (local eps, log scale, log tail) of the windows [1/2 - reach, 1/2 + reach] for targets of budgets low..high.
+
+    The caller has checked: reach >= eps/low^2, so that the ratio of R_0 and R_1 exceeds e^eps beyond one end of the window.
+    """
+    cdef Py_ssize_t i
+    cdef double first, kept, left, error
+    terms = np.empty((3, reach.shape[0]))
+    cdef double[:, ::1] out = terms
+    for i in range(reach.shape[0]):
+        first, left = log_beyond((reach[i] - 0.5) * low), log_beyond((reach[i] + 0.5) * high)
+        kept = log_beyond((reach[i] - 0.5) * high)
+        error = 1e-13 * (2 + fabs(first) + eps)
+        out[0, i] = reach[i] * high * high
+        out[1, i] = log1p(-exp(kept) - exp(left))
+        out[2, i] = first + log(-expm1(fmin(eps + left - first, 0) - error)) + error
+    return terms
+
+
+def gaussian_rates(double low, double high, const double[::1] budgets not None, const double[::1] reach not None, double rounding):
+    """Return the rates of users with Gaussian noise for targets of budgets low..high, one row for each window.
+
+    They are kappa p/(p + 1) b/high e^l, where p is the largest ratio of R_0 and R_1 in the window and l is `least_log_ratio`, less
+    a relative rounding (1 + |l|): an error of the exponent is a relative error of the rate. l omits the factor b/low; for other
+    targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the factor b/high is valid for all.
+    """
     cdef Py_ssize_t i, j
-    cdef double least
-    rates = np.empty((reach.shape[0], b.shape[0]))
+    cdef double least, log_factor
+    rates = np.empty((reach.shape[0], budgets.shape[0]))
     cdef double[:, ::1] out = rates
     with nogil:
         for i in range(reach.shape[0]):
-            for j in range(b.shape[0]):
-                least = c_least_log_ratio(a, b[j], reach[i])
-                out[i, j] = fmin(b[j] * exp(least + log_factor[i]) * (1 - rounding * (1 + fabs(least))), 0.5)
+            log_factor = log1p(-exp(log_beyond((reach[i] - 0.5) * low)) - exp(log_beyond((reach[i] + 0.5) * low)))
+            log_factor += -log1p(exp(-reach[i] * high * high)) - log(high)
+            for j in range(budgets.shape[0]):
+                least = c_least_log_ratio(low, budgets[j], reach[i])
+                out[i, j] = fmin(budgets[j] * exp(least + log_factor) * (1 - rounding * (1 + fabs(least))), 0.5)
     return rates
 
 

@@ -208,30 +208,13 @@ class GaussianFamily(Family):
         return Interval(value - error, max(min(value + error, 0.0), -(SQUARABLE**2)))
 
     def most_outside(self, low: float, eps: float) -> float:
-        return min(MOST_OUTSIDE, float(_representable(log_ndtr(low / 2 - eps / low))))
+        return min(MOST_OUTSIDE, max(float(log_ndtr(low / 2 - eps / low)), -(SQUARABLE**2)))
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
-        # The formula of the tail requires that the ratio of R_0 and R_1 exceeds e^eps at all outputs beyond one end of the window:
-        # reach >= eps sigma^2.
         reach = np.maximum(0.5 - ndtri_exp(log_mass) / low, eps / low**2 * (1 + 1e-15))
-        near, far = (reach - 0.5), (reach + 0.5)
-        first, kept, left = _representable(log_ndtr(-np.stack([near * low, near * high, far * high])))
-        error = 1e-13 * (2 + np.abs(first) + eps)
-        tail = first + np.log(-np.expm1(np.minimum(eps + left - first, 0.0) - error)) + error
-        return Terms(reach * high**2, np.log1p(-np.exp(kept) - np.exp(left)), tail, reach)
+        local, scale, tail = _clones.gaussian_terms(low, high, eps, np.ravel(reach)).reshape(3, *np.shape(reach))
+        return Terms(local, scale, tail, reach)
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
-        column = np.ravel(reach)
-        kappa = np.log1p(-np.exp(log_ndtr(-(column - 0.5) * low)) - np.exp(log_ndtr(-(column + 0.5) * low)))
-        # `most` is the log of p/(p + 1), where p is the largest ratio of R_0 and R_1 in the window.
-        most = -np.log1p(np.exp(-column * high * high))
-        # The kernel omits the factor 1/low of R_i/max(R_0, R_1), for a target with budget low. For other targets in [low, high]
-        # max(R_0, R_1) is at most high/low times larger, so the factor 1/high is valid for all. An error of the exponent is a
-        # relative error of the rate.
-        rates = _clones.gaussian_rates(low, budgets, column, kappa + most + math.log(1 / high), ROUNDING)
+        rates = _clones.gaussian_rates(low, high, budgets, np.ravel(reach), ROUNDING)
         return rates if np.ndim(reach) else rates[0]
-
-
-def _representable(log_tail: Real) -> FloatArray:
-    """Return a finite upper bound of a log probability, which may be -inf."""
-    return np.maximum(log_tail, -(SQUARABLE**2))

@@ -242,7 +242,7 @@ class Population:
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
             inner = float(left) + float(right - left) * INNER
-            inner = inner[~np.isin(inner, masses)]
+            inner = inner[(inner > left) & (inner < right) & (inner != masses[best])]
             # At a log mass of -1e14 two neighbouring doubles are further apart than CLOSE, and no new trial value is left.
             if rough or right - left < CLOSE or beside <= values[best] + alike or not inner.size:
                 # The log mass is rounded to a multiple of CLOSE, so that cached distributions of clones serve other eps, too.
