@@ -109,6 +109,9 @@ class _EveryUser(_OneUser):
         frontier: list[SearchBox] | None = [] if self.population.exact else None
         rough = coarse and frontier is not None
         for i in np.argsort(eps):
+            if frontier and len(frontier) > COMPARED:
+                # The bounds of all boxes would take longer than a new search.
+                frontier.clear()
             out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
         return IntervalArray(out[0], out[1])
 

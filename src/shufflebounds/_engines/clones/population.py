@@ -385,16 +385,12 @@ class Population:
         leaf = i == j and level == self.exact
         if leaf and not self.exact:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
-        best, first, mass = (self.family.log_local(float(self.budgets[j]), eps).upper, ("", 0.0)), True, log_mass
-        if hint not in (0.0, log_mass) and log_mass < 0:
-            # Use the window of the worst target, unless the estimate of this block's own window is smaller by more than LIKELY / 2.
-            own, other = self._of_windows(eps, i, j, np.array([log_mass, hint]))
-            mass = hint if other <= own + 0.5 * LIKELY else log_mass
-        # The window of a neighbouring block is tried first. The best window is searched for only if that bound exceeds `enough`.
+        best, first = (self.family.log_local(float(self.budgets[j]), eps).upper, ("", 0.0)), True
+        # The windows of a neighbouring block and of the worst target are tried first. The best window is searched for only if these
+        # bounds exceed `enough`.
+        masses = [mass for mass in dict.fromkeys((log_mass, hint)) if self.family.windowed and mass < 0]
         while best[0] > enough:
-            kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds if first]
-            if self.family.windowed and mass < 0:
-                kinds.append(("window", mass))
+            kinds = [(kind, 0.0) for kind in self.family.kinds if first] + [("window", mass) for mass in masses]
             guesses = [self.estimate(kind, eps, i, j, mass) for kind, mass in kinds] if len(kinds) > 1 else [0.0]
             near = min(guesses) + 1.0
             for guess, (kind, tried) in sorted(zip(guesses, kinds)):
@@ -403,15 +399,16 @@ class Population:
             # The best window of a single target is searched for by `single` below.
             if not (first and self.family.windowed) or leaf:
                 break
-            first, mass, last = False, self._log_mass(eps, i, j, log_mass), mass
-            if mass == last:
+            first, own = False, self._log_mass(eps, i, j, log_mass)
+            if own in masses:
                 break
+            masses = [own]
         if best[0] > enough and leaf:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         if best[0] > enough:
             blanket = self._blanket(eps, i, j, best[0], enough)
             best = min(best, (blanket[1], ("", 0.0))) if blanket else best
-        chosen = best[1][1] if best[1][0] == "window" else mass
+        chosen = best[1][1] if best[1][0] == "window" else masses[0] if masses else log_mass
         return best[0], SearchBox((i, j), level, *best[1], chosen, chosen == hint)
 
     def likely(self, eps: float) -> int:
@@ -470,21 +467,22 @@ class Population:
         for end in {0, self.budgets.size - 1} - {guess}:
             compare(end)
         frontier = [] if frontier is None else frontier
-        hint = dict(self.candidates(eps, best)).get("window", 0.0)
+        hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
         frontier[:] = [box._replace(log_mass=hint, nearby=hint) if box.common else box for box in frontier]
         pruned, boxes, blocks = self._start(eps, upper + tolerance / 2 * max(1.0, -lower / 20), frontier, hint)
         left, top = MOST_ENUMERATED // 2, -math.inf
 
         def split(block: IntRange) -> list[IntRange]:
-            # A block inside one bin is not split on this level: its halves would have the same bins, and the same bound.
-            bins = self.bins[level] if level < self.exact else None
-            pieces = halves(block) if bins is None or bins.place(block[0]) < bins.place(block[1]) else []
+            pieces = halves(block)
             boxes.update((piece, boxes[block]._replace(block=piece)) for piece in pieces)
             return pieces
 
         for level in range(self.exact + 1 if blocks else 0):
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
+            if best != hinted:
+                # The window of a worse target, found on the level before.
+                hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
             known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
