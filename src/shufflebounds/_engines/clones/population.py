@@ -469,7 +469,7 @@ class Population:
         frontier = [] if frontier is None else frontier
         hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
         frontier[:] = [box._replace(log_mass=hint, nearby=hint) if box.common else box for box in frontier]
-        # With few distinct budgets, where no bins are used, an evaluation is fast, and a bound above that of `best` is made tighter.
+        # With few distinct budgets, where no bins are used, evaluations are fast: every bound above that of `best` is made tighter.
         enough = upper + (tolerance / 2 * max(1.0, -lower / 20) if self.exact else 0.0)
         pruned, boxes, blocks = self._start(eps, enough, frontier, hint)
         left, top = MOST_ENUMERATED // 2, -math.inf
