@@ -24,14 +24,16 @@ Cost      2 to 9 us a value of delta, 0.25 us an approximate one. An upper bound
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, M_PI, NAN, atanh, cos, cosh, exp, expm1, fabs, fmax, fmin, log, log1p, sin, sinh, sqrt, tanh
+from libc.math cimport INFINITY, M_PI, NAN, atanh, ceil, cos, cosh, exp, expm1, fabs, fmax, fmin, log, log1p, sin, sinh, sqrt, tanh
 from libc.stdlib cimport free, malloc
 
 import numpy as np
 
+from shufflebounds._core._binomial cimport c_binom_logpmf, c_binom_logsf
 from shufflebounds._core._compound cimport Ahead, c_log_sign_ahead, c_log_weighted_excess
 from shufflebounds._core._constants cimport BAND, BEYOND, INV_SQRT_2PI, LOG_SQRT_2PI, UNIT
 from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
+from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
     Law, Node, Phi, Tilt, c_half_period, c_lattice_law, c_lattice_tilted, c_left_out, c_node, c_nodes_make,
 )
@@ -46,12 +48,14 @@ cdef extern from *:
     #define CLOSE 2e-13                     /* relative distance in eps that an answer may have from the crossing */
     #define MOST_NODES 96                   /* half a period has at most 64 nodes: about 28 of large distributions */
     #define LEAST_LOG -1e280                /* stands for the log of smaller probabilities in upper bounds */
+    #define STEPS 64                        /* products and sums between two computations of a probability */
     #define TURNS 16                        /* rotations of a node between two computations of its sine and cosine */
     """
     const int BLOCK
     const double CLOSE
     const double LEAST_LOG
     const int MOST_NODES
+    const int STEPS
     const int TURNS
 
 
@@ -445,6 +449,68 @@ def log_estimates(const double[:, ::1] rates not None, const double[::1] counts 
             out[i] = (total - decay - 0.5 * log(mean) - 0.92 - log1p(1.25 * x + x * x) + log(tanh(0.5 * local_eps[i]))
                       + c_log_add_exp(0, eps))
     return estimates
+
+
+def blanket_sum(double first, const double[::1] log_weights not None, double few, double many, double q, double alpha,
+                double beta, double gamma, double top):
+    """Return bounds of e^-top sum_(m, s) w_m/m Pr[Bin(m, q) = s] E(alpha N + beta (s - N) + gamma (m - s))_+, N ~ Bin(s, 1/2).
+
+    m runs over first, first + 1, ... with the logarithms of w_m, and s over few..many. The caller has checked: gamma <= 0 and
+    0 < alpha <= -beta, so that t is not negative. Cells below e^-600 may count as 0. Without a finite sum: 0 and INFINITY.
+    The expectation is full/2 Pr[X = t] + (full - slope s/2) Pr[X > t], X ~ Bin(s - 1, 1/2), full = alpha s + gamma (m - s),
+    slope = alpha - beta, and the least N with a positive term t + 1 = s + 1 - ceil(full/slope). The form with beta N is not used:
+    for large budgets the rounding of beta would absorb alpha, the only positive term. For each s, m runs downward, and t does not
+    increase: the probabilities and the ratio Pr[X > t]/Pr[X = t] follow from those of the last m by products and sums of positive
+    terms, of at most 5 UNIT each, and are computed anew after STEPS of them (1e-13 in all) or where the product leaves the range
+    of e^-100 to e^100.
+    """
+    cdef Py_ssize_t i, count = log_weights.shape[0], steps = 0
+    cdef double s, m, n, full, slope = alpha - beta, t, aim, other = 0, mass = 0, ratio = 0, scale = 0, value, loss, safe, error
+    cdef double cell, part_low, part_high
+    cdef dd low = dd_make(0, 0), high = dd_make(0, 0)
+    with nogil:
+        s = few
+        while s <= many:
+            n = fmax(s - 1, 0)
+            part_low = part_high = 0
+            t = INFINITY
+            for i in range(count - 1, -1, -1):
+                m = first + i
+                full = alpha * s + gamma * (m - s)
+                if not (1 <= s <= m and full > 0):
+                    continue
+                aim = fmin(s + 1 - ceil(full / slope), s) - 1
+                if not (0 <= t - aim < STEPS - steps and 1e-43 < mass < 1e43):
+                    t, steps = aim, 0
+                    scale = c_binom_logpmf(s, m, q) + c_binom_logpmf(t, n, 0.5)
+                    ratio = exp(c_binom_logsf(t, n, 0.5) - c_binom_logpmf(t, n, 0.5))
+                    mass = 1
+                else:
+                    mass *= (m + 1 - s) / ((m + 1) * (1 - q))
+                    steps += 1
+                    while t > aim:
+                        other = t / (n - t + 1)
+                        ratio = (ratio + 1) / other
+                        mass *= other
+                        t -= 1
+                        steps += 1
+                value = 0.5 * full + (full - 0.5 * slope * s) * ratio
+                loss = (fabs(full - 0.5 * slope * s) * ratio * (3e-13 + 16 * UNIT * fabs(scale))
+                        + 16 * UNIT * (alpha * s - gamma * (m - s) + slope * s * ratio))
+                if value + loss > 0:
+                    safe = fmax(value, 0.5 * loss)
+                    other = scale + log_weights[i]
+                    error = 2 * loss / safe + 4e-13
+                    error += 16 * UNIT * (fabs(scale) + fabs(other - top) + fabs(top) + 8)
+                    cell = exp(other - top) * mass * safe / m
+                    part_low += cell * fmax(0, 1 - error)
+                    part_high += cell * (1 + error)
+            low, high = dd_add(low, dd_make(part_low, 0)), dd_add(high, dd_make(part_high, 0))
+            s += 1
+    if not high.hi < INFINITY:
+        return 0.0, INFINITY
+    # a sum over m has at most `count` roundings
+    return low.hi * (1 - 2 * UNIT * count), high.hi * (1 + 2 * UNIT * count)
 
 
 def clone_rate(double local, bint stronger):
