@@ -418,6 +418,24 @@ def gaussian_rates(double low, double high, const double[::1] budgets not None, 
     return rates
 
 
+def tilted_bins(const double[::1] least not None, const double[::1] largest not None, const double[::1] users not None,
+                double decay):
+    """Return what the distribution of the clones tilted by e^(-decay c) has for all rates in bins: the least variance and mean.
+
+    The third number is the least 1 - (1 - e^-decay) p over the probabilities p = 2 rate.
+    """
+    cdef Py_ssize_t j
+    cdef double a = -expm1(-decay), keep = exp(-decay), low, high, one, two, var = 0, mean = 0, smallest = 1
+    with nogil:
+        for j in range(users.shape[0]):
+            low, high = 2 * least[j], 2 * largest[j]
+            one, two = 1 - a * low, 1 - a * high
+            var += users[j] * fmin(keep * low * (1 - low) / (one * one), keep * high * (1 - high) / (two * two))
+            mean += users[j] * (keep * low / one)
+            smallest = fmin(smallest, fmin(one, two))
+    return var, mean, smallest
+
+
 def log_estimates(const double[:, ::1] rates not None, const double[::1] counts not None, const double[::1] taken not None,
                   const double[::1] local_eps not None, double eps):
     """Return approximations of log delta of a target, one for each row of rates; they choose which bounds are evaluated.
