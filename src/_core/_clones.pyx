@@ -498,7 +498,7 @@ def blanket_sum(double first, const double[::1] log_weights not None, double few
                 if not (1 <= s <= m and full > 0):
                     continue
                 aim = fmin(s + 1 - ceil(full / slope), s) - 1
-                if not (0 <= t - aim < STEPS - steps and 1e-43 < mass < 1e43):
+                if not (0 <= t - aim < STEPS - steps and 1e-43 < mass < 1e43 and q < 1):
                     t, steps = aim, 0
                     scale = c_binom_logpmf(s, m, q) + c_binom_logpmf(t, n, 0.5)
                     ratio = exp(c_binom_logsf(t, n, 0.5) - c_binom_logpmf(t, n, 0.5))
@@ -515,7 +515,8 @@ def blanket_sum(double first, const double[::1] log_weights not None, double few
                 value = 0.5 * full + (full - 0.5 * slope * s) * ratio
                 loss = (fabs(full - 0.5 * slope * s) * ratio * (3e-13 + 16 * UNIT * fabs(scale))
                         + 16 * UNIT * (alpha * s - gamma * (m - s) + slope * s * ratio))
-                if value + loss > 0:
+                # for q = 1 only cells with s = m have mass
+                if value + loss > 0 and scale > -INFINITY:
                     safe = fmax(value, 0.5 * loss)
                     other = scale + log_weights[i]
                     error = 2 * loss / safe + 4e-13
