@@ -491,7 +491,9 @@ class Population:
             # With the bins of this level, the bound of the target `best` is `known`, which exceeds its bound `upper`. No block that
             # contains this target can have a bound below `known`, so the tolerance on this level is at least known - upper.
             near = margin if level == self.exact else max(margin, known - upper)
-            found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
+            # Where the bins leave too large an error, more blocks do not help: the next level follows after a few hundred.
+            most = left if level == self.exact else min(left, 4 * COMPARED)
+            found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=most)
             left -= found.measured
             if found.best is not None:
                 compare(sum(found.best) // 2)
