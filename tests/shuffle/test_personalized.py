@@ -14,16 +14,18 @@ from scipy.stats import laplace
 
 from shufflebounds import shuffle
 from shufflebounds._base.limits import SEARCH_GAP
+from shufflebounds._core._clones import least_log_ratio
+from shufflebounds._core._compound import log_weighted_excess
 from shufflebounds._engines.clones import families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
 from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_blanket_delta
-from shufflebounds._engines.clones.blanket_table import _inner, _Table, blanket_shares, log_blanket_table
-from shufflebounds._engines.clones.families import least_log_ratio
+from shufflebounds._engines.clones.blanket_table import _Table, blanket_shares, log_blanket_table
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
+from shufflebounds.tails import poisson_binom_window
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 
@@ -184,20 +186,6 @@ def test_blanket_integral_against_the_table():
     lower, upper = _integral(integrand_of(budgets, counts, 4, 2.5, 0.6))
     assert lower < table[1]
     assert table[0] < upper < lower + 1e-4
-
-
-@pytest.mark.parametrize(("eps", "local_eps", "k"), [(0.0, 0.3, 3), (0.4, 2.0, 5), (1.9, 2.0, 20), (0.1, 6.0, 4), (1e-9, 1e-6, 3)])
-def test_bounds_of_the_cells_of_a_blanket_are_at_least_their_values(eps, local_eps, k):
-    m, s = np.meshgrid(np.arange(1.0, 60), np.arange(0.0, 60), indexing="ij")
-    m, s = m[s <= m], s[s <= m]
-    table = _Table(*blanket_shares(np.array([local_eps]), k), np.array([30.0]), k, local_eps, eps)
-    values = _inner(m, s, table.alpha, table.beta, table.gamma)[0] - np.log(m)
-    bounds = table.log_bounds(m, s)
-    assert (bounds >= values).all()
-    # Near the expected number of messages the bounds are close enough that few cells without effect are evaluated.
-    near = (values > -np.inf) & (np.abs(m - 1 - 30 * table.shares[0]) < 6)
-    assert (bounds[near] - values[near]).min() < 5
-    assert (bounds[near] - values[near]).max() < 20
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -554,6 +542,20 @@ def test_rates_of_gaussian_noise_in_a_window(low, high, reach):
         assert all(rate <= value for rate, value in zip(rates, exact))
         if low == high:
             assert all(abs(rate / value - 1) < 1e-9 for rate, value in zip(rates, exact))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_clone_sum_is_that_over_the_table_of_the_number_of_clones(seed):
+    rng = np.random.default_rng(seed)
+    rates = np.minimum(0.5, 10 ** rng.uniform(-4, -0.2, 60)) if seed % 2 else rng.uniform(0, 0.5, 400)
+    counts = np.floor(10 ** rng.uniform(0, 2, rates.size))
+    first, log_weights = poisson_binom_window(2 * rates, counts.astype(int), log_tail=-700.0)
+    for v in (1.0, 0.9, 0.5, 0.1, 1e-3, 1e-12, 1e-100):
+        exact, error = log_weighted_excess(float(first), log_weights, 1 - v, v)
+        lower, upper = CloneLaw(rates, counts).log_sum(1 - v, v)
+        assert lower <= exact + error + 1e-12 * abs(exact)
+        assert upper >= exact - error - 1e-12 * abs(exact)
+        assert upper - lower < 2e-12 * (10 + abs(exact))
 
 
 def test_largest_budget_is_not_the_worst_with_laplace_noise():

@@ -96,6 +96,7 @@ cdef double c_left_out(double var, double half, double J) noexcept nogil
 cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil
 cdef void c_lattice_law(Law *law, const double *p, const double *q, const double *counts,
                         Py_ssize_t groups) noexcept nogil
+cdef double c_lattice_tilted(const Law *law, double theta, Tilt *tilt) noexcept nogil
 cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil
 cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil
 cdef double c_lattice_log_tail(const double *p, const double *q, const double *counts, Py_ssize_t groups, double k,

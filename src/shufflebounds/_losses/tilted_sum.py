@@ -182,8 +182,8 @@ class TiltedSum:
         return theta
 
     def center(self, level: float) -> float:
-        """Return the middle of the interval that contains the level; the transform tilted to it serves the level."""
-        return float(self._centers(np.array([level]), self._width)[0])
+        """Return the middle of an interval that contains the level, of 0.6 * `near` standard deviations at most."""
+        return float(self._centers(np.array([level]), self._width / 4.0**self._widest)[0])
 
     def _centers(self, levels: FloatArray, width: float) -> FloatArray:
         """Return for each level the middle of its interval, which does not depend on the other levels.
@@ -236,7 +236,7 @@ class TiltedSum:
 
     def points(self, level: float) -> int:
         """Return the number of points of the transform that serves the level."""
-        return self._transform(self.center(level)).points.size
+        return self._transform(float(self._shared_centers(np.array([level]))[0])).points.size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the bounds of log E phi(S - K) at the levels K, and their negative slopes."""

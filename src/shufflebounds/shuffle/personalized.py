@@ -104,11 +104,13 @@ class _EveryUser(_OneUser):
         If `coarse`, even single targets are evaluated with bins of budgets, which takes less time and leaves a larger gap.
         """
         out, best = np.empty((2, eps.size)), self.index
-        # The search at the next larger eps starts from the decompositions that gave the bounds of all targets at the last eps. With
-        # few distinct budgets, where no bins are used, each search starts anew: it takes little time, and its bounds are tighter.
-        frontier: list[SearchBox] | None = [] if self.population.exact else None
-        rough = coarse and frontier is not None
+        # The search at the next larger eps starts from the decompositions that gave the bounds of all targets at the last eps.
+        frontier: list[SearchBox] = []
+        rough = coarse and self.population.exact > 0
         for i in np.argsort(eps):
+            if len(frontier) > COMPARED:
+                # The bounds of all boxes would take longer than a new search.
+                frontier.clear()
             out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
         return IntervalArray(out[0], out[1])
 

@@ -39,6 +39,7 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import SAME_LOG, TABLE_SIZE
 from shufflebounds._base.quadrature import capped_exp, total_of
 from shufflebounds._base.types import ULP, FloatArray, Interval
+from shufflebounds._core import _clones
 from shufflebounds._engines.clones.law import CloneLaw
 
 __all__ = ["BinnedLaw", "BudgetBins"]
@@ -94,17 +95,15 @@ class BinnedLaw(CloneLaw):
         """
         if not decay >= 0:
             return math.inf
-        a, shrink = -math.expm1(-decay), math.exp(-decay)
-        prob = np.stack([2 * self.least, 2 * self.largest])
-        scale = 1 - a * prob
+        a = -math.expm1(-decay)
+        var, mean, least = _clones.tilted_bins(self.least, self.largest, self.users, decay)
         # C' omits two users. Each adds at most 1/4 to the variance and 1 to the mean: subtract 1/2 and 2.
-        var = float(self.users @ (shrink * prob * (1 - prob) / scale**2).min(axis=0)) - 0.5
-        mean = float(self.users @ (shrink * prob[0] / scale[0])) - 2
+        var, mean = var - 0.5, mean - 2
         if not (var > 1 and mean > 1):
             return math.inf
         norm = a * a + 2.52 * a / math.sqrt(var) + math.pi / var
         norm = norm / (mean / 2 + 1) + 4 * math.exp(-0.153 * mean)
-        log_mass = total_of(np.log1p(-a * self.probs), self.counts) - 2 * math.log(float(scale.min()))
+        log_mass = total_of(np.log1p(-a * self.probs), self.counts) - 2 * math.log(least)
         rest = self._half_spread * norm * capped_exp(beyond + log_mass - log_sum) * (1 + 1e-9)
         # Because |log(1 - rest)| > log(1 + rest), this error is valid for both bounds.
         return -math.log1p(-rest) if rest < 1 else math.inf
@@ -199,7 +198,7 @@ class BudgetBins:
 
     def place(self, i: int) -> int:
         """Return the index of the bin that contains the distinct budget with index i."""
-        return int(np.searchsorted(self.starts, i, side="right")) - 1
+        return int(self.starts.searchsorted(i, side="right")) - 1
 
     def _ends(self, rates: Rates) -> tuple[FloatArray, FloatArray]:
         """Return the rates at the smallest and at the largest budget of each bin."""

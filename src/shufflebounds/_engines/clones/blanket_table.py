@@ -21,10 +21,10 @@ import math
 
 import numpy as np
 
-from shufflebounds._base.limits import DEEPEST, NEGLIGIBLE, TABLE_SIZE, TINY
+from shufflebounds._base.limits import DEEPEST, NEGLIGIBLE, SAFE_EXPONENT, TABLE_SIZE, TINY
 from shufflebounds._base.quadrature import total_of
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._core._binomial import binom_logpmf, binom_logsf
+from shufflebounds._core import _clones
 from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tails.concentration import binomial_range
 
@@ -123,18 +123,12 @@ class _Table:
         self.t = t = low
         other, rest = shares_of(t)
         self.tilted = (1 + other) / (1 + other + rest)
-        # E[e^(t X)] given that X is alpha or beta
-        self.log_pair = alpha * t + math.log(0.5 * (1 + other))
         cumulant = alpha * t + math.log((1 + other + rest) / self.k)
-        # Rounding errors of the cumulant and of log_pair count once for each message; 1e-6 is for all other errors.
-        self.slack = 1e-6 + 8 * ULP * (alpha * t + math.log(self.k) + 2) * (1 + float(counts.sum()))
+        # Rounding errors of the cumulant count once for each message; 1e-6 is for all other errors.
+        slack = 1e-6 + 8 * ULP * (alpha * t + math.log(self.k) + 2) * (1 + float(counts.sum()))
         chance = float((counts * np.log(missed + shares * math.exp(cumulant))).sum())
-        self.log_chernoff = self.log_factor + cumulant + chance - math.log(t) - 1 + self.slack
+        self.log_chernoff = self.log_factor + cumulant + chance - math.log(t) - 1 + slack
         self.log_bound = min(self.log_factor + math.log(alpha), self.log_chernoff)
-
-    def log_bounds(self, m: FloatArray, s: FloatArray) -> FloatArray:
-        """Return upper bounds of log E[(alpha N + beta (s-N) + gamma (m-s))_+]/m for N ~ Bin(s, 1/2)."""
-        return self.log_pair * s + self.gamma * self.t * (m - s) - (np.log(m * self.t) + 1 - self.slack)
 
     def log_sum(self, log_tail: float, most: int) -> Interval | None:
         """Return bounds of log delta with tails of mass e^log_tail truncated, or None if the table has more than `most` cells."""
@@ -144,62 +138,21 @@ class _Table:
             first, log_weights, weight_error = bits_window(self.shares, self.missed, self.counts, log_tail=log_tail, most=2**53)
         else:
             first, log_weights, weight_error = 0, np.zeros(1), 0.0
-        m = first + 1 + np.arange(log_weights.size, dtype=np.float64)
+        fewest, largest = float(first + 1), float(first + log_weights.size)
         # Where the sum is positive, it exceeds 0 by up to alpha, so the bound of a term may be too large by e^(t alpha).
         outside = -NEGLIGIBLE - 1.0 - min(self.alpha * self.t, NEGLIGIBLE)
-        few, many = binomial_range(m[0], self.tilted, outside)[0], binomial_range(m[-1], self.tilted, outside)[1]
-        s = np.arange(few, many + 1, dtype=np.float64)
-        if m.size * s.size > most:
+        few, many = (binomial_range(m, self.tilted, outside)[end] for end, m in enumerate((fewest, largest)))
+        cells = log_weights.size * (many + 1 - few)
+        if cells > most:
             return None
-        log_mass = binom_logpmf(s[None, :], m[:, None], 2 / self.k)
-        # Cells whose terms sum to less than e^-45 times the largest term are not evaluated: their sum, far below the rounding
-        # error, is added to `rest`. The first pass uses the largest bound of a term in place of the largest term.
-        bound = self.log_bounds(m[:, None], s) + log_mass + log_weights[:, None]
-        least = float(bound.max()) - NEGLIGIBLE
-        while True:
-            row, column = np.nonzero(bound > least - math.log(bound.size))
-            log_inner, relative = _inner(m[row], s[column], self.alpha, self.beta, self.gamma)
-            log_cells = log_inner + log_mass[row, column]
-            cells = np.where(np.isfinite(log_cells), log_cells, -np.inf) + log_weights[row] - np.log(m[row])
-            top = float(cells.max(initial=-math.inf))
-            if least <= top - 36 or least == -math.inf:
-                break
-            least = top - NEGLIGIBLE
-        relative = relative + weight_error + 1e-13 + 8 * ULP * (np.abs(np.where(np.isfinite(log_cells), log_cells, 0)) + 8)
-        mass = np.exp(cells - top) if top > -math.inf else np.zeros_like(cells)
-        low = float((mass * np.maximum(0, 1 - relative)).sum())
-        high = float((mass * (1 + relative)).sum())
+        top = self.log_bound - self.log_factor
+        low, high = _clones.blanket_sum(fewest, log_weights, few, many, 2 / self.k, self.alpha, self.beta, self.gamma, top)
+        error = 1e-12 + 4 * ULP * abs(self.log_bound) + 2 * weight_error
         # `rest` bounds the omitted terms: two tails of M of mass e^log_tail, in which each expectation over m is at most alpha; two
-        # tails of s with the share e^outside of the bound; and the cells that are not evaluated.
+        # tails of s with the share e^outside of the bound; and the cells that underflow.
         rest = float(np.logaddexp.reduce([
-            self.log_factor + math.log(2 * self.alpha) + log_tail, self.log_chernoff + outside, self.log_factor + least]))
-        lower = self.log_factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
-        upper = float(np.logaddexp(self.log_factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
+            self.log_factor + math.log(2 * self.alpha) + log_tail, self.log_chernoff + outside,
+            self.log_bound + math.log(cells) - SAFE_EXPONENT]))
+        lower = self.log_bound + math.log(low) - error if low > 0 else -math.inf
+        upper = float(np.logaddexp(self.log_bound + math.log(high) + error if high > 0 else -math.inf, rest))
         return Interval(lower, min(upper, self.log_bound))
-
-
-def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:
-    """Return log E[(alpha N + beta (s-N) + gamma (m-s))_+] for N ~ Bin(s, 1/2), and a bound of the relative error of E[...].
-
-    `m` is the number of messages, and `s` the number of those in the target's two categories.
-    """
-    slope = alpha - beta
-    # The argument of the positive part is full - slope (s - N), which is positive for N >= tau. The form base + slope N, with
-    # base = beta s + gamma (m - s), is not used: for large budgets the rounding of beta would absorb alpha, the only positive term.
-    full = alpha * s + gamma * (m - s)
-    tau = s + 1 - np.ceil(full / slope)
-    possible = (s >= 1) & (s <= m) & (full > 0)
-    tau = np.where(possible, np.minimum(tau, s), 1.0)
-    one = np.maximum(s - 1, 0)
-    log_mass = np.where(possible, binom_logpmf(tau - 1, one, 0.5), 0.0)
-    log_tail = binom_logsf(tau - 1, one, 0.5)
-    reach = np.exp(np.where(possible, log_tail, -np.inf) - log_mass)
-    plus, minus = 0.5 * full, full - 0.5 * slope * s
-    value = plus + minus * reach
-    loss_error = np.abs(minus) * reach * (2e-13 + 8 * ULP * np.abs(log_mass)) + 8 * ULP * (
-        alpha * s + np.abs(gamma) * (m - s) + slope * s * reach)
-    good = possible & (value + loss_error > 0)
-    safe = np.where(good, np.maximum(value, 0.5 * loss_error), 1.0)
-    with np.errstate(invalid="ignore"):
-        log_inner = np.where(good, log_mass + np.log(safe), -np.inf)
-    return log_inner, np.where(good, loss_error / safe * 2 + 2e-13 + 8 * ULP * np.abs(np.where(good, log_mass, 0)), 0.0)

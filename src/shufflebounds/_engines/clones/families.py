@@ -33,7 +33,8 @@ import numpy as np
 from shufflebounds._base.limits import SQUARABLE
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray, Interval
-from shufflebounds.tradeoff.closed_curves import GaussianCurve
+from shufflebounds._core import _clones
+from shufflebounds._core._gaussian import gaussian_log_delta
 
 __all__ = ["Family", "GaussianFamily", "LaplaceFamily", "RandomizedResponseFamily", "Terms"]
 
@@ -203,49 +204,17 @@ class GaussianFamily(Family):
         return math.inf
 
     def log_local(self, budget: float, eps: float) -> Interval:
-        lower, upper = (float(GaussianCurve(budget, side).log_delta(np.array([eps]))[0]) for side in (1, -1))
-        return Interval(lower, float(_representable(upper)))
+        value, error = map(float, gaussian_log_delta(1.0, budget, eps))
+        return Interval(value - error, max(min(value + error, 0.0), -(SQUARABLE**2)))
 
     def most_outside(self, low: float, eps: float) -> float:
-        return min(MOST_OUTSIDE, float(_representable(log_ndtr(low / 2 - eps / low))))
+        return min(MOST_OUTSIDE, max(float(log_ndtr(low / 2 - eps / low)), -(SQUARABLE**2)))
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
-        # The formula of the tail requires that the ratio of R_0 and R_1 exceeds e^eps at all outputs beyond one end of the window:
-        # reach >= eps sigma^2.
         reach = np.maximum(0.5 - ndtri_exp(log_mass) / low, eps / low**2 * (1 + 1e-15))
-        near, far = (reach - 0.5), (reach + 0.5)
-        first, kept, left = _representable(log_ndtr(-np.stack([near * low, near * high, far * high])))
-        error = 1e-13 * (2 + np.abs(first) + eps)
-        tail = first + np.log(-np.expm1(np.minimum(eps + left - first, 0.0) - error)) + error
-        return Terms(reach * high**2, np.log1p(-np.exp(kept) - np.exp(left)), tail, reach)
+        local, scale, tail = _clones.gaussian_terms(low, high, eps, np.ravel(reach)).reshape(3, *np.shape(reach))
+        return Terms(local, scale, tail, reach)
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
-        kappa = np.log1p(-np.exp(log_ndtr(-(reach - 0.5) * low)) - np.exp(log_ndtr(-(reach + 0.5) * low)))
-        # `least_log_ratio` omits the factor b/low of R_i/max(R_0, R_1), for user i with budget b and a target with budget low. For
-        # other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the factor b/high is valid for all.
-        least = least_log_ratio(low, budgets, reach)
-        # `most` is the log of p/(p + 1), where p is the largest ratio of R_0 and R_1 in the window.
-        most = -np.log1p(np.exp(-reach * high * high))
-        with np.errstate(under="ignore"):
-            rates: FloatArray = np.exp(least + (kappa + most + math.log(1 / high))) * budgets
-        # An error of the exponent is a relative error of the rate.
-        return np.minimum(rates * (1 - ROUNDING * (1 + np.abs(least))), 0.5)
-
-
-def _representable(log_tail: Real) -> FloatArray:
-    """Return a finite upper bound of a log probability, which may be -inf."""
-    return np.maximum(log_tail, -(SQUARABLE**2))
-
-
-def least_log_ratio(a: float, b: FloatArray, reach: Real) -> FloatArray:
-    """Return the minimum over 0 <= t <= reach of -b^2 (t + 1/2)^2/2 + a^2 (t - 1/2)^2/2, for Gaussian noise.
-
-    `a` and `b` are 1/sigma of the target and of the other user. The expression is the logarithm of R_i/max(R_0, R_1), without the
-    factor b/a, at the output 1/2 - t: the other user's value is 1, the farthest from this output, and the target's value is 0.
-    """
-    def ratio(t: Real) -> FloatArray:
-        return np.asarray(0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2)
-
-    bend = (a - b) * (a + b)
-    lowest = np.where(bend > 0, (a * a + b * b) / (2 * np.where(bend > 0, bend, 1.0)), reach)
-    return np.minimum(ratio(0.0), ratio(np.minimum(lowest, reach)))
+        rates = _clones.gaussian_rates(low, high, budgets, np.ravel(reach), ROUNDING)
+        return rates if np.ndim(reach) else rates[0]

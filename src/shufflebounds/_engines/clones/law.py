@@ -11,16 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._base.caches import kept
-from shufflebounds._base.limits import CACHED_TABLES, NEGLIGIBLE_ROUGHLY, TINY
+from shufflebounds._base.limits import TINY
 from shufflebounds._base.quadrature import total_of
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core import _clones, _compound
 from shufflebounds._losses.budget import Budget
-from shufflebounds.tails._poisson_tables import window_of
-from shufflebounds.tails.poisson_binomial import inner_law
 
-__all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
+__all__ = ["CloneLaw", "log_clone_delta"]
 
 SUMMED = 28 * ULP
 """Relative error of a NumPy sum of fewer than 2**31 products of one sign: 1 roundoff of each product, 26 in a block of 128 terms
@@ -28,28 +25,12 @@ SUMMED = 28 * ULP
 
 
 @dataclass
-class _CloneTable:
-    """A table of log Pr[C = first + i], i = 0, 1, ..., around the peak of the distribution of C tilted by e^(-decay c).
-
-    `error` bounds the error of each entry. `complete_below` and `complete_above` state that no mass is truncated below or above.
-    """
-
-    decay: float
-    first: int
-    log_weights: FloatArray
-    error: float
-    complete_below: bool
-    complete_above: bool
-
-
-@dataclass
 class CloneLaw:
     r"""Distribution of the number of clones :math:`C = \sum_j \mathrm{Bin}(g_j, 2 r_j)` among the other users.
 
     There are g_j = `counts` users of rate r_j = `rates`. The factor G_(c+1)/(c+1) of the clone sum (see `log_sum`) decreases about
-    as e^(-decay c), so the largest terms are at the peak of the distribution of C tilted by e^(-decay c). A table of the tilted
-    distribution is cached and serves every eps whose peak it covers. The tilted probabilities are log-concave, so a geometric
-    series bounds the truncated terms; only the upper bound adds it.
+    as e^(-decay c), so the largest terms are at the peak of the distribution of C tilted by e^(-decay c), around which the kernel
+    _core/_clones.pyx inverts the characteristic function. `sure` users send a clone with probability 1.
     """
 
     rates: FloatArray
@@ -60,63 +41,31 @@ class CloneLaw:
         if not positive.all():
             self.rates, self.counts = self.rates[positive], self.counts[positive]
         self.probs = np.minimum(2 * self.rates, 1.0)
-        self.counted = self.counts if (self.counts != 1).any() else None
         self.trials = float(self.counts.sum())
         self.mean = total_of(self.probs, self.counts)
-        self.sure = int(self.counts[self.probs == 1].sum())
-        # The array is changed in place, because there may be millions of users.
-        var = 1 - self.probs
-        var *= self.probs
-        self.spread = math.sqrt(total_of(var, self.counts))
-        # `spread` is the standard deviation of C. `stretch` is the step of the grid of tilts. A larger step needs fewer tables, but
-        # a table then fits each eps less well and has to be longer.
-        self.stretch = 3.0 / (1 + self.spread)
+        certain = self.probs == 1
+        self.sure, self.inner, counts = 0.0, self.probs, self.counts
+        if certain.any():
+            self.sure, self.inner, counts = float(counts[certain].sum()), self.inner[~certain], counts[~certain]
+        self.counted = counts if (counts != 1).any() else None
 
     @property
     def log_alone(self) -> float:
         """Log of the probability that there is no clone."""
         return total_of(np.log1p(-self.probs), self.counts) if not self.sure else -math.inf
 
-    @kept(CACHED_TABLES)
-    def _window(self, decay: float, log_tail: float) -> _CloneTable:
-        """Return the table around the peak of the distribution tilted by e^(-decay c), with tail mass at most e^log_tail."""
-        if self.rates.size == 0:
-            return _CloneTable(decay, 0, np.zeros(1), 0.0, True, True)
-        shrink = math.exp(-decay)
-        level = self.probs * math.expm1(-decay)
-        tilted = self.probs * shrink
-        tilted /= 1 + level
-        np.minimum(tilted, 1.0, out=tilted)
-        np.log1p(level, out=level)
-        first, log_weights, error = window_of(inner_law(tilted, self.counted), log_tail)
-        total = total_of(level, self.counts)
-        spread = total_of(np.abs(level), self.counts) if decay < 0 else -total
-        last = first + log_weights.size - 1
-        log_weights = log_weights + decay * np.arange(first, last + 1, dtype=np.float64) + total
-        error += 4 * ULP * (spread + abs(decay) * last + 4) + SUMMED * spread
-        return _CloneTable(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
-
     def log_sum(self, u: float, v: float) -> Interval:
         """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1); v = 1 - u.
 
-        G_m is E(D - u m)_+, where D is the sum of m independent signs, +1 or -1 with probability 1/2 each. The kernel
-        _core/_compound.pyx evaluates the summand.
+        G_m is E(D - u m)_+, where D is the sum of m independent signs, +1 or -1 with probability 1/2 each.
         """
         if v <= 0:
             return Interval(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
-        # The tilt is rounded to a grid, so that the answer depends on u and v only, and not on tables cached by earlier calls. The
-        # first table truncates a tilted mass of e^-50. If it truncated less, every table would be longer; if it truncated more,
-        # more calls would need a second table.
-        middle, log_tail = self.stretch * round(decay / self.stretch), -50.0
-        while True:
-            window = self._window(middle, log_tail)
-            inside, error, outside = self._sum(window, u, v, decay, beyond)
-            if outside <= inside - NEGLIGIBLE_ROUGHLY or log_tail < -1e4:
-                break
-            log_tail *= 1.6
-        upper = np.logaddexp(inside, outside) if outside > -math.inf else inside
-        return Interval(inside - error, float(upper) + error)
+        if not self.inner.size:
+            value, error = _compound.log_weighted_excess(self.sure, np.zeros(1), u, v)
+            return Interval(value - error, value + error)
+        return Interval(*_clones.personal_clone_sum(self.inner, self.counted, self.sure, decay, beyond, u, v))
 
     def _decay(self, u: float, v: float) -> tuple[float, float]:
         """Return numbers k and b such that G_(c+1) <= e^(b - k c) for every c."""
@@ -126,30 +75,6 @@ class CloneLaw:
         tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
-
-    def _sum(self, window: _CloneTable, u: float, v: float, decay: float, beyond: float) -> tuple[float, float, float]:
-        """Return the log of the sum over the table, its error, and an upper bound of the log of the truncated terms."""
-        weights = window.log_weights
-        inside, error = _compound.log_weighted_excess(float(window.first), weights, u, v)
-        last = window.first + weights.size - 1
-        moved = abs(decay - window.decay) * last
-        error += window.error + 4 * ULP * (moved + abs(inside) + 8)
-        outside = -math.inf
-        for complete, edge, step, c in (
-            (window.complete_below, weights[:2], decay, window.first),
-            (window.complete_above, weights[:-3:-1], -decay, last),
-        ):
-            if complete:
-                continue
-            if edge.size < 2:
-                return inside, error, math.inf
-            # By log-concavity, each step away from the table multiplies the tilted probability by at most e^ratio.
-            ratio = float(edge[0] - edge[1] + step) + 2 * window.error
-            if ratio >= 0:
-                return inside, error, math.inf
-            rest = float(edge[0]) - decay * c + ratio - math.log(-math.expm1(ratio)) + beyond + window.error + 1e-9
-            outside = float(np.logaddexp(outside, rest))
-        return inside, error, outside
 
 
 def _log_cosh(x: float) -> float:
@@ -194,25 +119,3 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     # A relative rounding error r of u or v changes the log of the sum by at most r times the absolute value of this log.
     slack = 4 * ULP * abs(factor) + (abs(upper) + 4) * 16 * ULP
     return Interval(lower + factor - slack, min(alone + loss_error, upper + factor + slack))
-
-
-def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, local_eps: FloatArray, eps: float) -> FloatArray:
-    """Return approximations of log delta_clone(eps), one for each row of rates; they choose which bounds are evaluated.
-
-    Each row has the rates of all users including the target, whose rate is `taken` and is subtracted. The clone sum is replaced by
-    its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        u = np.minimum(math.tanh(eps / 2) / np.tanh(local_eps / 2), 1.0)
-        less = np.minimum(eps - local_eps, 0.0)
-        v = np.minimum(2 * math.exp(-eps) / (1 + math.exp(-eps)) * np.expm1(less) / np.expm1(-local_eps), 1.0)
-        factor = np.log(np.tanh(local_eps / 2)) + np.logaddexp(0, eps)
-        decay = 0.5 * ((1 + u) * np.log1p(u) + v * np.log(v))
-        shrink = np.expm1(-decay)
-        probs, one = np.minimum(2 * rates, 1.0), np.minimum(2 * taken, 1.0)
-        scale, alone = np.maximum(1 + probs * shrink[:, None], 1e-300), np.maximum(1 + one * shrink, 1e-300)
-        total = np.log(scale) @ counts - np.log(alone)
-        mean = 1 + np.exp(-decay) * np.maximum((probs / scale) @ counts - one / alone, 0.0)
-        x = u * np.sqrt(mean)
-        value = total - decay - 0.5 * np.log(mean) - 0.92 - np.log1p(1.25 * x + x * x) + factor
-    return np.where((local_eps > eps) & (v > 0), value, -math.inf)

@@ -23,11 +23,12 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import BLOCK, CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP, TABLE_SIZE
 from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
+from shufflebounds._core import _clones
 from shufflebounds._engines.clones.bins import BudgetBins
 from shufflebounds._engines.clones.blanket import log_blanket_delta, too_large
 from shufflebounds._engines.clones.blanket_table import blanket_shares, table_cells
 from shufflebounds._engines.clones.families import Family, RandomizedResponseFamily, Terms
-from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta, log_estimates
+from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import Budget
 
 __all__ = ["Population", "SearchBox"]
@@ -197,8 +198,9 @@ class Population:
         A row has one rate for each bin of `sketch`, a set of bins that is used for estimates only.
         """
         taken = rates[:, self.sketch.place(i) : self.sketch.place(j) + 1].max(axis=1)
-        local = np.broadcast_to(terms.local_eps, taken.shape)
-        return np.logaddexp(log_estimates(rates, self.sketch.counts, taken, local, eps) + terms.log_scale, terms.log_tail)
+        local = np.full(taken.shape, terms.local_eps)
+        estimates = _clones.log_estimates(rates, self.sketch.counts, taken, local, eps)
+        return np.logaddexp(estimates + terms.log_scale, terms.log_tail)
 
     def _about(self, eps: float, i: int, nearby: float | None) -> float:
         """Return the smallest estimate of log delta of target i over the decompositions."""
@@ -240,7 +242,7 @@ class Population:
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
             inner = float(left) + float(right - left) * INNER
-            inner = inner[~np.isin(inner, masses)]
+            inner = inner[(inner > left) & (inner < right) & (inner != masses[best])]
             # At a log mass of -1e14 two neighbouring doubles are further apart than CLOSE, and no new trial value is left.
             if rough or right - left < CLOSE or beside <= values[best] + alike or not inner.size:
                 # The log mass is rounded to a multiple of CLOSE, so that cached distributions of clones serve other eps, too.
@@ -383,16 +385,12 @@ class Population:
         leaf = i == j and level == self.exact
         if leaf and not self.exact:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
-        best, first, mass = (self.family.log_local(float(self.budgets[j]), eps).upper, ("", 0.0)), True, log_mass
-        if hint not in (0.0, log_mass) and log_mass < 0:
-            # Use the window of the worst target, unless the estimate of this block's own window is smaller by more than LIKELY / 2.
-            own, other = self._of_windows(eps, i, j, np.array([log_mass, hint]))
-            mass = hint if other <= own + 0.5 * LIKELY else log_mass
-        # The window of a neighbouring block is tried first. The best window is searched for only if that bound exceeds `enough`.
+        best, first = (self.family.log_local(float(self.budgets[j]), eps).upper, ("", 0.0)), True
+        # The windows of a neighbouring block and of the worst target are tried first. The best window is searched for only if these
+        # bounds exceed `enough`.
+        masses = [mass for mass in dict.fromkeys((log_mass, hint)) if self.family.windowed and mass < 0]
         while best[0] > enough:
-            kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds if first]
-            if self.family.windowed and mass < 0:
-                kinds.append(("window", mass))
+            kinds = [(kind, 0.0) for kind in self.family.kinds if first] + [("window", mass) for mass in masses]
             guesses = [self.estimate(kind, eps, i, j, mass) for kind, mass in kinds] if len(kinds) > 1 else [0.0]
             near = min(guesses) + 1.0
             for guess, (kind, tried) in sorted(zip(guesses, kinds)):
@@ -401,15 +399,16 @@ class Population:
             # The best window of a single target is searched for by `single` below.
             if not (first and self.family.windowed) or leaf:
                 break
-            first, mass, last = False, self._log_mass(eps, i, j, log_mass), mass
-            if mass == last:
+            first, own = False, self._log_mass(eps, i, j, log_mass)
+            if own in masses:
                 break
+            masses = [own]
         if best[0] > enough and leaf:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         if best[0] > enough:
             blanket = self._blanket(eps, i, j, best[0], enough)
             best = min(best, (blanket[1], ("", 0.0))) if blanket else best
-        chosen = best[1][1] if best[1][0] == "window" else mass
+        chosen = best[1][1] if best[1][0] == "window" else masses[0] if masses else log_mass
         return best[0], SearchBox((i, j), level, *best[1], chosen, chosen == hint)
 
     def likely(self, eps: float) -> int:
@@ -468,28 +467,33 @@ class Population:
         for end in {0, self.budgets.size - 1} - {guess}:
             compare(end)
         frontier = [] if frontier is None else frontier
-        hint = dict(self.candidates(eps, best)).get("window", 0.0)
+        hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
         frontier[:] = [box._replace(log_mass=hint, nearby=hint) if box.common else box for box in frontier]
-        pruned, boxes, blocks = self._start(eps, upper + tolerance / 2 * max(1.0, -lower / 20), frontier, hint)
+        # With few distinct budgets, where no bins are used, evaluations are fast: every bound above that of `best` is made tighter.
+        enough = upper + (tolerance / 2 * max(1.0, -lower / 20) if self.exact else 0.0)
+        pruned, boxes, blocks = self._start(eps, enough, frontier, hint)
         left, top = MOST_ENUMERATED // 2, -math.inf
 
         def split(block: IntRange) -> list[IntRange]:
-            # A block inside one bin is not split on this level: its halves would have the same bins, and the same bound.
-            bins = self.bins[level] if level < self.exact else None
-            pieces = halves(block) if bins is None or bins.place(block[0]) < bins.place(block[1]) else []
+            pieces = halves(block)
             boxes.update((piece, boxes[block]._replace(block=piece)) for piece in pieces)
             return pieces
 
         for level in range(self.exact + 1 if blocks else 0):
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
+            if best != hinted:
+                # The window of a worse target, found on the level before.
+                hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
             known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
             # With the bins of this level, the bound of the target `best` is `known`, which exceeds its bound `upper`. No block that
             # contains this target can have a bound below `known`, so the tolerance on this level is at least known - upper.
             near = margin if level == self.exact else max(margin, known - upper)
-            found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
+            # Where the bins leave too large an error, more blocks do not help: the next level follows after a few hundred.
+            most = left if level == self.exact else min(left, 4 * COMPARED)
+            found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=most)
             left -= found.measured
             if found.best is not None:
                 compare(sum(found.best) // 2)
