@@ -17,7 +17,7 @@ from shufflebounds._losses.tilted_sum import Summand, TiltedSum
 
 __all__ = ["NEAR", "Product"]
 
-NEAR = 1.5
+NEAR = 1.0
 """Largest distance between eps and the eps for which a Fourier transform was tilted, in standard deviations of the total loss.
 
 Raised: fewer transforms and larger rounding errors. Lowered: more transforms.
