@@ -19,7 +19,7 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, MOST_ITEMS, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.allocation.listed import ListedAllocation
-from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
+from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi, allocation_renyis
 from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
 from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort
@@ -84,8 +84,10 @@ class _OneForms(OfMechanismForms):
     @cached_property
     def _levels(self) -> tuple[FloatArray, FloatArray]:
         """Whole orders, and upper bounds of the Renyi divergences of these orders if the record is removed."""
-        orders = np.unique(np.round(np.geomspace(2.0, LARGEST_ORDER, COMPARED)))
-        return orders, np.array([self._whole(round(order), True) for order in orders.tolist()])
+        # The run time grows with the third power of the largest order; twice this order takes .1 s.
+        orders = np.unique(np.round(np.geomspace(2.0, LARGEST_ORDER / 2, COMPARED)))
+        return orders, allocation_renyis([round(order) for order in orders.tolist()], self.steps,
+                                         self.mechanism._rdp(np.arange(2.0, orders[-1] + 1), True), upper=True)
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         # If the record is removed, whole orders have a closed form. Where values take long, samples leave a gap of SEARCH_GAP or

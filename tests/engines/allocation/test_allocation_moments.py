@@ -7,7 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from shufflebounds._engines.allocation.moments import allocation_renyi
+from shufflebounds._engines.allocation.moments import allocation_renyi, allocation_renyis
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling import AllocationPair, RandomAllocation
@@ -53,6 +53,15 @@ def test_largest_order_is_that_of_a_composition_with_all_steps_alike():
     low, high = (allocation_renyi(256, 1, divergences, upper=upper) for upper in (False, True))
     assert low <= divergences[-1] <= high
     assert high - low < 1e-9 * high
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_several_orders_share_the_powers_of_a_series(upper):
+    divergences = np.arange(2.0, 41.0) * 0.4
+    orders = [2, 3, 7, 24, 40]
+    expected = [allocation_renyi(a, 50, divergences[: a - 1], upper=upper) for a in orders]
+    np.testing.assert_allclose(allocation_renyis(orders, 50, divergences, upper=upper), expected, rtol=1e-13)
+    assert (allocation_renyis(orders, 50, np.append(divergences[:-1], np.inf), upper=upper) == np.inf).all()
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4])

@@ -15,13 +15,14 @@ All terms are positive, so the excess over 1 has a small relative error, and so 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from shufflebounds._base.quadrature import log_sums
 from shufflebounds._base.types import ULP, FloatArray
 
-__all__ = ["LARGEST_ORDER", "allocation_renyi"]
+__all__ = ["LARGEST_ORDER", "allocation_renyi", "allocation_renyis"]
 
 LARGEST_ORDER = 256
 """Largest order for which the sum is evaluated, in about 0.2 s. The time grows with the third power of the order. Raised: longer
@@ -29,36 +30,42 @@ run time. Lowered: less tight divergences of larger orders."""
 
 
 def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: bool) -> float:
-    """Return a bound of the Renyi divergence between the average and Q^steps, for a whole order from 2 to LARGEST_ORDER.
+    """Return the bound of :func:`allocation_renyis` for one order, given the divergences D_2(P||Q), ..., D_order(P||Q)."""
+    return float(allocation_renyis([order], steps, divergences, upper=upper)[0])
+
+
+def allocation_renyis(orders: Sequence[int], steps: int, divergences: FloatArray, *, upper: bool) -> FloatArray:
+    """Return bounds of the Renyi divergences between the average and Q^steps, for whole orders from 2 to LARGEST_ORDER.
 
     The average is the distribution of all outputs, averaged over the step that uses the record. `divergences` are upper (or lower)
-    bounds of the divergences D_2(P||Q), ..., D_order(P||Q) of one step.
+    bounds of the divergences D_2(P||Q), ..., D_a(P||Q) of one step, up to the largest order a. The powers of r serve all orders.
     """
+    largest = max(orders)
     if not np.isfinite(divergences).all():
-        return math.inf
-    k = np.arange(2.0, order + 1)
-    # Logarithms of k!, of the falling factorials a!/(a - m)! and of r_k, for k = 0, ..., a, where a is the order.
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, order + 1)))])
-    falling = log_factorial[-1] - log_factorial[::-1]
+        return np.full(len(orders), np.inf)
+    k, a = np.arange(2.0, largest + 1), np.array(orders)
+    # Logarithms of k!, of r_k for k = 0, 1, ..., and of the falling factorials a!/(a - m)!, with a row for each order a.
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, largest + 1)))])
+    rest = a[:, None] - np.arange(largest + 1.0)
+    falling = log_factorial[a][:, None] - np.where(rest >= 0, log_factorial[np.maximum(rest, 0).astype(np.intp)], np.inf)
     grown = (k - 1) * divergences
     with np.errstate(divide="ignore", over="ignore"):
         log_excess = np.where(grown < 30, np.log(np.expm1(np.minimum(grown, 30.0))), grown + np.log1p(-np.exp(-grown)))
     log_r = np.concatenate([[-np.inf, -np.inf], log_excess - log_factorial[2:] - k * math.log(steps)])
-    total, power, log_choices = -np.inf, np.concatenate([[0.0], np.full(order, -np.inf)]), 0.0
-    rest = order - np.arange(order + 1.0)
-    for j in range(1, min(steps, order // 2) + 1):
+    total, power, log_choices = np.full(len(orders), -np.inf), np.append(0.0, np.full(largest, -np.inf)), 0.0
+    for j in range(1, min(steps, largest // 2) + 1):
         power = _series_product(power, log_r)
         log_choices += math.log((steps - j + 1) / j)
         with np.errstate(divide="ignore", invalid="ignore"):
-            kept = np.where(rest > 0, rest * np.log1p(-j / steps), 0.0)
-        total = float(np.logaddexp(total, log_choices + float(log_sums(falling + kept + power))))
+            terms = falling + np.where(rest > 0, rest * np.log1p(-j / steps), 0.0) + power
+        total = np.logaddexp(total, log_choices + log_sums(terms))
     # For the order a, there are at most a/2 products of power series. The logarithm of every term is below `size` in absolute
     # value. In each product, the error of a term is at most 3 rounding errors of such logarithms, and the relative error of a sum
     # at most a rounding errors.
-    size = 2 + float(falling[-1]) + order * math.log(steps) + float(grown.max())
-    total += (4 * order * size * ULP) * (1 if upper else -1)
-    value = (total + math.log1p(math.exp(-total)) if total > 0 else math.log1p(math.exp(total))) / (order - 1)
-    return value * (1 + (4 * ULP if upper else -4 * ULP))
+    size = 2 + log_factorial[a] + a * math.log(steps) + np.maximum.accumulate(grown)[a - 2]
+    total += (4 * a * size * ULP) * (1 if upper else -1)
+    positive = np.maximum(total, 0.0) + np.log1p(np.exp(-np.abs(total)))
+    return np.asarray(positive / (a - 1) * (1 + (4 * ULP if upper else -4 * ULP)))
 
 
 def _series_product(log_first: FloatArray, log_second: FloatArray) -> FloatArray:
