@@ -101,6 +101,11 @@ class Remembered:
         """Return the divergence with a cache; one that has a cache is returned as it is."""
         return hockey_stick if isinstance(hockey_stick, Remembered) else cls(hockey_stick, effort)
 
+    def above(self, eps: FloatArray) -> FloatArray:
+        """Return upper bounds from the values in the cache: the divergence at an eps is at most that at any smaller one."""
+        known, sides = self._table
+        return np.append(0.0, sides.upper)[np.searchsorted(known, eps, side="right")]
+
     def __call__(self, eps: FloatArray) -> IntervalArray:
         # Other threads may read at the same time: the table is replaced as a whole, never changed.
         known, sides = self._table if self._table[0].size < TABLE_SIZE else _NOTHING
@@ -395,7 +400,7 @@ class DominatingPairInfo:
         return self.losses.density is not None or (self.atoms is not None and (self.losses.on_lattice or self.atoms.loss.size <= 2))
 
     @cached_property
-    def hockey_sticks(self) -> tuple[HockeyStickBounds, HockeyStickBounds]:
+    def hockey_sticks(self) -> tuple[Remembered, Remembered]:
         """Bounds of the divergences of (P, Q) and of (Q, P), with caches of their values."""
         first = Remembered.of(self.hockey_stick, self.sampling.effort)
         return first, first if self.reverse is None else Remembered.of(self.reverse.hockey_stick, self.sampling.effort)

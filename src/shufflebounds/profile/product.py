@@ -404,14 +404,16 @@ class Product(ClosedForms):
 
 
 def _alone(profile: PrivacyProfile, known: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
-    """Return a lower bound of log delta of one release, or `lower` where a cheaper upper bound shows that it is not below this."""
-    found = profile._closed.side(eps, False)
-    if found is not None:
-        # This bound was computed without the upper one, which may take far longer.
+    """Return a lower bound of log delta of one release, or `lower` where an upper bound shows that it is not below this."""
+    found, at = lower.copy(), np.flatnonzero(known.hockey_sticks[0].above(eps) > lower)
+    if not at.size:
         return found
-    found, at = lower.copy(), known.quicker(eps).upper > lower if known.sampling.expensive else np.full(eps.size, True)
-    if at.any():
-        found[at] = profile._log_side(eps[at], upper=False)
+    alone = profile._closed.side(eps[at], False)
+    if alone is None:
+        # Both bounds are computed together, which may take long: first an upper bound that takes less time.
+        at = at[known.quicker(eps[at]).upper > lower[at]] if known.sampling.expensive else at
+        alone = profile._log_side(eps[at], upper=False) if at.size else lower[at]
+    found[at] = alone
     return found
 
 

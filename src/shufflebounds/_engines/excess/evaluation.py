@@ -21,7 +21,15 @@ from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE,
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
-from shufflebounds._engines.excess.heavy_tails import close_sum, few_enough, log_rest, one_large_value, sum_of_few, sum_with_jumps
+from shufflebounds._engines.excess.heavy_tails import (
+    LIGHT,
+    close_sum,
+    few_enough,
+    log_rest,
+    one_large_value,
+    sum_of_few,
+    sum_with_jumps,
+)
 
 __all__ = [
     "BLUR", "HEAVY", "Effort", "approximate_excess", "excesses", "largest_of", "log_gain", "rounding", "sums", "without_negligible",
@@ -238,7 +246,8 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     found = both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work))
     if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > _NEAR:
         few_users = few_enough(users) and effort is Effort.FINE
-        found = both(found, sum_of_few(values, log_mass, users) if few_users else close_sum(values, log_mass, users, _NEAR))
+        found = both(found, sum_of_few(values, log_mass, users) if few_users else
+                     close_sum(values, log_mass, users, _NEAR, LIGHT))
     # A rare value below HEAVY decides the sum. The gap of the kernel, a factor e or more, would draw samples to this eps.
     if effort is Effort.SAMPLED and users > FEW and found.upper - found.lower > 1:
         found = both(found, sum_with_jumps(values, log_mass, users, upper is True))

@@ -43,7 +43,7 @@ from shufflebounds._engines.excess.evaluation import (
     sums,
     without_negligible,
 )
-from shufflebounds._engines.excess.heavy_tails import close_sum, few_enough, one_large_value, sum_of_few
+from shufflebounds._engines.excess.heavy_tails import LIGHT, close_sum, few_enough, one_large_value, sum_of_few
 from shufflebounds._engines.excess.packed import log_deltas
 
 __all__ = ["BLUR", "ExcessLaw", "LowerLaws", "PairLaws", "Randomizer", "is_randomizer", "packed"]
@@ -320,7 +320,8 @@ class ExcessLaw:
         log_mass, log_a, log_b = self._distinct
         for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
             values = excesses(log_a, log_b, float(points[i]))
-            few = sum_of_few(values, log_mass, users) if few_enough(users) else close_sum(values, log_mass, users, 2 * SEARCH_GAP)
+            few = (sum_of_few(values, log_mass, users) if few_enough(users) else
+                   close_sum(values, log_mass, users, 2 * SEARCH_GAP, LIGHT))
             few = Interval(max(few.lower, one_large_value(values, log_mass, users)), few.upper)
             lower, upper = self._with_cut(few, self._slack, float(points[i]), users)
             found.lower[i], found.upper[i] = max(found.lower[i], lower), min(found.upper[i], upper)
