@@ -100,6 +100,8 @@ class TiltedSum:
     near : float
         A transform serves levels within `near` tilted standard deviations of the level to which it is tilted. The rounding error
         grows as e^(near^2/2); the number of transforms falls as 1/near.
+    served : float, optional
+        A smaller distance than `near` in wide intervals, at least 0.3 `near`, which is half of the narrowest interval.
     widest : int, optional
         The widest intervals of levels are 4^widest * 0.6 * `near` standard deviations wide. Tilted sums of heavy-tailed numbers
         have larger standard deviations than the sum itself, so that their transforms serve wider intervals.
@@ -115,10 +117,10 @@ class TiltedSum:
 
     def __init__(
         self, summands: Sequence[Summand], origin: float, step: float, *, discount: float, near: float, widest: int = 0,
-        upper: bool, log_rest: float = -math.inf, slack: float = 0.0, level_error: float = 0.0,
+        served: float | None = None, upper: bool, log_rest: float = -math.inf, slack: float = 0.0, level_error: float = 0.0,
     ) -> None:
         self._summands, self.origin, self.step, self._discount, self._near = summands, origin, step, discount, near
-        self._widest = widest
+        self._widest, self._served = widest, near if served is None else served
         self.upper, self.log_rest, self.slack, self.level_error = upper, log_rest, slack, level_error
 
     def moments(self, theta: float) -> tuple[float, float, float]:
@@ -231,7 +233,7 @@ class TiltedSum:
         theta = self.tilt(center)
         # A level is at most half of the largest width from the middle of its interval; 1e-9 covers rounding.
         deviation = max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step)
-        far = min(self._near * deviation, 0.5 * self._width * (1 + 1e-9))
+        far = min(self._served * deviation, 0.5 * self._width * (1 + 1e-9))
         return theta, -math.inf if theta == self.least_tilt else center - far, center + far, deviation
 
     def points(self, level: float) -> int:
