@@ -263,7 +263,7 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
                               node (Node.rounding), 4 UNIT of each of TURNS rotations, 1 UNIT of each of MOST_NODES sums, and
                               32 UNIT for sine, cosine and their argument of at most 2 pi
         e^-k rounded          4 UNIT for each step of c from the mean
-    The bounds are NaN without memory.
+    The bounds are NaN without memory, and with MOST_NODES nodes, more than half a period has.
     """
     cdef double[MOST_NODES] re, im, x, y, turn_x, turn_y
     cdef double k, error = 0, stray, spread = 0, even, odd, hold, value, outside, each = 0, mean, angle, half, flat

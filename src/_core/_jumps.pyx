@@ -127,7 +127,7 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
             right += 1
         while right > zero and (jump[right - 1] > size or (not equal and jump[right - 1] == size)):
             right -= 1
-        # the values from 0 to start - 1 that lead to the cell of x, by bisection: their sums increase
+        # the jumps from `zero` to start - 1 lead to the cell of x; their sums increase, so that bisection finds `start`
         start, stop = zero, right
         while start < stop:
             middle = (start + stop) // 2

@@ -202,6 +202,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     few = effort is Effort.SAMPLED and few_enough(users)
     rare = effort is Effort.SAMPLED and not (heavy or few) and _rare(values, log_mass, users)
     sampled = heavy and effort is Effort.SAMPLED
+    added = few or (sampled and users <= _SMALL)
     if few and not heavy and (users > FEW + 2 or log_mass.size <= 2 * FEW):
         # For few users the kernel either reaches rtol with little work, or takes longer than `close_sum` for a larger gap. For up
         # to 10 users and more than 16 atoms it rarely reaches rtol.
@@ -217,7 +218,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         found = both(nothing, brief())
     if found.upper - found.lower <= (SEARCH_GAP if first and sampled else 10 * rtol):
         return found
-    if few or (sampled and users <= _SMALL):
+    if added:
         found = both(found, close_sum(values, log_mass, users, _NEAR))
         if few or found.upper - found.lower <= 2 * _NEAR:
             return found
@@ -227,17 +228,19 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         found = both(found, sum_with_jumps(values, log_mass, users, upper is True, brief=effort is Effort.SAMPLED))
     if sampled and little and not first and found.upper - found.lower > _CLOSE:
         found = both(found, brief())
-    if heavy and effort is not Effort.ROUGH and found.upper - found.lower > (_CLOSE if sampled else _NEAR):
-        chosen = None
-        if upper is not None and few_enough(users):
-            # The gap is proportional to the square of the step. If it is small enough at a coarse step, compute one bound only.
-            coarse = sum_of_few(values, log_mass, users, 0.3)
-            chosen = upper if coarse.upper - coarse.lower < 25 * _NEAR else None
-        few_users = few_enough(users)
-        added = sum_of_few(values, log_mass, users, 0.06, chosen) if few_users else close_sum(values, log_mass, users, _NEAR)
-        found = both(found, added)
-        if chosen is not None and math.isfinite(added[chosen]):
-            return found
+    if heavy and not added and effort is not Effort.ROUGH and found.upper - found.lower > (_CLOSE if sampled else _NEAR):
+        if not few_enough(users):
+            found = both(found, close_sum(values, log_mass, users, _NEAR))
+        else:
+            chosen = None
+            if upper is not None:
+                # The gap is proportional to the square of the step. If it is small enough at a coarse step, compute one bound only.
+                coarse = sum_of_few(values, log_mass, users, 0.3)
+                chosen = upper if coarse.upper - coarse.lower < 25 * _NEAR else None
+            closer = sum_of_few(values, log_mass, users, selected=chosen)
+            found = both(found, closer)
+            if chosen is not None and math.isfinite(closer[chosen]):
+                return found
     # Where the gap of `sum_with_jumps` is above _NEAR, that of the kernel is most often larger.
     if found.upper - found.lower < (_CLOSE if rare or sampled else _NEAR):
         return found
@@ -245,8 +248,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     work = min(work, Effort.ROUGH.value[1]) if rare or sampled else work
     found = both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work))
     if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > _NEAR:
-        few_users = few_enough(users) and effort is Effort.FINE
-        found = both(found, sum_of_few(values, log_mass, users) if few_users else
+        found = both(found, sum_of_few(values, log_mass, users) if few_enough(users) else
                      close_sum(values, log_mass, users, _NEAR, LIGHT))
     # A rare value below HEAVY decides the sum. The gap of the kernel, a factor e or more, would draw samples to this eps.
     if effort is Effort.SAMPLED and users > FEW and found.upper - found.lower > 1:

@@ -282,8 +282,10 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     if jump.size > nodes.size:
         # Values on nodes change the variance as one more doubling does.
         whole = np.zeros(1), np.ones(1)
-        larger = sums = nodes, spread_sum(jump, part, *whole, nodes)
-        smaller = lower_sums = merged_sum(jump, part, *whole, nodes)
+        if selected is not False:
+            larger = sums = nodes, spread_sum(jump, part, *whole, nodes)
+        if selected is not True:
+            smaller = lower_sums = merged_sum(jump, part, *whole, nodes)
     for addition in additions:
         if selected is not False:
             sums = nodes, spread_sum(*sums, *(larger if addition == "1" else sums), nodes)
