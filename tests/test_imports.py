@@ -14,7 +14,7 @@ import shufflebounds
 
 ROOT = Path(shufflebounds.__file__).parent
 WITHIN_FUNCTIONS = {
-    ("shufflebounds.profile.profile", "shufflebounds.profile.composition"): "compose and self_compose return a profile",
+    ("shufflebounds.profile.profile", "shufflebounds.profile.profile"): "compose and self_compose return a profile",
     ("shufflebounds.profile.export", "shufflebounds.report.pictures"): "plot, and the table that a notebook shows",
     ("shufflebounds.profile.export", "shufflebounds.report.statement"): "statement",
     ("shufflebounds.profile.export", "shufflebounds.certify"): "certify",

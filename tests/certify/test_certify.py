@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds import mechanisms, shuffle
 from shufflebounds.profile import Composition
-from shufflebounds.profile.pair import DominatingPair
+from shufflebounds.profile.profile import DominatingPair
 from shufflebounds.sampling import RandomAllocation, Subsampled
 
 DIGITS = 30

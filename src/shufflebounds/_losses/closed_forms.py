@@ -51,8 +51,8 @@ class ClosedForms:
         """Return an eps, at most the pure budget `pure`, below which delta is positive."""
         return None
 
-    def tradeoff(self, upper: bool) -> Tradeoff | None:
-        """Return a bound of the trade-off function."""
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
+        """Return a bound of the trade-off function; where it enumerates outcomes, up to a mass of e^log_tail at either end."""
         return None
 
     def mixture(self) -> tuple[tuple[Any, ...], float]:
@@ -84,10 +84,6 @@ class ClosedForms:
     def mu_limit(self) -> float:
         """Return an upper bound of mu that holds beside that from values of delta, by joint convexity of a mixture; inf if none."""
         return max((part._gdp_mu(True) for part in self.mixture()[0]), default=math.inf)
-
-    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
-        """Return a bound of the trade-off function; where it enumerates outcomes, up to a mass of e^log_tail at either end."""
-        return self.tradeoff(upper)
 
     def rough(self, upper: bool) -> Curve | None:
         """Return a curve that is close to a bound of log delta and takes less time, for the search for eps."""

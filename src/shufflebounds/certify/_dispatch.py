@@ -7,8 +7,8 @@ In interval arithmetic, `outcomes_of` returns the outcomes of a pair, `hockey_st
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import singledispatch
 
+from shufflebounds.certify._kinds import by_kind
 from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, certified, flint, hockey_stick
 
 __all__ = ["certify", "hockey_stick_of", "outcomes_of", "outputs_of"]
@@ -18,7 +18,7 @@ OPERATIONS = 100.0
 `balls.MOST_OPERATIONS`. Raised: fewer calls are allowed. Lowered: calls may take longer than predicted."""
 
 
-@singledispatch
+@by_kind
 def outcomes_of(profile: object) -> tuple[float, Callable[[], Outcomes]]:
     """Return the number of outcomes of the single pair of a profile, and a function that returns their probabilities as balls.
 
@@ -27,14 +27,14 @@ def outcomes_of(profile: object) -> tuple[float, Callable[[], Outcomes]]:
     raise TypeError(f"{type(profile).__name__} has no certified digits")
 
 
-@singledispatch
+@by_kind
 def hockey_stick_of(profile: object) -> Answer:
     """Return the number of ball operations of one delta, and the function from e^eps to delta."""
     size, outcomes = outcomes_of(profile)
     return OPERATIONS * size, lambda factor: hockey_stick(outcomes(), factor)
 
 
-@singledispatch
+@by_kind
 def outputs_of(randomizer: object) -> tuple[int, int, Callable[[], list[Outputs]]]:
     """Return the number of pairs of inputs, the largest number of kinds of outputs of a pair, and a function that lists outputs.
 

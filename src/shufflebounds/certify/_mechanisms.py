@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
 from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, outcomes_of, outputs_of
 from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, flint, hockey_stick, larger
-from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
-from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
-from shufflebounds.mechanisms.noise.geometric import GeometricMechanism
-from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
-from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
-from shufflebounds.mechanisms.ratio_bounded import RatioBounded
 
 
-@outputs_of.register
-def _(randomizer: FiniteRandomizer) -> tuple[int, int, Callable[[], list[Outputs]]]:
+@outputs_of.of("FiniteRandomizer")
+def _(randomizer: Any) -> tuple[int, int, Callable[[], list[Outputs]]]:
     least = randomizer._rows.min(axis=0)
     kinds = []
     for first, second in permutations(randomizer._rows, 2):
@@ -35,16 +30,16 @@ def _(randomizer: FiniteRandomizer) -> tuple[int, int, Callable[[], list[Outputs
     return len(kinds), max(columns.shape[1] for columns, _ in kinds), outputs
 
 
-@hockey_stick_of.register
-def _(mechanism: FiniteRandomizer) -> Answer:
+@hockey_stick_of.of("FiniteRandomizer")
+def _(mechanism: Any) -> Answer:
     pairs, kinds, outputs = outputs_of(mechanism)
     return OPERATIONS * pairs * kinds, lambda factor: larger(*(
         hockey_stick([(a, b) for a, b, _ in pair], factor) for pair in outputs()
     ))
 
 
-@outputs_of.register
-def _(randomizer: RatioBounded) -> tuple[int, int, Callable[[], list[Outputs]]]:
+@outputs_of.of("RatioBounded")
+def _(randomizer: Any) -> tuple[int, int, Callable[[], list[Outputs]]]:
 
     def outputs() -> list[Outputs]:
         p, beta, q = (flint().arb(x) for x in (randomizer.p, randomizer.beta, randomizer.q))
@@ -55,8 +50,8 @@ def _(randomizer: RatioBounded) -> tuple[int, int, Callable[[], list[Outputs]]]:
     return 1, 3, outputs
 
 
-@outputs_of.register
-def _(randomizer: KaryResponse) -> tuple[int, int, Callable[[], list[Outputs]]]:
+@outputs_of.of("KaryResponse")
+def _(randomizer: Any) -> tuple[int, int, Callable[[], list[Outputs]]]:
 
     def outputs() -> list[Outputs]:
         odds = flint().arb(randomizer.local_eps).exp()
@@ -67,14 +62,14 @@ def _(randomizer: KaryResponse) -> tuple[int, int, Callable[[], list[Outputs]]]:
     return 1, 2 + (randomizer.bins > 2), outputs
 
 
-@outcomes_of.register
-def _(mechanism: KaryResponse) -> tuple[float, Callable[[], Outcomes]]:
+@outcomes_of.of("KaryResponse")
+def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
     _, kinds, outputs = outputs_of(mechanism)
     return kinds, lambda: [(a, b) for a, b, _ in outputs()[0]]
 
 
-@outcomes_of.register
-def _(mechanism: GeometricMechanism) -> tuple[float, Callable[[], Outcomes]]:
+@outcomes_of.of("GeometricMechanism")
+def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
     if mechanism.bound is not None:
         raise TypeError("GeometricMechanism with a bound has no certified digits")
     d = mechanism.sensitivity
@@ -88,8 +83,8 @@ def _(mechanism: GeometricMechanism) -> tuple[float, Callable[[], Outcomes]]:
     return float(d) + 1, outcomes
 
 
-@hockey_stick_of.register
-def _(mechanism: GaussianMechanism) -> Answer:
+@hockey_stick_of.of("GaussianMechanism")
+def _(mechanism: Any) -> Answer:
     def value(factor: Ball) -> Ball:
         ball = flint().arb
         mu, root = ball(mechanism.sensitivity) / mechanism.sigma, ball(2).sqrt()
@@ -99,8 +94,8 @@ def _(mechanism: GaussianMechanism) -> Answer:
     return 10 * OPERATIONS, value
 
 
-@hockey_stick_of.register
-def _(mechanism: LaplaceMechanism) -> Answer:
+@hockey_stick_of.of("LaplaceMechanism")
+def _(mechanism: Any) -> Answer:
     def value(factor: Ball) -> Ball:
         ball = flint().arb
         return (-((factor.log() - ball(mechanism.sensitivity) / mechanism.scale) / 2).expm1()).max(ball(0))

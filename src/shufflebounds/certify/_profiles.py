@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
 from shufflebounds.certify.balls import Answer, Outcomes, flint, largest_answer, multiset_probabilities, multisets
-from shufflebounds.profile.composition import Composition
-from shufflebounds.profile.pair import MassPair, _ListedPair
 
 
-@outcomes_of.register
-def _(pair: _ListedPair) -> tuple[float, Callable[[], Outcomes]]:
+@outcomes_of.of("_ListedPair")
+def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
     def outcomes() -> Outcomes:
         ball = flint().arb
         first, second = ([ball(x).exp() if x > -math.inf else ball(0) for x in law] for law in (pair.log_p, pair.log_q))
@@ -21,8 +20,8 @@ def _(pair: _ListedPair) -> tuple[float, Callable[[], Outcomes]]:
     return float(len(pair.log_p)), outcomes
 
 
-@outcomes_of.register
-def _(pair: MassPair) -> tuple[float, Callable[[], Outcomes]]:
+@outcomes_of.of("MassPair")
+def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
     def outcomes() -> Outcomes:
         ball = flint().arb
         return [(ball(p), ball(q)) for p, q in zip(pair.p, pair.q, strict=True)]
@@ -30,8 +29,8 @@ def _(pair: MassPair) -> tuple[float, Callable[[], Outcomes]]:
     return float(len(pair.p)), outcomes
 
 
-@outcomes_of.register
-def _(composition: Composition) -> tuple[float, Callable[[], Outcomes]]:
+@outcomes_of.of("Composition")
+def _(composition: Any) -> tuple[float, Callable[[], Outcomes]]:
     parts = [(*outcomes_of(profile), times) for profile, times in composition.factors]
     if not all(known.attained.single for known, _ in composition._product.released.pairs):
         raise TypeError("Composition has certified digits only where each factor is one pair of distributions")
@@ -46,8 +45,8 @@ def _(composition: Composition) -> tuple[float, Callable[[], Outcomes]]:
     return math.prod(multisets(int(size), times) for size, _, times in parts), outcomes
 
 
-@hockey_stick_of.register
-def _(composition: Composition) -> Answer:
+@hockey_stick_of.of("Composition")
+def _(composition: Any) -> Answer:
     if not composition._by_adjacency:
         return hockey_stick_of.dispatch(object)(composition)
     return largest_answer(hockey_stick_of(way) for way in composition._by_adjacency)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
 from shufflebounds.certify.balls import Answer, Ball, Outcomes, blanket_delta, blanket_operations, flint, largest_answer
-from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation
-from shufflebounds.sampling.poisson import SampledPair, Subsampled
-from shufflebounds.sampling.without_replacement import WithoutReplacement
 
 
-@outcomes_of.register
-def _(pair: SampledPair) -> tuple[float, Callable[[], Outcomes]]:
+@outcomes_of.of("SampledPair")
+def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
     size, outcomes = outcomes_of(pair.mechanism)
 
     def mixed() -> Outcomes:
@@ -23,8 +21,8 @@ def _(pair: SampledPair) -> tuple[float, Callable[[], Outcomes]]:
     return size, mixed
 
 
-@hockey_stick_of.register
-def _(pair: SampledPair) -> Answer:
+@hockey_stick_of.of("SampledPair")
+def _(pair: Any) -> Answer:
     try:
         return hockey_stick_of.dispatch(object)(pair)
     except TypeError:
@@ -41,14 +39,14 @@ def _(pair: SampledPair) -> Answer:
     return operations, sampled
 
 
-@hockey_stick_of.register(Subsampled)
-@hockey_stick_of.register(RandomAllocation)
-def _(profile: Subsampled | RandomAllocation) -> Answer:
+@hockey_stick_of.of("Subsampled")
+@hockey_stick_of.of("RandomAllocation")
+def _(profile: Any) -> Answer:
     return largest_answer(hockey_stick_of(pair) for pair in profile.pairs())
 
 
-@hockey_stick_of.register
-def _(profile: WithoutReplacement) -> Answer:
+@hockey_stick_of.of("WithoutReplacement")
+def _(profile: Any) -> Answer:
     operations, value = hockey_stick_of(profile.mechanism)
 
     def sampled(factor: Ball) -> Ball:
@@ -58,8 +56,8 @@ def _(profile: WithoutReplacement) -> Answer:
     return operations, sampled
 
 
-@hockey_stick_of.register
-def _(pair: AllocationPair) -> Answer:
+@hockey_stick_of.of("AllocationPair")
+def _(pair: Any) -> Answer:
     size, outcomes = outcomes_of(pair.mechanism)
 
     def value(factor: Ball) -> Ball:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from functools import reduce
 from itertools import permutations, zip_longest
+from typing import Any
 
 import numpy as np
 
 from shufflebounds._engines.datasets.every import all_shares
 from shufflebounds.certify._dispatch import hockey_stick_of, outputs_of
+from shufflebounds.certify._kinds import kinds_of
 from shufflebounds.certify._worst_dataset import worst_dataset
 from shufflebounds.certify.balls import (
     MOST_OPERATIONS,
@@ -23,17 +25,10 @@ from shufflebounds.certify.balls import (
     larger,
     polynomial,
 )
-from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
-from shufflebounds.shuffle.bits import ShuffledBits
-from shufflebounds.shuffle.clones import _UniformClones
-from shufflebounds.shuffle.noise import BinomialNoise
-from shufflebounds.shuffle.personalized import PersonalizedClones
-from shufflebounds.shuffle.personalized_bits import PersonalizedBits
-from shufflebounds.shuffle.shuffled import Shuffled
 
 
-@hockey_stick_of.register
-def _(protocol: ShuffledBits) -> Answer:
+@hockey_stick_of.of("ShuffledBits")
+def _(protocol: Any) -> Answer:
     bits = protocol._bits
     datasets = range(protocol.users) if isinstance(protocol.ones, str) else [protocol.ones]
 
@@ -49,8 +44,8 @@ def _(protocol: ShuffledBits) -> Answer:
     return 60.0 * bits * len(datasets), value
 
 
-@hockey_stick_of.register
-def _(protocol: _UniformClones) -> Answer:
+@hockey_stick_of.of("_UniformClones")
+def _(protocol: Any) -> Answer:
     def value(factor: Ball) -> Ball:
         odds = flint().arb(protocol.local_eps).exp()
         rate = 2 / (odds + 1) if protocol._stronger else 1 / odds
@@ -59,8 +54,8 @@ def _(protocol: _UniformClones) -> Answer:
     return float(protocol.users) ** 2, value
 
 
-@hockey_stick_of.register
-def _(protocol: BinomialNoise) -> Answer:
+@hockey_stick_of.of("BinomialNoise")
+def _(protocol: Any) -> Answer:
     def value(factor: Ball) -> Ball:
         prob = flint().arb(protocol.prob)
         law = polynomial([(1 - prob, prob, protocol.trials)])
@@ -70,8 +65,8 @@ def _(protocol: BinomialNoise) -> Answer:
     return 30.0 * (protocol.trials + 1), value
 
 
-@hockey_stick_of.register
-def _(protocol: PersonalizedClones) -> Answer:
+@hockey_stick_of.of("PersonalizedClones")
+def _(protocol: Any) -> Answer:
     def value(factor: Ball) -> Ball:
         ball = flint().arb
         law = polynomial([(1 - 2 * ball(rate), 2 * ball(rate), int(many))
@@ -82,8 +77,8 @@ def _(protocol: PersonalizedClones) -> Answer:
     return float(protocol.counts.sum() + 1) ** 2, value
 
 
-@hockey_stick_of.register
-def _(protocol: PersonalizedBits) -> Answer:
+@hockey_stick_of.of("PersonalizedBits")
+def _(protocol: Any) -> Answer:
     if protocol.bits is None:
         return hockey_stick_of.dispatch(object)(protocol)
     bits, size = protocol.bits.tolist(), protocol.local_eps.size
@@ -101,8 +96,8 @@ def _(protocol: PersonalizedBits) -> Answer:
     return 4.0 * size**2 * len(targets), value
 
 
-@hockey_stick_of.register
-def _(protocol: Shuffled) -> Answer:
+@hockey_stick_of.of("Shuffled")
+def _(protocol: Any) -> Answer:
     found = _every_dataset(protocol)
     if found is not None:
         return found
@@ -117,7 +112,7 @@ def _(protocol: Shuffled) -> Answer:
         lambda one, other: one.min(other), (value(factor) for _, value in quick))
 
 
-def _blanket(protocol: Shuffled) -> Answer | None:
+def _blanket(protocol: Any) -> Answer | None:
     """Return the bound of the privacy blanket, or None if the outputs are not known."""
     try:
         pairs, kinds, outputs = outputs_of(protocol.randomizer)
@@ -135,9 +130,9 @@ def _blanket(protocol: Shuffled) -> Answer | None:
     return pairs * blanket_operations(kinds + (share < 1), protocol.users), value
 
 
-def _every_dataset(protocol: Shuffled) -> Answer | None:
+def _every_dataset(protocol: Any) -> Answer | None:
     """Return the maximum of delta over all datasets if the randomizer is a matrix, or None if there are too many datasets."""
-    if protocol._bounds.mixed is None or not protocol._bounds.mixed.every or not isinstance(protocol.randomizer, FiniteRandomizer):
+    if protocol._bounds.mixed is None or not protocol._bounds.mixed.every or not "FiniteRandomizer" in kinds_of(protocol.randomizer):
         return None
     columns, counts = np.unique(protocol.randomizer._rows, axis=1, return_counts=True)
     others, (inputs, kinds) = protocol.users - 1, columns.shape

@@ -10,8 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import singledispatch
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +19,8 @@ from shufflebounds._engines.datasets.largest_sum import SumChoices
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds._engines.datasets.pair_weights import EXCEEDED, ORDERS, Weights
 from shufflebounds._engines.datasets.worst import FACTORS, TILTS, Choices
+from shufflebounds.certify._kinds import by_kind
 from shufflebounds.certify.balls import Answer, Ball, flint, hockey_stick, larger
-from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
-from shufflebounds.mechanisms.oracles.hadamard_response import HadamardResponse
-from shufflebounds.mechanisms.oracles.local_hashing import LocalHashing
-from shufflebounds.mechanisms.oracles.subset_selection import SubsetSelection
-from shufflebounds.mechanisms.oracles.unary_encoding import UnaryEncoding
-from shufflebounds.shuffle.shuffled import Shuffled
 
 __all__ = ["Family", "family_of", "worst_dataset"]
 
@@ -61,14 +55,14 @@ class Family(NamedTuple):
         return Family([sent(row) for row in self.rows], self.pairs, sent(self.least), sent(self.centre))
 
 
-@singledispatch
+@by_kind
 def family_of(randomizer: object) -> tuple[int, Callable[[], Family]] | None:
     """Return the product of the numbers of pairs, inputs and outputs, and a function that makes the family; None if unknown."""
     return None
 
 
-@family_of.register
-def _(randomizer: FiniteRandomizer) -> tuple[int, Callable[[], Family]]:
+@family_of.of("FiniteRandomizer")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     columns, counts = np.unique(randomizer._rows[:, randomizer._rows.any(axis=0)], axis=1, return_counts=True)
     pairs = list(itertools.permutations(range(len(columns)), 2))
 
@@ -99,8 +93,8 @@ def _patterns(inputs: int) -> Iterable[tuple[bool, ...]]:
     return itertools.product([True, False], repeat=inputs)
 
 
-@family_of.register
-def _(randomizer: LocalHashing) -> tuple[int, Callable[[], Family]]:
+@family_of.of("LocalHashing")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     inputs = min(randomizer.bins, 3)
 
     def family() -> Family:
@@ -112,8 +106,8 @@ def _(randomizer: LocalHashing) -> tuple[int, Callable[[], Family]]:
     return inputs * 2**inputs, family
 
 
-@family_of.register
-def _(randomizer: SubsetSelection) -> tuple[int, Callable[[], Family]]:
+@family_of.of("SubsetSelection")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     inputs, bins, size = min(randomizer.bins, 3), randomizer.bins, randomizer._d
 
     def family() -> Family:
@@ -129,8 +123,8 @@ def _(randomizer: SubsetSelection) -> tuple[int, Callable[[], Family]]:
     return inputs * 2**inputs, family
 
 
-@family_of.register
-def _(randomizer: HadamardResponse) -> tuple[int, Callable[[], Family]]:
+@family_of.of("HadamardResponse")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     # The codes of the bins are 1, 2, 3, ...; 3 is the exclusive or of 1 and 2. Parities with 1, 2 and 4 are independent.
     inputs = min(randomizer.bins, 4)
 
@@ -145,8 +139,8 @@ def _(randomizer: HadamardResponse) -> tuple[int, Callable[[], Family]]:
     return inputs * 8, family
 
 
-@family_of.register
-def _(randomizer: UnaryEncoding) -> tuple[int, Callable[[], Family]]:
+@family_of.of("UnaryEncoding")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     inputs = min(randomizer.bins, 3)
 
     def family() -> Family:
@@ -341,7 +335,7 @@ def _nonnegative(omegas: Sequence[float], pairs: int, less: float) -> bool:
     return True
 
 
-def worst_dataset(protocol: Shuffled) -> Answer | None:
+def worst_dataset(protocol: Any) -> Answer | None:
     """Return the upper bound over all datasets, or None if there is none for the protocol."""
     datasets, known = protocol._bounds.upper.over_datasets, family_of(protocol.randomizer)
     if datasets is None or known is None or protocol.inputs is not None or not datasets.listed:

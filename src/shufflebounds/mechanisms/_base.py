@@ -19,7 +19,7 @@ from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.profile import PrivacyProfile
 
 if TYPE_CHECKING:
-    from shufflebounds.sampling import Subsampled
+    from shufflebounds.sampling.poisson import Subsampled
     from shufflebounds.shuffle.shuffled import Shuffled
 
 __all__ = ["AdditiveNoise", "LocalRandomizer", "next_float", "shift_by_error", "exp_remainder", "exact_product", "ratio"]
@@ -80,6 +80,8 @@ def exp_remainder(x: FloatArray) -> FloatArray:
 @with_passages
 class LocalRandomizer(PrivacyProfile):
     """A mechanism that each user can run on their own value before a shuffle."""
+
+    _covers_absence: ClassVar[bool] = True
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         """Return the distributions of X for the ordered pairs of inputs, up to symmetry; :meth:`shuffled` needs them.

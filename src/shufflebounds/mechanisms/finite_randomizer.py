@@ -25,7 +25,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import stated_users
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile.pair import MassPair
+from shufflebounds.profile.profile import MassPair
 
 __all__ = ["FiniteRandomizer"]
 

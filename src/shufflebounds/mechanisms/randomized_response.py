@@ -49,7 +49,7 @@ class _Bit(ClosedForms):
             value = np.where(step == 0, self.budget * rate, np.where(grown < SAFE_EXPONENT, near, far))
         return shift_by_error(value, 32 * ULP, upper)
 
-    def tradeoff(self, upper: bool) -> Tradeoff:
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         return Tradeoff.randomized_response(next_float(self.budget, upper))
 
 

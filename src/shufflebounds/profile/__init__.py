@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from shufflebounds._base.lazy import lazily
 from shufflebounds._base.types import Bound, FloatArray
-from shufflebounds.profile.pair import DominatingPair
+from shufflebounds.profile.profile import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
 if TYPE_CHECKING:
-    from shufflebounds.profile.composition import Composition
+    from shufflebounds.profile.profile import Composition
     from shufflebounds.report.pictures import compare
     from shufflebounds.report.statement import Statement
 
@@ -19,7 +19,7 @@ __all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfi
 
 # These modules are imported on first use, because a single value of delta of a mechanism needs none of them.
 _HOMES = {
-    "Composition": "shufflebounds.profile.composition",
+    "Composition": "shufflebounds.profile.profile",
     "Statement": "shufflebounds.report.statement",
     "compare": "shufflebounds.report.pictures",
 }

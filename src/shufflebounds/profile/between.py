@@ -28,7 +28,7 @@ class Between(ClosedForms):
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         return self.sides[upper]._log_side(eps, upper=upper)
 
-    def tradeoff(self, upper: bool) -> Tradeoff | None:
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         # The profile with the larger delta has the smaller trade-off function.
         return self.sides[not upper]._tradeoff(upper)
 

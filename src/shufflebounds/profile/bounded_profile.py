@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from functools import partial
 from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import Kept, cached_property
-from shufflebounds._base.calls import Explaining, explained
-from shufflebounds._base.crossing import Curve, eps_at, eps_at_each, last_positive
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.profile.answering import Answering
 
 __all__ = ["BoundedProfile"]
 
 
 @with_passages
 @explained
-class BoundedProfile(metaclass=Explaining):
+class BoundedProfile(Answering):
     """A function delta(eps) given by bounds of its logarithm, with the methods delta, epsilon and loss_tail.
 
     The description and the closed forms contain functions of the parameters, or methods of an object that holds the parameters.
@@ -35,47 +32,6 @@ class BoundedProfile(metaclass=Explaining):
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         explained(cls)
-
-    @abstractmethod
-    def describe(self) -> DominatingPairInfo:
-        """Return what is known about the pair of distributions of this mechanism."""
-
-    def closed_forms(self) -> ClosedForms:
-        """Return the answers that need neither a search nor samples of the divergence. By default there are none.
-
-        Returns
-        -------
-        ClosedForms
-        """
-        return ClosedForms()
-
-    @cached_property
-    def _described(self) -> DominatingPairInfo:
-        return self.describe()
-
-    @cached_property
-    def _closed(self) -> ClosedForms:
-        return self.closed_forms()
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
-        found = self._closed.log_delta(eps)
-        return self._described.hockey_stick(eps) if found is None else found
-
-    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return the upper or the lower bound of log delta at each eps."""
-        found = self._closed.side(eps, upper)
-        if found is not None:
-            return found
-        # Bounds that take long are kept, because the other one is often needed next.
-        kept = self._described.sampling.expensive
-        sides = self._log_sides.of(eps.tobytes(), lambda: self._log_delta(eps)) if kept else self._log_delta(eps)
-        return consistent(sides, "log delta at eps={!r}", eps)[upper].copy()
-
-    @cached_property
-    def _log_sides(self) -> Kept[bytes, IntervalArray]:
-        """Cache of both bounds of log delta, for the last arrays of eps."""
-        return Kept(CACHED_ANSWERS)
 
     @cached_property
     def _given(self) -> dict[tuple[str, bool, float], float]:
@@ -97,34 +53,6 @@ class BoundedProfile(metaclass=Explaining):
                 lower, above = (given, found) if upper else (found, given)
                 consistent(IntervalArray(np.array([lower]), np.array([above])), question, np.array([one]))
         return value
-
-    def _known_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return the upper or the lower bound of log delta at each eps, at most 0.
-
-        NaN, which a kernel returns outside of its domain, becomes the trivial bound 0 or -inf.
-        """
-        return self._within_range(eps, self._log_side(eps, upper=upper), upper=upper)
-
-    def _within_range(self, eps: FloatArray, value: FloatArray, *, upper: bool) -> FloatArray:
-        """Return a bound of log delta at each eps: at most 0, -inf from the budget on, and the trivial bound in place of NaN."""
-        value = np.where(np.isnan(value), 0.0 if upper else -np.inf, value)
-        # Rounding near the pure budget may leave a positive bound beyond it, where delta is 0.
-        return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)
-
-    def _log_side_at(self, eps: float, *, upper: bool) -> float:
-        return float(self._log_side(np.array([eps]), upper=upper)[0])
-
-    def _pure_epsilon(self) -> float:
-        """Return an upper bound of the smallest eps with delta(eps) = 0, or inf."""
-        return self._described.pure
-
-    def _eps_scale(self) -> float:
-        """Return a typical size of eps, at least 1. The search for epsilon(delta) ends at a million times this size."""
-        return self._closed.eps_scale
-
-    def _rough(self, upper: bool) -> Curve | None:
-        """Return a rough curve for the search for eps, which is close to log delta and takes less time than the bounds, or None."""
-        return self._closed.rough(upper)
 
     @overload
     def log_delta(self, eps: float, *, bound: Bound = ...) -> float: ...
@@ -280,45 +208,3 @@ class BoundedProfile(metaclass=Explaining):
         with announced("loss_tail"):
             out = consistent(self._loss_tail(array.ravel(), upper), "the tail of the loss above eps={!r}", array.ravel())[upper]
         return plain(out.reshape(array.shape))
-
-    @abstractmethod
-    def _loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray:
-        """Return bounds of the probability of a loss above each eps > 0, of which the other one than `upper` may be less tight."""
-
-    def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
-        """Return eps(delta) for each delta in [0, 1]."""
-        found = self._closed.epsilons(deltas, upper)
-        if found is not None:
-            return found
-        if deltas.size == 1:
-            return np.array([self._epsilon(float(deltas[0]), upper)])
-        values, places = np.unique(deltas, return_inverse=True)
-        direct = [self._direct_epsilon(delta, upper) for delta in values.tolist()]
-        found = np.array([np.nan if eps is None else eps for eps in direct])
-        searched = np.array([eps is None for eps in direct])
-        if searched.any():
-            rough, cap = self._rough(upper), 1e6 * self._eps_scale()
-            found[searched] = eps_at_each(partial(self._log_side, upper=upper), values[searched], upper=upper, rough=rough,
-                                          pure=self._pure_epsilon(), cap=cap)
-        return np.asarray(found[places])
-
-    def _direct_epsilon(self, delta: float, upper: bool) -> float | None:
-        """Return eps(delta) for one delta in [0, 1] if it needs no search on values of delta, otherwise None."""
-        found = self._closed.epsilon(delta, upper)
-        if found is None and delta == 0:
-            pure = self._pure_epsilon()
-            return pure if upper else self._last_positive(pure)
-        return found
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        """Return eps(delta) for one delta in [0, 1]."""
-        found = self._direct_epsilon(delta, upper)
-        if found is not None:
-            return found
-        return eps_at(partial(self._log_side_at, upper=upper), delta, upper=upper, rough=self._rough(upper),
-                      pure=self._pure_epsilon(), cap=1e6 * self._eps_scale())
-
-    def _last_positive(self, pure: float) -> float:
-        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if every eps searched has one."""
-        found = self._closed.last_positive(pure)
-        return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if found is None else found

@@ -6,7 +6,6 @@ They make distributions for dp-accounting and OpenDP, figures, plain data that c
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,7 +16,6 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._losses.interpolation import connect_the_dots
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile.bounded_profile import BoundedProfile
 from shufflebounds.profile.saving import from_dict as read
 from shufflebounds.profile.saving import to_dict as written
@@ -40,14 +38,6 @@ class ExportMixin(BoundedProfile):
     neighbours: ClassVar[str]
     _prepares: ClassVar[bool] = False
     """Whether the first value of delta needs tables that take long; a page then shows no values until they are requested."""
-
-    @abstractmethod
-    def _pair_info(self) -> DominatingPairInfo:
-        """Return what compositions and curves know about the dominating pair."""
-
-    @abstractmethod
-    def reverse(self) -> ExportMixin:
-        """Return the guarantee with both datasets exchanged, which is the profile itself if the relation is symmetric."""
 
     @np.errstate(all="ignore")
     def to_dp_accounting(self, interval: float = 1e-4, *, log_tail: float = -50.0) -> Any:

@@ -13,7 +13,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Releases, Reverse, Sampling
 from shufflebounds.profile.calibration import least_count, least_parameter
 from shufflebounds.profile.integer_noise import IntegerNoise
-from shufflebounds.profile.pair import DominatingPair
+from shufflebounds.profile.profile import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = [

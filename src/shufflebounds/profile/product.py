@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,16 +17,17 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
-from shufflebounds._engines.compose.composer import Composer
-from shufflebounds._engines.compose.grid import LOOSE
-from shufflebounds._engines.compose.released import Released, matched
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
 from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
-from shufflebounds.profile.profile import KnownPair, PrivacyProfile
+from shufflebounds.profile.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
+
+if TYPE_CHECKING:
+    from shufflebounds._engines.compose.composer import Composer
+    from shufflebounds._engines.compose.released import Released
 
 __all__ = ["Product", "flattened"]
 
@@ -38,12 +39,13 @@ CURVE_DEEPEST = -120.0
 """Log delta below which the breakpoints of a trade-off function use only an upper bound, by inversion: a grid would take seconds
 for each eps, and for alpha below e^-50 the two bounds of the curve have a large gap in any case."""
 
-Factors = tuple[tuple[PrivacyProfile, int], ...]
+Factors = tuple[tuple[Any, int], ...]
+"""Profiles, each with its number of releases."""
 
 
-def flattened(factors: Sequence[tuple[PrivacyProfile, int]]) -> Factors:
+def flattened(factors: Sequence[tuple[Any, int]]) -> Factors:
     """Return the factors, with compositions among them expanded and equal mechanisms combined."""
-    flat: list[tuple[PrivacyProfile, int]] = []
+    flat: list[tuple[Any, int]] = []
     for profile, count in factors:
         closed = profile._closed
         for part, number in closed.factors if isinstance(closed, Product) else ((profile, 1),):
@@ -97,6 +99,9 @@ class Product(ClosedForms):
     @cached_property
     def released(self) -> Released:
         """The releases of all factors."""
+        # A single value of delta of a mechanism needs none of the modules of compositions.
+        from shufflebounds._engines.compose.released import Released
+
         return Released([(profile._pair_info(), times) for profile, times in self.factors], self.rtol)
 
     @property
@@ -110,6 +115,12 @@ class Product(ClosedForms):
         deepest = CURVE_DEEPEST if self._for_curve else -math.inf
         return self.released.composer(self.rtol, with_choice=not self._for_curve, deepest=deepest)
 
+    @property
+    def _loose_rtol(self) -> float:
+        from shufflebounds._engines.compose.grid import LOOSE
+
+        return LOOSE
+
     @cached_property
     def _loose(self) -> Composer | None:
         """A composer on a coarse grid, without sums over pairs, for the first steps of a search; None if it is not faster.
@@ -117,6 +128,8 @@ class Product(ClosedForms):
         If values are not expensive and there are no such sums, the transform that serves the last steps on the fine grid serves the
         first ones, too.
         """
+        from shufflebounds._engines.compose.grid import LOOSE
+
         if self.rtol >= LOOSE or self._is_one or not (self.composer.sums or any(one.sampling.expensive for one, _ in self.above)):
             return None
         loose = self.released.composer(LOOSE, with_choice=False)
@@ -152,9 +165,9 @@ class Product(ClosedForms):
         return known if self.ways or opposite is self else replace(known, reverse=Reverse(opposite.log_delta, opposite.pure))
 
     @cached_property
-    def _searched(self) -> KnownPair:
-        """The profile whose answers follow from the values of delta."""
-        return KnownPair(self.describe())
+    def samples(self) -> Samples:
+        """Answers that follow from the values of delta, or from the outcomes."""
+        return Samples(self.describe())
 
     @property
     def _spacing(self) -> float:
@@ -339,20 +352,20 @@ class Product(ClosedForms):
         estimate = Curve(self.composer.estimate, rtol=1e-3)
         if self.composer.chooses:
             # Each new adaptive strategy takes up to two seconds, so that the search should need few of them.
-            return Curve(lambda eps: min(0.0, self.composer.without_choice(eps)), estimate, rtol=0.1 * LOOSE)
+            return Curve(lambda eps: min(0.0, self.composer.without_choice(eps)), estimate, rtol=0.1 * self._loose_rtol)
         if self._loose is None:
             return estimate
-        return Curve(lambda eps: min(0.0, float(self.roughly(np.array([eps]))[0])), estimate, rtol=0.1 * LOOSE)
+        return Curve(lambda eps: min(0.0, float(self.roughly(np.array([eps]))[0])), estimate, rtol=0.1 * self._loose_rtol)
 
-    def tradeoff(self, upper: bool) -> Tradeoff:
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         ways = self.ways or (self,)
         if all(way._all_outcomes for way in ways):
-            return convex_hull([way._searched._tradeoff(upper) for way in ways])
+            return convex_hull([way.samples.exact_curve(upper) for way in ways])
         # If the lower bound of delta comes from other distributions than the upper bound, more samples near one level alpha do not
         # close the gap, so refinement ends early. A smaller distance of the first samples, in sqrt(-2 log delta), then improves the
         # curve's lower bound.
         sketch = SKETCH if all(way.composer.tight for way in ways) else 0.1
-        return Tradeoff(Staged(self._searched._staged, self._spacing, max(self._spacing, sketch), upper=upper))
+        return Tradeoff(Staged(self.samples.staged, self._spacing, max(self._spacing, sketch), upper=upper))
 
     def mu(self, upper: bool) -> float:
         if self.ways:
@@ -369,12 +382,12 @@ class Product(ClosedForms):
             squares = (times * profile._gdp_mu(upper) ** 2 for profile, times in self.factors)
             return math.sqrt(math.fsum(squares)) * (1 + EXP_SLACK if upper else 1 - EXP_SLACK)
         if self._all_outcomes:
-            return self._searched._gdp_mu(upper)
+            return self.samples.exact_mu(upper)
         if upper:
-            return min(self._gaussian_rule, self._searched._gdp_mu(True)) if self.pure < math.inf else self._gaussian_rule
+            return min(self._gaussian_rule, self.samples.mu(True)) if self.pure < math.inf else self._gaussian_rule
         alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors
                  if profile._pair_info().sampling.convex)
-        return max([self._searched._gdp_mu(False), *alone, *(profile._gdp_mu(False) for profile, _ in self.factors)])
+        return max([self.samples.mu(False), *alone, *(profile._gdp_mu(False) for profile, _ in self.factors)])
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.ways:
@@ -386,6 +399,8 @@ class Product(ClosedForms):
         if upper:
             total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
             return np.asarray(total * (1 + EXP_SLACK))
+        from shufflebounds._engines.compose.released import matched
+
         # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets. Of several mechanisms with several pairs,
         # only one certainly attains its best pair in every release.
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
@@ -403,7 +418,7 @@ class Product(ClosedForms):
         return np.asarray((sure + single) * (1 - EXP_SLACK))
 
 
-def _alone(profile: PrivacyProfile, known: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
+def _alone(profile: Any, known: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
     """Return a lower bound of log delta of one release, or `lower` where an upper bound shows that it is not below this."""
     found, at = lower.copy(), np.flatnonzero(known.hockey_sticks[0].above(eps) > lower)
     if not at.size:

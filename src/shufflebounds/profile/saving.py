@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
 from shufflebounds.profile.bounded_profile import BoundedProfile
-
-if TYPE_CHECKING:
-    from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["from_dict", "to_dict"]
 
@@ -70,7 +67,7 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
 
 
 @with_passages
-def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
+def from_dict(data: Mapping[str, Any]) -> Any:
     """Return the profile that `to_dict` saved; its parameters are validated as in a call of its class.
 
     Parameters
@@ -88,7 +85,7 @@ def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
     return _restored(data, 0)
 
 
-def _restored(data: Any, level: int) -> PrivacyProfile:
+def _restored(data: Any, level: int) -> Any:
     if not isinstance(data, Mapping) or "profile" not in data or not all(isinstance(key, str) for key in data):
         raise ValueError(f"{_validate.short_repr(data)} is no saved profile: it must be a mapping with the key 'profile'")
     name = data["profile"]
@@ -97,7 +94,7 @@ def _restored(data: Any, level: int) -> PrivacyProfile:
         raise ValueError(f"profile={_validate.short_repr(name)} is no class of this library")
     values = {"profile" if key == "profile_" else key: _built(value, level + 1) for key, value in data.items() if key != "profile"}
     try:
-        return cast("PrivacyProfile", _maker(kind)[1](**values))
+        return _maker(kind)[1](**values)
     except TypeError as problem:
         raise ValueError(f"{name} cannot be made of {_validate.short_repr(sorted(values))}: {problem}") from None
 

@@ -17,7 +17,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray
 
 if TYPE_CHECKING:
-    from shufflebounds.profile.export import ExportMixin
+    from shufflebounds.profile.bounded_profile import BoundedProfile
 
 __all__ = ["compare", "losses_shown", "name_of", "parameters", "plot_profile", "table"]
 
@@ -78,7 +78,7 @@ def _draw(ax: Any, profile: Any, eps: FloatArray, label: str, place: int = 0) ->
     plotting.draw_log_delta(ax, eps, lower, upper, label=label, place=place)
 
 
-def plot_profile(profile: ExportMixin, ax: Any, eps: ArrayLike | None, label: str | None) -> Any:
+def plot_profile(profile: BoundedProfile, ax: Any, eps: ArrayLike | None, label: str | None) -> Any:
     """Draw delta(eps) of one profile and return the Axes."""
     losses = losses_shown((profile,), eps)
     ax = plotting.axes(ax)
@@ -156,13 +156,13 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     return ax
 
 
-def effort(profile: ExportMixin) -> float:
+def effort(profile: BoundedProfile) -> float:
     """Return about how many seconds a value of delta takes, to decide how many values a page or a table shows unasked."""
     # The effort in the information of a composition is that of a value between known ones; the first needs a grid or a transform.
     return 0.05 if hasattr(profile, "factors") else profile._pair_info().sampling.effort
 
 
-def table(profile: ExportMixin) -> str:
+def table(profile: BoundedProfile) -> str:
     """Return a small HTML table: the parameters, the theorem, and eps at a few delta if that is fast."""
     rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
     rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]

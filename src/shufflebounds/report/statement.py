@@ -19,7 +19,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import CALM_SECONDS, TINY
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import FloatArray
-from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.profile.bounded_profile import BoundedProfile
 from shufflebounds.report.pictures import effort, name_of, parameters
 
 __all__ = ["Statement", "statement"]
@@ -70,7 +70,7 @@ class Statement:
     delta: float
     epsilon: float
     epsilon_lower: float
-    _profile: PrivacyProfile = field(repr=False, compare=False)
+    _profile: BoundedProfile = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         return "\n\n".join(f"{head}. {text}" for head, text in zip(_HEADINGS, self.sentences))
@@ -118,7 +118,7 @@ class Statement:
         return f"<figure>{_svg(eps, low, high, point)}<figcaption>{caption}</figcaption></figure>"
 
 
-def statement(profile: PrivacyProfile, delta: float) -> Statement:
+def statement(profile: BoundedProfile, delta: float) -> Statement:
     """Return the statement of a profile at a delta in [0, 1)."""
     delta = _validate.real("delta", delta, 0, 1, open_high=True)
     upper, lower = profile.epsilon(delta), profile.epsilon(delta, bound="lower")
@@ -138,12 +138,12 @@ def statement(profile: PrivacyProfile, delta: float) -> Statement:
     return Statement(name_of(profile), sentences, delta, upper, lower, profile)
 
 
-def _several(profile: PrivacyProfile) -> bool:
+def _several(profile: BoundedProfile) -> bool:
     """Return whether the profile is that of several releases."""
     return sum(times for _, times in getattr(profile, "factors", ((profile, 1),))) > 1
 
 
-def _subpackage(profile: PrivacyProfile) -> str:
+def _subpackage(profile: BoundedProfile) -> str:
     """Return the subpackage of this library that defines the class of a profile; "" if none does."""
     package, _, module = type(profile).__module__.partition(".")
     return module.partition(".")[0] if package == "shufflebounds" else ""
@@ -159,7 +159,7 @@ def _shortened(value: float, rounding: str, digits: int = 6) -> str:
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
-def _guarantee_sentence(profile: PrivacyProfile, delta: float, upper: float, lower: float) -> str:
+def _guarantee_sentence(profile: BoundedProfile, delta: float, upper: float, lower: float) -> str:
     """Return the sentence on the guarantee: both bounds of epsilon, and what they mean for probabilities and for a test."""
     if upper == math.inf:
         return (
@@ -194,7 +194,7 @@ def _guarantee_sentence(profile: PrivacyProfile, delta: float, upper: float, low
     return text.strip()
 
 
-def _assumptions(profile: PrivacyProfile) -> str:
+def _assumptions(profile: BoundedProfile) -> str:
     factors = getattr(profile, "factors", ((profile, 1),))
     listed = [
         f"{f'{plotting.number(times)} releases of ' if times > 1 else ''}{_class_and_parameters(part)}" for part, times in factors
@@ -212,7 +212,7 @@ def _assumptions(profile: PrivacyProfile) -> str:
     return text + "It covers one contribution: a person who contributes several times has weaker protection."
 
 
-def _class_and_parameters(profile: PrivacyProfile) -> str:
+def _class_and_parameters(profile: BoundedProfile) -> str:
     """Return the class of a profile and its parameters."""
     described = ", ".join(_parameter(name, value) for name, value in parameters(profile).items() if _is_given(value))
     name = type(profile).__name__.lstrip("_")
@@ -226,7 +226,7 @@ def _is_given(value: Any) -> bool:
 
 def _parameter(name: str, value: Any) -> str:
     """Return a parameter in words: another profile with its own parameters, a long list by its size."""
-    if isinstance(value, PrivacyProfile):
+    if isinstance(value, BoundedProfile):
         return f"{name} = ({_class_and_parameters(value)})"
     if callable(value):
         return f"{name} = (a function of the user)"
@@ -234,7 +234,7 @@ def _parameter(name: str, value: Any) -> str:
     return f"{name} = {shown}" if shown != "…" or not np.ndim(value) else f"{name} of shape {np.shape(value)}"
 
 
-def _proof(profile: PrivacyProfile, delta: float) -> str:
+def _proof(profile: BoundedProfile, delta: float) -> str:
     text = f"{profile.theorem[:1].upper()}{profile.theorem[1:]}. " if profile.theorem != "not stated" else "No proof is stated. "
     call = repr(profile)
     # Long arguments, such as a matrix, are abbreviated in angle brackets, and the call is then no Python.
@@ -255,7 +255,7 @@ def _imports(expression: str) -> list[str]:
     return [f"from {place} import {', '.join(names)}" for place, names in found.items()]
 
 
-def _curve(profile: PrivacyProfile, delta: float, epsilon: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _curve(profile: BoundedProfile, delta: float, epsilon: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return values of epsilon with the lower and upper bound of log10 delta.
 
     The curve takes about CALM_SECONDS, as far as the profile knows the cost of one value, and extends to where delta has fallen to

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
 
@@ -63,7 +62,7 @@ class OfPresence(OfMechanism):
 
 def checked_presence(mechanism: PrivacyProfile) -> None:
     """Raise ValueError if the mechanism's guarantee compares two values of a record, not the presence and absence of a record."""
-    if isinstance(mechanism, LocalRandomizer):
+    if mechanism._covers_absence:
         # If a user is not sampled, a fixed value is reported, so a guarantee for replaced values covers absence.
         return
     if isinstance(mechanism, Composition):

@@ -24,7 +24,7 @@ from shufflebounds._engines.allocation.ratios import gaussian_ratios
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import Composition, PrivacyProfile
-from shufflebounds.profile.pair import OutcomePair
+from shufflebounds.profile.profile import OutcomePair
 from shufflebounds.sampling.poisson import Subsampled
 
 __all__ = ["OppositeContributions", "opposite"]

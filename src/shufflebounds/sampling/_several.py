@@ -45,7 +45,7 @@ from shufflebounds._losses.atoms import LossAtoms, TooLongError, union_probabili
 from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
-from shufflebounds.profile.pair import OutcomePair
+from shufflebounds.profile.profile import OutcomePair
 
 __all__ = ["AdditiveBound", "PairOfTests", "StepTests"]
 

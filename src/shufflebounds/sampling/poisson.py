@@ -20,7 +20,6 @@ from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import mixed_losses
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Releases, Sampling
-from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import largest_of
 from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
@@ -103,8 +102,8 @@ class SampledPair(_Sampled, DominatingPair):
     @property
     def _gaussian(self) -> SampledGaussian | None:
         """The sampled pair with its moment generating function, if the mechanism is Gaussian noise; otherwise None."""
-        noise = self.mechanism
-        return SampledGaussian(noise.mu, self.rate, self.removed) if isinstance(noise, GaussianMechanism) else None
+        mu = self.mechanism._normal_mu
+        return None if mu is None else SampledGaussian(mu, self.rate, self.removed)
 
     @property
     def _own(self) -> PrivacyProfile:

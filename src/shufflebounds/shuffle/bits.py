@@ -36,7 +36,7 @@ from shufflebounds._losses.curves import convex_hull
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_parameter, one_of_releases
-from shufflebounds.profile.pair import GivenCurve
+from shufflebounds.profile.profile import GivenCurve
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BitPair", "FlippedProtocol", "IndependentSums", "ShuffledBits", "repeated"]
@@ -199,7 +199,7 @@ class _WorstBits(ClosedForms):
     def _pair(self, ones: int) -> BitPair:
         return BitPair(ones, self.others - ones, self.flip)
 
-    def tradeoff(self, upper: bool) -> Tradeoff | None:
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         if self.listed:
             return _all_data.curve_of_all(self.users, self.flip, upper)
         if not upper:

@@ -56,7 +56,7 @@ class _SharedBudget(ClonePair):
 
     __slots__ = ()
 
-    def tradeoff(self, upper: bool) -> Tradeoff | None:
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         # All outcomes of the clone pair are enumerated for at most 512 users; their number grows with the square of the users.
         if self.users > MANY // 2:
             return None

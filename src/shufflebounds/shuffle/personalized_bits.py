@@ -75,7 +75,7 @@ class _OneTarget(ClosedForms):
             lower[missing], upper[missing] = self.log_delta(eps[missing])
         return IntervalArray(lower, upper)
 
-    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         # The formula also applies to the reversed pair, which is this pair with 0 and 1 exchanged in all bits.
         return curve_of_sum(*self.law.arrays, *self._bit[::-1], log_tail, upper=upper)
 

@@ -54,7 +54,7 @@ def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict
 def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, Any]]:
     """Return the profile that the arguments describe, and its parameters as they are printed."""
     from shufflebounds.cli.release_files import releases_in
-    from shufflebounds.profile.composition import Composition
+    from shufflebounds.profile.profile import Composition
 
     file = arguments.compose
     others = releases_in("--compose", file) if file is not None else []

@@ -133,7 +133,7 @@ class _Shift(ClosedForms):
                 out[i] += _log_theta_ratio(self.sigma, part) / float(step)
         return shift_by_error(out, 512 * ULP, upper)
 
-    def tradeoff(self, upper: bool) -> Tradeoff | None:
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         if upper or self.sigma > 2000:
             return None
         reach = math.ceil(15 * self.sigma + 2)

@@ -87,7 +87,7 @@ class _Shift(ClosedForms):
         # Where the value overflows, the upper bound is infinite, and for finite orders the lower bound is the largest double.
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
-    def tradeoff(self, upper: bool) -> Tradeoff:
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         return Tradeoff(GaussianCurve(next_float(self.mean, upper), 1 if upper else -1))
 
     @property
@@ -313,6 +313,10 @@ class GaussianMechanism(AdditiveNoise):
 
     def closed_forms(self) -> _Shift:
         return _Shift(self.sigma, self.sensitivity, self.mu)
+
+    @property
+    def _normal_mu(self) -> float:
+        return self.mu
 
     @property
     def _deepest_cut(self) -> float:

@@ -82,7 +82,7 @@ class _Shift(ClosedForms):
             value = np.where(grown < SAFE_EXPONENT, near, far)
         return shift_by_error(value, 64 * ULP, upper)
 
-    def tradeoff(self, upper: bool) -> Tradeoff:
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         return Tradeoff(LaplaceCurve(next_float(self.budget, upper), 1 if upper else -1))
 
     def mu(self, upper: bool) -> float:

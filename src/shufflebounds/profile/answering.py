@@ -1,0 +1,281 @@
+"""The order in which a profile looks for each answer: its closed forms, its outcomes, its pairs, then searches and samples of delta."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.calls import Explaining
+from shufflebounds._base.crossing import Curve, eps_at, eps_at_each, last_positive
+from shufflebounds._base.limits import CACHED_ANSWERS
+from shufflebounds._base.types import FloatArray, IntervalArray, consistent, largest
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.curves import convex_hull
+from shufflebounds._losses.loss_tail import loss_tail
+from shufflebounds._losses.release import DominatingPairInfo, Reverse
+from shufflebounds.profile.samples import Samples
+from shufflebounds.tradeoff import Tradeoff
+
+__all__ = ["Answering"]
+
+
+class Answering(metaclass=Explaining):
+    """What a profile answers, from `describe()` and `closed_forms()`. Each answer is the first one that is known:
+
+    ==================  ==================  =========================  ==================================================
+    private method      closed form         then                       else
+    ==================  ==================  =========================  ==================================================
+    `_log_delta`        `log_delta`         -                          `hockey_stick` of the description
+    `_log_side`         `side`              -                          one of `_log_delta`; both are kept if expensive
+    `_epsilons`         `epsilons`          `epsilon` for each delta;  one search on `_log_side` for all others, from
+                                            0: pure, `_last_positive`  `rough`
+    `_epsilon`          `epsilon`           as above                   a search on `_log_side` from `rough`
+    `_last_positive`    `last_positive`     -                          a search on `_log_side`
+    `_loss_tail`        -                   largest of the pairs       secants of `_log_side`; `quicker` if expensive
+    `_tradeoff`         `tradeoff`          outcomes; hull of pairs    samples; in stages if expensive
+    `_gdp_mu`           `mu`                unbounded: inf; outcomes;  samples, at most `mu_limit`
+                                            largest of the pairs
+    `_rdp`              `renyi`, where it   unbounded: inf; outcomes;  samples up to `tail` or `known_upper`, at most
+                        is not NaN          largest of the pairs;      `renyi_limit`; a lower bound is at least
+                                            lower: attained pairs      `renyi_limit`
+    ==================  ==================  =========================  ==================================================
+
+    `mixture` gives `tail`, `renyi_limit` and `mu_limit` unless a class knows better ones. Other profiles read `mixture`,
+    `mu_in_tails` and `eps_scale`.
+    """
+
+    @abstractmethod
+    def reverse(self) -> Answering:
+        """Return the guarantee with both datasets exchanged."""
+
+    @abstractmethod
+    def _listed_pairs(self) -> tuple[Any, ...]:
+        """Return the pairs, or an empty tuple if they are not enumerated, or if the only one is the profile itself."""
+
+    @property
+    @abstractmethod
+    def _attained(self) -> tuple[Any, ...]:
+        """Profiles of ordered pairs that neighbours attain, for a guarantee that is not a single pair."""
+
+    @abstractmethod
+    def describe(self) -> DominatingPairInfo:
+        """Return what is known about the pair of distributions of this mechanism."""
+
+    def closed_forms(self) -> ClosedForms:
+        """Return the answers that need neither a search nor samples of the divergence. By default there are none.
+
+        Returns
+        -------
+        ClosedForms
+        """
+        return ClosedForms()
+
+    @cached_property
+    def _described(self) -> DominatingPairInfo:
+        return self.describe()
+
+    @cached_property
+    def _closed(self) -> ClosedForms:
+        return self.closed_forms()
+
+    def _pair_info(self) -> DominatingPairInfo:
+        """Return a new description with the divergence of (Q, P).
+
+        A composition caches values of the pair in its own copy, which is freed with it.
+        """
+        known, other = self.describe(), self.reverse()
+        if known.reverse or other is self:
+            return known
+        back = other.describe()
+        return replace(known, reverse=Reverse(back.hockey_stick, back.pure))
+
+    def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
+        """Return the guarantees for a removed and for an added record, or an empty tuple if one guarantee covers both.
+
+        In all releases of a composition, the same one of the two neighbouring datasets has the record.
+        """
+        return self._described.profiles if self._described.attained.directed else ()
+
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
+        found = self._closed.log_delta(eps)
+        return self._described.hockey_stick(eps) if found is None else found
+
+    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+        """Return the upper or the lower bound of log delta at each eps."""
+        found = self._closed.side(eps, upper)
+        if found is not None:
+            return found
+        # Bounds that take long are kept, because the other one is often needed next.
+        kept = self._described.sampling.expensive
+        sides = self._log_sides.of(eps.tobytes(), lambda: self._log_delta(eps)) if kept else self._log_delta(eps)
+        return consistent(sides, "log delta at eps={!r}", eps)[upper].copy()
+
+    @cached_property
+    def _log_sides(self) -> Kept[bytes, IntervalArray]:
+        """Cache of both bounds of log delta, for the last arrays of eps."""
+        return Kept(CACHED_ANSWERS)
+
+    def _log_side_at(self, eps: float, *, upper: bool) -> float:
+        return float(self._log_side(np.array([eps]), upper=upper)[0])
+
+    def _known_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+        """Return the upper or the lower bound of log delta at each eps, at most 0.
+
+        NaN, which a kernel returns outside of its domain, becomes the trivial bound 0 or -inf.
+        """
+        return self._within_range(eps, self._log_side(eps, upper=upper), upper=upper)
+
+    def _within_range(self, eps: FloatArray, value: FloatArray, *, upper: bool) -> FloatArray:
+        """Return a bound of log delta at each eps: at most 0, -inf from the budget on, and the trivial bound in place of NaN."""
+        value = np.where(np.isnan(value), 0.0 if upper else -np.inf, value)
+        # Rounding near the pure budget may leave a positive bound beyond it, where delta is 0.
+        return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)
+
+    def _pure_epsilon(self) -> float:
+        """Return an upper bound of the smallest eps with delta(eps) = 0, or inf."""
+        return self._described.pure
+
+    def _eps_scale(self) -> float:
+        """Return a typical size of eps, at least 1. The search for epsilon(delta) ends at a million times this size."""
+        return self._closed.eps_scale
+
+    def _rough(self, upper: bool) -> Curve | None:
+        """Return a rough curve for the search for eps, which is close to log delta and takes less time than the bounds, or None."""
+        return self._closed.rough(upper)
+
+    def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
+        """Return eps(delta) for each delta in [0, 1]."""
+        found = self._closed.epsilons(deltas, upper)
+        if found is not None:
+            return found
+        if deltas.size == 1:
+            return np.array([self._epsilon(float(deltas[0]), upper)])
+        values, places = np.unique(deltas, return_inverse=True)
+        direct = [self._direct_epsilon(delta, upper) for delta in values.tolist()]
+        found = np.array([np.nan if eps is None else eps for eps in direct])
+        searched = np.array([eps is None for eps in direct])
+        if searched.any():
+            rough, cap = self._rough(upper), 1e6 * self._eps_scale()
+            found[searched] = eps_at_each(partial(self._log_side, upper=upper), values[searched], upper=upper, rough=rough,
+                                          pure=self._pure_epsilon(), cap=cap)
+        return np.asarray(found[places])
+
+    def _direct_epsilon(self, delta: float, upper: bool) -> float | None:
+        """Return eps(delta) for one delta in [0, 1] if it needs no search on values of delta, otherwise None."""
+        found = self._closed.epsilon(delta, upper)
+        if found is None and delta == 0:
+            pure = self._pure_epsilon()
+            return pure if upper else self._last_positive(pure)
+        return found
+
+    def _epsilon(self, delta: float, upper: bool) -> float:
+        """Return eps(delta) for one delta in [0, 1]."""
+        found = self._direct_epsilon(delta, upper)
+        if found is not None:
+            return found
+        return eps_at(partial(self._log_side_at, upper=upper), delta, upper=upper, rough=self._rough(upper),
+                      pure=self._pure_epsilon(), cap=1e6 * self._eps_scale())
+
+    def _last_positive(self, pure: float) -> float:
+        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if every eps searched has one."""
+        found = self._closed.last_positive(pure)
+        return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if found is None else found
+
+    def _loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray:
+        pairs = self._listed_pairs()
+        if pairs:
+            return largest(pair._loss_tail(eps, upper) for pair in pairs)
+
+        below, above = (partial(self._known_side, upper=side) for side in (False, True))
+        known = self._pair_info()
+        single = known.attained.single and known.sampling.convex
+        if not known.sampling.expensive:
+            return loss_tail(below, above, eps, single)
+
+        def roughly(at: FloatArray) -> FloatArray:
+            return self._within_range(at, known.quicker(at).upper, upper=True)
+
+        both = self._tails.of((eps.tobytes(), True), lambda: loss_tail(below, above, eps, single, roughly))
+        # If delta underflows at every eps, the lower bounds of the tails are 0.
+        if upper or not both.lower.any():
+            return both
+        return self._tails.of((eps.tobytes(), False), lambda: loss_tail(below, above, eps, single, roughly, both.upper))
+
+    @cached_property
+    def _tails(self) -> Kept[tuple[bytes, bool], IntervalArray]:
+        """Cache of both bounds of the tail of the privacy loss, for the last arrays of eps."""
+        return Kept(16)
+
+    @cached_property
+    def _samples(self) -> Samples:
+        """Outcomes and samples of the divergences of the dominating pair of this profile."""
+        return Samples(self._pair_info(), self._closed)
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        """Return an upper or a lower bound of the exact trade-off curve."""
+        found = self._closed.tradeoff(upper)
+        if found is not None:
+            return found
+        found = self._samples.exact_curve(upper)
+        if found is not None:
+            return found
+        pairs = self._listed_pairs()
+        if pairs and self._samples.info.sampling.curve is None:
+            return convex_hull([pair._tradeoff(upper) for pair in pairs])
+        return self._samples.curve(upper)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        """Return an upper or a lower bound of mu."""
+        found = self._closed.mu(upper)
+        if found is not None:
+            return found
+        if self._pair_info().losses.unbounded or self.reverse()._pair_info().losses.unbounded:
+            return math.inf
+        found = self._samples.exact_mu(upper)
+        if found is not None:
+            return found
+        pairs = self._listed_pairs()
+        return max(pair._gdp_mu(upper) for pair in pairs) if pairs else self._samples.mu(upper)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        """Return upper or lower bounds of the largest divergences, for orders in [1, inf]."""
+        found = self._closed.renyi(orders, upper)
+        missing = np.isnan(found) if found is not None else np.full(orders.size, True)
+        if found is None or missing.all():
+            found = self._sampled_rdp(orders, upper)
+        elif missing.any():
+            found[missing] = self._sampled_rdp(orders[missing], upper)
+        if not upper and missing.any():
+            found[missing] = np.maximum(found[missing], self._closed.renyi_limit(orders[missing], False))
+        return found
+
+    def _sampled_rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        """Return the bounds of `_rdp` that follow from outcomes, pairs and values of delta."""
+        samples, atoms = self._samples, self._samples.outcomes
+        if samples.info.losses.unbounded:
+            return np.full(orders.size, np.inf)
+        if atoms and (atoms.log_lost == -math.inf or not upper):
+            value = atoms.renyi(orders, upper=upper)
+            return np.minimum(value, self._pure_epsilon()) if upper else value
+        pairs = self._listed_pairs()
+        if pairs:
+            return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
+        pure, finite = self._pure_epsilon(), orders < math.inf
+        # The divergence of order inf is the largest loss. For a lower bound it needs a search.
+        value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
+        if not upper and not samples.info.attained.single and self._attained:
+            # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper
+            # bound of that of every pair, and may exceed all of them.
+            found = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
+            return np.asarray(np.where(finite, found, np.maximum(found, value)))
+        if not finite.any():
+            return value
+        value[finite] = samples.renyi(orders[finite], upper)
+        return np.minimum(value, self._closed.renyi_limit(orders, True)) if upper else value

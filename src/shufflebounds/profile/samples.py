@@ -1,0 +1,183 @@
+"""Answers that follow from outcomes or from samples of delta: curves, mu and Renyi divergences."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from shufflebounds._base.caches import Kept, cached_property, kept
+from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT
+from shufflebounds._base.types import FloatArray, Interval, IntervalArray, consistent
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.curves import Staged, curve, gdp_mu, mu_of_knots, sketch_step
+from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
+from shufflebounds._losses.renyi import Tail, least_divergence, renyi, upper_renyi
+from shufflebounds._losses.samples import STAGES, HockeyStickBounds, SampledProfile
+from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff.piecewise import Piecewise
+
+__all__ = ["Samples"]
+
+
+class Samples:
+    """Outcomes and samples of the divergences of a pair, kept for several answers; `beside` has bounds that hold beside them."""
+
+    def __init__(self, info: DominatingPairInfo, beside: ClosedForms = ClosedForms()) -> None:
+        self.info, self.beside = info, beside
+
+    @property
+    def outcomes(self) -> LossAtoms | None:
+        """The outcomes of the pair if all are enumerated."""
+        return self.info.atoms if self.info.attained.single and self.info.losses.listed else None
+
+    @kept(CACHED_ANSWERS)
+    def staged(self, step: float, stage: int) -> tuple[SampledProfile, SampledProfile]:
+        """Return samples of H(Q||P) and of H(P||Q) that are `step` apart, down to the delta of a stage (see STAGES).
+
+        The samples are cached; copy them before adding more.
+        """
+        if not stage:
+            return self._apart(step, first_stage=True)
+        forward, own = self.staged(step, stage - 1)
+        deeper = own.extended(step, stage)
+        return deeper if forward is own else forward.extended(step, stage), deeper
+
+    def _growing(self, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
+        """Return copies of samples of H(Q||P) and of H(P||Q), to be refined for mu or a Renyi divergence.
+
+        With `first_stage` the refinement starts without samples at small delta.
+        """
+        known = self.info
+        if first_stage and known.sampling.deep is not None:
+            own = self._first(known.sampling.deep).copy()
+            return own, own
+        spacing = known.sampling.spacing
+        if not (known.sampling.expensive or known.sampling.curve):
+            return self._apart(max(spacing, 0.05), deep_reverse=not first_stage)
+        # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
+        bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse.pure) < math.inf
+        first_stage = (first_stage or bounded) and spacing >= 0.1
+        forward, own = self.staged(max(spacing, 0.05), 0 if first_stage else len(STAGES) - 1)
+        mine = own.copy()
+        return (mine if forward is own else forward.copy()), mine
+
+    @kept(CACHED_ANSWERS)
+    def _first(self, sides: HockeyStickBounds) -> SampledProfile:
+        """Return samples down to the delta of the first stage (see STAGES), for both orders of the pair; copy them before use."""
+        known = self.info
+        return SampledProfile(sides, known.pure, max(known.sampling.spacing, 0.05), convex=known.sampling.convex, first_stage=True,
+                              scale=known.sampling.scale)
+
+    def _apart(
+        self, step: float, *, first_stage: bool = False, deep_reverse: bool = True
+    ) -> tuple[SampledProfile, SampledProfile]:
+        """Return samples of H(Q||P) and of H(P||Q) that are `step` apart.
+
+        With `first_stage` they extend only down to the delta of the first stage (see STAGES). Without `deep_reverse` those of
+        H(Q||P) end where it is below e^-32 times its value at eps = 0: beyond, the weight e^(-order eps) makes the contribution to
+        the integral of a Renyi divergence small.
+        """
+        known = self.info
+        sides = known.sampling.curve or CurveBounds(known.hockey_stick)
+        sampled = partial(SampledProfile, step=step, convex=known.sampling.convex, first_stage=first_stage,
+                          scale=known.sampling.scale)
+        own = sampled(sides.hockey_stick, known.pure, depth=sides.depth)
+        if known.reverse is None:
+            return own, own
+        depth = sides.depth if deep_reverse or own.high[0] == -math.inf else math.sqrt(64 - 2 * float(own.high[0]))
+        return sampled(sides.reverse or known.reverse.hockey_stick, known.reverse.pure, depth=depth), own
+
+    def _effort(self, rtol: float, most: int) -> tuple[float, int]:
+        """Return the relative gap at which a refinement ends, and the largest number of values, given those of a quick delta."""
+        sampling = self.info.sampling
+        if sampling.spacing < 0.1:
+            return rtol, most
+        gap = 0.01 * sampling.spacing if sampling.refined_gap is None else sampling.refined_gap
+        # If one value is a search over datasets that takes about a second, fewer values are evaluated.
+        return max(rtol, gap), 2**8 if sampling.effort < 0.1 else 2**6
+
+    def _knots(self, upper: bool) -> FloatArray | None:
+        """Return the exact breakpoints of the curve, rounded conservatively; None if the outcomes are not enumerated."""
+        atoms = self.outcomes
+        return atoms.knots(upper=upper) if atoms else None
+
+    def exact_curve(self, upper: bool) -> Tradeoff | None:
+        """Return the curve of the outcomes, or None if they are not enumerated."""
+        knots = self._knots(upper)
+        return None if knots is None else Tradeoff(Piecewise(knots, None))
+
+    def exact_mu(self, upper: bool) -> float | None:
+        """Return mu of the outcomes, or None if they are not enumerated."""
+        knots = self._knots(not upper)
+        return None if knots is None else mu_of_knots(knots, upper=upper)
+
+    def curve(self, upper: bool) -> Tradeoff:
+        """Return a bound of the trade-off function."""
+        sampling = self.info.sampling
+        if sampling.expensive or sampling.curve:
+            return Tradeoff(Staged(self.staged, sampling.spacing, sketch_step(sampling), upper=upper))
+        return curve(*self._apart(sampling.spacing), upper=upper)
+
+    def mu(self, upper: bool) -> float:
+        """Return a bound of mu."""
+        cap = self.beside.mu_limit() if upper else math.inf
+        if cap < math.inf and self.info.pure == math.inf:
+            # The samples of delta end at a positive delta, so they prove no finite upper bound of mu.
+            return cap
+        return min(cap, self._mu[upper])
+
+    @cached_property
+    def _mu(self) -> Interval:
+        lower, upper = gdp_mu(*self._growing(), *self._effort(1e-7, 1500), self.beside.mu_limit())
+        return consistent(IntervalArray(np.array([lower]), np.array([upper])), "mu", np.zeros(1)).alone()
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
+        """Return bounds of the Renyi divergences of these finite orders."""
+        if upper:
+            value = np.minimum([bounds.upper for bounds in self._divergences(orders, upper)], self.info.pure)
+            return np.minimum(value, self.beside.renyi_limit(orders, True))
+        return (np.array([bounds.lower for bounds in self._divergences(orders, upper)]) if self.info.attained.single
+                else least_divergence(self._growing(first_stage=True)[1], orders))
+
+    @cached_property
+    def _known(self) -> Kept[tuple[bytes, bool], list[Interval]]:
+        """Cache of bounds of Renyi divergences from values of delta alone, for the last lists of orders."""
+        return Kept(16)
+
+    def _divergences(self, orders: FloatArray, upper: bool) -> list[Interval]:
+        """Return bounds of the Renyi divergences of these finite orders; if `upper`, the lower ones may be trivial."""
+        tail = self.beside.tail() if self.info.pure == math.inf else None
+        # One refinement of the samples gives both bounds. Whether the upper bound is infinite is decided before.
+        infinite = {a: upper and self.info.pure == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
+                    for a in sorted(orders.tolist())}
+
+        def found() -> list[Interval]:
+            if self.info.sampling.above is not None:
+                return self._upper_divergences(orders, infinite, tail)
+            reverse, own = self._growing(first_stage=tail is not None)
+            rtol, most = self._effort(1e-6, 2**13)
+            placed, known = (own.evaluations, reverse.evaluations), {}
+            # The lower bound of a profile that is not a single pair does not use these samples (`renyi`).
+            caps = self.beside.renyi_limit(np.array(list(infinite)), True) if not self.info.attained.single else np.full(len(infinite), np.inf)
+            # The samples of one order are used for the next order, too, and each order may add as many samples as if it were the
+            # only one. Orders are processed in increasing order, so that the result does not depend on their order in the list.
+            for (a, beyond), cap in zip(infinite.items(), caps.tolist()):
+                own.evaluations, reverse.evaluations = placed
+                known[a] = renyi(own, reverse, a, beyond, rtol, most, tail, cap)
+            return [known[a] for a in orders.tolist()]
+
+        return self._known.of((orders.tobytes(), any(infinite.values())), found)
+
+    def _upper_divergences(self, orders: FloatArray, infinite: dict[float, bool], tail: Tail | None) -> list[Interval]:
+        """Return the upper bounds of `_divergences`, from samples of upper bounds alone; the lower ones are trivial."""
+        above, known = self.info.sampling.above, {}
+        assert above is not None
+        samples, (rtol, most) = self._first(above).copy(), self._effort(1e-6, 2**13)
+        placed, least = samples.evaluations, self.beside.renyi_limit(np.array(list(infinite)), False)
+        for (a, beyond), below in zip(infinite.items(), least.tolist()):
+            samples.evaluations = placed
+            known[a] = Interval(0.0, math.inf if beyond else upper_renyi(samples, a, rtol, most, tail, below, self.beside.known_upper()))
+        return [known[a] for a in orders.tolist()]
