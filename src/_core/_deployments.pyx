@@ -153,14 +153,14 @@ cdef inline Users with_values(double eps, const Law *law) noexcept nogil:
     return users
 
 
-cdef void c_law_log_phi(double eps, const Law *law, double rtol, double *lower, double *upper) noexcept nogil:
-    """Writes bounds of log delta at eps by the formula in the header; rtol is the aimed relative gap of the expectation."""
+cdef void c_law_log_phi(double eps, const Law *law, double rtol, double work, double *lower, double *upper) noexcept nogil:
+    """Writes bounds of log delta at eps by the formula in the header; `rtol` and `work` are those of c_log_excess."""
     cdef Users users
     cdef double cut = log_gain(eps, law), size = log(law.users), low = -INFINITY, high = -INFINITY, slack
     if law.atoms > 0:
         users = with_values(eps, law)
         # if memory runs out, the bounds are infinite and remain valid
-        c_log_excess(&users, 1, rtol, WORK, &low, &high)
+        c_log_excess(&users, 1, rtol, work, &low, &high)
     lower[0] = c_log_add_exp(low - size * (1 + 4 * UNIT), cut - 8 * UNIT)
     upper[0] = c_log_add_exp(high - size * (1 - 4 * UNIT), cut + 8 * UNIT) if high < INFINITY else 0
     if upper[0] > -INFINITY:
@@ -173,7 +173,7 @@ cdef double law_side(double eps, bint upper, const void *law) noexcept nogil:
     cdef double low, high
     if eps >= (<const Law *> law).pure:
         return -INFINITY
-    c_law_log_phi(eps, <const Law *> law, FINE, &low, &high)
+    c_law_log_phi(eps, <const Law *> law, FINE, WORK, &low, &high)
     return fmin(0, high if upper else low)
 
 
@@ -181,7 +181,7 @@ cdef double law_centre(double eps, const void *law) noexcept nogil:
     cdef double low, high
     if eps >= (<const Law *> law).pure:
         return -INFINITY
-    c_law_log_phi(eps, <const Law *> law, COARSE, &low, &high)
+    c_law_log_phi(eps, <const Law *> law, COARSE, WORK, &low, &high)
     return fmin(0, low + CENTRE * (high - low))
 
 
@@ -194,6 +194,20 @@ cdef double law_rough(double eps, const void *pointer) noexcept nogil:
         return log_gain(eps, law)
     users = with_values(eps, law)
     return c_log_add_exp(c_rough_excess(&users, 1) - log(law.users), log_gain(eps, law))
+
+
+cdef double law_near(double eps, const Law *law) noexcept nogil:
+    """Returns law_rough, or the bound n E X_+ of the atoms if it is smaller."""
+    cdef Users users
+    cdef double most = 0
+    cdef Py_ssize_t i
+    if eps >= law.pure:
+        return -INFINITY
+    users = with_values(eps, law)
+    for i in range(law.atoms):
+        most += exp(law.log_mass[i]) * users.x[i] if users.x[i] > 0 else 0
+    most = log(most) if most > 0 else -INFINITY
+    return c_log_add_exp(fmin(most, c_rough_excess(&users, 1) - log(law.users) if most > -INFINITY else most), log_gain(eps, law))
 
 
 cdef double law_guess(double delta, bint upper, const Law *law) noexcept nogil:
@@ -234,7 +248,7 @@ cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint u
                 other = law_epsilon(&laws[j], delta, upper)
                 eps = fmax(eps, other)
             else:
-                c_law_log_phi(eps, &laws[j], COARSE, &low, &high)
+                c_law_log_phi(eps, &laws[j], COARSE, WORK, &low, &high)
                 if high > target and law_side(eps, upper, &laws[j]) > target:
                     other = law_epsilon(&laws[j], delta, upper)
                     if other > eps:
@@ -245,6 +259,25 @@ cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint u
         since += 1
         j = (j + 1) % number
     return eps
+
+
+cdef void set_log_phi(double eps, const Law *laws, Py_ssize_t number, double rtol, double work, double error, double *near,
+                      double *lower, double *upper) noexcept nogil:
+    """Write bounds of the largest log delta; distributions whose `near` is below it by more than `error` are skipped."""
+    cdef double low, high
+    cdef Py_ssize_t i, j, best
+    lower[0] = upper[0] = -INFINITY
+    for j in range(number):
+        near[j] = law_near(eps, &laws[j]) if number > 1 and error < INFINITY else INFINITY
+    for i in range(number):
+        best = 0
+        for j in range(1, number):
+            best = j if near[j] > near[best] or near[best] != near[best] else best
+        if near[best] + error < lower[0] or near[best] == -INFINITY:
+            break
+        near[best] = -INFINITY
+        c_law_log_phi(eps, &laws[best], rtol, work, &low, &high)
+        lower[0], upper[0] = fmax(lower[0], low), fmax(upper[0], high)
 
 
 cdef class Laws:
@@ -281,17 +314,17 @@ cdef class Laws:
         return j
 
     def run(self, const Py_ssize_t[::1] places, const double[::1] users, const double[::1] at, bint epsilon, bint upper,
-            double[:, ::1] out):
+            double[:, ::1] out, double rtol=FINE, double work=WORK, double error=INFINITY):
         """Fill `out` with bounds of each set of distributions.
 
         epsilon = True: out[0, i] is the bound of eps at delta = at[i]. epsilon = False: out[0, i] and out[1, i] are the lower and
-        the upper bound of the largest log delta of the set at eps = at[i].
+        the upper bound of the largest log delta of the set at eps = at[i], with the gap `rtol` and at most `work` evaluations of an
+        atom. With a finite `error`, distributions are skipped whose approximation is smaller by more; out[1, i] is then no bound.
         """
         cdef Py_ssize_t i = 0, j, number
         cdef clock_t until
-        cdef double low, high
         cdef Law *laws = <Law *> malloc(self.most * sizeof(Law))
-        cdef double *room = <double *> malloc(self.widest * sizeof(double))
+        cdef double *room = <double *> malloc((self.widest + self.most) * sizeof(double))
         cdef Tables *tables = <Tables *> calloc(self.most, sizeof(Tables))
         try:
             if laws == NULL or room == NULL or tables == NULL:
@@ -306,10 +339,7 @@ cdef class Laws:
                         if epsilon:
                             out[0, i] = set_epsilon(laws, number, at[i], upper)
                         else:
-                            out[0, i] = out[1, i] = -INFINITY
-                            for j in range(number):
-                                c_law_log_phi(at[i], &laws[j], FINE, &low, &high)
-                                out[0, i], out[1, i] = fmax(out[0, i], low), fmax(out[1, i], high)
+                            set_log_phi(at[i], laws, number, rtol, work, error, room + self.widest, &out[0, i], &out[1, i])
                         i += 1
                         if clock() > until:
                             break
@@ -321,3 +351,16 @@ cdef class Laws:
             free(tables)
             free(laws)
             free(room)
+
+    def near(self, double users, double eps):
+        """Return an approximation of log delta of the first distribution at one eps."""
+        cdef Law law
+        cdef double value
+        cdef double *room = <double *> malloc(self.widest * sizeof(double))
+        if room == NULL:
+            raise MemoryError
+        with nogil:
+            self.fill(0, users, room, NULL, &law)
+            value = law_near(eps, &law)
+        free(room)
+        return value

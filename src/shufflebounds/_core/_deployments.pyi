@@ -23,4 +23,16 @@ class Laws:
         pure: _Array,
         sets: _Places,
     ) -> None: ...
-    def run(self, places: _Places, users: _Array, at: _Array, epsilon: bool, upper: bool, out: _Array) -> None: ...
+    def run(
+        self,
+        places: _Places,
+        users: _Array,
+        at: _Array,
+        epsilon: bool,
+        upper: bool,
+        out: _Array,
+        rtol: float = 2e-7,
+        work: float = 6e7,
+        error: float = ...,
+    ) -> None: ...
+    def near(self, users: float, eps: float) -> float: ...

@@ -20,6 +20,7 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve, eps_at, last_positive
 from shufflebounds._base.limits import COMPARED, FEW, MANY
+from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
 from shufflebounds._core._deployments import Laws
 from shufflebounds._engines.amplification.attained_pairs import attained_pairs
@@ -30,7 +31,8 @@ from shufflebounds._engines.amplification.small_delta import SmallDelta
 from shufflebounds._engines.amplification.upper import UpperBounds
 from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.evaluation import Effort
-from shufflebounds._engines.excess.laws import ExcessLaw, packed
+from shufflebounds._engines.excess.heavy_tails import few_enough
+from shufflebounds._engines.excess.laws import ExcessLaw, log_phis, packed, quick
 from shufflebounds._engines.excess.packed import epsilons
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Sampling
 
@@ -69,10 +71,37 @@ class Bounds:
         return self._side(eps, upper, effort, self.small_delta if effort is Effort.FINE else None)
 
     def _side(self, eps: FloatArray, upper: bool, effort: Effort, small_delta: SmallDelta | None) -> FloatArray:
-        found = self._local.evaluated(partial((self.upper if upper else self.lower).log_delta, effort=effort), eps)
+        found = self._together(eps, upper, effort)
         if small_delta is not None:
             found = small_delta.improved(eps, found, upper=upper)
         return self._local.least(eps, found) if upper else found
+
+    def _together(self, eps: FloatArray, upper: bool, effort: Effort) -> FloatArray:
+        """Return the bounds of the distributions of X, by one kernel call for all eps if it can answer."""
+        one_by_one = partial(self._local.evaluated, partial((self.upper if upper else self.lower).log_delta, effort=effort))
+        laws = self._quick[upper]
+        if laws is None:
+            return one_by_one(eps)
+        error = math.inf if upper or len(laws) == 1 else 2.0 if few_enough(self._users) or len(laws) <= FEW else 0.3
+        out, inside = np.full(eps.shape, -np.inf), eps < self._local.pure
+
+        def otherwise(left: FloatArray) -> IntervalArray:
+            found = one_by_one(left)
+            return IntervalArray(found, found)
+
+        out[inside] = log_phis(laws, self._packed[upper], eps[inside], self._users, effort, otherwise, error)[upper]
+        tick()
+        return np.minimum(out, 0.0)
+
+    @cached_property
+    def _quick(self) -> tuple[list[ExcessLaw] | None, list[ExcessLaw] | None]:
+        """The distributions for the lower and for the upper bound, or None if the bound is not only that of the kernel."""
+        below, above = (self.kernel_laws(upper) for upper in (False, True))
+        return tuple(laws if laws is not None and quick(laws, self._users) else None for laws in (below, above))
+
+    @cached_property
+    def _packed(self) -> tuple[Laws | None, Laws | None]:
+        return tuple(None if laws is None else _packed(laws) for laws in self._quick)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return both bounds of log delta at each eps."""

@@ -46,7 +46,7 @@ from shufflebounds._engines.excess.evaluation import (
 from shufflebounds._engines.excess.heavy_tails import LIGHT, close_sum, few_enough, one_large_value, sum_of_few
 from shufflebounds._engines.excess.packed import log_deltas
 
-__all__ = ["BLUR", "ExcessLaw", "LowerLaws", "PairLaws", "Randomizer", "is_randomizer", "packed"]
+__all__ = ["BLUR", "ExcessLaw", "LowerLaws", "PairLaws", "Randomizer", "is_randomizer", "log_phis", "packed", "quick"]
 
 LowerLaws: TypeAlias = "tuple[tuple[str, ExcessLaw], ...]"
 
@@ -312,6 +312,9 @@ class ExcessLaw:
             ``_excess``. More than 1024 atoms are first merged to at most 1024 values at each eps, which adds about 1e-4 to the gap.
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
+        if effort is Effort.SAMPLED and quick([self], users):
+            return log_phis([self], self._alone, points, users, effort, lambda left: at_each(
+                lambda e: self._evaluated(e, users, selected, effort), left))
         if self.expensive or effort is not Effort.FINE:
             return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
@@ -413,6 +416,8 @@ class ExcessLaw:
         """
         log_mass, log_a, log_b = self._distinct
         rough = -math.inf
+        if not parted and not self.expensive and eps < self._moderate:
+            return self._alone.near(users, eps)
         if log_mass.size:
             values = excesses(log_a, log_b, eps)
             rough = approximate_excess(values, log_mass, users, parted or float(np.abs(values).max()) > HEAVY)
@@ -505,6 +510,11 @@ class ExcessLaw:
         return (0.01 if users <= MANY and not few_enough(users) else 0.0) + 4e-3 + size * 2.5e-5
 
     @cached_property
+    def _moderate(self) -> float:
+        """Values of X are at most HEAVY up to this eps."""
+        return math.log(HEAVY) - float(self.log_b.max(initial=-np.inf))
+
+    @cached_property
     def heavy(self) -> bool:
         """Whether some a or b exceeds HEAVY."""
         return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > math.log(HEAVY))
@@ -575,6 +585,28 @@ def is_randomizer(value: Any) -> TypeGuard[Randomizer]:
     `isinstance` with a protocol would take 15 us, a tenth of one answer for few outputs.
     """
     return callable(getattr(value, "excess_laws", None)) and not isinstance(value, type)
+
+
+def quick(laws: Sequence[ExcessLaw], users: float) -> bool:
+    """Return whether the kernel `_deployments` alone bounds the Phi of these distributions in most cases."""
+    return not any(law.expensive or law._has_cut or law.adds_few(users) or law.one_decides(users) for law in laws)
+
+
+def log_phis(laws: Sequence[ExcessLaw], together: _deployments.Laws, eps: FloatArray, users: float, effort: Effort,
+             otherwise: Callable[[FloatArray], IntervalArray], error: float = math.inf) -> IntervalArray:
+    """Return bounds of the largest log Phi at each eps by one kernel call; where their gap is large, those of `otherwise`.
+
+    `together` are the distributions in the format of the kernel; `error` is that of :func:`log_deltas`.
+    """
+    (rtol, work), few = effort.value, few_enough(users) and effort is Effort.SAMPLED
+    # For few users the kernel either reaches rtol with little work, or takes longer than `close_sum` for a larger gap.
+    found = log_deltas(together, np.zeros(eps.size, np.intp), np.full(eps.size, float(users)), eps, rtol,
+                       work / 1024 if few else work, error)
+    left = found.upper > found.lower + (10 * rtol if few else 2 * SEARCH_GAP)
+    left |= eps >= min(law._moderate for law in laws)
+    if left.any():
+        found.lower[left], found.upper[left] = otherwise(eps[left])
+    return found
 
 
 def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
