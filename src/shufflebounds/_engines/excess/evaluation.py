@@ -9,7 +9,7 @@ values are passed to `heavy_tails`. The kernel `_core/_excess` evaluates all oth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base.convex_order import at_zero, gathered, largest_charge, merged, nodes_at, spread
-from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, SEARCH_GAP, TINY
+from shufflebounds._base.limits import LARGEST, LOG_TINY, MANY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, SEARCH_GAP, TINY
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
@@ -51,15 +51,6 @@ _CLOSE = 0.1
 _NEAR = 2 * SEARCH_GAP
 """Gap of log E S_+ above which another method is tried, and for which `close_sum` is asked. Half of it widens an upper bound.
 Lowered: a longer run time, that of `close_sum` in inverse proportion. Raised: looser bounds."""
-
-_SMALL = 2**7
-"""Up to this number of users, samples of heavy tails use `close_sum` before `sum_with_jumps`, which takes 2 to 5 times as long for
-52 users. Raised: for 227 users it is the other way around."""
-
-_RARE, _DEEP = 1e4, -16.0
-"""If the largest values are above _RARE and probably in none of the reports, and log E S_+ is below _DEEP, sums of rare values are
-enumerated before the kernel is tried. Raised _RARE, lowered _DEEP: the kernel is tried, which takes up to .2 s. In the other
-direction: an enumeration where the kernel takes less time."""
 
 _LOSSY = 720.0
 """Masses below e^-720 are subnormal doubles with a relative error above 1e-9, up to 1 (`rounding`). They are moved to X = 0, which
@@ -151,11 +142,10 @@ def log_gain(log_cut: ArrayLike, log_cut_b: ArrayLike, eps: float) -> float:
 
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
-         effort: Effort, limited: bool = False) -> Interval:
+         effort: Effort) -> Interval:
     """Return bounds of log E S_+ for `users` users, by the kernel.
 
-    If `upper` is True or False, only that bound is needed, and the other may be trivial, which saves time. `limited` says that
-    values below -n max X, which make the sum negative, are left out.
+    If `upper` is True or False, only that bound is needed, and the other may be trivial, which saves time.
     """
     if float(values.max()) <= 0:
         return Interval(-math.inf, -math.inf)
@@ -177,92 +167,46 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
             return found
         # A few values far above the others decide a tiny E S_+, although none is above HEAVY, and merged atoms are too wide for it.
         return _both(found, sum_with_jumps(values, log_mass, users, upper is True), users, log_mass)
-    found = nothing = Interval(-math.inf, math.inf)
-    starts, (rtol, work) = np.array([0, log_mass.size]), effort.value
-    near = _excess.rough_excess(values, log_mass, starts, count) if effort is Effort.SAMPLED else 0.0
-    if near < LOG_TINY / 2:
-        # Interpolation does not need delta below 1e-145, where the kernel would take long for heavy tails.
-        if heavy:
-            most = chernoff(values, log_mass, users)
-            jumps = sum_with_jumps(values, log_mass, users, True) if most >= LOG_TINY / 2 else nothing
-            return Interval(-math.inf, min(most, jumps.upper))
-        work *= 0.1
-        # The shift of the distributions by BLUR moves log delta by more than this gap.
-        rtol = max(rtol, 0.25 * BLUR * -near)
     # A value below -(n - 1) max X makes the sum negative, so E S_+ = Pr[no user has such a value] E[S_+ | no user has one].
     fatal = values < -(1 + 8 * ULP) * users * float(values.max())
     if fatal.any():
         log_none = log_rest(log_mass[fatal], log_mass[~fatal])
-        found = sums(values[~fatal], log_mass[~fatal] - log_none, users, upper, effort, True)
+        found = sums(values[~fatal], log_mass[~fatal] - log_none, users, upper, effort)
         # An ulp of log w is a relative error |log w| ULP of the mass w. For at most 8 MANY atoms of total mass f, the sum of
         # w |log w| is below f (|log f| + 10), and |log_none| is at least f; 38 ulp cover the roundings of sums and products.
         error = ULP * users * abs(log_none) * (48 + abs(math.log(max(abs(log_none), TINY))))
         return Interval(found.lower + users * log_none - error, found.upper + users * log_none + error)
-    both = partial(_both, users=users, log_mass=log_mass)
-    few = effort is Effort.SAMPLED and few_enough(users)
-    rare = effort is Effort.SAMPLED and not (heavy or few) and _rare(values, log_mass, users)
-    sampled = heavy and effort is Effort.SAMPLED
-    added = few or (sampled and users <= _SMALL)
-    if few and not heavy and (users > FEW + 2 or log_mass.size <= 2 * FEW):
-        # For few users the kernel either reaches rtol with little work, or takes longer than `close_sum` for a larger gap. For up
-        # to 10 users and more than 16 atoms it rarely reaches rtol.
-        found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, work / 1024))
-    # A large negative value makes the sum negative. If no positive value is large, or these negative ones are left out, the kernel
-    # therefore needs little work in most cases, less than `sum_with_jumps`; samples with many values fail after even less.
-    little = heavy and not few and (log_mass.size <= MANY // 4 or not sampled)
-    able = little or (sampled and not few and log_mass.size <= MANY)
-    first = able and effort is not Effort.ROUGH and (limited or float(values.max()) <= HEAVY)
-    least = (0.1 if little else 0.01) * Effort.ROUGH.value[1]
-    brief = partial(_excess.log_excess, values, log_mass, starts, count, rtol, least)
-    if first:
-        found = both(nothing, brief())
-    if found.upper - found.lower <= (SEARCH_GAP if first and sampled else 10 * rtol):
-        return found
-    if added:
-        found = both(found, close_sum(values, log_mass, users, _NEAR))
-        if few or found.upper - found.lower <= 2 * _NEAR:
-            return found
-    # `sum_with_jumps` is not used for up to FEW users, for whom the kernel enumerates heavy values itself, nor for rough bounds,
-    # which must take less time.
-    if (heavy or rare) and users > FEW and effort is not Effort.ROUGH:
-        found = both(found, sum_with_jumps(values, log_mass, users, upper is True, brief=effort is Effort.SAMPLED))
-    if sampled and little and not first and found.upper - found.lower > _CLOSE:
-        found = both(found, brief())
-    if heavy and not added and effort is not Effort.ROUGH and found.upper - found.lower > (_CLOSE if sampled else _NEAR):
-        if not few_enough(users):
-            found = both(found, close_sum(values, log_mass, users, _NEAR))
-        else:
-            chosen = None
-            if upper is not None:
-                # The gap is proportional to the square of the step. If it is small enough at a coarse step, compute one bound only.
-                coarse = sum_of_few(values, log_mass, users, 0.3)
-                chosen = upper if coarse.upper - coarse.lower < 25 * _NEAR else None
-            closer = sum_of_few(values, log_mass, users, selected=chosen)
-            found = both(found, closer)
-            if chosen is not None and math.isfinite(closer[chosen]):
-                return found
-    # Where the gap of `sum_with_jumps` is above _NEAR, that of the kernel is most often larger.
-    if found.upper - found.lower < (_CLOSE if rare or sampled else _NEAR):
-        return found
-    # For heavy tails the kernel either succeeds with little work, or not at all.
-    work = min(work, Effort.ROUGH.value[1]) if rare or sampled else work
-    found = both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work))
-    if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > _NEAR:
-        found = both(found, sum_of_few(values, log_mass, users) if few_enough(users) else
-                     close_sum(values, log_mass, users, _NEAR, LIGHT))
-    # A rare value below HEAVY decides the sum. The gap of the kernel, a factor e or more, would draw samples to this eps.
-    if effort is Effort.SAMPLED and users > FEW and found.upper - found.lower > 1:
-        found = both(found, sum_with_jumps(values, log_mass, users, upper is True))
-    if upper is not True and found.upper - found.lower > _NEAR:
-        found = both(found, (one_large_value(values, log_mass, users), math.inf))
+    found, enough = Interval(-math.inf, math.inf), _CLOSE if heavy and effort is not Effort.FINE else _NEAR
+    for way in _ways(values, log_mass, users, upper, effort, heavy):
+        found = _both(found, way(), users, log_mass)
+        if found.upper - found.lower <= enough:
+            break
     return found
 
 
-def _rare(values: FloatArray, log_mass: FloatArray, users: float) -> bool:
-    """Return whether E S_+ is small, and rare large values decide it."""
-    top = float(values.max())
-    return (top > _RARE and users * float(np.exp(log_mass[values > top / 2]).sum()) < 1e-6
-            and approximate_excess(values, log_mass, users, True) < _DEEP)
+def _ways(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None, effort: Effort,
+          heavy: bool) -> Iterator[Callable[[], tuple[float, float]]]:
+    """Yield the methods in the order in which they are tried until the gap is small enough."""
+    rtol, work = effort.value
+    few, sampled = few_enough(users), effort is Effort.SAMPLED
+    kernel = partial(_excess.log_excess, values, log_mass, np.array([0, log_mass.size]), np.array([float(users)]), rtol)
+    jumps = partial(sum_with_jumps, values, log_mass, users, upper is True)
+    one_by_one = partial(close_sum, values, log_mass, users, _NEAR, *(() if heavy else (LIGHT,)))
+    if few and effort is not Effort.ROUGH:
+        # For few users the kernel either reaches a small gap with little work, or takes longer than these sums.
+        yield partial(kernel, work / 1024)
+        yield one_by_one if sampled else partial(sum_of_few, values, log_mass, users)
+    elif heavy:
+        # For heavy tails the kernel either succeeds with little work, or not at all.
+        yield partial(kernel, 1e5)
+        if effort is not Effort.ROUGH:
+            yield partial(jumps, brief=sampled)
+            yield one_by_one
+    yield partial(kernel, min(work, Effort.ROUGH.value[1]) if heavy else work)
+    if not heavy and not few and effort is not Effort.ROUGH:
+        yield one_by_one
+        yield jumps
+    yield lambda: (one_large_value(values, log_mass, users), math.inf)
 
 
 def _both(one: tuple[float, float], other: tuple[float, float], users: float, log_mass: FloatArray) -> Interval:
