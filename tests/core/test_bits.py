@@ -61,5 +61,3 @@ def test_tables_of_bins(eps):
     found = bins.log_delta((2, 10), (3, 9))
     assert found.lower <= math.log(value) <= found.upper
     assert found.upper - found.lower < 1e-9
-    other = _bin_pair.log_delta((2, 10), (3, 9), 0.2, eps)
-    assert other.lower <= math.log(value) <= other.upper

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._engines.bits import records as _record_pair
-from shufflebounds._engines.bits import two_bins as _bin_pair
 from shufflebounds._engines.bits.record_tests import scored_pair
 from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits
 from tests.fuzz.compositions import best
@@ -350,16 +349,6 @@ def test_tiny_flip_probabilities_without_warnings(fake, eps):
     mechanism = FlippedReports(1000, 1, 2**53, 1e-300, view="sums", fake=fake)
     assert 0 <= mechanism.delta(eps, bound="lower") <= mechanism.delta(eps) <= 1
     assert mechanism.delta(eps) > 1 - 1e-9
-
-
-@pytest.mark.parametrize(("first", "second"), [((0, 9), (0, 9)), ((3, 6), (9, 0)), ((0, 0), (5, 4))])
-@pytest.mark.parametrize("eps", [0.0, 0.3, 1.5])
-def test_bounds_without_enumeration_contain_the_exact_value(first, second, eps):
-    """These bounds are used for large sums; here they are compared with the exact value of small sums."""
-    exact = _bin_pair.log_delta(first, second, 0.2, eps)
-    lower, upper = _bin_pair._without_law(first, second, 0.2, eps)
-    assert lower <= exact[1]
-    assert exact[0] <= upper
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
-from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds._engines.bits import records as _record_pair
 from shufflebounds._engines.bits import two_bins as _bin_pair
@@ -32,18 +31,17 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.oracles.rappor import Rappor
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
-from shufflebounds.shuffle.bits import FlippedProtocol, IndependentSums, ShuffledBits, repeated
+from shufflebounds.shuffle.bits import ComposedSums, FlippedProtocol, IndependentSums, ShuffledBits, repeated
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.shuffled import Shuffled
-from shufflebounds.tails._poisson_tables import WideWindowError
 
 __all__ = ["FlippedReports"]
 
-DEEPEST, WIDEST = -540.0, 1.01e8
-"""Smallest log delta, and largest number of flipped bits in a bin, for which tables of the bins' distributions are used.
+DEEPEST, WIDEST = -540.0, 9000.0
+"""Smallest log delta, and largest number of flipped bits in a bin, for which all datasets of both bins are searched by tables.
 
-For a smaller delta the probabilities in a table would underflow; for more bits the tables would take too much memory. Without
-tables, each dataset takes one kernel call for each value of the sum of a bin, 30 to 300 ms in total.
+For a smaller delta the probabilities in a table would underflow; for more bits the search ends with a gap of 1 % of eps and more.
+Two releases of one bin's sum then have the tighter bound, in less time.
 """
 
 SEARCHED = 128
@@ -177,33 +175,24 @@ class _Reports(IndependentSums):
         sides = self.fake_table.log_delta((others, 0), (0, others), eps)
         return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
 
-    def _known_sums(self, eps: float, rough: bool, most: float) -> Interval:
-        """Return bounds of log delta for sums, over all datasets, if the analyst may know the bins of all other reports.
-
-        `most` is as for `_sums`.
-        """
-        try:
-            return self._known_sums_searched(eps, rough, most)
-        except WideWindowError:
-            # The truncation range is too wide for a table. The lower bound is that of one bin alone; the upper bound composes the
-            # two bins with eps/2 each.
-            one = ShuffledBits(self._others + 1, self.flip)
-            low, high = one._log_delta(np.array([eps, eps / 2]))
-            return Interval(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
-
     @cached_property
     def _bin_tables(self) -> _bin_pair.BinTables:
         """Tables of the distributions of bins, which several eps share. Their values do not depend on earlier calls."""
         return Kept(CACHED_BYTES, lambda tables: sum(table.nbytes for table in tables))
 
-    def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins | None]:
+    @cached_property
+    def _twice(self) -> ComposedSums:
+        """Both sums as two columns: the bin that the target enters is one that its bit leaves, with 0 and 1 exchanged."""
+        return ComposedSums(ShuffledBits(self._others + 1, self.flip), 2, self.pure)
+
+    def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins] | None:
         """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.
 
-        The tables are None if log delta is below -540 or the sums are too wide.
+        None is returned if log delta is below DEEPEST or the sums are too wide.
         """
-        ends = (0, self._others), (0, self._others)
         if self._others * self.flip > WIDEST:
-            return _bin_pair.log_delta(*ends, self.flip, eps), None
+            return None
+        ends = (0, self._others), (0, self._others)
         log_tail = -60.0
         while True:
             tables = _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
@@ -213,32 +202,27 @@ class _Reports(IndependentSums):
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
             # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
             wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
-            if wanted == log_tail or tables.log_tail > log_tail or near.upper < DEEPEST:
-                break
+            if near.upper < DEEPEST:
+                return None
+            if wanted == log_tail or tables.log_tail > log_tail:
+                return near, tables
             log_tail = wanted
             if near.upper - near.lower < 1:
                 return near, _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
-        if near.upper < DEEPEST:
-            near = _bin_pair.log_delta(*ends, self.flip, eps)
-        return near, None if near.upper < DEEPEST else _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
 
-    def _known_sums_searched(self, eps: float, rough: bool, most: float = 0.0) -> Interval:
-        others, (near, tables) = self._others, self._tables(eps)
+    def _known_sums(self, eps: float, rough: bool, most: float) -> Interval:
+        """Return bounds of log delta for sums, over all datasets, if the analyst may know the bins of all other reports.
+
+        `most` is as for `_sums`.
+        """
+        found = self._tables(eps)
+        if found is None:
+            return self._twice.log_delta(np.array([eps])).alone()
+        others, (near, tables) = self._others, found
         if near.lower >= most:
             return Interval(near.lower, 0.0)
         # The run time of a rough search grows with the inverse square of its gap, here at most the fraction `rtol` of delta.
         rtol = 30 * SEARCH_GAP if rough else None
-        if tables is None:
-            least = 0.0 if others * self.flip > WIDEST else self._least_tabled
-            if rough and least < 0:
-                return Interval(near.lower, least)
-
-            # Without tables at most 24 datasets are evaluated, because each needs many kernel calls.
-            def deep(i: int, j: int, b: int, c: int) -> Interval:
-                return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
-
-            low, high = _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
-            return Interval(max(low, near.lower), min(high, least))
 
         # Of the other users, i are not in the first bin and j are in the second. b users are removed from the sum of the first bin,
         # and c from that of the second.
@@ -248,20 +232,6 @@ class _Reports(IndependentSums):
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
         evaluations = int(min(20_000, max(12, 5e6 / width)))
         return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, evaluations, rtol)
-
-    @cached_property
-    def _least_tabled(self) -> float:
-        """An upper bound of log delta of known sums, valid at all eps that are too large for tables of the bins.
-
-        It is the upper bound at an eps that tables still reach, where log delta is about DEEPEST + 40. At larger eps, the search
-        over datasets without tables uses up its evaluations with a large gap.
-        """
-        def small(eps: float) -> bool:
-            tables = _bin_pair.TwoBins(self.flip, eps, DEEPEST - 60)
-            return tables.log_delta((0, self._others), (0, self._others)).upper < DEEPEST + 40
-
-        at = bracket(small, 0.0, self.pure, rtol=0.02)[0]
-        return self._known_sums_searched(at, True).upper
 
     def _searched_sums(self, eps: float) -> Interval:
         """Return bounds of log delta for sums with uniform dummies, over all datasets of the other users.
@@ -287,8 +257,9 @@ class _Reports(IndependentSums):
                 return -math.inf
             if not upper and self.uniform:
                 return self._uniform_at_worst(eps)
-            near, tables = self._tables(eps)
-            return min(0.0, (tables.log_delta((0, self._others), (0, self._others)) if tables else near)[upper])
+            found = self._tables(eps)
+            near = found[1].log_delta((0, self._others), (0, self._others)) if found else self._twice.log_delta(np.array([eps])).alone()
+            return min(0.0, near[upper])
 
         return Curve(log_delta, settles=1e-9)
 
@@ -430,6 +401,9 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         forms = self._closed
         if isinstance(forms, _OfRappor):
             return replace(forms.rappor.describe(), pure=forms.pure)
+        if isinstance(forms, ComposedSums):
+            return DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(0.5, 0.6), releases=forms.releases(),
+                                      attained=forms.attained())
         assert isinstance(forms, _Reports)
         if self.view == "records":
             # Unless all datasets are enumerated, the gap of the two bounds of delta is large, and samples are farther apart.
@@ -449,8 +423,10 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         # only among uniform dummies, because it assumes that the analyst knows the dummy reports.
         return replace(known, releases=Releases(parts=((forms.one._pair_info(), 2),)))
 
-    def closed_forms(self) -> _Reports | _OfRappor:
+    def closed_forms(self) -> _Reports | _OfRappor | ComposedSums:
         forms = _Reports(self)
+        if self.view == "sums" and not forms.uniform and forms.one is not None and forms._others * self.flip > WIDEST:
+            return forms._twice
         # For smaller flip probabilities q, q^2 may underflow.
         if self.view == "sums" or forms.uniform or not 1 / SQUARABLE <= self.flip < 0.5:
             return forms

@@ -16,7 +16,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT, SEARCH_GAP
+from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._core import _worst
@@ -25,11 +25,10 @@ from shufflebounds._engines.errors.accuracy import log_chernoff, log_exceeded
 from shufflebounds._engines.errors.counted import bernoulli, message_rows
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Releases, Reverse, Sampling
-from shufflebounds.profile import Composition
+from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Reverse, Sampling
 from shufflebounds.profile.between import Between
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
-from shufflebounds.shuffle.bits import FlippedProtocol, IndependentSums, ShuffledBits, repeated
+from shufflebounds.shuffle.bits import ComposedSums, FlippedProtocol, ShuffledBits
 
 __all__ = ["RealSum"]
 
@@ -83,40 +82,21 @@ class _Total(ClosedForms):
         return self._within(eps, sides, lambda far: sides(far).lower)
 
 
-class _Columns(IndependentSums):
+class _Columns(ComposedSums):
     """Answers for the sums of all columns."""
 
     def __init__(self, total: RealSum, column: ShuffledBits, bits: int, pure: float) -> None:
-        # One pair of neighbours is the worst for all columns at once: the other users' bits have the worst number of ones in every
-        # column, and all bits of the target change in one direction.
-        super().__init__(column if column.flip < 0.5 else None, bits, True, pure)
-        self.total, self.column = total, column
-
-    @cached_property
-    def composed(self) -> tuple[Composition, Composition]:
-        """Two compositions of the columns: one for lower bounds, one for upper bounds.
-
-        For lower bounds, all other users' bits are 0, and the target's number is 0 against 1, so that the bit of every column
-        changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
-        column to column; a lower bound of this composition is not valid for the protocol.
-        """
-        # The gap of the bounds comes mainly from the different datasets of the two compositions: a smaller rtol would reduce it by
-        # less than 10 %.
-        below, above = (Composition(((one, self.times),), rtol=SEARCH_GAP) for one in (self.column.pair(0), self.column))
-        return below, above
+        super().__init__(column, bits, pure)
+        self.total = total
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         # The lower bound for the total is valid for the columns, too, because the total is a function of the columns.
-        below, above = self.composed
-        low = np.maximum(self.total._log_side(eps, upper=False), below._log_side(eps, upper=False))
-        return IntervalArray(low, above._log_side(eps, upper=True))
+        low, high = super().log_delta(eps)
+        return IntervalArray(np.maximum(self.total._log_side(eps, upper=False), low), high)
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
-        if delta == 0:
-            return None
-        # The composition of the columns has its own search for eps, which needs fewer evaluations of its delta.
-        found = self.composed[upper]._epsilon(delta, upper)
-        return found if upper else max(found, self.total._epsilon(delta, upper))
+        found = super().epsilon(delta, upper)
+        return found if upper or found is None else max(found, self.total._epsilon(delta, upper))
 
 
 @with_passages
@@ -224,9 +204,8 @@ class RealSum(FlippedProtocol[int | NDArray[np.int64], float]):
         known = DominatingPairInfo(forms.log_delta, total.pure, sampling=Sampling(effort, spacing))
         if not 0 < total.pure < math.inf:
             return known
-        if self.view == "columns":
-            return replace(known, releases=Releases(parts=((column._pair_info(), self.bits),)),
-                           attained=Attained(pairs=repeated(column.pair(0), self.bits)))
+        if isinstance(forms, _Columns):
+            return replace(known, releases=forms.releases(), attained=forms.attained())
         # The attained pairs, for lower bounds, are those with all other bits 0 or all other bits 1. They are close to the worst.
         hockey_sticks = partial(total.known_data, 0), partial(total.known_data, total.others)
         pairs = [DominatingPairInfo(one, total.pure, Reverse(other, total.pure), Sampling(1e-3), attained=SINGLE)

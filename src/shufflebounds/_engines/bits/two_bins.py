@@ -11,18 +11,15 @@ import math
 import numpy as np
 
 from shufflebounds._base.caches import Kept
-from shufflebounds._base.limits import CACHED_BYTES, FIRST_TAIL, LARGE_TABLE_SIZE, MOST_ENUMERATED, SAFE_EXPONENT, TABLE_SIZE, TINY
-from shufflebounds._base.quadrature import log_sum
+from shufflebounds._base.limits import CACHED_BYTES, LARGE_TABLE_SIZE, MOST_ENUMERATED, SAFE_EXPONENT, TABLE_SIZE, TINY
 from shufflebounds._base.scipy_functions import toeplitz
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core import _bits
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._engines.bits.curve_of_sum import with_bit
-from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits
-from shufflebounds._engines.bits.mixed_sum import at_any_eps
+from shufflebounds._engines.bits.given_bits import flipped_bits
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
-from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
+from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tails.concentration import binomial_range
 
 LISTED_TAIL = -300.0
@@ -38,56 +35,6 @@ LISTED_ERROR = 4e-12
 have errors of at most 3e-14 plus 4 ulp, and at most 2**19 positive terms are added in two products of matrices."""
 
 
-def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
-    """Return bounds of the log hockey-stick divergence H of the sums of two independent bins, for the move of the target.
-
-    `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. Let s be the sum of the first bin. H at
-    eps is the sum over s of P(s) times the divergence of the second bin at eps - log(P(s)/Q(s)). Each s takes one kernel call.
-    """
-    bit = math.log1p(-flip), math.log(flip)
-    ones, zeros = float(second[0]), float(second[1])
-    lower, upper = _without_law(first, second, flip, eps)
-    # The truncated mass must be small relative to delta, whose lower bound is e^lower. If this bound is 0, the first attempt
-    # assumes that delta is close to its upper bound.
-    log_tail = min(FIRST_TAIL, (lower if lower > -math.inf else upper) - 40 - eps)
-    while log_tail >= -1e6:
-        try:
-            # Each sum of the first bin in the truncation range takes one kernel call, so their number is limited.
-            kept = 2 * MOST_ENUMERATED
-            _, window, error = bits_window(*flipped_bits(*first, flip), log_tail=log_tail, most=kept)
-        except WideWindowError:
-            return Interval(lower, upper)
-        log_p, log_q = with_bit(window, bit), with_bit(window, bit[::-1])
-        slack = 2 * error + 4 * ULP * (np.abs(log_p) + np.abs(log_q) + eps + 4)
-        low, high = at_any_eps(
-            lambda at: bit_sides(ones, zeros, flip, at), lambda at: bit_sides(zeros, ones, flip, at), eps - (log_p - log_q), slack
-        )
-        error += 1e-13 + 4 * ULP * float(np.abs(log_p).max())
-        least, most = log_sum(log_p + low) - error, log_sum(log_p + high) + error
-        # The P-mass of the truncated outcomes is added to the upper bound. Their Q-mass, multiplied by e^eps, is subtracted from
-        # the lower bound.
-        outside = math.log(2) + log_tail
-        if outside < most - 34 or log_tail < -5e5:
-            gone = outside + eps - least
-            least = least + math.log1p(-math.exp(gone)) if gone < -0.1 else -math.inf
-            return Interval(max(lower, least), min(upper, float(np.logaddexp(most, outside))))
-        log_tail = min(2 * log_tail, most - 40 - eps) if most > -math.inf else 2 * log_tail
-    return Interval(lower, upper)
-
-
-def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
-    """Return bounds of `log_delta` without enumeration of sums.
-
-    Lower bound: one bin alone at eps. Upper bound: the sum of the deltas of both bins at eps/2.
-    """
-    lower, upper = -math.inf, -math.inf
-    for ones, zeros in (first, second):
-        alone, half = (bit_sides(float(ones), float(zeros), flip, np.array([at])) for at in (eps, eps / 2))
-        lower = max(lower, float(alone[0][0]))
-        upper = float(np.logaddexp(upper, half[1][0]))
-    return Interval(lower, min(0.0, upper + 1e-13))
-
-
 BinTables = Kept[tuple[int, int, float], tuple[FloatArray, ...]]
 """Cache of the distributions of the sum of a bin, limited in bytes. The key is (ones, zeros, log of the truncated mass)."""
 
@@ -97,10 +44,7 @@ Data = tuple[tuple[int, int], tuple[int, int]]
 
 
 class TwoBins:
-    """Bounds of `log_delta` from cached tables of the distribution of each bin.
-
-    They take less time than `log_delta`, which matters in searches, and their gap is about 1e-9.
-    """
+    """Bounds of the divergence of the sums of two independent bins from tables of the distribution of each; their gap is about 1e-9."""
 
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -SAFE_EXPONENT)
@@ -120,7 +64,10 @@ class TwoBins:
         return self.laws.of((ones, zeros, self.log_tail), formed)
 
     def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> Interval:
-        """Return bounds of the log hockey-stick divergence, as the function `log_delta` of this module does for one eps."""
+        """Return bounds of the log hockey-stick divergence at `eps` for the move of the target.
+
+        `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin.
+        """
         p, q = self._law(*first)[:2]
         _, _, order, p_below, q_below = self._law(*second)
         more = math.exp(self.eps)
