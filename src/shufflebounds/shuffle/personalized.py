@@ -7,6 +7,7 @@ rates for k-ary randomized response, Laplace noise and Gaussian noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -14,6 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shufflebounds._engines.excess.laws import Randomizer
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
@@ -380,8 +384,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         0.06641
         """
         categories = _validate.integer("categories", categories, 2)
-        return _guarantee(RandomizedResponseFamily(categories), "randomized_response", "eps", eps, target, counts,
-                          {"categories": categories})
+        return _guarantee(RandomizedResponseFamily(categories), partial(KaryResponse, categories), "randomized_response", "eps", eps,
+                          target, counts, {"categories": categories})
 
     @classmethod
     def laplace(cls, eps: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
@@ -433,7 +437,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         >>> print(f"{last.epsilon(1e-5):.8f}")
         0.08494562
         """
-        return _guarantee(LaplaceFamily(), "laplace", "eps", eps, target, counts, {})
+        return _guarantee(LaplaceFamily(), lambda budget: LaplaceMechanism(1 / budget), "laplace", "eps", eps, target, counts, {})
 
     @classmethod
     def gaussian(cls, sigma: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
@@ -466,7 +470,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         >>> profile.delta(0.1) < 1e-4
         True
         """
-        return _guarantee(GaussianFamily(), "gaussian", "sigma", sigma, target, counts, {})
+        return _guarantee(GaussianFamily(), lambda rate: GaussianMechanism(1 / rate), "gaussian", "sigma", sigma, target, counts, {})
 
 
 def _grouped(name: str, values: FloatArray, counts: ArrayLike | None, low: int = 0) -> tuple[FloatArray, FloatArray]:
@@ -492,7 +496,7 @@ def _grouped(name: str, values: FloatArray, counts: ArrayLike | None, low: int =
 
 
 def _guarantee(
-    family: Family, description: str, name: str, values: ArrayLike, target: int | None, counts: ArrayLike | None,
+    family: Family, alone: Callable[[float], Randomizer], description: str, name: str, values: ArrayLike, target: int | None, counts: ArrayLike | None,
     parameters: dict[str, Any],
 ) -> PrivacyProfile:
     """Return the guarantee of the user at position `target` of `values`, or of every user if `target` is None.
@@ -506,6 +510,9 @@ def _guarantee(
     budgets = budgets if pure else np.divide(1, budgets, out=budgets)
     own = budgets.flat[index or 0]  # before the budgets are sorted
     distinct, users = _grouped(name, budgets, counts, 1)
+    if distinct.size == 1:
+        # Users with one budget run one randomizer, for which the bounds are tighter, and both are bounds of the mechanism.
+        return Shuffled(alone(float(distinct[0])), int(users[0]))
     population = Population(family, distinct, users)
     if index is None:
         return OfEveryUser(population, description, parameters, None)
