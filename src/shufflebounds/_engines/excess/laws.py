@@ -29,7 +29,6 @@ from shufflebounds._base.limits import (
     SEARCH_GAP,
     TINY,
 )
-from shufflebounds._base.quadrature import total_of
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds._core import _deployments
 from shufflebounds._engines.excess.evaluation import (
@@ -317,8 +316,6 @@ class ExcessLaw:
                 lambda e: self._evaluated(e, users, selected, effort), left))
         if self.expensive or effort is not Effort.FINE:
             return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
-        if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
-            return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         log_mass, log_a, log_b = self._distinct
         for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
@@ -335,34 +332,6 @@ class ExcessLaw:
         for side in found:
             side[lost] = np.logaddexp(side[lost], gains[lost])
         return consistent(found, "log Phi at eps={!r}", points)
-
-    def _cut_alone(self, eps: float, users: float) -> Interval | None:
-        """Return both bounds if Phi of the atoms is below e^-40 times the contribution of the cut sets, otherwise None.
-
-        Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)`, with S the sum of n copies of X, decides this. The test saves a kernel
-        call, which would take up to a second at such an eps.
-        """
-        gain = self._log_gain(eps)
-        log_mass, log_a, log_b = self._distinct
-        if not gain > -math.inf or not log_mass.size:
-            return None
-        values, mass = excesses(log_a, log_b, eps), np.exp(log_mass)
-        # Values above 1e100 are not squared, because their squares could overflow.
-        if not float(np.abs(values).max()) < 1e100:
-            return None
-        mean, square = total_of(mass, values), total_of(mass, values**2)
-        if not mean < 0:
-            return None
-        # The candidates t are multiples of the best exponent for a normal sum; smaller t are better if only few outcomes have large
-        # X.
-        exponents = -mean / square * np.array([0.001, 0.004, 0.015, 0.06, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0])
-        moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
-        moments += self._slack + 1e-13 * (1 + np.abs(exponents) * float(np.abs(values).max()))
-        log_phi = float((users * moments - np.log(exponents)).min())
-        if not log_phi < gain - 40:
-            return None
-        slack = max(self._slack, 32 * ULP * abs(gain)) + 8 * ULP
-        return Interval(gain - slack, gain + slack)
 
     def log_phi_side(self, eps: float, users: float, *, upper: bool, effort: Effort = Effort.FINE) -> float:
         """Return one bound of :meth:`log_phi` at one eps; the other bound is not computed if this saves time.
@@ -433,8 +402,6 @@ class ExcessLaw:
         An answer is a few numbers. Searches evaluate the same eps again for the other bound, and both orders of a pair share
         samples.
         """
-        if self._has_cut and (alone := self._cut_alone(eps, users)) is not None:
-            return alone
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf
         slack = self._slack
@@ -499,7 +466,6 @@ class ExcessLaw:
         """
         size = self._distinct[0].size
         if self.lost > 0:
-            # In most cases the fast `_cut_alone` returns the bounds.
             return 2.5e-4
         if size > MANY:
             return 0.05
