@@ -64,11 +64,6 @@ CLOSE = 0.125
 Raised: the chosen windows are farther from the best, so bounds are less tight. Lowered: more estimates are evaluated.
 """
 
-BESIDE = 0.375
-"""Step in the log mass outside a window. Bounds are evaluated at the log mass with the best estimate and one step above and below
-it; the vertex of the parabola through these three bounds is used. Raised: the parabola fits less well. Lowered: a smaller
-improvement."""
-
 LIKELY = 0.1
 """Assumed error of an estimate of log delta. Raised: bounds are evaluated for more targets. Lowered: the search may find the worst
 target later."""
@@ -249,30 +244,13 @@ class Population:
                 return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
             evaluate(inner)
 
-    def _least_beside(self, eps: float, i: int, log_mass: float, far: float, unit: float) -> float:
-        """Return the vertex of the parabola through the bounds at log_mass - far, log_mass and log_mass + far, on a grid of `unit`.
-
-        The best of the three is returned if the parabola has no minimum, or if not all three bounds are finite.
-        """
-        masses = log_mass + far * np.array([-1.0, 0.0, 1.0])
-        values = [self.value("window", eps, 0, i, i, mass, both=False)[1] for mass in masses.tolist() if mass < -0.7]
-        if len(values) == 3 and min(values) > -math.inf:
-            left, middle, right = values
-            bend = left - 2 * middle + right
-            if bend > 0:
-                least = 0.5 * far * (left - right) / bend
-                return float(log_mass + unit * round(min(max(least, -2 * far), 2 * far) / unit))
-        return float(masses[int(np.argmin(values))]) if values else log_mass
-
     def candidates(self, eps: float, i: int) -> list[tuple[str, float]]:
         """Return the decompositions that may give the smallest bound for target i, as (kind, log mass outside the window)."""
         kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
         # In a family of pure budgets, windows improve the bound only if other users have larger budgets than the target.
         pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
         if self.family.windowed and not (pure and i == self.budgets.size - 1):
-            mass = self._least_beside(eps, i, self._log_mass(eps, i, i), BESIDE, CLOSE)
-            # If no bins are used, evaluations are fast, and a second search on a finer grid follows.
-            kinds.append(("window", mass if self.exact else self._least_beside(eps, i, mass, BESIDE / 4, CLOSE / 32)))
+            kinds.append(("window", self._log_mass(eps, i, i)))
         if not self.exact or len(kinds) == 1:
             return kinds
         # Decompositions whose estimate of log delta exceeds the smallest one by more than 1 are not evaluated.
