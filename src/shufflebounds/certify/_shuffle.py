@@ -132,7 +132,7 @@ def _blanket(protocol: Any) -> Answer | None:
 
 def _every_dataset(protocol: Any) -> Answer | None:
     """Return the maximum of delta over all datasets if the randomizer is a matrix, or None if there are too many datasets."""
-    if protocol._bounds.mixed is None or not protocol._bounds.mixed.every or not "FiniteRandomizer" in kinds_of(protocol.randomizer):
+    if protocol._bounds.mixed is None or "FiniteRandomizer" not in kinds_of(protocol.randomizer):
         return None
     columns, counts = np.unique(protocol.randomizer._rows, axis=1, return_counts=True)
     others, (inputs, kinds) = protocol.users - 1, columns.shape

@@ -85,7 +85,7 @@ class _ByBounds(ClosedForms):
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         mixed, found = self.bounds.mixed, np.full(orders.size, math.nan)
-        if mixed is not None and mixed.every and not self.bounds.pair_info.losses.unbounded:
+        if mixed is not None and not self.bounds.pair_info.losses.unbounded:
             # Every dataset is enumerated, so the divergence of each is known. The dominating pair, which has the largest delta of
             # all datasets at each eps, may have a larger divergence than every dataset.
             finite = orders < math.inf

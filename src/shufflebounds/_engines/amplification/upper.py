@@ -37,7 +37,7 @@ class UpperBounds:
     users : int
         Number n of users.
     mixed : MixedData, optional
-        An enumeration of every dataset, if its attribute `every` is true.
+        An enumeration of every dataset.
     bits : callable, optional
         Returns an upper bound of log delta at one eps for a shuffled randomized response; the messages of this protocol are a
         post-processing of that one.
@@ -46,7 +46,7 @@ class UpperBounds:
     def __init__(self, laws: Distributions, users: int, mixed: MixedData | None = None,
                  bits: Callable[[float], float] | None = None) -> None:
         self._laws, self._users, self._bits = laws, users, bits
-        self._mixed = mixed if mixed is not None and mixed.every else None
+        self._mixed = mixed
 
     @property
     def of_blanket(self) -> bool:
