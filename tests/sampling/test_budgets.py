@@ -102,8 +102,8 @@ def test_divergence_of_order_one_of_wide_losses():
     batch = WithoutReplacement(FiniteRandomizer([[2.0**-1000, 1.0], [2.0**-53, 1 - 2.0**-53]]), records=1, batch=1)
     with mp.workdps(700):
         a, b = mp.mpf(2) ** -53, mp.mpf(2) ** -1000
-        (found,) = batch._divergences_of(np.array([1.0]), True)
-        assert found.lower <= (a - b) * mp.log(a / b) <= found.upper
+        ((lower, upper),) = batch._samples._divergences(np.array([1.0]), True)
+        assert lower <= (a - b) * mp.log(a / b) <= upper
         # The divergences of the two orders of the pair are smaller.
         exact = [p * mp.log(p / q) + (1 - p) * mp.log((1 - p) / (1 - q)) for p, q in ((a, b), (b, a))]
         assert batch.rdp(1.0, bound="lower") <= max(exact) <= batch.rdp(1.0)

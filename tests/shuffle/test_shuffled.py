@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds.mechanisms import (
     FiniteRandomizer,
@@ -458,15 +457,6 @@ def test_delta_where_the_exponential_of_eps_overflows(matrix, eps):
     assert protocol.delta(eps, bound="lower") <= best <= protocol.delta(eps)
     assert protocol.delta(eps, bound="lower") >= best * (1 - Fraction(1, 10**8))
     assert "other user" in protocol.data(eps)
-
-
-def test_datasets_with_several_inputs_where_the_exponential_of_eps_overflows():
-    """A count is possible even if its probability underflows."""
-    rows = np.array([[0.5, 0.5], [1.0, 0.0]])
-    data = MixedData(rows, 1900)
-    assert data._possible((0, 1899))[1].sum() == 1
-    assert data._possible((1899, 0)).all()
-    assert data.best(710.0)[0] == pytest.approx(math.log(0.5), rel=1e-9)
 
 
 def test_delta_of_shuffled_gaussian_noise_where_all_negative_values_are_equal():

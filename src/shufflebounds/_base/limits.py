@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 __all__ = [
-    "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPARED", "COMPUTED_ERROR", "DEEPER", "DEEPEST",
-    "FEW", "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MANY", "MOST_ENUMERATED", "MOST_ITEMS",
-    "MOST_ROUNDS", "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "ON_GRID", "SAFE_EXPONENT", "SAME_LOG", "SEARCH_GAP",
-    "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS",
+    "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPARED", "COMPUTED_ERROR", "DEEPER",
+    "DEEPEST", "FEW", "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "LOOSE", "MANY",
+    "MOST_ENUMERATED", "MOST_ITEMS", "MOST_ROUNDS", "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "ON_GRID", "SAFE_EXPONENT",
+    "SAME_LOG", "SEARCH_GAP", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS",
 ]
 
 LARGEST_EXPONENT = 700.0
@@ -72,6 +72,12 @@ Raised: bounds that include this error are less tight. Lowered: a less accurate 
 ON_GRID = 1e-8
 """Largest distance from a grid point, in steps, at which a number counts as that point. Raised: values beside the grid are moved to
 it, and bounds that allow for this become less tight. Lowered: rounding errors move values that are on the grid."""
+
+LOOSE = 1e-3
+"""Relative accuracy of eps for the upper bound if there is no lower bound, and for the composition with which a search starts.
+
+Lowered: longer run time for an upper bound that is smaller by less than a relative 1e-3. Raised: a larger upper bound.
+"""
 
 SAME_LOG = 1e-9
 """Difference of two values of log delta below which they count as equal: a smaller gap, error or improvement ends a search.

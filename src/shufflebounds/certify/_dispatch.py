@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shufflebounds.certify._kinds import by_kind
+from shufflebounds.certify._by_kind import by_kind
 from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, certified, flint, hockey_stick
 
 __all__ = ["certify", "hockey_stick_of", "outcomes_of", "outputs_of"]

@@ -48,5 +48,5 @@ def _(composition: Any) -> tuple[float, Callable[[], Outcomes]]:
 @hockey_stick_of.of("Composition")
 def _(composition: Any) -> Answer:
     if not composition._by_adjacency:
-        return hockey_stick_of.dispatch(object)(composition)
+        return hockey_stick_of.default(composition)
     return largest_answer(hockey_stick_of(way) for way in composition._by_adjacency)

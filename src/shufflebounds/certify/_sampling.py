@@ -24,7 +24,7 @@ def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
 @hockey_stick_of.of("SampledPair")
 def _(pair: Any) -> Answer:
     try:
-        return hockey_stick_of.dispatch(object)(pair)
+        return hockey_stick_of.default(pair)
     except TypeError:
         # The mechanism has no enumerated outcomes: use its divergence at another value of e^eps (formulas of `SampledPair`).
         operations, value = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())

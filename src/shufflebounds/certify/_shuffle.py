@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from shufflebounds._engines.datasets.every import all_shares
+from shufflebounds.certify._by_kind import kinds_of
 from shufflebounds.certify._dispatch import hockey_stick_of, outputs_of
-from shufflebounds.certify._kinds import kinds_of
 from shufflebounds.certify._worst_dataset import worst_dataset
 from shufflebounds.certify.balls import (
     MOST_OPERATIONS,
@@ -80,7 +80,7 @@ def _(protocol: Any) -> Answer:
 @hockey_stick_of.of("PersonalizedBits")
 def _(protocol: Any) -> Answer:
     if protocol.bits is None:
-        return hockey_stick_of.dispatch(object)(protocol)
+        return hockey_stick_of.default(protocol)
     bits, size = protocol.bits.tolist(), protocol.local_eps.size
     targets = range(size) if protocol.target is None else [protocol.target]
 

@@ -19,7 +19,7 @@ from shufflebounds._engines.datasets.largest_sum import SumChoices
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds._engines.datasets.pair_weights import EXCEEDED, ORDERS, Weights
 from shufflebounds._engines.datasets.worst import FACTORS, TILTS, Choices
-from shufflebounds.certify._kinds import by_kind
+from shufflebounds.certify._by_kind import by_kind
 from shufflebounds.certify.balls import Answer, Ball, flint, hockey_stick, larger
 
 __all__ = ["Family", "family_of", "worst_dataset"]

@@ -12,8 +12,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile.profile import _ListedPair
-from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.profile.profile import PrivacyProfile, _ListedPair
 
 __all__ = ["AccountingProfile", "from_dp_accounting"]
 

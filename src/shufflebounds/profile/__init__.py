@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from shufflebounds._base.lazy import lazily
 from shufflebounds._base.types import Bound, FloatArray
-from shufflebounds.profile.profile import DominatingPair
-from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.profile.profile import DominatingPair, PrivacyProfile
 
 if TYPE_CHECKING:
     from shufflebounds.profile.profile import Composition

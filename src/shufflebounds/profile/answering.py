@@ -1,4 +1,4 @@
-"""The order in which a profile looks for each answer: its closed forms, its outcomes, its pairs, then searches and samples of delta."""
+"""The order in which a profile looks for each answer: closed forms, outcomes, pairs, then searches and samples of delta."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Answering(metaclass=Explaining):
     """
 
     @abstractmethod
-    def reverse(self) -> Answering:
+    def reverse(self) -> Any:
         """Return the guarantee with both datasets exchanged."""
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Answering(metaclass=Explaining):
         back = other.describe()
         return replace(known, reverse=Reverse(back.hockey_stick, back.pure))
 
-    def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
+    def _adjacencies(self) -> tuple[Any, ...]:
         """Return the guarantees for a removed and for an added record, or an empty tuple if one guarantee covers both.
 
         In all releases of a composition, the same one of the two neighbouring datasets has the record.

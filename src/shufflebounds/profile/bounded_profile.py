@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import overload
+from abc import abstractmethod
+from typing import ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from shufflebounds._base.progress import announced
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.profile.answering import Answering
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BoundedProfile"]
 
@@ -28,6 +30,16 @@ class BoundedProfile(Answering):
     The description and the closed forms contain functions of the parameters, or methods of an object that holds the parameters.
     They contain no methods of the profile: the profile caches them, so its own methods would make reference cycles.
     """
+
+    theorem: ClassVar[str]
+    neighbours: ClassVar[str]
+    relation: ClassVar[str]
+    _prepares: ClassVar[bool] = False
+    """Whether the first value of delta needs tables that take long; a page then shows no values until they are requested."""
+
+    @abstractmethod
+    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
+        """Return a bound of the trade-off function."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

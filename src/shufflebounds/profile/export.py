@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,11 +33,6 @@ below the upper bound."""
 @with_passages
 class ExportMixin(BoundedProfile):
     """Methods of a profile that export it: distributions, figures, certified digits, saved data, a table for notebooks."""
-
-    theorem: ClassVar[str]
-    neighbours: ClassVar[str]
-    _prepares: ClassVar[bool] = False
-    """Whether the first value of delta needs tables that take long; a page then shows no values until they are requested."""
 
     @np.errstate(all="ignore")
     def to_dp_accounting(self, interval: float = 1e-4, *, log_tail: float = -50.0) -> Any:

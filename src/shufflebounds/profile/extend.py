@@ -13,8 +13,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Releases, Reverse, Sampling
 from shufflebounds.profile.calibration import least_count, least_parameter
 from shufflebounds.profile.integer_noise import IntegerNoise
-from shufflebounds.profile.profile import DominatingPair
-from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.profile.profile import DominatingPair, PrivacyProfile
 
 __all__ = [
     "Attained", "ClosedForms", "DominatingPair", "DominatingPairInfo", "FloatArray", "InfeasibleError", "IntegerNoise",

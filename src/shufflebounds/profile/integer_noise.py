@@ -19,8 +19,7 @@ from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._base.validate import MAX_COUNT, InfeasibleError
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
-from shufflebounds.profile.profile import DominatingPair
-from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.profile.profile import DominatingPair, PrivacyProfile
 
 __all__ = ["IntegerNoise"]
 

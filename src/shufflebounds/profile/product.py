@@ -16,6 +16,7 @@ import numpy as np
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
+from shufflebounds._base.limits import LOOSE
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.closed_forms import ClosedForms
@@ -115,12 +116,6 @@ class Product(ClosedForms):
         deepest = CURVE_DEEPEST if self._for_curve else -math.inf
         return self.released.composer(self.rtol, with_choice=not self._for_curve, deepest=deepest)
 
-    @property
-    def _loose_rtol(self) -> float:
-        from shufflebounds._engines.compose.grid import LOOSE
-
-        return LOOSE
-
     @cached_property
     def _loose(self) -> Composer | None:
         """A composer on a coarse grid, without sums over pairs, for the first steps of a search; None if it is not faster.
@@ -128,8 +123,6 @@ class Product(ClosedForms):
         If values are not expensive and there are no such sums, the transform that serves the last steps on the fine grid serves the
         first ones, too.
         """
-        from shufflebounds._engines.compose.grid import LOOSE
-
         if self.rtol >= LOOSE or self._is_one or not (self.composer.sums or any(one.sampling.expensive for one, _ in self.above)):
             return None
         loose = self.released.composer(LOOSE, with_choice=False)
@@ -352,15 +345,17 @@ class Product(ClosedForms):
         estimate = Curve(self.composer.estimate, rtol=1e-3)
         if self.composer.chooses:
             # Each new adaptive strategy takes up to two seconds, so that the search should need few of them.
-            return Curve(lambda eps: min(0.0, self.composer.without_choice(eps)), estimate, rtol=0.1 * self._loose_rtol)
+            return Curve(lambda eps: min(0.0, self.composer.without_choice(eps)), estimate, rtol=0.1 * LOOSE)
         if self._loose is None:
             return estimate
-        return Curve(lambda eps: min(0.0, float(self.roughly(np.array([eps]))[0])), estimate, rtol=0.1 * self._loose_rtol)
+        return Curve(lambda eps: min(0.0, float(self.roughly(np.array([eps]))[0])), estimate, rtol=0.1 * LOOSE)
 
     def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         ways = self.ways or (self,)
-        if all(way._all_outcomes for way in ways):
-            return convex_hull([way.samples.exact_curve(upper) for way in ways])
+        exact = [way.samples.exact_curve(upper) if way._all_outcomes else None for way in ways]
+        known = [curve for curve in exact if curve is not None]
+        if len(known) == len(ways):
+            return convex_hull(known)
         # If the lower bound of delta comes from other distributions than the upper bound, more samples near one level alpha do not
         # close the gap, so refinement ends early. A smaller distance of the first samples, in sqrt(-2 log delta), then improves the
         # curve's lower bound.
@@ -381,13 +376,15 @@ class Product(ClosedForms):
         if all(known.releases.gdp_adds for known, _ in self.above):
             squares = (times * profile._gdp_mu(upper) ** 2 for profile, times in self.factors)
             return math.sqrt(math.fsum(squares)) * (1 + EXP_SLACK if upper else 1 - EXP_SLACK)
-        if self._all_outcomes:
-            return self.samples.exact_mu(upper)
+        exact = self.samples.exact_mu(upper) if self._all_outcomes else None
+        if exact is not None:
+            return exact
         if upper:
             return min(self._gaussian_rule, self.samples.mu(True)) if self.pure < math.inf else self._gaussian_rule
         alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors
                  if profile._pair_info().sampling.convex)
-        return max([self.samples.mu(False), *alone, *(profile._gdp_mu(False) for profile, _ in self.factors)])
+        each = (float(profile._gdp_mu(False)) for profile, _ in self.factors)
+        return max([self.samples.mu(False), *alone, *each])
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.ways:

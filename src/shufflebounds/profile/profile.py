@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self, overload
 
@@ -61,7 +61,7 @@ class PrivacyProfile(ExportMixin):
 
     @property
     def _normal_mu(self) -> float | None:
-        """mu if the mechanism is normal noise on a number, otherwise None."""
+        """Mu if the mechanism is normal noise on a number, otherwise None."""
         return None
 
     # Cached values that are computed from the parameters are not pickled.

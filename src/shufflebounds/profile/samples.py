@@ -25,8 +25,8 @@ __all__ = ["Samples"]
 class Samples:
     """Outcomes and samples of the divergences of a pair, kept for several answers; `beside` has bounds that hold beside them."""
 
-    def __init__(self, info: DominatingPairInfo, beside: ClosedForms = ClosedForms()) -> None:
-        self.info, self.beside = info, beside
+    def __init__(self, info: DominatingPairInfo, beside: ClosedForms | None = None) -> None:
+        self.info, self.beside = info, beside or ClosedForms()
 
     @property
     def outcomes(self) -> LossAtoms | None:
@@ -161,7 +161,9 @@ class Samples:
             rtol, most = self._effort(1e-6, 2**13)
             placed, known = (own.evaluations, reverse.evaluations), {}
             # The lower bound of a profile that is not a single pair does not use these samples (`renyi`).
-            caps = self.beside.renyi_limit(np.array(list(infinite)), True) if not self.info.attained.single else np.full(len(infinite), np.inf)
+            caps = np.full(len(infinite), np.inf)
+            if not self.info.attained.single:
+                caps = self.beside.renyi_limit(np.array(list(infinite)), True)
             # The samples of one order are used for the next order, too, and each order may add as many samples as if it were the
             # only one. Orders are processed in increasing order, so that the result does not depend on their order in the list.
             for (a, beyond), cap in zip(infinite.items(), caps.tolist()):
@@ -179,5 +181,6 @@ class Samples:
         placed, least = samples.evaluations, self.beside.renyi_limit(np.array(list(infinite)), False)
         for (a, beyond), below in zip(infinite.items(), least.tolist()):
             samples.evaluations = placed
-            known[a] = Interval(0.0, math.inf if beyond else upper_renyi(samples, a, rtol, most, tail, below, self.beside.known_upper()))
+            upper = math.inf if beyond else upper_renyi(samples, a, rtol, most, tail, below, self.beside.known_upper())
+            known[a] = Interval(0.0, upper)
         return [known[a] for a in orders.tolist()]

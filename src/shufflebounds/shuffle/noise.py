@@ -25,8 +25,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
-from shufflebounds.profile.profile import GivenCurve
-from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.profile.profile import GivenCurve, PrivacyProfile
 
 __all__ = ["BinomialNoise"]
 

@@ -15,9 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds._engines.excess.laws import Randomizer
-from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
-from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
@@ -26,13 +23,16 @@ from shufflebounds._base.types import ULP, EqualByKey, FloatArray, Interval, Int
 from shufflebounds._engines.clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._engines.clones.population import Population, SearchBox
+from shufflebounds._engines.excess.laws import Randomizer
 from shufflebounds._losses.budget import Budget, log_odds
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import gdp_mu
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds._losses.samples import FULL_DETAIL, SampledProfile
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle.shuffled import Shuffled
 
 __all__ = ["OfEveryUser", "OfOneUser", "PersonalizedClones"]
 

@@ -403,7 +403,7 @@ def test_deep_bounds_follow_from_whole_orders():
 @pytest.mark.parametrize("order", [1.3, 3.2, 255.5])
 def test_orders_between_whole_ones(mechanism, order):
     pair = AllocationPair(mechanism, 12)
-    between, sampled = pair._forms._between(order), pair._divergences_of(np.array([order]), False)[0]
-    assert between.lower <= sampled.upper
-    assert sampled.lower <= between.upper
+    between, (lower, upper) = pair._forms._between(order), pair._samples._divergences(np.array([order]), False)[0]
+    assert between.lower <= upper
+    assert lower <= between.upper
     assert 0 <= between.lower <= between.upper

@@ -79,8 +79,8 @@ class Bounds:
     def _together(self, eps: FloatArray, upper: bool, effort: Effort) -> FloatArray:
         """Return the bounds of the distributions of X, by one kernel call for all eps if it can answer."""
         one_by_one = partial(self._local.evaluated, partial((self.upper if upper else self.lower).log_delta, effort=effort))
-        laws = self._quick[upper]
-        if laws is None:
+        laws, together = self._quick[upper], self._packed[upper]
+        if laws is None or together is None:
             return one_by_one(eps)
         error = math.inf if upper or len(laws) == 1 else 2.0 if few_enough(self._users) or len(laws) <= FEW else 0.3
         out, inside = np.full(eps.shape, -np.inf), eps < self._local.pure
@@ -89,19 +89,21 @@ class Bounds:
             found = one_by_one(left)
             return IntervalArray(found, found)
 
-        out[inside] = log_phis(laws, self._packed[upper], eps[inside], self._users, effort, otherwise, error)[upper]
+        out[inside] = log_phis(laws, together, eps[inside], self._users, effort, otherwise, error)[upper]
         tick()
-        return np.minimum(out, 0.0)
+        return np.asarray(np.minimum(out, 0.0))
 
     @cached_property
     def _quick(self) -> tuple[list[ExcessLaw] | None, list[ExcessLaw] | None]:
         """The distributions for the lower and for the upper bound, or None if the bound is not only that of the kernel."""
-        below, above = (self.kernel_laws(upper) for upper in (False, True))
-        return tuple(laws if laws is not None and quick(laws, self._users) else None for laws in (below, above))
+        below, above = (laws if laws is not None and quick(laws, self._users) else None
+                        for laws in map(self.kernel_laws, (False, True)))
+        return below, above
 
     @cached_property
     def _packed(self) -> tuple[Laws | None, Laws | None]:
-        return tuple(None if laws is None else _packed(laws) for laws in self._quick)
+        below, above = (None if laws is None else _packed(laws) for laws in self._quick)
+        return below, above
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return both bounds of log delta at each eps."""

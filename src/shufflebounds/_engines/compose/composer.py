@@ -15,10 +15,10 @@ from functools import partial
 from typing import Protocol
 
 from shufflebounds._base.caches import Kept, cached_property
-from shufflebounds._base.limits import BLOCK, FIRST_TAIL, LOG_TINY, NEGLIGIBLE
+from shufflebounds._base.limits import BLOCK, FIRST_TAIL, LOG_TINY, LOOSE, NEGLIGIBLE
 from shufflebounds._base.types import Interval
 from shufflebounds._engines.compose.adaptive import Adaptive, AdaptiveChoice
-from shufflebounds._engines.compose.grid import LOOSE, Grid
+from shufflebounds._engines.compose.grid import Grid
 from shufflebounds._engines.compose.inversion import Inversion, normal_estimate
 from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds._engines.compose.steps import GridSteps, Releases

@@ -11,6 +11,7 @@ from shufflebounds._base.limits import (
     DEEPER,
     FIRST_TAIL,
     LOG_TINY,
+    LOOSE,
     MOST_ROUNDS,
     NEGLIGIBLE,
     NEGLIGIBLE_ROUGHLY,
@@ -27,13 +28,7 @@ from shufflebounds._losses.atoms import GridPLD, TooLongError
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.samples import SampledProfile
 
-__all__ = ["COMPOSED", "LOOSE", "Grid"]
-
-LOOSE = 1e-3
-"""Relative accuracy of eps for the upper bound if there is no lower bound, and for the composition with which a search starts.
-
-Lowered: longer run time for an upper bound that is smaller by less than a relative 1e-3. Raised: a larger upper bound.
-"""
+__all__ = ["COMPOSED", "Grid"]
 
 COMPOSED = 40
 """Number of composed distributions in one cache, and of adaptive strategies in another. Raised: more memory. Lowered: a search for

@@ -22,7 +22,7 @@ from shufflebounds._engines.datasets.pair_weights import signed_choices
 from shufflebounds._engines.excess.evaluation import log_gain, rounding
 from shufflebounds._engines.excess.laws import ExcessLaw
 
-__all__ = ["Blocks", "Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
+__all__ = ["Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
 
 
 class Laws(NamedTuple):

@@ -355,7 +355,8 @@ class GaussianMechanism(AdditiveNoise):
         # R_0^2/R_L is e^(L^2) times the density of normal noise around -L.
         norm = 2 * (math.exp(min(length**2 + square, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
         places = tuple((x - inputs[0]) / self.sigma for x in inputs)
-        return interval_datasets(GaussianNoise(length), pair.upper, math.inf, partial(gaussian_ratio_tail, length), places, far, norm)
+        ratio_tail = partial(gaussian_ratio_tail, length)
+        return interval_datasets(GaussianNoise(length), pair.upper, math.inf, ratio_tail, places, far, norm)
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
         """Return the distributions if users have one of the given values.

@@ -19,11 +19,11 @@ class by_kind(Generic[_Result]):
     """A function of one object, with the implementation of the first of its kinds that has one, or else a default."""
 
     def __init__(self, default: Callable[[Any], _Result]) -> None:
-        self._default, self._known, self.__doc__ = default, dict[str, Callable[[Any], _Result]](), default.__doc__
+        self.default, self._known, self.__doc__ = default, dict[str, Callable[[Any], _Result]](), default.__doc__
 
     def of(self, kind: str) -> Callable[[Callable[[Any], _Result]], Callable[[Any], _Result]]:
         """Return a decorator for the implementation of a kind."""
         return lambda function: self._known.setdefault(kind, function)
 
     def __call__(self, subject: Any) -> _Result:
-        return next((self._known[kind] for kind in kinds_of(subject) if kind in self._known), self._default)(subject)
+        return next((self._known[kind] for kind in kinds_of(subject) if kind in self._known), self.default)(subject)
