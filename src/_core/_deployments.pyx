@@ -265,11 +265,11 @@ cdef void set_log_phi(double eps, const Law *laws, Py_ssize_t number, double rto
                       double *lower, double *upper) noexcept nogil:
     """Write bounds of the largest log delta; distributions whose `near` is below it by more than `error` are skipped."""
     cdef double low, high
-    cdef Py_ssize_t i, j, best
+    cdef Py_ssize_t _turn, j, best
     lower[0] = upper[0] = -INFINITY
     for j in range(number):
         near[j] = law_near(eps, &laws[j]) if number > 1 and error < INFINITY else INFINITY
-    for i in range(number):
+    for _turn in range(number):
         best = 0
         for j in range(1, number):
             best = j if near[j] > near[best] or near[best] != near[best] else best

@@ -18,7 +18,6 @@ Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
                                   tolerances 1e-4 and 1e-2, at which more values are split off
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
-         a cell of datasets       one upper bound for all numbers of users within limits, by the theorem of Berry and Esseen
 Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their effect is a model
          (ulp counts), not interval arithmetic. It grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
 
@@ -44,11 +43,8 @@ Cost     ten-ary response (four atoms), ms: 0.005 from n = 1e6 on, 0.007 at 1e4,
 Source   inversion: classical; bounds by subadditivity
 """
 
-from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, erfc, exp, fabs, fmax, fmin, frexp, ldexp, log, log1p, sqrt
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin, frexp, ldexp, log, log1p, sqrt
 from libc.stdlib cimport calloc, free, malloc
-
-import numpy as np
 
 from shufflebounds._core._constants cimport UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
@@ -575,82 +571,6 @@ cdef double c_rough_excess(const Users *users, Py_ssize_t number) noexcept nogil
     return value
 
 
-# ------------------------------------------------------------------------------------------------------------ a cell
-
-cdef double c_log_cell(const Moments *kinds, Py_ssize_t number, double theta, const double *low, const double *high,
-                       double users) noexcept nogil:
-    cdef Moments least, corner
-    cdef Py_ssize_t j
-    cdef double unassigned = users, peak = -INFINITY, normal = -INFINITY, error = -INFINITY, place = -INFINITY
-    cdef double wide = 0, third = 0, z
-    least.cumulant = least.mean = least.variance = least.third = 0
-    for j in range(number):
-        unassigned -= low[j]
-        least.cumulant += low[j] * kinds[j].cumulant
-        least.mean += low[j] * kinds[j].mean
-        least.variance += low[j] * kinds[j].variance
-        least.third += low[j] * kinds[j].third
-    for j in range(number):
-        # without unassigned users the cell has one corner only
-        if unassigned > 0 and not high[j] > low[j] or not unassigned > 0 and j > 0:
-            continue
-        corner.cumulant = least.cumulant + unassigned * kinds[j].cumulant
-        corner.mean = least.mean + unassigned * kinds[j].mean
-        corner.variance = least.variance + unassigned * kinds[j].variance
-        corner.third = least.third + unassigned * kinds[j].third
-        if not corner.variance > 0:
-            return INFINITY
-        peak = fmax(peak, corner.cumulant - 0.5 * log(6.283185307179586 * corner.variance))
-        normal = fmax(normal, corner.cumulant - theta * corner.mean + 0.5 * theta * theta * corner.variance)
-        error = fmax(error, corner.cumulant - 1.5 * log(corner.variance))
-        wide = fmax(wide, corner.variance)
-        place = fmax(place, corner.mean - theta * corner.variance)
-        third = fmax(third, corner.third)
-    peak -= 2 * log(theta)
-    z = place / sqrt(wide)
-    # for |z| >= 30 the cancellation in the sum below is larger than the error that the caller adds
-    if -30 < z < 30:
-        z = exp(-0.5 * z * z) * 0.3989422804014327 + 0.5 * z * erfc(-0.7071067811865476 * z)
-        peak = fmin(peak, normal + 0.5 * log(wide) + log(z))
-    # 0.412 = 2/e 0.56, where 0.56 is the constant of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), and
-    # 2/(e theta) is the total variation of x_+ e^(-theta x)
-    return c_log_add_exp(peak, error + log(0.41202497411201544 * third / theta))
-
-
-def log_cell(const double[:, ::1] moments, double theta, low, high, double users):
-    """Return the Berry-Esseen upper bound of log E[max(0, S)] over the sums of a cell; c_log_cell has the formula.
-
-    Parameters
-    ----------
-    moments : ndarray, shape (kinds, 4)
-        Cumulant, mean, variance and third absolute central moment of every kind, tilted by theta.
-    theta : float
-        The tilt, > 0.
-    low, high : sequence of int
-        The smallest and the largest number of users of each kind in the cell.
-    users : float
-        Number of all users.
-
-    Returns
-    -------
-    float
-        The bound without the rounding errors of the moments.
-    """
-    cdef Py_ssize_t number = moments.shape[0], j
-    cdef double value
-    cdef double *room = <double *> malloc(2 * number * sizeof(double))
-    if room == NULL:
-        raise MemoryError
-    try:
-        for j in range(number):
-            room[j] = low[j]
-            room[number + j] = high[j]
-        value = c_log_cell(<const Moments *> &moments[0, 0], number, theta, room, room + number, users)
-    finally:
-        free(room)
-    return value
-
-
 cdef Py_ssize_t c_fill(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts,
                        const double[::1] counts, Users *users) noexcept nogil:
     """Write to `users` the groups with a positive number of users, and return how many there are."""
@@ -717,31 +637,3 @@ def rough_excess(const double[::1] values, const double[::1] log_mass, const Py_
         value = c_rough_excess(users, c_fill(values, log_mass, starts, counts, users))
     free(users)
     return value
-
-
-def log_excess_rows(const double[:, ::1] values, const double[::1] log_mass, double count, double rtol=2e-7, double work=6e7):
-    """Return bounds of log E[max(0, S)] of `count` users with the same distribution, for each row of values.
-
-    Returns
-    -------
-    (ndarray, ndarray)
-        Lower and upper bounds, one per row.
-    """
-    cdef Py_ssize_t i, rows = values.shape[0], done = 0
-    cdef double[::1] lower = np.empty(rows), upper = np.empty(rows)
-    cdef Users users
-    cdef Tables tables = Tables(0, 0, 0, 0, NULL, NULL, NULL)
-    users.log_w = &log_mass[0]
-    users.atoms = log_mass.shape[0]
-    users.count, users.tables = count, &tables
-    try:
-        for i in range(rows):
-            with nogil:
-                users.x = &values[i, 0]
-                done = c_log_excess(&users, 1, rtol, work, &lower[i], &upper[i])
-            c_raise(done)
-            # one row may take up to a second
-            PyErr_CheckSignals()
-    finally:
-        c_forget(&tables)
-    return np.asarray(lower), np.asarray(upper)

@@ -1,6 +1,5 @@
 """Ctrl-C interrupts a long call of a kernel."""
 
-import math
 import os
 import signal
 import threading
@@ -9,13 +8,11 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle, tails
-from shufflebounds._core import _blocks, _excess, _special
+from shufflebounds._core import _blocks, _special
 
 LONG = {
     # Without an interrupt each of these calls takes minutes.
     "compound": lambda: tails.compound_binom_logsf(np.arange(100_000), 0, np.full(16_384, -14 * np.log(2)), 0.3),
-    "excess": lambda: _excess.log_excess_rows(
-        np.sin(np.arange(3000.0) * 1000).reshape(1, -1) * np.linspace(1, 2, 20_000)[:, None], np.full(3000, -math.log(3000)), 1e6),
     "poisson-binomial": lambda: [tails.poisson_binom_window(np.linspace(1e-3, 0.9, 200_000), log_tail=-1e4) for _ in range(1000)],
     "ufunc": lambda: tails.binom_logsf(np.broadcast_to(5.0, 10**8), 10.0, 0.3),
     "ufunc in small loops": lambda: tails.binom_logsf(np.arange(5, 10**6 + 5)[:, None], np.arange(100), 0.3),

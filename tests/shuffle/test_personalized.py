@@ -563,16 +563,6 @@ def test_largest_budget_is_not_the_worst_with_laplace_noise():
     assert PersonalizedClones.laplace(eps, target=0).delta(0.1) > 5 * PersonalizedClones.laplace(eps, target=9999).delta(0.1)
 
 
-@pytest.mark.parametrize("name", BUILDERS)
-def test_the_worst_user_is_the_one_with_the_largest_delta(name):
-    budgets = np.array([0.4, 0.7, 1.1, 1.6])
-    everyone, single = BUILDERS[name](budgets), [BUILDERS[name](budgets, target=j) for j in range(4)]
-    for eps in (0.05, 0.3):
-        largest = budgets[np.argmax([one.log_delta(eps) for one in single])]
-        # A user with Gaussian noise is identified by 1/sigma, and here sigma = 2/budget.
-        assert everyone.worst_user(eps) == pytest.approx(largest / 2 if name == "gaussian" else largest, rel=1e-12)
-
-
 # ---------------------------------------------------------------------------------------------- other properties
 
 

@@ -1,5 +1,3 @@
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,11 +12,3 @@ def log_excess(
 def rough_excess(
     values: NDArray[np.float64], log_mass: NDArray[np.float64], starts: NDArray[np.int64], counts: NDArray[np.float64]
 ) -> float: ...
-def log_excess_rows(
-    values: NDArray[np.float64],
-    log_mass: NDArray[np.float64],
-    count: float,
-    rtol: float = 2e-7,
-    work: float = 6e7,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-def log_cell(moments: NDArray[np.float64], theta: float, low: Sequence[int], high: Sequence[int], users: float) -> float: ...

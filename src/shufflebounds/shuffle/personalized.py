@@ -230,14 +230,6 @@ class OfEveryUser(_Guarantee):
     def closed_forms(self) -> _EveryUser:
         return _EveryUser(self.population)
 
-    def worst_user(self, eps: float) -> float:
-        """Return the budget of the user with the largest lower bound of delta at eps among the users that the search evaluated.
-
-        A user with Gaussian noise is identified by 1/sigma.
-        """
-        *_, best = self.population.every(float(eps), self.closed_forms().index)
-        return float(self.population.budgets[best])
-
 
 @with_passages
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ import numpy as np
 from shufflebounds._base.limits import NEGLIGIBLE, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray
 
-__all__ = ["chernoff", "log_moment", "saddle"]
+__all__ = ["chernoff"]
 
 
 def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
@@ -40,27 +40,3 @@ def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
     error = ULP * users * (64 + 2 * values.size + 4 * float((np.abs(theta * values[seen]) - log_mass[seen]).max()))
     bound = users * float(np.logaddexp.reduce(terms)) - math.log(theta) - 1
     return bound + error + 4 * ULP * abs(bound)
-
-
-def log_moment(values: FloatArray, mass: FloatArray, theta: float) -> float:
-    """Return log E e^(theta X)."""
-    with np.errstate(over="ignore"):
-        return math.log1p(float(mass @ np.expm1(theta * values)))
-
-
-def saddle(values: FloatArray, mass: FloatArray, users: float) -> float:
-    """Return theta close to the solution of n K'(theta) = 2/theta, with K the cumulant generating function and n = `users`.
-
-    Chernoff's bound is valid at any theta > 0.
-    """
-    low, high = 0.0, SAFE_EXPONENT / float(np.abs(values).max())
-    theta = min(4 / math.sqrt(8 * users * float(mass @ values**2) + 1e-300), 0.5 * high)
-    for _ in range(30):
-        weight = mass * np.exp(theta * values)
-        slope = float(weight @ values) / float(weight.sum()) - 2 / (users * theta)
-        if slope > 0:
-            high = theta
-        else:
-            low = theta
-        theta = min(2 * theta, 0.5 * (low + high)) if high > 2 * theta else 0.5 * (low + high)
-    return theta

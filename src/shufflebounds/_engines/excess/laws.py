@@ -189,27 +189,6 @@ class ExcessLaw:
         return ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), self.log_rest + move,
                          self.log_cut + move, self.log_cut_b + move)
 
-    def lowered(self, share: float) -> ExcessLaw:
-        """Return the distribution of X with `share` times m in place of m, increased by a bound of the rounding errors.
-
-        Parameters
-        ----------
-        share : float
-            In (0, 1].
-
-        Returns
-        -------
-        ExcessLaw
-            The values divided by `share`, with `share` times their masses; the remaining mass moves to 0. This distribution is
-            larger in the convex order.
-        """
-        if share == 1:
-            return self
-        move = math.log(share)
-        rest = float(np.logaddexp(self.log_rest + move, math.log1p(-share)))
-        law = replace(self, log_mass=self.log_mass + move, log_a=self.log_a - move, log_b=self.log_b - move, log_rest=rest)
-        return law.widened(upper=True)
-
     def values(self, eps: float) -> FloatArray:
         """Return the values of X at one eps, with high relative accuracy even for eps close to a pure budget.
 
