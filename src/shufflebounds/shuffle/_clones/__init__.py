@@ -1,1 +1,0 @@
-"""Shared parts of the clone bounds: number of clones, families of randomizers, search over target users."""
