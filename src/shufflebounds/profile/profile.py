@@ -58,6 +58,9 @@ class PrivacyProfile(ExportMixin):
 
     _covers_absence: ClassVar[bool] = False
     """Whether a guarantee for replaced values covers the absence of a record."""
+    _covers_many: ClassVar[bool] = False
+    """Whether the guarantee is one for many mechanisms: eps of one of them may be below the lower bound, which is that of the
+    guarantee."""
 
     @property
     def _normal_mu(self) -> float | None:
@@ -525,6 +528,7 @@ class _ListedPair(OutcomePair):
     log_p: tuple[float, ...]
     log_q: tuple[float, ...]
 
+    _covers_many: ClassVar[bool] = True
     _saved_as: ClassVar[tuple[str, Callable[..., DominatingPair]]] = "DominatingPair", DominatingPair.from_pmfs
 
     def __repr__(self) -> str:
