@@ -190,6 +190,9 @@ def _markdown(header, lines):
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in cells) + "\n"
 
 
+FAULTS = {"privacy": "privacy", "accuracy": "error, tail", "misprint": "misprint", "extraction": "extraction?"}
+
+
 def errata_tables(app):
     """Compute the tables of the errata page."""
     found = rows([])
@@ -204,11 +207,12 @@ def errata_tables(app):
     header = ["bound, where it is published, setting", "status", "published", "exact", "ratio"]
     (folder / "errata-every.md").write_text(_markdown(header, every), encoding="utf-8")
     refuted = [
-        (f"`{row['bound']}` {row['counterexample']['case']}: {row['reason']}", f"{row['counterexample']['printed']:.4g}",
-         f"{row['counterexample']['truth']:.4g}")
+        (f"`{row['bound']}` {row['counterexample']['case']}: {row['reason']}", FAULTS[row["fault"]],
+         f"{row['counterexample']['printed']:.4g}", f"{row['counterexample']['truth']:.4g}")
         for row in found if "counterexample" in row
     ]
-    (folder / "errata-false.md").write_text(_markdown(["bound, case, and why", "published", "exact"], refuted), encoding="utf-8")
+    header = ["bound, case, and why", "kind", "published", "exact"]
+    (folder / "errata-false.md").write_text(_markdown(header, refuted), encoding="utf-8")
 
 
 def generated_blocks(app):

@@ -51,6 +51,8 @@ def _row(bound: published.PrintedBound[Any]) -> dict[str, Any]:
         "verdict": bound.verdict,
         "reason": bound.reason,
     }
+    if bound.fault is not None:
+        row["fault"] = bound.fault
     if bound.shown is not None:
         row["counterexample"] = bound.counterexample()._asdict()
     return row
