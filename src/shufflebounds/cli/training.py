@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from shufflebounds.cli.output.printing import as_json, as_table, both, format_bound
+from shufflebounds.cli.output.printing import as_json, as_table, both, format_bound, report
 from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
@@ -36,7 +37,8 @@ class Sgd:
             sigma = GaussianMechanism.from_training(
                 rate=arguments.rate, steps=arguments.steps, eps=arguments.eps, delta=arguments.delta).sigma
         whole = GaussianMechanism(sigma).subsampled(arguments.rate).self_compose(arguments.steps)
-        _print_eps(whole, arguments, {} if arguments.eps is None else {"sigma": sigma})
+        given = {"sigma": sigma, "rate": arguments.rate, "steps": arguments.steps, "target_eps": arguments.eps}
+        _print_eps("sgd", whole, arguments, given, () if arguments.eps is None else ("sigma",))
 
 
 class Allocate:
@@ -56,7 +58,8 @@ class Allocate:
     def run(arguments: argparse.Namespace) -> None:
         """Print eps of all epochs."""
         epoch = RandomAllocation(GaussianMechanism(arguments.sigma), arguments.steps, chosen=arguments.chosen)
-        _print_eps(epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs), arguments, {})
+        given = {name: getattr(arguments, name) for name in ("sigma", "steps", "chosen", "epochs")}
+        _print_eps("allocate", epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs), arguments, given)
 
 
 def _add_delta(parser: argparse.ArgumentParser) -> None:
@@ -64,13 +67,16 @@ def _add_delta(parser: argparse.ArgumentParser) -> None:
     add_forms(parser)
 
 
-def _print_eps(whole: PrivacyProfile, arguments: argparse.Namespace, found: dict[str, float]) -> None:
-    """Print both bounds of eps, and the noise that was found for a target."""
+def _print_eps(
+    command: str, whole: PrivacyProfile, arguments: argparse.Namespace, given: dict[str, Any], found: tuple[str, ...] = (),
+) -> None:
+    """Print both bounds of eps, after the parameters in `found`, which were calibrated; as JSON with all parameters."""
     sides = both(whole.epsilon, arguments.delta)
     if arguments.json:
-        print(as_json({"delta": arguments.delta, **found, "epsilon": sides}))
+        given = {name: value for name, value in given.items() if value is not None}
+        print(as_json(report(command, whole, {**given, "delta": arguments.delta}, {"epsilon": sides})))
         return
-    cells = [*(repr(value) for value in found.values()), *(format_bound(sides[side], side) for side in ("lower", "upper"))]
+    cells = [*(repr(given[name]) for name in found), *(format_bound(sides[side], side) for side in ("lower", "upper"))]
     print(as_table([(*found, "eps lower", "eps upper"), cells]))
     if arguments.explain:
         print("neighbours: add or remove one record")

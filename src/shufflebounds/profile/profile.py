@@ -193,6 +193,9 @@ class PrivacyProfile(ExportMixin):
         A Gaussian curve is convex, so mu of a piecewise linear curve is attained at one of its corners. The two curves of
         :meth:`tradeoff` are refined where they determine mu, until the relative gap is 1e-7 or that of delta.
 
+        Rare events may decide mu. For Gaussian noise on Poisson samples it is :math:`\sqrt{\text{steps}}/\sigma` at every sampling
+        rate, the value of the event that every sample has the record; :meth:`tradeoff` describes such a run better.
+
         {dong2022: section 2}
 
         Examples
