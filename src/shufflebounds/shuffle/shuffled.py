@@ -199,10 +199,10 @@ class Shuffled(PrivacyProfile):
     Examples
     --------
     >>> from shufflebounds import mechanisms, shuffle
-    >>> tenary = shuffle.Shuffled(mechanisms.KaryResponse(10, 1.0), users=10**4)
-    >>> print(f"{tenary.epsilon(1e-6):.6f} {tenary.epsilon(1e-6, bound='lower'):.6f}")
+    >>> ten_ary = shuffle.Shuffled(mechanisms.KaryResponse(10, 1.0), users=10**4)
+    >>> print(f"{ten_ary.epsilon(1e-6):.6f} {ten_ary.epsilon(1e-6, bound='lower'):.6f}")
     0.023253 0.023253
-    >>> tenary.data(0.02)
+    >>> ten_ary.data(0.02)
     'every other user has a third value'
     """
 
