@@ -8,7 +8,7 @@ import math
 from shufflebounds._base import __version__
 from shufflebounds.cli.output.files import text_of
 from shufflebounds.cli.output.printing import as_json, as_table
-from shufflebounds.cli.parsers import add_forms, number
+from shufflebounds.cli.parsers import Parser, add_forms, number
 from shufflebounds.comparison import compare_at
 
 __all__ = ["add_arguments", "run"]
@@ -21,7 +21,7 @@ local eps: the guarantee against the shuffler itself; "plain text" if a message 
 users: those who take part. Fewer users weaken the guarantee, except that of clear reports: give the least number that is sure"""
 
 
-def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(command: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     for name, text in {"users": "number of users", "bins": "number of bins", "eps": "central privacy loss, in nats",
                        "delta": "failure probability"}.items():

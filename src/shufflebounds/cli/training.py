@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from shufflebounds.cli.output.printing import as_json, as_table, both, format_bound, report
-from shufflebounds.cli.parsers import add_forms, number
+from shufflebounds.cli.parsers import Parser, add_forms, number
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.sampling import RandomAllocation
@@ -20,11 +20,10 @@ class Sgd:
     """The command ``sgd``: every batch is drawn by Poisson subsampling."""
 
     @staticmethod
-    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    def add_arguments(parser: Parser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser; the target eps is an alternative to sigma."""
-        given = parser.add_mutually_exclusive_group(required=True)
-        given.add_argument("--sigma", type=float, help=SIGMA)
-        given.add_argument("--eps", type=float, help="target privacy loss in nats; finds the smallest sigma that meets it")
+        target = "target privacy loss in nats; finds the smallest sigma that meets it"
+        parser.add_one_of({"--sigma": {"type": float, "help": SIGMA}, "--eps": {"type": float, "help": target}})
         parser.add_argument("--rate", type=float, required=True, help="probability that a record is in a batch")
         parser.add_argument("--steps", type=number, required=True, help="number of batches, over all epochs")
         _add_delta(parser)
@@ -45,7 +44,7 @@ class Allocate:
     """The command ``allocate``: random allocation, in which each record enters a fixed number of random batches of an epoch."""
 
     @staticmethod
-    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    def add_arguments(parser: Parser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser."""
         parser.add_argument("--sigma", type=float, required=True, help=SIGMA)
         parser.add_argument("--steps", type=number, required=True, help="number of batches of an epoch")
@@ -62,7 +61,7 @@ class Allocate:
         _print_eps("allocate", epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs), arguments, given)
 
 
-def _add_delta(parser: argparse.ArgumentParser) -> None:
+def _add_delta(parser: Parser) -> None:
     parser.add_argument("--delta", type=float, required=True, help="failure probability")
     add_forms(parser)
 
