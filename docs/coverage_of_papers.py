@@ -8,6 +8,7 @@ where a name or a test does not exist.
 # ruff: noqa: E501
 import ast
 import importlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -221,10 +222,12 @@ def page() -> str:
     parts = []
     for paper, text in PAPERS.items():
         lines = items(text)
-        parts += [f":::{{dropdown}} {paper}", "", "| item, and what it says | answered by | checked by the test |", "|---|---|---|"]
+        title = re.sub(r"\*(.*?)\*", r"<em>\1</em>", paper)
+        parts += [f"<details><summary>{title}</summary>", "",
+                  "| item, and what it says | answered by | checked by the test |", "|---|---|---|"]
         for line in lines:
             names = "<br>".join(checked(name) for name in line.names) or f"{line.note}"
             tests = "<br>".join(exists(test) for test in line.tests)
             parts.append(f"| **{line.item}** {line.says} | {names} | {tests} |")
-        parts += [":::", ""]
+        parts += ["", "</details>", ""]
     return "\n".join(parts)
