@@ -99,7 +99,8 @@ class Ledger:
     filter : {None, "gdp", "rdp"}
         None: the mechanisms are fixed before the first result, and the budget is that of their composition. "gdp" and "rdp": the
         mechanisms may be chosen after seeing results; the budget is that of the sum of the squares of their Gaussian parameters
-        (:meth:`PrivacyProfile.gdp_mu`), or of the sum of their Renyi divergences of one order (:meth:`PrivacyProfile.rdp`).
+        (:meth:`~shufflebounds.profile.PrivacyProfile.gdp_mu`), or of the sum of their Renyi divergences of one order
+        (:meth:`~shufflebounds.profile.PrivacyProfile.rdp`).
     order : float, optional
         For "rdp", the order, finite, > 1, and large enough for the budget. None stands for the order at which the most Gaussian
         noise fits into the budget; another one may admit more of other mechanisms.
