@@ -3,7 +3,7 @@
 ``--record`` writes them to results/.
 
 Upper and lower bound of eps at delta = 1e-6, in CPU seconds of one thread, without imports. The gap of the bounds is relative. The
-page takes its tables from the newest results/compositions-*.json (docs/measured_costs.py).
+page takes its tables from the newest results/compositions-*.json (docs/tables.py).
 """
 
 import sys

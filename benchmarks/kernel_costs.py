@@ -1,6 +1,6 @@
 """Times in docs/numerics.md: ``python benchmarks/kernel_costs.py`` prints them, ``--record`` writes them to results/.
 
-Each section is a table of the page, taken from the newest results/kernels-*.json when the site is built (docs/measured_costs.py).
+Each section is a table of the page, written into the page from the newest results/kernels-*.json by docs/tables.py.
 A cell is the smallest CPU time of up to seven calls, so that other load affects it little. For an array it is divided by the number
 of elements. Gaps of bounds of curves are next to their times. The script takes about a minute.
 """

@@ -101,11 +101,12 @@ def tables(found, peer):
     lines = []
     for users, local, delta, eps, gap, closed, taken in found["clones"]:
         other, seconds = theirs[users, local, delta]
-        said = f"{excess(other, eps)}, {seconds:g} s" if other < local else f"answers eps0 = {local:g}, which says nothing"
+        said = f"{excess(other, eps)}, {seconds:g} s" if other < local else f"returns eps0 = {local:g}, a trivial bound"
         digit = f"{gap:.0e}".replace("e-0", "e-")
         case = f"{power(users)}, {local:g}, {power(delta)}"
         lines.append(f"| {case} | {eps:.10f} | {digit} | {closed:.1f} | {short(taken, 'ms', 1e-3)} | {said} |")
-    header = "| users, eps0, delta | eps | gap | closed form / eps | time | tightest other program: its excess, its time |"
+    header = ("| users, eps0, delta | eps | gap | closed form / eps | time "
+              "| tightest other program for an unknown randomizer: its excess, its time |")
     first = "\n".join([header, "|---|---|---|---|---|---|", *lines])
     lines = [
         f"| {power(n)} | {ours * 1e9:.0f} ns | {other * 1e9:.0f} ns | {float(f'{other / ours:.2g}'):g} "

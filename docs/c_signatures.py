@@ -1,4 +1,4 @@
-"""The page of C signatures, read from cython_tails.pxd when the site is built."""
+"""The page of C signatures, read from cython_tails.pxd."""
 
 import re
 from pathlib import Path
@@ -43,8 +43,3 @@ def page() -> str:
         for comment, signatures in groups:
             lines += ["```c", *(f"{signature};" for signature in signatures), "```", "", comment, ""]
     return "\n".join(lines)
-
-
-def write(folder: Path) -> None:
-    """Write the page for another to include."""
-    (folder / "c-signatures.md").write_text(page(), encoding="utf-8")

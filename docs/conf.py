@@ -11,16 +11,6 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
 from sphinx.util.nodes import make_refnode
 
-from shufflebounds.cli.published import rows
-
-sys.path.insert(0, str(Path(__file__).parent))
-import c_signatures
-import coverage_of_papers
-import measured_costs
-import measured_errors
-import reference_lists
-import tables_of_the_command
-
 project = "shufflebounds"
 author = "The shufflebounds developers"
 project_copyright = "The shufflebounds developers"
@@ -34,7 +24,7 @@ extensions = [
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
-exclude_patterns = ["_build", "_generated"]
+exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
@@ -184,56 +174,7 @@ def visit_math_block(translator, node):
     raise SkipNode
 
 
-def _markdown(header, lines):
-    """Return a table; a bar inside a cell would end it."""
-    cells = [header, ["---"] * len(header), *lines]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in cells) + "\n"
-
-
-def errata_tables(app):
-    """Compute the tables of the errata page."""
-    found = rows([])
-    folder = Path(app.srcdir) / "_generated"
-    folder.mkdir(exist_ok=True)
-    # words in the one column that wraps, so that the numbers stay in sight
-    every = [
-        (f"`{row['bound']}` {row['reference']}; {row['quantity']}: {row['setting']}", row["verdict"],
-         *(f"{row[number]:.3g}".replace("-", "\N{NON-BREAKING HYPHEN}") for number in ("printed", "exact", "ratio")))
-        for row in found
-    ]
-    header = ["bound, where it is published, setting", "status", "published", "exact", "ratio"]
-    (folder / "errata-every.md").write_text(_markdown(header, every), encoding="utf-8")
-    refuted = [
-        (f"`{row['bound']}` {row['counterexample']['case']}: {row['reason']}", f"{row['counterexample']['printed']:.4g}",
-         f"{row['counterexample']['truth']:.4g}")
-        for row in found if "counterexample" in row
-    ]
-    (folder / "errata-false.md").write_text(_markdown(["bound, case, and why", "published", "exact"], refuted), encoding="utf-8")
-
-
-def generated_blocks(app):
-    """Write the tables of the papers' items (a name or a test that does not exist ends the build), of errors and of times."""
-    folder = Path(app.srcdir) / "_generated"
-    folder.mkdir(exist_ok=True)
-    (folder / "coverage.md").write_text(coverage_of_papers.page(), encoding="utf-8")
-    measured_errors.write(folder)
-    measured_costs.write(folder)
-    tables_of_the_command.write(folder)
-    c_signatures.write(folder)
-
-
-def lists_of_the_reference(app):
-    """Write the lists of classes, before the pages of the classes are made of them."""
-    folder = Path(app.srcdir) / "_generated"
-    folder.mkdir(exist_ok=True)
-    pages = [f"api/{page.name}" for page in sorted(Path(app.srcdir, "api").glob("*.md"))]
-    app.config.autosummary_generate = pages + reference_lists.write(folder)
-
-
 def setup(app):
-    app.connect("builder-inited", lists_of_the_reference, priority=100)
-    app.connect("builder-inited", generated_blocks)
-    app.connect("builder-inited", errata_tables)
     app.connect("autodoc-process-signature", true_signature, priority=100)
     app.connect("autodoc-process-docstring", ufunc_docstring, priority=100)
     app.connect("missing-reference", inherited)

@@ -64,14 +64,14 @@ def beside_peers() -> dict[str, str]:
     return found
 
 
-def write(folder: Path) -> None:
-    """Write every table for a page to include, and a line on when and on what they were measured."""
-    for name, table in tables().items():
-        (folder / f"cost-{name}.md").write_text(table, encoding="utf-8")
-    for name, table in beside_peers().items():
-        (folder / f"peers-{name}.md").write_text(table, encoding="utf-8")
+def pages() -> dict[str, str]:
+    """Return every table by the name under which a page has it, and a line on when and on what they were measured."""
     last = kept(("kernels",))[-1]
     machine = last["machine"]
-    (folder / "cost-machine.md").write_text(
-        f"Measured on {last['date'][:10]}, {machine['processor']}, {machine['cores']} cores with a load of {machine['load']:.1f}, "
-        f"NumPy {last['versions']['numpy']}, SciPy {last['versions']['scipy']}.\n", encoding="utf-8")
+    return {
+        **{f"cost-{name}": table for name, table in tables().items()},
+        **{f"peers-{name}": table for name, table in beside_peers().items()},
+        "cost-machine":
+            f"Measured on {last['date'][:10]}, {machine['processor']}, {machine['cores']} cores with a load of "
+            f"{machine['load']:.1f}, NumPy {last['versions']['numpy']}, SciPy {last['versions']['scipy']}.\n",
+    }

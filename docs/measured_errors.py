@@ -28,7 +28,6 @@ def table(kernel: str) -> str:
     return "\n".join([f"# _{kernel}.pyx", rest[0], *body]).rstrip()
 
 
-def write(folder: Path) -> None:
-    """Write every table as a block that a page can include."""
-    for kernel in KERNELS:
-        (folder / f"measured-{kernel}.md").write_text(f"```text\n{table(kernel)}\n```\n", encoding="utf-8")
+def blocks() -> dict[str, str]:
+    """Return every table as a block of text, by the name under which a page has it."""
+    return {f"measured-{kernel}": f"```text\n{table(kernel)}\n```\n" for kernel in KERNELS}

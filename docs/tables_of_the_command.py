@@ -1,6 +1,4 @@
-"""The table of the command's mechanisms and their options, read off the classes when the site is built."""
-
-from pathlib import Path
+"""The table of the command's mechanisms and their options, read off the classes."""
 
 from shufflebounds.cli.registry import MECHANISMS, Mechanism
 
@@ -19,10 +17,10 @@ def options(mechanism: Mechanism) -> str:
     return ", ".join(said) + (", `--users`" if mechanism.shuffles else "") + ("; can be calibrated" if mechanism.calibrate else "")
 
 
-def write(folder: Path) -> None:
-    """Write the table for a page to include."""
+def table() -> str:
+    """Return the table of the mechanisms."""
     lines = ["| mechanism | options | class |", "|---|---|---|"]
     for name, mechanism in MECHANISMS.items():
         room, kind = mechanism.build.__module__.split(".")[1], mechanism.build.__name__
-        lines.append(f"| `{name}` | {options(mechanism)} | {{class}}`~shufflebounds.{room}.{kind}` |")
-    (folder / "mechanisms-of-the-command.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines.append(f"| `{name}` | {options(mechanism)} | `{room}.{kind}` |")
+    return "\n".join(lines) + "\n"

@@ -125,7 +125,7 @@ MISTAKES = [
     (lambda: FlippedReports.calibrate(500, 20000, eps=1.0, delta=1e-6, view="sums"), "positional", "500, 20000", "(*, users, bins",
      "such as users=500"),
     (lambda: shuffle.compare_at(10**4, 10, eps=1.0, delta=1e-6), "positional", "10000, 10", "(*, users, bins, eps, delta, releases=1, truth=None)", "by name"),
-    (lambda: composition.Ledger(eps=1.0), "'delta'", "Ledger(eps=1.0)", "(eps, delta)", "call it as"),
+    (lambda: composition.Ledger(eps=1.0), "'delta'", "Ledger(eps=1.0)", "(eps, delta, *", "call it as"),
     (lambda: selection.SparseVector(1.0), "'scales'", "SparseVector(1.0)", "(threshold, scales, *", "call it as"),
     (lambda: tails.binom(3), "'p'", "binom(3)", "(n, p)", "call it as"),
     (lambda: FiniteRandomizer([[0.333, 0.333, 0.333], [0.25, 0.25, 0.5]]), "matrix", "0.999", "sum to 1 within 1e-12",

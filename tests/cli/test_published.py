@@ -31,6 +31,7 @@ def test_a_verdict_agrees_with_its_numbers(bound):
     assert compared.setting
     below, above = compared.printed < compared.exact * (1 - 1e-9), compared.printed > compared.exact * (1 + 1e-9)
     wrong = {"upper": below, "lower": above, "both": below or above}[bound.side]
+    assert (bound.fault is None) == (bound.verdict != "false")
     if bound.verdict != "false":
         assert not wrong
         with pytest.raises(ValueError, match="no counterexample"):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from shufflebounds._base import __version__
 from shufflebounds.cli.command import main
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import RandomAllocation
@@ -12,9 +13,12 @@ from shufflebounds.sampling import RandomAllocation
 @pytest.mark.slow
 def test_poisson_batches(capsys):
     assert main(["sgd", "--sigma", "2", "--rate", "0.125", "--steps", "20", "--delta", "1e-5", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["epsilon"]
+    found = json.loads(capsys.readouterr().out)
     run = GaussianMechanism(2.0).subsampled(0.125).self_compose(20)
-    assert found == {"upper": run.epsilon(1e-5), "lower": run.epsilon(1e-5, bound="lower")}
+    assert found["epsilon"] == {"upper": run.epsilon(1e-5), "lower": run.epsilon(1e-5, bound="lower")}
+    assert found["parameters"] == {"sigma": 2.0, "rate": 0.125, "steps": 20, "delta": 1e-5}
+    assert (found["mechanism"], found["neighbours"]) == ("sgd", run.neighbours)
+    assert found["version"] == __version__
 
 
 @pytest.mark.slow
@@ -27,6 +31,16 @@ def test_random_allocation(capsys):
     assert "add or remove" in text
 
 
+@pytest.mark.slow
+def test_the_json_of_random_allocation_has_the_parameters(capsys):
+    words = ["--sigma", "2", "--steps", "20", "--chosen", "2", "--epochs", "3", "--delta", "1e-3", "--json"]
+    assert main(["allocate", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["parameters"] == {"sigma": 2.0, "steps": 20, "chosen": 2, "epochs": 3, "delta": 1e-3}
+    assert (found["mechanism"], found["version"]) == ("allocate", __version__)
+    assert 0 < found["epsilon"]["lower"] <= found["epsilon"]["upper"]
+
+
 def test_bad_rates(capsys):
     with pytest.raises(SystemExit):
         main(["sgd", "--sigma", "2", "--rate", "2", "--steps", "20", "--delta", "1e-5"])
@@ -36,12 +50,14 @@ def test_bad_rates(capsys):
 def test_a_target_in_place_of_the_noise(capsys):
     assert main(["sgd", "--eps", "0.5", "--rate", "0.05", "--steps", "1", "--delta", "1e-5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    run = GaussianMechanism(found["sigma"]).subsampled(0.05).self_compose(1)
+    sigma = found["parameters"]["sigma"]
+    assert found["parameters"] == {"sigma": sigma, "rate": 0.05, "steps": 1, "target_eps": 0.5, "delta": 1e-5}
+    run = GaussianMechanism(sigma).subsampled(0.05).self_compose(1)
     assert found["epsilon"]["upper"] == run.epsilon(1e-5) <= 0.5
     assert main(["sgd", "--eps", "0.5", "--rate", "0.05", "--steps", "1", "--delta", "1e-5"]) == 0
     head, cells = capsys.readouterr().out.splitlines()
     assert head.split() == ["sigma", "eps", "lower", "eps", "upper"]
-    assert float(cells.split()[0]) == found["sigma"]
+    assert float(cells.split()[0]) == sigma
 
 
 @pytest.mark.parametrize("words", [[], ["--sigma", "1", "--eps", "1"]])

@@ -79,6 +79,24 @@ def test_spending(account):
     assert Ledger(1.0, 1e-6).spent == 0
 
 
+def test_a_saved_filter_is_kept(tmp_path):
+    for keywords in ({"filter": "gdp"}, {"filter": "rdp"}, {"filter": "rdp", "order": 15.0}):
+        ledger = Ledger(1.0, 1e-6, **keywords)
+        ledger.spend(GaussianMechanism(20.0), times=4)
+        ledger.save(tmp_path / "ledger.json")
+        again = Ledger.load(tmp_path / "ledger.json")
+        assert (again.filter, again.order, again.spent) == (ledger.filter, ledger.order, ledger.spent)
+        assert again.affords(GaussianMechanism(20.0), 8) is ledger.affords(GaussianMechanism(20.0), 8) is True
+        assert not again.affords(GaussianMechanism(20.0), 19)
+
+
+@pytest.mark.parametrize("keywords", [{"filter": "pure"}, {"filter": "rdp", "order": 1.0}, {"filter": "gdp", "order": 2.0},
+                                      {"order": 2.0}, {"filter": "rdp", "order": np.inf}, {"filter": "rdp", "order": 5.0}])
+def test_filters_that_do_not_exist(keywords):
+    with pytest.raises(ValueError, match=r"filter=|order="):
+        Ledger(1.0, 1e-6, **keywords)
+
+
 def test_saved_and_loaded(tmp_path, account):
     path = tmp_path / "ledger.json"
     account.save(path)
@@ -89,8 +107,8 @@ def test_saved_and_loaded(tmp_path, account):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [('"times": 4', '"times": 1'), ('"delta": 1e-06', '"delta": 1e-05'), ('"form": 1', '"form": 2'), ('"sha256"', '"sha"'),
-     ("{", ""), ("weekly", "daily")],
+    [('"times": 4', '"times": 1'), ('"delta": 1e-06', '"delta": 1e-05'), ('"form": 2', '"form": 3'),
+     ('"filter": null', '"filter": "gdp"'), ('"sha256"', '"sha"'), ("{", ""), ("weekly", "daily")],
 )
 def test_a_changed_file_is_refused(tmp_path, account, old, new):
     path = tmp_path / "ledger.json"

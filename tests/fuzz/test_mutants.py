@@ -1,5 +1,6 @@
 """Which tests run for a changed module or kernel in mutation testing."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,12 @@ def test_a_module_runs_the_tests_of_its_folder():
 def test_most_kernels_run_fewer_than_all_folders():
     assert len(mutants.tests_of(Path("src/_core/_worst.pyx"))) <= 3
     assert len(mutants.tests_of(Path("src/_core/_hypergeom.pyx"))) <= 3
+
+
+def test_the_changes_that_no_test_notices_are_in_files_that_exist():
+    files = [path.as_posix() for path in (mutants.ROOT / "src").rglob("*.py*")]
+    rows = [line.split("|")[1] for line in (mutants.ROOT / "tests/fuzz/unnoticed.md").read_text(encoding="utf-8").splitlines()
+            if line.startswith("| `")]
+    named = [name for row in rows for name in re.findall(r"`([\w/]+\.pyx?)`", row)]
+    assert len(named) > 50
+    assert [name for name in named if sum(file.endswith(f"/{name}") for file in files) != 1] == []

@@ -102,7 +102,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--list", action="store_true", help="name every test that does not pass")
     arguments = parser.parse_args(argv)
-    print("| suite | version | passed | refused by design | uses their inside | differs |")
+    print("| suite | version | passed | refused by design | uses private internals | differs |")
     print("|---|---|---|---|---|---|")
     for name in SUITES:
         ran, outcomes = run(name)

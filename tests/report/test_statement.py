@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shufflebounds import mechanisms, shuffle
+from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.cli import main
 from shufflebounds.profile import PrivacyProfile
@@ -32,7 +32,7 @@ def test_every_class_has_a_statement(name):
         assert "promises nothing" in text
     else:
         high = re.search(r"epsilon is at most ([\d.e+-]+)\. ", text)[1]
-        low = re.search(r"value between ([\d.e+-]+) and", text)[1]
+        low = re.search(r"lies between ([\d.e+-]+) and", text)[1]
         assert stated.epsilon <= float(high) <= stated.epsilon * (1 + 1e-5)
         assert stated.epsilon_lower * (1 - 1e-5) <= float(low) <= stated.epsilon_lower
     page = stated.html()
@@ -69,6 +69,23 @@ def test_the_line_that_computes_the_number_again_runs_as_it_stands(profile):
     for line in imports:
         exec(line, names)
     assert eval(call, names) == stated.epsilon
+
+
+@pytest.mark.slow
+def test_the_exact_epsilon_of_the_mechanism_is_between_the_bounds_only_where_they_are_bounds_of_one_mechanism():
+    # Binary randomized response is one of the mechanisms of the clone bound, and its eps is below the lower bound of that bound.
+    clones, eps = shuffle.StrongerClones(10**4, 2.0), math.log(3)
+    assert shuffle.ShuffledBits(10**4, 1 / (1 + math.exp(2.0))).epsilon(1e-6) < clones.epsilon(1e-6, bound="lower")
+    many = (clones, clones.compose(GAUSSIAN), sampling.Subsampled(mechanisms.PureLocal(eps), 0.1),
+            mechanisms.PureLocal(eps).shuffled(100), sampling.WithoutReplacement(GAUSSIAN, 100, 10).self_compose(3),
+            shuffle.PersonalizedClones.randomized_response([eps, 1.0] * 50, 2))
+    for profile in many:
+        assert "its exact epsilon lies between" in profile.statement(delta=1e-6).sentences[2], profile
+    one = (GAUSSIAN, GAUSSIAN.subsampled(0.1).self_compose(3), GAUSSIAN.shuffled(10**3), shuffle.ClearReports(2000, 10))
+    for profile in one:
+        text = profile.statement(delta=1e-6).sentences[2]
+        assert "The exact epsilon of the mechanism lies between" in text, profile
+    assert "proof would give" not in text
 
 
 def test_without_a_finite_epsilon_nothing_is_promised():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import comparison, shuffle
+from shufflebounds._base import __version__
 from shufflebounds.cli.command import main
 from shufflebounds.comparison import _Target
 from shufflebounds.mechanisms import KaryResponse, LocalHashing
@@ -136,7 +137,10 @@ def two_protocols(monkeypatch):
 def test_command(capsys):
     given = ["compare", "--users", "2000", "--bins", "2", "--eps", "1", "--delta", "1e-4"]
     assert main([*given, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    found = json.loads(capsys.readouterr().out)
+    assert found["parameters"] == {"users": 2000, "bins": 2, "eps": 1, "delta": 1e-4, "releases": 1, "truth": None}
+    assert found["version"] == __version__
+    rows = found["rows"]
     assert {"clear reports", "histogram"} == {row["name"] for row in rows}
     assert main(given) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -53,10 +53,7 @@ def parser_for(words: list[str]) -> Parser:
     parser.add_argument("--version", action="version", version=f"shufflebounds {__version__}")
     built = add_choices(parser, "COMMAND", COMMANDS, lambda name: COMMANDS[name][1], words)
     if words and words[0] in built:
-        sub = built[words[0]]
-        _place(words[0]).add_arguments(sub, words[1:])
-        if not any(isinstance(action, argparse._SubParsersAction) for action in sub._actions):
-            sub.set_defaults(_options=tuple(sub._option_string_actions))
+        _place(words[0]).add_arguments(built[words[0]], words[1:])
     return parser
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 
+from shufflebounds._base import __version__
 from shufflebounds.cli.output.files import text_of
 from shufflebounds.cli.output.printing import as_json, as_table
-from shufflebounds.cli.parsers import add_forms, number
+from shufflebounds.cli.parsers import Parser, add_forms, number
 from shufflebounds.comparison import compare_at
 
 __all__ = ["add_arguments", "run"]
@@ -20,7 +21,7 @@ local eps: the guarantee against the shuffler itself; "plain text" if a message 
 users: those who take part. Fewer users weaken the guarantee, except that of clear reports: give the least number that is sure"""
 
 
-def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(command: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     for name, text in {"users": "number of users", "bins": "number of bins", "eps": "central privacy loss, in nats",
                        "delta": "failure probability"}.items():
@@ -38,7 +39,8 @@ def run(arguments: argparse.Namespace) -> None:
     found = compare_at(users=arguments.users, bins=arguments.bins, eps=arguments.eps, delta=arguments.delta,
                        releases=arguments.releases, truth=truth)
     if arguments.json:
-        print(as_json({"rows": found.records(), "left_out": dict(found.left_out)}))
+        given = {name: getattr(arguments, name) for name in ("users", "bins", "eps", "delta", "releases", "truth")}
+        print(as_json({"parameters": given, "rows": found.records(), "left_out": dict(found.left_out), "version": __version__}))
         return
     rows = [(row.name, *(f"{value:.5g}" for value in (row.error_any_bin, row.error_of_data, row.error_one_bin, row.rmse,
                                                        row.messages, row.bits)),

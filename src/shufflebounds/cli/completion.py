@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from shufflebounds.cli.command import COMMANDS, parser_for
+from shufflebounds.cli.parsers import Parser
 
 __all__ = ["add_arguments", "run"]
 
@@ -18,7 +19,7 @@ ZSH = """autoload -Uz bashcompinit && bashcompinit
 """ + BASH
 
 
-def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(parser: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     text = "bash or zsh: print the script; words: print the next candidates"
     parser.add_argument("shell", choices=("bash", "zsh", "words"), help=text)
@@ -46,9 +47,7 @@ def _following(given: list[str]) -> list[str]:
             return [name for name in mechanisms if given[0] != "calibrate" or mechanisms[name].calibrate is not None]
         if given[1] not in mechanisms:
             return []
-    parser: argparse.ArgumentParser = parser_for(given)
-    while True:
-        subs = next((action for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None)
-        if subs is None:
-            return [option for option in parser._option_string_actions if option.startswith("--")]
-        parser = next(iter(subs.choices.values()))
+    parser = parser_for(given)
+    while parser.choices:
+        parser = next(iter(parser.choices.values()))
+    return [option for option in parser.options if option.startswith("--")]

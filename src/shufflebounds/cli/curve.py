@@ -16,7 +16,7 @@ from shufflebounds._base.types import FloatArray
 from shufflebounds.cli.output.answers import add_questions, asked_of
 from shufflebounds.cli.output.files import save
 from shufflebounds.cli.output.printing import as_json, explain, report
-from shufflebounds.cli.parsers import number
+from shufflebounds.cli.parsers import Parser, number
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.report import pictures as _pictures
 
@@ -26,12 +26,12 @@ KINDS = ("tradeoff", "profile")
 SUFFIXES = (".png", ".csv", ".json")
 
 
-def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(parser: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     add_questions(parser, words, {}, _add_file)
 
 
-def _add_file(command: argparse.ArgumentParser) -> None:
+def _add_file(command: Parser) -> None:
     command.add_argument("--kind", choices=KINDS, default="tradeoff",
                          help="tradeoff: beta against alpha; profile: delta against eps (default tradeoff)")
     command.add_argument("--points", type=number, default=101, help="rows of a table (default 101)")

@@ -7,13 +7,13 @@ from typing import Any
 
 from shufflebounds.cli.output.files import text_of
 from shufflebounds.cli.output.printing import SIDES, as_json, as_table, both, format_bound, format_parameter, report
-from shufflebounds.cli.parsers import add_forms
+from shufflebounds.cli.parsers import Parser, add_forms
 from shufflebounds.cli.release_files import of_row, rows_of
 
 __all__ = ["add_arguments", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(parser: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     text = "columns: name, mechanism, its parameters, times, delta; - reads standard input"
     parser.add_argument("file", metavar="FILE.csv", help=text)

@@ -34,7 +34,34 @@ OTHER_NAMES = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports an error as one line on stderr and ends with exit code 2."""
+    """A parser that reports an error as one line on stderr and ends with exit code 2, and that lists its options.
+
+    Attributes
+    ----------
+    options : list of str
+        The options that were added, such as ``--json``.
+    choices : dict
+        The sub-parsers by their names, added by :func:`add_choices`.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.options: list[str] = []
+        self.choices: dict[str, Parser] = {}
+        super().__init__(*args, **kwargs)
+
+    def add_argument(self, *names: Any, **kwargs: Any) -> argparse.Action:
+        """Add an argument as `argparse` does, and its option strings to `options`."""
+        return self._listed(super().add_argument(*names, **kwargs))
+
+    def add_one_of(self, arguments: dict[str, dict[str, Any]]) -> None:
+        """Add options of which exactly one must be given, with the keywords of `add_argument` by their names."""
+        group = self.add_mutually_exclusive_group(required=True)
+        for name, keywords in arguments.items():
+            self._listed(group.add_argument(name, **keywords))
+
+    def _listed(self, action: argparse.Action) -> argparse.Action:
+        self.options += action.option_strings
+        return action
 
     def error(self, message: str) -> NoReturn:
         """Print the message and end the process."""
@@ -43,12 +70,8 @@ class Parser(argparse.ArgumentParser):
 
     def _known(self) -> set[str]:
         """Return the options of this parser and of those of its sub-parsers that exist already."""
-        known = {option for option in self._option_string_actions if option.startswith("--")}
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                for sub in {id(one): one for one in action.choices.values()}.values():
-                    known |= sub._known()
-        return known
+        known = {option for option in self.options if option.startswith("--")}
+        return known.union(*(sub._known() for sub in self.choices.values()))
 
     @staticmethod
     def _alike(option: str, options: list[str]) -> list[str]:
@@ -71,7 +94,7 @@ class Parser(argparse.ArgumentParser):
                                                             f"; the options are {', '.join(options)}"))
         found, rest = self.parse_known_args(args, namespace)
         if rest:
-            near = _near(rest[0].partition("=")[0], getattr(found, "_options", ()), 1)
+            near = _near(rest[0].partition("=")[0], options, 1)
             self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
         return found
 
@@ -99,9 +122,9 @@ number = partial(number_or_word, ())
 
 
 def add_choices(
-    parser: argparse.ArgumentParser, what: str, names: Collection[str], helps: Callable[[str], str], words: list[str]
-) -> dict[str, argparse.ArgumentParser]:
-    """Add sub-commands: only the one that the first word names, or all of them if it names none."""
+    parser: Parser, what: str, names: Collection[str], helps: Callable[[str], str], words: list[str]
+) -> dict[str, Parser]:
+    """Add sub-commands, and return them: only the one that the first word names, or all of them if it names none."""
     first = words[0] if words else ""
     # The names are not listed if the first word is one of them, because listing them would import all mechanisms.
     every = [first] if first in names else list(names)
@@ -112,28 +135,27 @@ def add_choices(
         parser.error(f"argument {what}: invalid choice: {first!r}: {hint}")
     # Without `prog`, argparse would format a usage message, which imports more modules.
     subs = parser.add_subparsers(dest=what.lower(), required=True, metavar=what, parser_class=Parser, prog=parser.prog)
-    built: dict[str, argparse.ArgumentParser] = {}
     for name in every:
         # argparse interprets % in help texts.
         text = helps(name).replace("%", "%%")
-        built[name] = subs.add_parser(name, help=text, description=text)
-    return built
+        parser.choices[name] = subs.add_parser(name, help=text, description=text)
+    return parser.choices
 
 
-def add_forms(parser: argparse.ArgumentParser, explained: str = "print the theorem and the neighbour relation") -> None:
+def add_forms(parser: Parser, explained: str = "print the theorem and the neighbour relation") -> None:
     """Add the flags --json and --explain."""
     parser.add_argument("--json", action="store_true", help="print JSON for tools")
     parser.add_argument("--explain", action="store_true", help=explained)
 
 
 def add_mechanisms(
-    parser: argparse.ArgumentParser,
+    parser: Parser,
     words: list[str],
     extra: dict[str, str],
     *,
     names: Collection[str] | None = None,
     wanted: Callable[[Mechanism], dict[str, str]] = lambda mechanism: mechanism.options,
-    more: Callable[[argparse.ArgumentParser, Mechanism], None] | None = None,
+    more: Callable[[Parser, Mechanism], None] | None = None,
     required: Callable[[Mechanism, str], bool] = Mechanism.required,
 ) -> None:
     """Add one sub-command per mechanism, with the mechanism's options and the extra ones.
@@ -161,4 +183,3 @@ def add_mechanisms(
         add_forms(sub)
         if more is not None:
             more(sub, mechanism)
-        sub.set_defaults(_options=tuple(sub._option_string_actions))

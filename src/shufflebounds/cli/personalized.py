@@ -11,7 +11,7 @@ import numpy as np
 from shufflebounds._base.types import FloatArray
 from shufflebounds.cli.output.files import text_of
 from shufflebounds.cli.output.printing import both, print_report, report
-from shufflebounds.cli.parsers import add_forms, number
+from shufflebounds.cli.parsers import Parser, add_forms, number
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import PersonalizedClones
 
@@ -20,7 +20,7 @@ __all__ = ["RANDOMIZERS", "add_arguments", "run"]
 RANDOMIZERS = ("bits", "laplace", "rr")
 
 
-def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(command: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     text = "one user per row: column eps, optionally count (- reads standard input); or an .npy array of eps"
     command.add_argument("file", metavar="BUDGETS.csv", help=text)

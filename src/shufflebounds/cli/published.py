@@ -7,14 +7,14 @@ from typing import Any
 
 from shufflebounds import published
 from shufflebounds.cli.output.printing import as_json, as_table
-from shufflebounds.cli.parsers import add_forms
+from shufflebounds.cli.parsers import Parser, add_forms
 
 __all__ = ["HEADER", "add_arguments", "cells", "explanation", "rows", "run"]
 
 HEADER = ("bound", "verdict", "printed", "exact", "ratio", "setting", "reference")
 
 
-def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(command: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     command.add_argument("bound", nargs="*", metavar="BOUND", help="names, or beginnings of names; every bound by default")
     add_forms(command, "print the reasons, and the cases that refute false bounds")
@@ -51,6 +51,8 @@ def _row(bound: published.PrintedBound[Any]) -> dict[str, Any]:
         "verdict": bound.verdict,
         "reason": bound.reason,
     }
+    if bound.fault is not None:
+        row["fault"] = bound.fault
     if bound.shown is not None:
         row["counterexample"] = bound.counterexample()._asdict()
     return row

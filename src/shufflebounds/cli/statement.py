@@ -8,6 +8,7 @@ from pathlib import Path
 from shufflebounds.cli.output.answers import add_questions, asked_of
 from shufflebounds.cli.output.files import save
 from shufflebounds.cli.output.printing import as_json, report
+from shufflebounds.cli.parsers import Parser
 
 __all__ = ["add_arguments", "run"]
 
@@ -15,12 +16,12 @@ FORMS = {".txt": "text", ".md": "markdown", ".html": "html"}
 """The form of a statement by the ending of its file."""
 
 
-def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(parser: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     add_questions(parser, words, {"delta": "failure probability"}, _add_form)
 
 
-def _add_form(command: argparse.ArgumentParser) -> None:
+def _add_form(command: Parser) -> None:
     text = "form of the statement (default: text, or by the ending of the file)"
     command.add_argument("--form", choices=tuple(FORMS.values()), help=text)
     command.add_argument("--out", metavar="FILE", help="write a file instead of printing: .txt, .md or .html")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from shufflebounds.cli.output.printing import as_json, as_table, both, format_bound
-from shufflebounds.cli.parsers import add_forms, number
+from shufflebounds.cli.output.printing import as_json, as_table, both, format_bound, report
+from shufflebounds.cli.parsers import Parser, add_forms, number
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.sampling import RandomAllocation
@@ -19,11 +20,10 @@ class Sgd:
     """The command ``sgd``: every batch is drawn by Poisson subsampling."""
 
     @staticmethod
-    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    def add_arguments(parser: Parser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser; the target eps is an alternative to sigma."""
-        given = parser.add_mutually_exclusive_group(required=True)
-        given.add_argument("--sigma", type=float, help=SIGMA)
-        given.add_argument("--eps", type=float, help="target privacy loss in nats; finds the smallest sigma that meets it")
+        target = "target privacy loss in nats; finds the smallest sigma that meets it"
+        parser.add_one_of({"--sigma": {"type": float, "help": SIGMA}, "--eps": {"type": float, "help": target}})
         parser.add_argument("--rate", type=float, required=True, help="probability that a record is in a batch")
         parser.add_argument("--steps", type=number, required=True, help="number of batches, over all epochs")
         _add_delta(parser)
@@ -36,14 +36,15 @@ class Sgd:
             sigma = GaussianMechanism.from_training(
                 rate=arguments.rate, steps=arguments.steps, eps=arguments.eps, delta=arguments.delta).sigma
         whole = GaussianMechanism(sigma).subsampled(arguments.rate).self_compose(arguments.steps)
-        _print_eps(whole, arguments, {} if arguments.eps is None else {"sigma": sigma})
+        given = {"sigma": sigma, "rate": arguments.rate, "steps": arguments.steps, "target_eps": arguments.eps}
+        _print_eps("sgd", whole, arguments, given, () if arguments.eps is None else ("sigma",))
 
 
 class Allocate:
     """The command ``allocate``: random allocation, in which each record enters a fixed number of random batches of an epoch."""
 
     @staticmethod
-    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    def add_arguments(parser: Parser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser."""
         parser.add_argument("--sigma", type=float, required=True, help=SIGMA)
         parser.add_argument("--steps", type=number, required=True, help="number of batches of an epoch")
@@ -56,21 +57,25 @@ class Allocate:
     def run(arguments: argparse.Namespace) -> None:
         """Print eps of all epochs."""
         epoch = RandomAllocation(GaussianMechanism(arguments.sigma), arguments.steps, chosen=arguments.chosen)
-        _print_eps(epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs), arguments, {})
+        given = {name: getattr(arguments, name) for name in ("sigma", "steps", "chosen", "epochs")}
+        _print_eps("allocate", epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs), arguments, given)
 
 
-def _add_delta(parser: argparse.ArgumentParser) -> None:
+def _add_delta(parser: Parser) -> None:
     parser.add_argument("--delta", type=float, required=True, help="failure probability")
     add_forms(parser)
 
 
-def _print_eps(whole: PrivacyProfile, arguments: argparse.Namespace, found: dict[str, float]) -> None:
-    """Print both bounds of eps, and the noise that was found for a target."""
+def _print_eps(
+    command: str, whole: PrivacyProfile, arguments: argparse.Namespace, given: dict[str, Any], found: tuple[str, ...] = (),
+) -> None:
+    """Print both bounds of eps, after the parameters in `found`, which were calibrated; as JSON with all parameters."""
     sides = both(whole.epsilon, arguments.delta)
     if arguments.json:
-        print(as_json({"delta": arguments.delta, **found, "epsilon": sides}))
+        given = {name: value for name, value in given.items() if value is not None}
+        print(as_json(report(command, whole, {**given, "delta": arguments.delta}, {"epsilon": sides})))
         return
-    cells = [*(repr(value) for value in found.values()), *(format_bound(sides[side], side) for side in ("lower", "upper"))]
+    cells = [*(repr(given[name]) for name in found), *(format_bound(sides[side], side) for side in ("lower", "upper"))]
     print(as_table([(*found, "eps lower", "eps upper"), cells]))
     if arguments.explain:
         print("neighbours: add or remove one record")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from shufflebounds.cli.output.printing import both, print_report, report
-from shufflebounds.cli.parsers import add_mechanisms
+from shufflebounds.cli.parsers import Parser, add_mechanisms
 from shufflebounds.cli.registry import MECHANISMS, Mechanism
 from shufflebounds.shuffle import Shuffled
 
@@ -19,7 +19,7 @@ def _own(mechanism: Mechanism) -> dict[str, str]:
     return {name: text for name, text in mechanism.options.items() if name != "users"}
 
 
-def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(command: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     chosen = words[0] if words and words[0] in MECHANISMS else None
     names = [name for name in ([chosen] if chosen else MECHANISMS) if name in CLONES or MECHANISMS[name].shuffles]

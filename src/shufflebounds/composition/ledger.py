@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import explained
+from shufflebounds._base.types import ULP
+from shufflebounds.composition.conversions import rdp_to_dp, zcdp_to_dp
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.saving import from_dict, to_dict
+from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
 __all__ = ["BudgetExceededError", "Ledger", "LedgerError"]
 
-FORM = 1
+FORM = 2
 """Version of the file format. Raised: older versions of this library refuse the ledger, and this one refuses older ledgers."""
 
 
@@ -26,6 +32,58 @@ class BudgetExceededError(ValueError):
 
 class LedgerError(ValueError):
     """A file is not a ledger, or its content does not match its hash."""
+
+
+class GaussianFilter(NamedTuple):
+    """The sum of mu**2, where mu is the Gaussian parameter of a mechanism."""
+
+    order: None = None
+
+    def cost(self, mechanism: PrivacyProfile) -> float:
+        """Return the cost of one release."""
+        return mechanism.gdp_mu() ** 2 * (1 + 2 * ULP)
+
+    def delta(self, total: float, eps: float) -> float:
+        """Return an upper bound of delta at eps for mechanisms of this total cost."""
+        return math.exp(self._curve(total).log_delta(np.array([eps]))[0]) * (1 + 4 * ULP)
+
+    def epsilon(self, total: float, delta: float) -> float:
+        """Return an upper bound of eps at delta for mechanisms of this total cost."""
+        return float(self._curve(total).epsilon(np.array([delta]))[0])
+
+    def _curve(self, total: float) -> GaussianCurve:
+        # The delta of a curve below the trade-off function is above its delta.
+        return GaussianCurve(math.sqrt(total) * (1 + 2 * ULP), -1)
+
+
+class RenyiFilter(NamedTuple):
+    """The sum of the Renyi divergences of one order; the methods are those of :class:`GaussianFilter`."""
+
+    order: float
+
+    def cost(self, mechanism: PrivacyProfile) -> float:
+        """Return the cost of one release."""
+        return float(mechanism.rdp(self.order))
+
+    def delta(self, total: float, eps: float) -> float:
+        """Return an upper bound of delta at eps for mechanisms of this total cost."""
+        return rdp_to_dp(self.order, total, eps=eps)[0]
+
+    def epsilon(self, total: float, delta: float) -> float:
+        """Return an upper bound of eps at delta for mechanisms of this total cost."""
+        return rdp_to_dp(self.order, total, delta=delta)[0]
+
+
+def best_order(eps: float, delta: float) -> float:
+    """Return the order at which (eps, delta) admits the largest Renyi divergence relative to the order, as of Gaussian noise.
+
+    It is the best order of the largest rho for which rho-zero-concentrated privacy implies (eps, delta).
+    """
+    low, high = 0.0, min(eps, 1e6)
+    for _ in range(60):
+        rho = (low + high) / 2
+        low, high = (rho, high) if zcdp_to_dp(rho, delta=delta)[0] <= eps else (low, rho)
+    return zcdp_to_dp(high, delta=delta)[1]
 
 
 @explained
@@ -38,16 +96,28 @@ class Ledger:
         The budget in nats, > 0.
     delta : float
         The budget's delta, in (0, 1); a value above 1e-3 draws a warning.
+    filter : {None, "gdp", "rdp"}
+        None: the mechanisms are fixed before the first result, and the budget is that of their composition. "gdp" and "rdp": the
+        mechanisms may be chosen after seeing results; the budget is that of the sum of the squares of their Gaussian parameters
+        (:meth:`~shufflebounds.profile.PrivacyProfile.gdp_mu`), or of the sum of their Renyi divergences of one order
+        (:meth:`~shufflebounds.profile.PrivacyProfile.rdp`).
+    order : float, optional
+        For "rdp", the order, finite, > 1, and large enough for the budget. None stands for the order at which the most Gaussian
+        noise fits into the budget; another one may admit more of other mechanisms.
 
     Notes
     -----
-    The spent eps is the upper bound of the composition of all entries at the delta of the budget. The choice of mechanisms must not
-    depend on the remaining budget (that would need a privacy filter). A saved ledger contains its version, its entries and
-    their SHA-256.
+    Without a filter, the budget holds if the mechanisms that results may select belong to a list, with numbers of releases, that is
+    fixed before the first result and fits into the budget as a whole; the order of the releases, and an early end, may depend on
+    results. It does **not** hold for mechanisms of which any one fits, chosen by results: delta may then exceed that of the budget
+    (:ref:`an example <chosen-by-results>`). With a filter the budget holds for every choice of mechanisms, data and end of the
+    releases by earlier results. "gdp" admits as much Gaussian noise as a list that is fixed in advance, and refuses mechanisms
+    without a finite mu; mu of samples of Gaussian noise is that of the noise in every release. "rdp" refuses mechanisms without a
+    finite Renyi divergence of the order.
 
-    The hash detects a truncated or damaged file, and entries edited, removed or added by hand. It does **not** detect someone who
-    computes the hash again (it has no key), a file replaced by an older copy, or releases that were never entered. If these matter,
-    restrict write access to the file, or sign it.
+    A saved ledger contains its version, its entries and their SHA-256. The hash detects a truncated or damaged file, and entries
+    edited, removed or added by hand. It does **not** detect someone who computes the hash again (it has no key), a file replaced by
+    an older copy, or releases that were never entered. If these matter, restrict write access to the file, or sign it.
 
     Examples
     --------
@@ -59,11 +129,30 @@ class Ledger:
     0.3969 0.6031
     >>> ledger.affords(GaussianMechanism(2.0))
     False
+
+    If results decide what is released next:
+
+    >>> chosen = Ledger(eps=1.0, delta=1e-6, filter="gdp")
+    >>> chosen.affords(GaussianMechanism(5.0)), chosen.affords(GaussianMechanism(4.0))
+    (True, False)
     """
 
-    def __init__(self, eps: float, delta: float) -> None:
+    def __init__(self, eps: float, delta: float, *, filter: Literal["gdp", "rdp"] | None = None,
+                 order: float | None = None) -> None:
         self._eps, self._delta = _validate.target(eps, delta, open_eps=True)
+        self._filter: GaussianFilter | RenyiFilter | None = None
+        if filter is not None and _validate.choice("filter", filter, ("gdp", "rdp")) == "gdp":
+            self._filter = GaussianFilter()
+        elif filter is not None:
+            best = best_order(self._eps, self._delta)
+            self._filter = RenyiFilter(best if order is None else _validate.real("order", order, 1, open_low=True))
+            if self._filter.delta(0.0, self._eps) > self._delta:
+                raise ValueError(f"order={order!r} is too small for eps={self._eps:g}, delta={self._delta:g}: no release would "
+                                 f"fit; pass a larger order, such as {best:.3g}, or leave it out")
+        if order is not None and filter != "rdp":
+            raise ValueError(f'order={order!r} is for filter="rdp": leave it out')
         self._entries: list[tuple[PrivacyProfile, int, str]] = []
+        self._costs: list[float] = []
         self._whole: Composition | None = None
 
     @property
@@ -77,14 +166,30 @@ class Ledger:
         return tuple(self._entries)
 
     @property
+    def filter(self) -> str | None:
+        """The rule by which releases may depend on results: "gdp", "rdp" or None."""
+        return None if self._filter is None else "gdp" if self._filter.order is None else "rdp"
+
+    @property
+    def order(self) -> float | None:
+        """The order of the Renyi divergences that are added, or None."""
+        return None if self._filter is None else self._filter.order
+
+    @property
     def profile(self) -> Composition | None:
-        """The composition of all entries, or None if there are none."""
+        """The composition of all entries, or None if there are none: a guarantee for mechanisms that were fixed in advance."""
         return self._whole
 
     @property
     def spent(self) -> float:
-        """The upper bound of eps of all entries at the delta of the budget."""
-        return 0.0 if self._whole is None else self._whole.epsilon(self._delta)
+        """The upper bound of eps of all entries at the delta of the budget.
+
+        With a filter, it is that of any mechanisms with the same sum. If results decide when the releases end, the budget is a
+        guarantee, and the spent eps is none.
+        """
+        if self._whole is None:
+            return 0.0
+        return self._whole.epsilon(self._delta) if self._filter is None else self._filter.epsilon(self._total(), self._delta)
 
     @property
     def left(self) -> float:
@@ -94,9 +199,21 @@ class Ledger:
     def _with(self, *more: tuple[PrivacyProfile, int]) -> Composition:
         return Composition((*((profile, times) for profile, times, _ in self._entries), *more))
 
+    def _total(self, *more: float) -> float:
+        """Return the costs of all entries, each already multiplied by its number of releases, and further costs; rounded up."""
+        return math.fsum((*self._costs, *more)) * (1 + 4 * ULP)
+
+    def _cost(self, mechanism: PrivacyProfile, times: int) -> float:
+        """Return the cost of releases, 0 without a filter."""
+        return 0.0 if self._filter is None else times * self._filter.cost(mechanism)
+
     @_validate.quiet()
-    def _holds(self, whole: Composition) -> bool:
-        return whole.delta(self._eps) <= self._delta
+    def _holds(self, whole: Composition, cost: float) -> bool:
+        """Return whether the budget is met by all entries together with releases of this cost; `whole` is their composition."""
+        if self._filter is None:
+            return whole.delta(self._eps) <= self._delta
+        total = self._total(cost)
+        return total < math.inf and self._filter.delta(total, self._eps) <= self._delta
 
     def affords(self, mechanism: PrivacyProfile, times: int = 1) -> bool:
         """Return whether all entries together with further releases stay within the budget.
@@ -111,9 +228,10 @@ class Ledger:
         Returns
         -------
         bool
-            True if the upper bound of delta at the eps of the budget is at most the delta of the budget.
+            True if the upper bound of delta at the eps of the budget is at most the delta of the budget: delta of the composition,
+            or with a filter that of the sum.
         """
-        return self._holds(self._with((mechanism, times)))
+        return self._holds(self._with((mechanism, times)), self._cost(mechanism, times))
 
     def spend(self, mechanism: PrivacyProfile, times: int = 1, *, note: str = "") -> float:
         """Add releases to the ledger if the budget allows them.
@@ -141,13 +259,14 @@ class Ledger:
         """
         to_dict(mechanism)
         times = _validate.integer("times", times, 1)
-        whole = self._with((mechanism, times))
-        if not self._holds(whole):
+        whole, cost = self._with((mechanism, times)), self._cost(mechanism, times)
+        if not self._holds(whole, cost):
             raise BudgetExceededError(
                 f"{mechanism!r} {times} times would bring delta at eps={self._eps:g} above {self._delta:g}: "
                 f"{self.left:.4g} of eps is left"
             )
         self._entries.append((mechanism, times, str(note)))
+        self._costs.append(cost)
         # Keep the composition that was just evaluated, because its distribution is cached.
         self._whole = whole
         return self.spent
@@ -161,7 +280,8 @@ class Ledger:
             Plain data for JSON, which :meth:`from_dict` accepts.
         """
         entries = [{"profile": to_dict(profile), "times": times, "note": note} for profile, times, note in self._entries]
-        body = {"form": FORM, "eps": self._eps, "delta": self._delta, "entries": entries}
+        budget = {"eps": self._eps, "delta": self._delta, "filter": self.filter, "order": self.order}
+        body = {"form": FORM, **budget, "entries": entries}
         return {**body, "sha256": _digest(body)}
 
     @classmethod
@@ -186,7 +306,7 @@ class Ledger:
         if not isinstance(data, Mapping):
             raise LedgerError(f"{_validate.short_repr(data)} is no ledger: it must be a mapping")
         try:
-            body = {key: data[key] for key in ("form", "eps", "delta", "entries")}
+            body = {key: data[key] for key in ("form", "eps", "delta", "filter", "order", "entries")}
             digest = data["sha256"]
         except (KeyError, TypeError) as problem:
             raise LedgerError(f"this is no ledger: {problem!r} is missing") from None
@@ -195,10 +315,11 @@ class Ledger:
         try:
             if digest != _digest(body):
                 raise LedgerError("the ledger was changed after it was saved: its content does not match its hash")
-            ledger = cls(body["eps"], body["delta"])
+            ledger = cls(body["eps"], body["delta"], filter=body["filter"], order=body["order"])
             for entry in body["entries"]:
-                times = _validate.integer("times", entry["times"], 1)
-                ledger._entries.append((from_dict(entry["profile"]), times, str(entry["note"])))
+                profile, times = from_dict(entry["profile"]), _validate.integer("times", entry["times"], 1)
+                ledger._entries.append((profile, times, str(entry["note"])))
+                ledger._costs.append(ledger._cost(profile, times))
             ledger._whole = ledger._with() if ledger._entries else None
         except LedgerError:
             raise

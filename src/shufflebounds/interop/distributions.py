@@ -75,6 +75,7 @@ class AccountingProfile(PrivacyProfile):
     directions: tuple[DominatingPair, ...]
 
     theorem: ClassVar[str] = "exact for the given privacy loss distribution of dp-accounting"
+    _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "those of the given distribution"
 
     def pairs(self) -> tuple[DominatingPair, ...]:

@@ -104,6 +104,7 @@ class RatioBounded(TwoLevel):
     q: float
 
     theorem: ClassVar[str] = "upper bound for every randomizer with these ratios: a mean-preserving spread of its distributions"
+    _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the message"
 
     def __post_init__(self) -> None:
@@ -181,6 +182,7 @@ class PureLocal(TwoLevel):
     local_eps: float
 
     theorem: ClassVar[str] = "upper bound for every pure local randomizer of this budget, attained by randomized response"
+    _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the message"
 
     def __post_init__(self) -> None:

@@ -215,9 +215,9 @@ class ExportMixin(BoundedProfile):
         return plot_profile(self, ax, eps, label)
 
     def statement(self, *, delta: float) -> Statement:
-        """Return the guarantee in five plain sentences, for a report or a privacy review.
+        """Return the guarantee in five plain paragraphs, for a report or a privacy review.
 
-        The sentences say what is protected, from whom, the guarantee with both bounds, the assumptions with the neighbouring
+        They say what is protected, from whom, the guarantee with both bounds, the assumptions with the neighbouring
         relation, and the proof with the version of the library.
 
         Parameters

@@ -58,6 +58,9 @@ class PrivacyProfile(ExportMixin):
 
     _covers_absence: ClassVar[bool] = False
     """Whether a guarantee for replaced values covers the absence of a record."""
+    _covers_many: ClassVar[bool] = False
+    """Whether the guarantee is one for many mechanisms: eps of one of them may be below the lower bound, which is that of the
+    guarantee."""
 
     @property
     def _normal_mu(self) -> float | None:
@@ -189,6 +192,9 @@ class PrivacyProfile(ExportMixin):
         -----
         A Gaussian curve is convex, so mu of a piecewise linear curve is attained at one of its corners. The two curves of
         :meth:`tradeoff` are refined where they determine mu, until the relative gap is 1e-7 or that of delta.
+
+        Rare events may decide mu. For Gaussian noise on Poisson samples it is :math:`\sqrt{\text{steps}}/\sigma` at every sampling
+        rate, the value of the event that every sample has the record; :meth:`tradeoff` describes such a run better.
 
         {dong2022: section 2}
 
@@ -525,6 +531,7 @@ class _ListedPair(OutcomePair):
     log_p: tuple[float, ...]
     log_q: tuple[float, ...]
 
+    _covers_many: ClassVar[bool] = True
     _saved_as: ClassVar[tuple[str, Callable[..., DominatingPair]]] = "DominatingPair", DominatingPair.from_pmfs
 
     def __repr__(self) -> str:

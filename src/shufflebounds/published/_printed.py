@@ -19,9 +19,10 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds.published._glossary import GLOSSARY, Given
 
-__all__ = ["At", "BoundComparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "epsilon_of", "printed"]
+__all__ = ["At", "BoundComparison", "Counterexample", "Fault", "PrintedBound", "Side", "Verdict", "bounds", "epsilon_of", "printed"]
 
 Verdict = Literal["proven", "unproven", "false"]
+Fault = Literal["privacy", "accuracy", "misprint", "extraction"]
 Side = Literal["upper", "lower", "both"]
 Parameters = ParamSpec("Parameters")
 
@@ -85,6 +86,10 @@ class PrintedBound(Generic[Parameters]):
         Paper and equation.
     side : {"upper", "lower", "both"}
         The kind of bound that the formula claims: an upper bound, a lower bound, or equality.
+    fault : {"privacy", "accuracy", "misprint", "extraction"} or None
+        What is false: a guarantee of privacy, a bound of an error or of a tail, a formula as printed whose context shows what is
+        meant, or a formula that the text of a PDF file may have lost a symbol of (a root, an exponent, a fraction). None for
+        bounds that are not false.
     """
 
     formula: Callable[Parameters, float] = field(repr=False)
@@ -96,6 +101,7 @@ class PrintedBound(Generic[Parameters]):
     compared: At | Callable[[], BoundComparison] | None = field(default=None, repr=False)
     returns: str = field(default="The published number.", repr=False)
     where: Mapping[str, Given] = field(default_factory=dict, repr=False)
+    fault: Fault | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", self._described())
@@ -221,6 +227,7 @@ def printed(
     reference: str,
     *,
     reason: str,
+    fault: Fault | None = None,
     counterexample: At | Callable[[], Counterexample] | None = None,
     side: Side = "upper",
     comparison: At | Callable[[], BoundComparison] | None = None,
@@ -230,7 +237,7 @@ def printed(
     """Wrap a formula with its verdict, and add it to :func:`bounds`."""
 
     def enter(formula: Callable[Parameters, float]) -> PrintedBound[Parameters]:
-        bound = PrintedBound(formula, verdict, reason, reference, counterexample, side, comparison, returns, where or {})
+        bound = PrintedBound(formula, verdict, reason, reference, counterexample, side, comparison, returns, where or {}, fault)
         _ENTRIES.append(bound)
         return bound
 

@@ -87,6 +87,7 @@ def _laplace_weight_counterexample() -> Counterexample:
 
 @printed(
     "false", f"{_PAPER}, section 3.2.1",
+    fault="privacy",
     reason="the clone pair needs w <= 1/(e^eps_1 + 1); e^(-eps_1/2)/2 is larger, so the pair is more private than the randomizer",
     counterexample=_laplace_weight_counterexample,
     returns="The published weight. A valid one is at most 1/(e^eps_1 + 1).",
@@ -110,6 +111,7 @@ def _gaussian_weight_counterexample() -> Counterexample:
 
 @printed(
     "false", f"{_PAPER}, section 3.2.1",
+    fault="privacy",
     reason="Gaussian noise has unbounded likelihood ratio; the pair of this weight has none above (1-w)/w",
     counterexample=_gaussian_weight_counterexample,
     returns="The published weight, without the correction by delta_1/2, which changes it by at most that.",
@@ -148,6 +150,7 @@ def _laplace_rate_counterexample() -> Counterexample:
 
 @printed(
     "false", f"{_PAPER}, section 3.2.2, equation (4)",
+    fault="privacy",
     reason="p_i is a probability, which does not imply R_i >= p_i (R_0 + R_1); also 0 at eps_i = eps_1 by the strict inequality",
     counterexample=_laplace_rate_counterexample,
     returns="The published rate, 0 at equal budgets (the limit from below is e^(-eps_1/2)/2). "
@@ -189,6 +192,7 @@ def _gaussian_rate_counterexample() -> Counterexample:
 
 @printed(
     "false", f"{_PAPER}, section 3.2.2, equation (4)",
+    fault="privacy",
     reason="p_i is a probability, which does not imply R_i >= p_i (R_0 + R_1) at every output",
     counterexample=_gaussian_rate_counterexample,
     returns="The published rate, 0 at equal standard deviations.",
@@ -268,6 +272,7 @@ def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[flo
 
 @printed(
     "false", f"{_PAPER}, Theorem 2",
+    fault="privacy",
     reason="delta_1 counts as if a failed randomizer hid every message; sums from i = 1 omit the event without clones",
     counterexample=At("200 users, 1e-3 of whose messages are marked and not randomized: the mark reveals the target's bit",
                       (math.log(2), 0.25, [0.25]), lambda *_, delta_target, counts: delta_target,

@@ -51,14 +51,14 @@ _ANY_INSIDER = "anyone who sees the data before the randomness is added"
 
 @dataclass(frozen=True)
 class Statement:
-    """A guarantee in five plain sentences; made by ``profile.statement(delta=...)``.
+    """A guarantee in five plain paragraphs; made by ``profile.statement(delta=...)``.
 
     ``str()`` gives the text, :meth:`markdown` and :meth:`html` the other forms. A notebook shows the web form.
 
     Attributes
     ----------
     sentences : tuple of str
-        What is protected; from whom; the guarantee with both bounds; the assumptions; proof and version.
+        The paragraphs: what is protected; from whom; the guarantee with both bounds; the assumptions; proof and version.
     delta : float
         The failure probability.
     epsilon, epsilon_lower : float
@@ -138,6 +138,12 @@ def statement(profile: BoundedProfile, delta: float) -> Statement:
     return Statement(name_of(profile), sentences, delta, upper, lower, profile)
 
 
+def _covers_many(profile: BoundedProfile) -> bool:
+    """Return whether the profile, or one that it contains, is a guarantee for many mechanisms."""
+    parts = (*(part for part, _ in getattr(profile, "factors", ())), *parameters(profile).values())
+    return getattr(profile, "_covers_many", False) or any(_covers_many(part) for part in parts if isinstance(part, BoundedProfile))
+
+
 def _several(profile: BoundedProfile) -> bool:
     """Return whether the profile is that of several releases."""
     return sum(times for _, times in getattr(profile, "factors", ((profile, 1),))) > 1
@@ -167,9 +173,10 @@ def _guarantee_sentence(profile: BoundedProfile, delta: float, upper: float, low
             "and this statement promises nothing."
         )
     high, low = _shortened(upper, decimal.ROUND_CEILING), _shortened(lower, decimal.ROUND_FLOOR)
-    text = (
-        f"With delta = {delta:g}, the privacy loss epsilon is at most {high}. "
-        f"Computed without any rounding or approximation, the proof would give a value between {low} and {high}. "
+    text = f"With delta = {delta:g}, the privacy loss epsilon is at most {high}. "
+    text += (
+        f"The guarantee covers many mechanisms: its exact epsilon lies between {low} and {high}, and that of one of the mechanisms "
+        "may be smaller. " if _covers_many(profile) else f"The exact epsilon of the mechanism lies between {low} and {high}. "
     )
     shift = f" plus {delta:g}" if delta else ""
     if upper < 20:

@@ -85,6 +85,7 @@ class WithoutReplacement(OfMechanism):
     batch: int
 
     theorem: ClassVar[str] = "tight for all mechanisms of the given delta (Balle, Barthe, Gaboardi 2018, Theorem 9)"
+    _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace one record of a dataset of fixed size; the batch is drawn without replacement"
     relation: ClassVar[str] = "replace-one"
 

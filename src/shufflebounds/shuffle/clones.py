@@ -90,6 +90,7 @@ class _UniformClones(PrivacyProfile):
     users: int
     local_eps: float
 
+    _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
     def __post_init__(self) -> None:

@@ -160,6 +160,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
     parameters: dict[str, Any]
     target: int | None
 
+    _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = (
         "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
     )
@@ -301,6 +302,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         "clone bound of one user with personalized rates (after Feldman, McMillan, Talwar 2023): proven where "
         "(1 - w) R_i(x) >= r_i max(R_0, R_1) pointwise for every other user"
     )
+    _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace the target's input; the analyst sees the shuffled messages"
 
     def __post_init__(self) -> None:

@@ -186,11 +186,11 @@ class Shuffled(PrivacyProfile):
     proven to be the worst, as the two ends are for Laplace, Gaussian and geometric noise on an interval
     (docs/theorems/interval-inputs). For discrete Gaussian noise of sensitivity 2 or more, all pairs are compared with the ends
     numerically for the given parameters, which is not a proof; the comparison is omitted if inputs times outputs exceed 2**20, and
-    the description of the pair states this. The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few
-    users; densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: below a
-    millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities. One eps of the bound over
-    all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and up to 3 s for few
-    users, where rare messages dominate (on vectors up to 20 s).
+    the bound of the ends is returned if it is omitted or fails; `theorem` states which. The two bounds of the sum itself have a gap
+    of about 2e-7 in log delta, 1e-12 for few users; densities are discretized into cells, which adds about 1e-5. The run time does
+    not depend on the number of users: below a millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms
+    for densities. One eps of the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and
+    up to 3 s for few users, where rare messages dominate (on vectors up to 20 s).
 
     {balle2019}
 
@@ -199,10 +199,10 @@ class Shuffled(PrivacyProfile):
     Examples
     --------
     >>> from shufflebounds import mechanisms, shuffle
-    >>> tenary = shuffle.Shuffled(mechanisms.KaryResponse(10, 1.0), users=10**4)
-    >>> print(f"{tenary.epsilon(1e-6):.6f} {tenary.epsilon(1e-6, bound='lower'):.6f}")
+    >>> ten_ary = shuffle.Shuffled(mechanisms.KaryResponse(10, 1.0), users=10**4)
+    >>> print(f"{ten_ary.epsilon(1e-6):.6f} {ten_ary.epsilon(1e-6, bound='lower'):.6f}")
     0.023253 0.023253
-    >>> tenary.data(0.02)
+    >>> ten_ary.data(0.02)
     'every other user has a third value'
     """
 
@@ -212,11 +212,6 @@ class Shuffled(PrivacyProfile):
     inputs: tuple[float, ...] | None = None
 
     _prepares: ClassVar[bool] = True
-    theorem: ClassVar[str] = (
-        "upper bound, proven for every dataset of the other users: the smallest of the privacy blanket (Balle, Bell, Gascon, "
-        "Nissim 2019), the bound of the worst dataset (proved in docs/theorems/worst-dataset) and, for two inputs, shuffled bits; "
-        "lower bound attained by a dataset that is named"
-    )
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
     def __post_init__(self) -> None:
@@ -235,6 +230,16 @@ class Shuffled(PrivacyProfile):
                 raise ValueError(f"inputs={self.inputs!r} must hold at least two different values")
             object.__setattr__(self, "inputs", tuple(values.tolist()))
             object.__setattr__(self, "_listed_inputs", listed(self.inputs))
+
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What is proven about the bounds, and which step of the proof is not, if there is one."""
+        step = getattr(self.randomizer, "_unproved", "")
+        return (
+            f"upper bound for every dataset of the other users, proven{f' except for one step ({step})' if step else ''}: the "
+            "smallest of the privacy blanket (Balle, Bell, Gascon, Nissim 2019), the bound of the worst dataset (docs/theorems/"
+            "worst-dataset) and, for two inputs, shuffled bits; lower bound attained by a dataset that is named"
+        )
 
     def __repr__(self) -> str:
         listed = "" if self.inputs is None else f", inputs={self.inputs!r}"

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from shufflebounds._engines.bits.records import enumerated
-from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
+from shufflebounds._engines.datasets.laws import FiniteKinds
+from shufflebounds._engines.datasets.weighted_labels import Norms, WeightedLabels
 from shufflebounds.shuffle import FlippedReports, PersonalizedBits
 from tests.strategies import slow
 
@@ -223,6 +224,38 @@ def test_main_term_of_records_with_equal_weights():
     vars(labels)["_weight"] = np.ones(2)
     assert labels._choices == (0, 4)
     assert labels._log_main(0.09)[1] == pytest.approx(-15.0638458741, abs=5e-4)
+
+
+def test_no_bound_without_a_blanket_of_every_law():
+    """Six users, eps = 0: the target sends 1 or 0, one other user sends 0, four send a fair bit. delta is .375 by enumeration.
+
+    With g_i = 0 for the user who sends 0, the formula of theorem w gives .332 for equal weights, and .246 for those of the engine.
+    """
+    fair = np.convolve([0.5, 0.5], [0.5, 0.5])
+    sums = np.convolve(fair, fair)
+    delta = np.maximum(np.append(0.0, sums) - np.append(sums, 0.0), 0.0).sum()
+    assert delta == 0.375
+    log_2, none = math.log(2), -math.inf
+    kinds = FiniteKinds(np.array([0.0, -log_2, -log_2]), np.array([none, none, log_2]), np.array([0.0, log_2, none]),
+                        np.array([0, 1, 3]), error=1e-15)
+    apart = np.array([[0.0, math.inf], [math.inf, 0.0]])
+    blanket, norms = np.array([0.0, 1.0]), Norms(0.25, 1.0, -1.0)
+    labels = WeightedLabels(np.array([1.0, 4.0]), kinds, np.array([0, 1]), apart, blanket, norms, True)
+    error = math.exp(labels._log_error(0.0, 0))
+    assert math.exp(labels._log_main(0.0)[0]) + error < 0.25
+    # G_M with equal weights: X is -1 for the law (1, 0), and 2 or -2 for a fair bit.
+    main = max(sum(max(sum(seen), 0) for seen in itertools.product(*[[2, -2]] * (4 + fair), *[[-1]] * (2 - fair))) / 2 ** (4 + fair)
+               for fair in (0, 1)) / 6
+    assert round(main + error, 3) == 0.332
+    assert labels.log_delta(0.0) == 0.0 >= math.log(delta)
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 3])
+def test_a_number_of_pairs_needs_enough_users(pairs):
+    """The mean of the g_i without the 2s + 2 largest of n - 1 needs n >= 2s + 4."""
+    for users, finite in ((2 * pairs + 3, False), (2 * pairs + 4, True)):
+        labels = WeightedLabels.of_bits(1.0, np.array([0.5, 1.0]), np.array([1.0, users - 2.0]))
+        assert (labels._log_error(0.1, pairs) < math.inf) is finite
 
 
 def test_few_or_extreme_records_have_no_bound():

@@ -91,7 +91,7 @@ def test_inner_inputs_of_truncated_noise_can_be_worse():
 
 def test_truncated_noise_against_all_data_of_the_others():
     noise = GeometricMechanism(-2 * math.log(0.8), 2, 1)
-    table = noise._truncated_rows(1)
+    table = noise._clipped_rows(1)
     profile, eps = noise.shuffled(3), 0.2
     worst = 0.0
     for others in itertools.combinations_with_replacement(table, 2):

@@ -217,6 +217,7 @@ class WeightedLabels:
         """Return the log of the error term for s = `pairs`, with the bound mu = 1/4 of the variance of the test."""
         n, more = self._users, math.expm1(eps)
         orders = np.arange(2, pairs + 2) if pairs else np.array([1])
+        # The theorem needs n >= 2s + 4: the largest order is s + 1.
         if n - 2 * int(orders[-1]) - 1 < 1:
             return math.inf
         # g is a lower bound of the mean of the masses `blanket` over the users that remain after a term removes 2 k users.
@@ -282,8 +283,8 @@ class WeightedLabels:
         return found
 
     def log_delta(self, eps: float) -> float:
-        """Return the upper bound of log delta at eps, at most 0."""
-        if not self.offered or not 0 <= eps < _LARGEST:
+        """Return the upper bound of log delta at eps, at most 0; 0 unless every g_i of the theorem is positive."""
+        if not self.offered or not 0 <= eps < _LARGEST or not (self.blanket > 0).all():
             return 0.0
         parts = [np.logaddexp(main, self._log_error(eps, pairs)) for main, pairs in zip(self._log_main(eps), self._choices)]
         # For few users a moment generating function may vanish, which gives NaN: such parts are skipped.

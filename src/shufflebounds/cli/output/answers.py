@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shufflebounds.cli.output.printing import both, print_report, report
-from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
+from shufflebounds.cli.parsers import Parser, add_forms, add_mechanisms, number
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
 from shufflebounds.profile import PrivacyProfile
 
@@ -21,7 +21,7 @@ COMPOSE = "a table or JSON of further releases on the same data; - reads standar
 TIMES = "number of releases, each with fresh randomness (default 1)"
 
 
-def add_releases(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
+def add_releases(parser: Parser, mechanism: Mechanism) -> None:
     """Add the options that shuffle the mechanism among users and that compose several releases."""
     if mechanism.shuffles:
         parser.add_argument("--users", type=number, help=SHUFFLED)
@@ -29,13 +29,13 @@ def add_releases(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
     parser.add_argument("--compose", metavar="FILE", help=COMPOSE)
 
 
-def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict[str, str],
-                  add_own: Callable[[argparse.ArgumentParser], None] = lambda parser: None) -> None:
+def add_questions(parser: Parser, words: list[str], extra: dict[str, str],
+                  add_own: Callable[[Parser], None] = lambda parser: None) -> None:
     """Add a mechanism's options, the extra numbers and the options of `add_own` to the parser.
 
     If the words begin with an option and contain --compose, no mechanism is named, and only the releases of the file are composed.
     """
-    def more(sub: argparse.ArgumentParser, mechanism: Mechanism) -> None:
+    def more(sub: Parser, mechanism: Mechanism) -> None:
         add_releases(sub, mechanism)
         add_own(sub)
 
@@ -77,7 +77,7 @@ class Question:
     text: str
     answers: tuple[str, ...]
 
-    def add_arguments(self, parser: argparse.ArgumentParser, words: list[str]) -> None:
+    def add_arguments(self, parser: Parser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser."""
         add_questions(parser, words, {self.asked: self.text})
 
@@ -99,7 +99,7 @@ class Calibrate:
     """The parameters with the smallest error that meet a target."""
 
     @staticmethod
-    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    def add_arguments(parser: Parser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser."""
         chosen = words[0] if words and words[0] in MECHANISMS else None
         names = [name for name in ([chosen] if chosen else MECHANISMS) if MECHANISMS[name].calibrate is not None]
@@ -128,7 +128,7 @@ class Calibrate:
         print_report(report(arguments.mechanism, profile, told, answers), arguments)
 
 
-def _add_users(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
+def _add_users(parser: Parser, mechanism: Mechanism) -> None:
     if _needs_users(mechanism.build):
         text = "number of users, to print the messages per user (the guarantee does not depend on it)"
         parser.add_argument("--users", type=number, help=text)

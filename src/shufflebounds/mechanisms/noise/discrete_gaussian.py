@@ -236,11 +236,24 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         fits = farthest < LARGEST_EXPONENT * s * s and 2 * farthest * self.sensitivity < MANY
         return -LARGEST_EXPONENT if fits else -math.inf
 
+    @property
+    def _unproved(self) -> str:
+        if self.sensitivity == 1:
+            return ""
+        # `excess_laws` is called with either cut.
+        checked = all(self._ends_are_worst(self._cut(cut)) for cut in (FIRST_TAIL, self._deepest_cut) if cut > -math.inf)
+        return ("that the two ends of the interval are the worst pair of inputs, which is "
+                + ("checked in double precision" if checked else "an assumption"))
+
+    def _cut(self, log_cut: float) -> int:
+        """Return the outputs below and above the interval that are kept if the mass e^log_cut may be truncated."""
+        return max(1, math.ceil(self.sigma * math.sqrt(-2 * min(log_cut, -1.0))))
+
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
         # The target's inputs are the ends of 0..sensitivity.
         s, d = self.sigma, self.sensitivity
-        cut = max(1, math.ceil(s * math.sqrt(-2 * min(log_cut, -1.0))))
+        cut = self._cut(log_cut)
         # `y` are the outcomes from the middle downwards. The outcomes extend beyond the cut until their masses underflow.
         y = d // 2 - np.arange(d // 2 + cut + math.ceil(40 * s) + 2.0)
         total = self._pair.log_total

@@ -144,6 +144,10 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         # distribution of a coordinate.
         return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._sphere_law(_LOG_CUT)
 
+    @property
+    def _unproved(self) -> str:
+        return "the error of the Gauss quadrature of the privacy blanket, which is measured"
+
     def dataset_laws(self) -> DatasetLaws | None:
         """Return the distributions for the upper bound over all datasets, or None if X is too heavy-tailed for it."""
         law, length, norm = self._blanket, math.nextafter(self._line.mu, math.inf), self._cut_norm

@@ -1,4 +1,4 @@
-"""The double geometric mechanism: whole-number noise that takes the place of Laplace noise, optionally truncated."""
+"""The double geometric mechanism: whole-number noise that takes the place of Laplace noise, optionally clipped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from shufflebounds.profile.calibration import least_count
 __all__ = ["GeometricMechanism"]
 
 _MAX_BOUND = 2**50
-"""Largest bound B of truncated noise. Up to this value, sums of the bound and the sensitivity are exact doubles. Raised: such sums
+"""Largest bound B of clipped noise. Up to this value, sums of the bound and the sensitivity are exact doubles. Raised: such sums
 are rounded. Lowered: noise with a larger bound is refused."""
 
 
@@ -58,7 +58,7 @@ class _Shifts(ClosedForms):
             shifts = np.arange(first, min(first + BLOCK, self.sensitivity + 1), dtype=np.float64)
             for i in range(0, e.size, block):
                 part = slice(i, i + block)
-                sides = self._truncated(e[part], self.bound, shifts)
+                sides = self._clipped(e[part], self.bound, shifts)
                 low[part], high[part] = np.maximum(low[part], sides.lower), np.maximum(high[part], sides.upper)
         return IntervalArray(low, high)
 
@@ -69,7 +69,7 @@ class _Shifts(ClosedForms):
         s = float(self.sensitivity)
         near = np.concatenate([[1.0, 2.0], np.round(np.geomspace(1, s, 64)), s - np.arange(min(s, 64.0)),
                                np.clip(self.bound + np.arange(-4.0, 5.0), 1, s), np.clip(2 * self.bound - np.arange(4.0), 1, s)])
-        low, high = self._truncated(np.array([min(eps, 1e6)]), self.bound, np.unique(np.minimum(near, s)))
+        low, high = self._clipped(np.array([min(eps, 1e6)]), self.bound, np.unique(np.minimum(near, s)))
         return Interval(float(low[0]), float(high[0]))
 
     def rough(self, upper: bool) -> Curve | None:
@@ -116,8 +116,8 @@ class _Shifts(ClosedForms):
         error = ULP * (24 + 2 * np.abs(value))
         return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
-    def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> IntervalArray:
-        """Return bounds of the largest log delta of truncated noise over these shifts."""
+    def _clipped(self, e: FloatArray, bound: int, shifts: FloatArray) -> IntervalArray:
+        """Return bounds of the largest log delta of clipped noise over these shifts."""
         rate = self.rate
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
@@ -167,7 +167,7 @@ class _Shifts(ClosedForms):
 
     def losses(self) -> Losses:
         """Return what is known about the losses of the pair of the largest shift."""
-        # Truncated noise has outcomes that are impossible for the shifted noise.
+        # Clipped noise has outcomes that are impossible for the shifted noise.
         unbounded = self.bound is not None
         if unbounded and self.sensitivity > 1:
             return Losses(lattice=(self.eps, 2 * self.rate), unbounded=unbounded)
@@ -229,25 +229,28 @@ class _Shifts(ClosedForms):
 class GeometricMechanism(AdditiveNoise):
     r"""A whole number plus noise of probability :math:`\frac{1-q}{1+q} q^{|k|}`, :math:`q = e^{-\varepsilon/\Delta}`.
 
-    With a bound B the noise is clipped to [-B, B] (truncated double geometric): errors never exceed B, and delta is positive
-    at every eps. For sensitivity 1 and B >= 2,
+    With a bound B the noise is clipped to [-B, B], which moves the mass of its tails to -B and B: errors never exceed B, and delta
+    is positive at every eps. For sensitivity 1 and B >= 2,
 
     .. math:: \delta(\varepsilon) = \frac{q^B + (q^B + q^{B-1} - q^{B-2})_+}{1 + q} \le q^{B-1}
 
     Parameters
     ----------
     eps : float
-        Budget of the noise without truncation, in nats, in (0, 700]; eps/sensitivity must be at least 1e-12.
+        Budget of the noise without clipping, in nats, in (0, 700]; eps/sensitivity must be at least 1e-12.
     sensitivity : int
         :math:`\Delta`, the largest difference of neighbouring values, 1 to 2**20.
     bound : int, optional
-        B, 1 to 2**50; no truncation by default.
+        B, 1 to 2**50; no clipping by default.
 
     Notes
     -----
     Neighbours: the whole number differs by at most `sensitivity`. Exact: delta is a sum over classes of outcomes with equal
     likelihood ratio. Without a bound the largest shift is the worst, as the distribution is log-concave; with a bound delta is the
     maximum over all shifts up to `sensitivity`. All terms are positive and computed by logarithms and ``expm1``.
+
+    Noise that is cut off at B and renormalized is another mechanism, with another delta;
+    :meth:`DominatingPair.from_pmfs <shufflebounds.profile.DominatingPair.from_pmfs>` takes its probabilities.
 
     With a bound, outputs that no other user can send identify the target's message after a shuffle, too. The noise is drawn with
     NumPy's double-precision sampler, so probabilities have a relative error of about 1e-15. The output is a whole number, so it has
@@ -273,7 +276,7 @@ class GeometricMechanism(AdditiveNoise):
     sensitivity: int = 1
     bound: int | None = None
 
-    theorem: ClassVar[str] = "exact for double geometric noise, truncated where a bound is given"
+    theorem: ClassVar[str] = "exact for double geometric noise, clipped where a bound is given"
     neighbours: ClassVar[str] = "the whole number differs by at most `sensitivity`"
     whole: ClassVar[bool] = True
 
@@ -292,7 +295,7 @@ class GeometricMechanism(AdditiveNoise):
 
     @classmethod
     def from_dp(cls, *, eps: float, delta: float, sensitivity: int = 1) -> Self:
-        """Return the truncated mechanism of budget `eps` with the smallest bound that is (eps, delta)-differentially private.
+        """Return the clipped mechanism of budget `eps` with the smallest bound that is (eps, delta)-differentially private.
 
         Parameters
         ----------
@@ -340,7 +343,7 @@ class GeometricMechanism(AdditiveNoise):
         # be possible for an inner input only, so that other pairs may be worse.
         s = self.sensitivity
         if self.bound is not None:
-            return self._truncated_laws(self.bound)
+            return self._clipped_laws(self.bound)
         k = np.arange(s // 2 + 1.0)
         near, far = (log[: k.size].copy() for log in self.closed_forms().classes())
         if s % 2 == 0:
@@ -368,20 +371,20 @@ class GeometricMechanism(AdditiveNoise):
         (pair,) = self.excess_laws(cells=2 * s + 2)
         return interval_datasets(GeometricNoise(s * rate, rate), pair.upper, self._local_budget(), ratio_tail)
 
-    def _truncated_rows(self, bound: int) -> FloatArray:
-        """Return the matrix of probabilities of truncated noise for the inputs 0..sensitivity."""
+    def _clipped_rows(self, bound: int) -> FloatArray:
+        """Return the matrix of probabilities of clipped noise for the inputs 0..sensitivity."""
         s, rate = self.sensitivity, self._rate
         k = np.abs(np.arange(-bound, bound + 1.0))
         noise = np.exp(-k * rate) * np.where(k == bound, 1.0, -math.expm1(-rate)) / (1 + math.exp(-rate))
         return np.array([np.concatenate([np.zeros(x), noise, np.zeros(s - x)]) for x in range(s + 1)])
 
-    def _truncated_laws(self, bound: int) -> tuple[PairLaws, ...]:
+    def _clipped_laws(self, bound: int) -> tuple[PairLaws, ...]:
         s = self.sensitivity
         if s > 32:
-            raise ValueError(f"sensitivity={s} must be at most 32 where the noise is truncated: all pairs are compared")
+            raise ValueError(f"sensitivity={s} must be at most 32 where the noise is clipped: all pairs are compared")
         if (s + 1) * (2 * bound + s + 1) > 2**22:
             raise ValueError(f"bound={bound} with sensitivity={s}: (sensitivity + 1)(2 bound + sensitivity + 1) must be <= 2**22")
-        rows = self._truncated_rows(bound)
+        rows = self._clipped_rows(bound)
         # The pair of inputs (j, i) is the mirror image of (s - j, s - i), so pairs with i < j suffice.
         return matrix_laws(rows, list(combinations(range(s + 1), 2)), symmetric=True)
 

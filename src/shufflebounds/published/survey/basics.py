@@ -1,4 +1,4 @@
-"""False or unproven formulas of the survey of Das 2022: its example, tails, definitions, composition and local noise."""
+"""False or unproven formulas of the survey of Das 2022: tails, definitions, composition and local noise."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from shufflebounds.tails import binom_logsf
 
 __all__ = [
     "das2022_advanced_composition",
-    "das2022_census_ages",
-    "das2022_census_left",
     "das2022_chernoff",
     "das2022_close_laws",
     "das2022_exponential_scale",
@@ -24,41 +22,8 @@ __all__ = [
 
 
 @printed(
-    "false", f"{_SURVEY}, section 1.3.1",
-    reason="ages may coincide, and there are 126 of them with 0: three people have C(128, 3) multisets of ages",
-    side="both",
-    counterexample=At("three people of ages 0 to 125, in any order", (125,), lambda oldest: math.comb(oldest + 3, 3)),
-    returns="The published number of possible ages.",
-    where={"oldest": integer("The largest possible age; the smallest is 0", 1, 1000)},
-)
-def das2022_census_ages(oldest: int) -> float:
-    r"""Published number of multisets of three ages from 0 to `oldest`: :math:`\binom{\text{oldest}}{3}`.
-
-    >>> published.das2022_census_ages(125)
-    317750.0
-    """
-    return float(math.comb(oldest, 3))
-
-
-@printed(
-    "false", f"{_SURVEY}, section 1.3.1",
-    reason="the youngest may be 0 too: 0 to 30 are 31 ages",
-    side="both",
-    counterexample=At("three people of ages 0 to 125, median 30 and mean 44", (30,),
-                      lambda median: sum(median <= 3 * 44 - median - low <= 125 for low in range(median + 1))),
-    where={"median": integer("Median of the three ages", 0, 1000)},
-)
-def das2022_census_left(median: int) -> float:
-    """Published number of possible triples of ages with a given median and mean, the largest at most 125: the median.
-
-    >>> published.das2022_census_left(30)
-    30.0
-    """
-    return float(median)
-
-
-@printed(
     "false", f"{_SURVEY}, Theorem 2.2, with m for n",
+    fault="accuracy",
     reason="the exponent lacks the mean mu and has an extra factor 2: e^(-n mu eps^2/3) holds, for eps <= 1",
     counterexample=At("n = 100 bits of mean 0.01, their mean above 0.02", (100, 0.01, 1.0),
                       lambda n, mean, _: math.exp(binom_logsf(2, n, mean))),
@@ -80,6 +45,7 @@ def das2022_chernoff(users: int, mean: float, eps: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Lemma 5.4, item 2",
+    fault="privacy",
     reason="one direction of Y' against Z' implies nothing for Z against Y: with both directions the lemma holds",
     # The counterexample takes Y' = Y and Z' = Z.
     counterexample=At("Y = 1 always, Z = 1 half the time, eps = ln 2: delta of Z against Y", (math.log(2), 0.0), lambda *_: 0.5),
@@ -102,6 +68,7 @@ def das2022_close_laws(eps: float, distance: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, section 4.1.2, 'precisely what the Laplace mechanism does'",
+    fault="accuracy",
     reason="e^(-eps |f - h|/(2 Delta)) is Laplace noise of scale 2 Delta/eps, twice that of the Laplace mechanism",
     side="both",
     counterexample=At("eps = 1, sensitivity 1: the density is e^(-|f - h|/2)/4", (1.0,), lambda eps: 2 / eps),
@@ -118,6 +85,7 @@ def das2022_exponential_scale(eps: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Theorem 8.7",
+    fault="misprint",
     reason="n should be the number k of mechanisms, for which it holds; it is not equivalent to Theorem 5.8 as claimed",
     counterexample=At("100 randomized responses of one record, eps = 1, all answering 1",
                       (1.0, 1, (1 + math.e) ** -100), lambda *_: (math.e / (1 + math.e)) ** 100),
@@ -139,6 +107,7 @@ def das2022_advanced_composition(eps: float, n: int, chance: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, section 7.2",
+    fault="accuracy",
     reason="this is the mean of the error, which Laplace noise exceeds with probability 1/e; so is the local sample size",
     counterexample=At("n = 1000, eps = 1: the 95 % quantile of the error", (1000, 1.0), lambda n, eps: math.log(20) / (eps * n)),
     where={"eps": BUDGET},

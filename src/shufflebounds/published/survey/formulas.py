@@ -35,6 +35,7 @@ _SURVEY = "Das 2022, Differential privacy: ideas, concepts and advances"
 
 @printed(
     "false", f"{_SURVEY}, Theorem 2.3",
+    fault="accuracy",
     reason="the variables must be independent, which the theorem does not require; its condition 0 < alpha < 1/2 is not needed",
     # The sum M of the ten copies is 0 or 1, and alpha = 0.45 is in the range (0, 1/2) of the theorem.
     counterexample=At("ten copies of one bit of width 0.1, Pr[|M - 1/2| > 0.45]", (0.45, [0.1] * 10), lambda *_: 1.0),
@@ -56,6 +57,7 @@ def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
 
 @printed(
     "false", f"{_SURVEY}, section 3.4.3",
+    fault="privacy",
     reason="the second delta passes through the first relation, which multiplies it by e^eps_1",
     counterexample=At("P(S), Q(S), R(S) = 3/100, 1/100, 0 with e^eps_1 = 2, e^eps_2 = 1", (0.01, 0.01), lambda *_: 0.03),
     where={"first": real("The first delta", 0, 1), "second": real("The second delta, which must be multiplied by e^eps_1", 0, 1)},
@@ -84,6 +86,7 @@ def _gaussian_sigma_counterexample() -> Counterexample:
 
 @printed(
     "false", f"{_SURVEY}, Algorithm 3",
+    fault="privacy",
     reason="proven for eps < 1 only, which the algorithm does not require; at delta = 1e-5 it is false for eps >= 8.42",
     counterexample=_gaussian_sigma_counterexample,
     where={"eps": BUDGET},
@@ -116,6 +119,7 @@ def _loss_of_ten_answers(_: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Algorithm 5 and Theorem 6.1",
+    fault="misprint",
     reason="as published it does not halt after its first answer above the threshold, and every further one costs the same again",
     counterexample=At("ten queries, five answers below and five above, eps = 1: the loss", (1.0,), _loss_of_ten_answers),
     returns="The published budget, which is valid for the algorithm that halts.",
@@ -132,6 +136,7 @@ def das2022_above_threshold_eps(eps: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Algorithm 7, line 2",
+    fault="extraction",
     reason="a misprint: eps_2 = 29 eps should be (2/9) eps",
     counterexample=At("eps = 1, delta = 0: the sum of the budgets of its parts", (1.0,), lambda eps: 8 / 9 * eps + 29 * eps / 2),
     where={"eps": BUDGET},
@@ -156,6 +161,7 @@ def _numeric_answer_counterexample() -> Counterexample:
 
 @printed(
     "false", f"{_SURVEY}, Algorithm 7, line 5",
+    fault="extraction",
     reason="a misprint: eps_2 lacks eps, and the root of sqrt(512) + 1 should cover 512 only",
     counterexample=_numeric_answer_counterexample,
     returns="The published scale, the same for every eps.",
@@ -196,6 +202,7 @@ def _numeric_sparse_error(n_queries: int, beta: float, cutoff: int, eps: float, 
 
 @printed(
     "false", f"{_SURVEY}, Theorem 6.8, delta > 0",
+    fault="extraction",
     reason="the root should not cover sqrt(512) + 1, and a term sqrt(8) ln(2c/beta) for the released numbers is missing",
     counterexample=At("eps = 1, delta = 1e-6, one answer, ten queries", (10, 0.05, 1, 1.0, 1e-6), _numeric_sparse_error),
     returns="The published error, which is too small.",
@@ -214,6 +221,7 @@ def das2022_numeric_sparse_accuracy(n_queries: int, beta: float, cutoff: int, ep
 
 @printed(
     "false", f"{_SURVEY}, section 7.4.3 and Lemma 7.8",
+    fault="misprint",
     reason="unbiased with offsets {0..m-1} and >=, or {1..m} and >; with {1..m-1} and > it is biased",
     counterexample=At("x = 5, m = 10, offsets 1..9: the mean after rounding (4 with offsets 0..9)", (5, 10),
                       lambda x, m: sum(m * (x + offset > m) for offset in range(1, m)) / (m - 1)),

@@ -40,6 +40,7 @@ def _tradeoff_counterexample() -> Counterexample:
 
 @printed(
     "false", f"{_SURVEY}, Theorem 9.3, item 1",
+    fault="accuracy",
     reason="the proof changes 2C + k records, which must be a whole number; it is false for some k > 0",
     counterexample=_tradeoff_counterexample,
     side="lower",
@@ -63,6 +64,7 @@ def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse
 
 @printed(
     "false", f"{_SURVEY}, Lemma 9.4",
+    fault="extraction",
     reason="a misprint: ln(d) + 2 ln(d) + 2 should be ln(d)^2 + 2 ln(d) + 2; false from d = 6 on",
     counterexample=At("d = 100, eps = 1: H_d^2 + H_d^(2), exactly", (100, 1.0),
                       lambda d, _: math.fsum(1 / i for i in range(1, d + 1)) ** 2 + math.fsum(1 / i**2 for i in range(1, d + 1))),
@@ -79,6 +81,7 @@ def das2022_laplace_max_square(d: int, eps: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Theorem 9.6, proof of item 2",
+    fault="misprint",
     reason="a = q + max(0, noise) is never below q; max(0, q + noise) is meant",
     counterexample=At("q = 1 against 0: the answer 0 has probability 0 against more than 1/2, so every divergence is infinite",
                       (0.5,), lambda _: math.inf),
@@ -94,6 +97,7 @@ def das2022_synthetic_rho(rho: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Theorem 9.6, proof of item 3",
+    fault="accuracy",
     reason="Laplace noise of scale 2/eps has variance 8/eps^2; even at q = 0, where half of it is cut off, 4/eps^2 remains",
     counterexample=At("eps = 1, q = 0: E max(0, Laplace(2))^2 = 4, and 8 for large q", (1.0,), lambda eps: 4 / eps**2),
     where={"eps": BUDGET},
@@ -118,6 +122,7 @@ def _second_moment(*_: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Theorem 9.11, with c_gamma = sqrt(2 pi)",
+    fault="accuracy",
     reason="too small for small thresholds, at sigma_2 = sqrt(3) sigma_1 and gamma = 2 for all T < 0.5856 sigma_1",
     counterexample=At("T = 0, sigma_1 = 1, sigma_2 = sqrt(3), gamma = 2", (0.0, 1.0, 2.0), _second_moment),
     where={

@@ -71,6 +71,7 @@ def _right_counterexample() -> Counterexample:
 
 @_frequency(
     "false", f"{_PAPER}, (4.40)",
+    fault="privacy",
     reason="Chernoff's bound is used at a relative distance (e^eps - 1) p/(p - q), which must be at most 1: false at eps = 2",
     counterexample=_right_counterexample,
     comparison=At(f"{_SETTING}, all other users at 0, 1 against 0", CASE, _least_flip_reversed, "flip"),
@@ -122,6 +123,7 @@ def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
 
 @printed(
     "false", f"{_PAPER}, (4.62)",
+    fault="extraction",
     reason="lacks the square root over the bracket, which (4.60) still has",
     side="both",
     counterexample=At("standard error of the sum, n = 10^4, eps = 1, delta = 10^-6", (10**4, 1.0, 1e-6),

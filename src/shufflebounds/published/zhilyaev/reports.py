@@ -74,6 +74,7 @@ def _records_counterexample() -> Counterexample:
 
 @_frequency(
     "false", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where the shuffled records are seen",
+    fault="privacy",
     reason="a shuffled record keeps its bits together, and hiding one needs two flips at once: shuffle bits, not records",
     counterexample=_records_counterexample,
 )

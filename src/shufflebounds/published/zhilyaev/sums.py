@@ -33,6 +33,7 @@ def _delta_of_zeros(users: int, flip: float, eps: float) -> float:
 
 @printed(
     "false", f"{_PAPER}, Lemma 4.2, (4.10)",
+    fault="misprint",
     reason="the coefficient 2 p e^eps - 1 is a misprint of p e^eps - q: too large by p (e^eps - 1) P(k)",
     side="both",
     counterexample=At("delta(ln 1.5) of 5 users, q = 1/5, the other users at 0", (5, 0.2, math.log(1.5)), _delta_of_zeros),
@@ -74,6 +75,7 @@ def _losses_above(users: int, flip: float, eps: float) -> float:
 
 @printed(
     "false", f"{_PAPER}, Proposition 2.3, converse",
+    fault="privacy",
     reason="only the pointwise condition implies (eps, delta), in general; the converse is false for one bit",
     counterexample=At("one bit, q = 1/4, eps = ln 2", (1, 0.25, math.log(2)), _losses_above),
     comparison=At("n = 1000, q = 0.1, the other users at 0, eps = 0.5", (1000, 0.1, 0.5), _losses_above, "Pr[loss > eps]"),
@@ -105,6 +107,7 @@ def _two_sided_tail(users: int, flip: float, ones: int, distance: float) -> floa
 
 @printed(
     "false", f"{_PAPER}, Proposition 4.4, (4.46)",
+    fault="accuracy",
     reason="Chernoff's bound with mean mu_m >= n q holds for t <= 1; the paper states no range, and it is false at t = 3",
     counterexample=At("n = 1000, q = 0.03, no ones, t = 3: the sum above 120", (1000, 0.03, 3.0),
                       lambda n, q, _: _two_sided_tail(n, q, 0, 90)),
