@@ -34,6 +34,7 @@ KERNELS = (
     "_jumps",
     "_moments",
     "_cover",
+    "_matchings",
     "_deployments",
     "_gamma",
     "_beta",
@@ -44,7 +45,7 @@ PUBLIC = "cython_tails"      # the stable face of the kernels
 UTILITIES = "shufflebounds._core._cyutility"
 HEADERS = (
     "arithmetic.h", "constants.h", "cover.h", "cumulate.h", "dd.h", "excess.h", "hypergeom.h", "lattice.h", "loops.h",
-    "moments.h", "sweep.h", "tables.h", "tails.h", "tilting.h", "vectors.h",
+    "matchings.h", "moments.h", "sweep.h", "tables.h", "tails.h", "tilting.h", "vectors.h",
 )
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 if not (WINDOWS or CHECKED or TRACED):

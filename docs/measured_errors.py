@@ -6,7 +6,7 @@ from pathlib import Path
 CORE = Path(__file__).parents[1] / "src" / "_core"
 KERNELS = (
     "special", "binomial", "gamma", "beta", "hypergeom", "compound", "contour", "lattice", "blocks", "bits", "tilted", "excess",
-    "moments", "tradeoff", "losses", "crossing", "gaussian",
+    "moments", "matchings", "tradeoff", "losses", "crossing", "gaussian",
 )
 
 

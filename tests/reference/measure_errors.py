@@ -313,6 +313,7 @@ KERNELS = {
     "tilted": (measure_sums.tilted, 100, 5000),
     "excess": (measure_sums.excess, 12, 500),
     "moments": (measure_sums.moments, 60, 2000),
+    "matchings": (measure_sums.matchings, 20, 1000),
     "crossing": (measure_sums.crossing, 300, 20000),
 }
 

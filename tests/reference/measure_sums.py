@@ -1,4 +1,5 @@
-"""Errors of kernels that compute sums: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, tilted, excess, moments.
+"""Errors of kernels that compute sums: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, tilted, excess,
+moments, matchings.
 
 Each function yields rows for measure_errors.py: the row's name in the kernel's header, and the errors in the unit that the header
 states.
@@ -10,8 +11,9 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, ctx
 
-from shufflebounds._core import _bits, _blocks, _compound, _contour, _losses, _moments, _smoothed, _tradeoff, _worst
+from shufflebounds._core import _bits, _blocks, _compound, _contour, _losses, _matchings, _moments, _smoothed, _tradeoff, _worst
 from shufflebounds.tails import poisson_binom_window
+from tests.core.test_matchings import exact as negative_part_of_fractions
 from tests.oracles import binomial as binomial_law
 from tests.oracles import hockey_stick, logarithm, rational, total
 from tests.reference import measure_excess
@@ -327,6 +329,23 @@ def moments(rng, trials):
     yield "log|phi|, 1 to 40 atoms, masses to e^-40", 1, points
     yield "log B, the same, k to 1e6", 1, sums["1e6"]
     yield "log B, the same, k to 2**53", 1, sums["2**53"]
+
+
+def matchings(rng, trials):
+    """Yield the rows of _matchings.pyx: the relative excess of the upper bound; inf if it is below the exact value."""
+    draws = np.random.default_rng(rng.randint(0, 2**30))
+    for name, deepest in (("1 to 3 outputs, masses to 1e-3", 3), ("1 to 3 outputs, masses to 1e-20", 20)):
+        errors = []
+        while len(errors) < trials // 2:
+            outputs = int(draws.integers(1, 4))
+            tables = draws.random((outputs, outputs, 6, 4)) * 10.0 ** draws.uniform(-3, 0, (6, 4))
+            tables = tables + tables.transpose(1, 0, 2, 3)
+            mass = 10.0 ** draws.uniform(-deepest, 0, outputs)
+            truth = negative_part_of_fractions(mass, tables)
+            if truth > 0:
+                found = Fraction(_matchings.negative_part(mass, tables))
+                errors.append(float(found / truth - 1) if found >= truth else math.inf)
+        yield name, 1, errors
 
 
 def crossing(rng, trials):

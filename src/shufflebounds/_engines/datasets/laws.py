@@ -22,7 +22,7 @@ from shufflebounds._engines.datasets.pair_weights import signed_choices
 from shufflebounds._engines.excess.evaluation import log_gain, rounding
 from shufflebounds._engines.excess.laws import ExcessLaw
 
-__all__ = ["Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
+__all__ = ["Blocks", "Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
 
 
 class Laws(NamedTuple):
@@ -165,6 +165,18 @@ class FiniteKinds(Kinds):
                            tuple((cut + move, cut_b + move) for cut, cut_b in self.cuts), self.error)
 
 
+class Blocks(NamedTuple):
+    """The masses c_- if the drawn users are matched at random within blocks of four users.
+
+    `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users remain. `rough` returns an
+    approximation in less time; where it is not negligible, it decreases in the number of pairs.
+    """
+
+    bound: Callable[[int], float]
+    rough: Callable[[int], float]
+    fewest: int
+
+
 @dataclass(frozen=True, eq=False)
 class DatasetLaws:
     r"""Distributions that bound every dataset from above, for all ordered pairs of inputs of the target user.
@@ -195,6 +207,8 @@ class DatasetLaws:
     others : FiniteKinds, optional
         The distributions under m for the pairs that are not in `blankets` and `kinds`. For these pairs the bound by the privacy
         blanket is used.
+    blocks : Blocks, optional
+        The masses c_- for blocks of users, if they are known.
     lost : float
         Upper bound of the total variation distance between these R_x and those of the randomizer. It adds n (1 + e^eps) `lost` to
         delta.
@@ -209,6 +223,7 @@ class DatasetLaws:
     ratio_tail: Callable[[FloatArray], FloatArray]
     cut_norm: float = 0.0
     others: FiniteKinds | None = None
+    blocks: Blocks | None = None
     lost: float = 0.0
 
     @cached_property

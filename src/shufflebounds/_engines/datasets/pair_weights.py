@@ -27,7 +27,7 @@ from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.scipy_functions import linprog
 from shufflebounds._base.types import ULP, FloatArray
 
-__all__ = ["EXCEEDED", "ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
+__all__ = ["BLOCK_PAIRS", "EXCEEDED", "ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
 
 ORDERS = 16
 """Largest order k of the error term whose weight is kept; a geometric series bounds the sum of later orders."""
@@ -46,6 +46,9 @@ _MORE = (1.0, 1.2, 1.35, 2.0)
 
 _PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
+
+BLOCK_PAIRS = (*range(2, 25, 2), 28, 32, 38, 46, 54, 64, 78, 94, 112, 134, 160, 200)
+"""Even numbers s of drawn pairs that are tried if the pairs are matched within blocks of four users."""
 
 _SIGNED = 0.1
 """Largest c_- that is tried."""

@@ -22,6 +22,7 @@ E' < E and any bound :math:`\Delta` over all datasets. One more exchanged messag
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _moments
 from shufflebounds._engines.datasets.largest_sum import LargestSums, SumChoices
 from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.datasets.pair_weights import ORDERS, Weights, bounded_choices, signed_product
+from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, ORDERS, Weights, bounded_choices, signed_product
 
 __all__ = ["FACTORS", "FEWEST_USERS", "TILTS", "Choices", "WorstDataset"]
 
@@ -158,18 +159,41 @@ class WorstDataset:
         return [choice for choice in choices if 2 * choice.later * self._data.distance <= self._users - 2 * choice.pairs - 2]
 
     @cached_property
-    def _pairs(self) -> tuple[int, ...]:
-        """All numbers s of pairs, increasing from 0."""
-        return tuple(sorted({choice.pairs for choice in self._choices}))
+    def _blocks(self) -> tuple[int, ...]:
+        """The numbers s of pairs that may be matched within blocks of four users."""
+        if self._data.blocks is None:
+            return ()
+        return tuple(pairs for pairs in BLOCK_PAIRS if self._users - 2 * pairs >= max(self._data.blocks.fewest, 3 + 2 * ORDERS))
 
     @cached_property
-    def _chosen(self) -> _Chosen:
-        """The choices of `_choices`, as arrays."""
-        choices = self._choices
-        pairs = np.array([choice.pairs for choice in choices])
-        ratios = np.array([choice.later for choice in choices]) * self._data.distance / (self._users - 2 * pairs - 2)
-        return _Chosen(np.searchsorted(self._pairs, pairs), np.array([choice.signed for choice in choices]),
-                       np.array([choice.log_steps for choice in choices]), ratios / (1 - ratios), choices)
+    def _pairs(self) -> tuple[int, ...]:
+        """All numbers s of pairs, increasing from 0."""
+        return tuple(sorted({*(choice.pairs for choice in self._choices), *self._blocks}))
+
+    def _blocks_near(self, eps: float, log_gamma: float) -> tuple[int, ...]:
+        """Return numbers s of pairs in blocks that likely give the smallest bounds: those with c_- (E - 1) near 40 Gamma/n."""
+        blocks = self._data.blocks
+        if blocks is None or not self._blocks:
+            return ()
+        log_most = math.log(40 / self._users) + log_gamma - (math.log(math.expm1(eps)) if eps > 0 else -math.inf)
+        most = math.exp(min(log_most, 0.0))
+        place = bisect_left(self._blocks, -most, key=lambda pairs: -blocks.rough(pairs))
+        return self._blocks[max(place - 1, 0) : place + 2]
+
+    def _chosen(self, blocks: tuple[int, ...]) -> _Chosen:
+        """Return the choices of `_choices`, and for each number of pairs in `blocks` the choice with blocks of four users."""
+
+        def made() -> _Chosen:
+            assert self._data.blocks is not None or not blocks
+            choices = [*self._choices]
+            if self._data.blocks is not None:
+                choices += self._convergent([signed_product(pairs, self._data.blocks.bound(pairs)) for pairs in blocks])
+            pairs = np.array([choice.pairs for choice in choices])
+            ratios = np.array([choice.later for choice in choices]) * self._data.distance / (self._users - 2 * pairs - 2)
+            return _Chosen(np.searchsorted(self._pairs, pairs), np.array([choice.signed for choice in choices]),
+                           np.array([choice.log_steps for choice in choices]), ratios / (1 - ratios), tuple(choices))
+
+        return self._chosen_known.of(blocks, made)
 
     def _log_norm(self, eps: float) -> float:
         """Return an upper bound of log V, with V as in the module docstring."""
@@ -308,8 +332,13 @@ class WorstDataset:
             less = self._less(eps, gamma, False)
             log_prob = min(0.0, self._least_gamma(eps - less, near) - math.log(-math.expm1(-less)))
 
-        main = self._log_main(eps, np.full(self._chosen.places.shape, gamma), self._chosen)
-        return float(np.logaddexp(main, self._log_errors(self._chosen, norms, log_prob)).min())
+        def least(blocks: tuple[int, ...]) -> float:
+            chosen = self._chosen(blocks)
+            main = self._log_main(eps, np.full(chosen.places.shape, gamma), chosen)
+            return float(np.logaddexp(main, self._log_errors(chosen, norms, log_prob)).min())
+
+        found = least(())
+        return found if found <= enough else least(self._blocks_near(eps, gamma))
 
     def _least_gamma(self, eps: float, near: float) -> float:
         r"""Return a lower bound of log Gamma for n users, or -inf; `near` is about log delta.
@@ -347,7 +376,7 @@ class WorstDataset:
     def listed(self) -> bool:
         """Whether the bound follows from distributions with finitely many atoms and from :meth:`choices`."""
         data = self._data
-        return not self.has_cells and data.others is None and data.lost == 0 and data.cut_norm == 0
+        return not self.has_cells and data.blocks is None and data.others is None and data.lost == 0 and data.cut_norm == 0
 
     def _bound(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
         """Return the bound. The probability of the test is bounded by the privacy blanket at a smaller eps.
@@ -383,7 +412,7 @@ class WorstDataset:
     def _computed(self, eps: float, every: bool, refined: bool, shared: bool) -> _Found:
         users, sums = self._users, self._sums(eps, shared or not refined)
         logs = sums.approximations()
-        chosen = self._chosen
+        chosen = self._chosen(self._blocks_near(eps, float(logs[0])))
         gammas = self._log_main(eps, logs[chosen.places], chosen)
         least, norms = float(gammas[0]), self._log_norms(eps)
         errors = self._log_errors(chosen, norms, math.inf)

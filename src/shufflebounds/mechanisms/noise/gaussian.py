@@ -20,8 +20,9 @@ from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._core._gaussian import gaussian_epsilon, gaussian_log_delta
-from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.datasets.laws import Blocks, DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, gaussian_cells, named
@@ -355,8 +356,13 @@ class GaussianMechanism(AdditiveNoise):
         # R_0^2/R_L is e^(L^2) times the density of normal noise around -L.
         norm = 2 * (math.exp(min(length**2 + square, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
         places = tuple((x - inputs[0]) / self.sigma for x in inputs)
-        ratio_tail = partial(gaussian_ratio_tail, length)
-        return interval_datasets(GaussianNoise(length), pair.upper, math.inf, ratio_tail, places, far, norm)
+        found = interval_datasets(
+            GaussianNoise(length), pair.upper, math.inf, partial(gaussian_ratio_tail, length), places, far, norm)
+        if found is None or length > WIDEST:
+            return found
+        # Messages that are not sent are post-processing, so that the blocks remain valid with any participation.
+        return replace(found, blocks=Blocks(partial(negative_mass, length, inputs=places), partial(rough_negative_mass, length),
+                                            FEWEST_LEFT))
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
         """Return the distributions if users have one of the given values.
