@@ -7,7 +7,7 @@ docs/theorems/worst-dataset. The lower bound is attained by the worst dataset th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import Kept, cached_property, immutable
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.bounds import Bounds
@@ -37,6 +38,9 @@ from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds.shuffle.bits import ShuffledBits
 
 __all__ = ["Shuffled"]
+
+_PAGES = {"privacy blanket": "docs/theorems/interval-inputs", "shuffled bits": "docs/protocols/shuffled-bits"}
+"""Pages with the proofs of arguments that :meth:`Shuffled.argument` names; all others are in docs/theorems/worst-dataset."""
 
 _CLOSE = 0.02
 """Relative gap of the bounds of a Renyi divergence by one large message at which both are returned. Raised: less tight bounds.
@@ -66,6 +70,9 @@ class _ByBounds(ClosedForms):
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return self.bounds.log_delta(eps)
+
+    def method(self, eps: float) -> list[str]:
+        return [f"method: above by {self.bounds.upper.argument(eps)}; below by one dataset: {self.bounds.lower.dataset(eps)}"]
 
     def epsilon(self, delta: float, upper: bool) -> float:
         return self.bounds.epsilon(delta, upper)
@@ -239,6 +246,16 @@ class Shuffled(PrivacyProfile):
     def __repr__(self) -> str:
         listed = "" if self.inputs is None else f", inputs={self.inputs!r}"
         return f"Shuffled(randomizer={self.randomizer!r}, users={self.users}, participation={self.participation}{listed})"
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        if upper:
+            how = self.argument(eps)
+            yield theorem(f"upper bound for every dataset: {how}", _PAGES.get(how, "docs/theorems/worst-dataset"))
+            for pair in self._laws.pairs if self._exact is None else ():
+                yield from pair.evidence
+        else:
+            yield theorem(f"delta of one dataset: {self.data(eps)}", "shufflebounds.shuffle.Shuffled.data")
+        yield ROUNDING
 
     def __getattr__(self, name: str) -> Any:
         # Called for names that this class does not have. During unpickling the fields are not set yet.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
+from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.limits import (
     BLOCK,
     FIRST_TAIL,
@@ -255,8 +256,10 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         beyond = [np.logaddexp.reduce(log[kept:]) for log in (far, near)]
         ends = (*beyond, loss[kept], math.inf)
         log_far, log_near, low, high = (np.append(part, end) for part, end in zip(parts, ends))
-        inputs = "the two ends of the interval" if self._ends_are_worst(cut) else "the two ends, not shown to be the worst pair"
-        return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs)
+        status = Status.THEOREM if d == 1 else Status.CHECKED if self._ends_are_worst(cut) else Status.OPEN
+        inputs = "the two ends, not shown to be the worst pair" if status is Status.OPEN else "the two ends of the interval"
+        evidence = (Evidence("the two ends are the target's worst pair", status, "docs/theorems/interval-inputs"),)
+        return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs, evidence=evidence)
 
     def dataset_laws(self) -> DatasetLaws | None:
         s, d = self.sigma, self.sensitivity
