@@ -112,7 +112,7 @@ def test_a_class_of_a_user_and_markup_in_its_words():
             return GAUSSIAN._log_delta(eps)
 
     stated = Own().statement(delta=1e-3)
-    assert "No proof is stated" in stated.sentences[4]
+    assert stated.sentences[4].startswith("The upper bound is not proved: no proof is stated")
     assert "<b>" not in stated.html()
     assert "&lt;b&gt;everything" in stated.html()
     assert r"\*c\*" in stated.markdown()

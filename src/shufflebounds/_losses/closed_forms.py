@@ -55,6 +55,10 @@ class ClosedForms:
         """Return a bound of the trade-off function; where it enumerates outcomes, up to a mass of e^log_tail at either end."""
         return None
 
+    def method(self, eps: float) -> list[str]:
+        """Return lines that state how the bounds at one eps are computed, or none."""
+        return []
+
     def mixture(self) -> tuple[tuple[Any, ...], float]:
         """Return several profiles and a rate q, if every output distribution is a mixture that they cover; () and 1 otherwise.
 

@@ -142,7 +142,7 @@ def add_choices(
     return parser.choices
 
 
-def add_forms(parser: Parser, explained: str = "print the theorem and the neighbour relation") -> None:
+def add_forms(parser: Parser, explained: str = "print the neighbour relation and what each bound rests on") -> None:
     """Add the flags --json and --explain."""
     parser.add_argument("--json", action="store_true", help="print JSON for tools")
     parser.add_argument("--explain", action="store_true", help=explained)

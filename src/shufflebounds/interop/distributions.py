@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
@@ -77,6 +79,10 @@ class AccountingProfile(PrivacyProfile):
     theorem: ClassVar[str] = "exact for the given privacy loss distribution of dp-accounting"
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "those of the given distribution"
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield from super().claims(eps, upper=upper)
+        yield Evidence("the losses of dp-accounting, as given, are those of the mechanism", Status.OPEN, "docs/interop")
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.directions

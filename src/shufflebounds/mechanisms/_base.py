@@ -114,11 +114,6 @@ class LocalRandomizer(PrivacyProfile):
         """Return the distributions for the bound over all datasets (docs/theorems/worst-dataset), or None if they are not known."""
         return None
 
-    @property
-    def _unproved(self) -> str:
-        """The step in the proof of the upper bound of the shuffled messages that is not proved; "" if every step is."""
-        return ""
-
     def shuffled(self, users: int, participation: float = 1.0, inputs: tuple[float, ...] | None = None) -> Shuffled:
         """Return the guarantee of the shuffled messages of users who each run this mechanism.
 

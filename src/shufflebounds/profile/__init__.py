@@ -5,6 +5,7 @@
 
 from typing import TYPE_CHECKING
 
+from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.lazy import lazily
 from shufflebounds._base.types import Bound, FloatArray
 from shufflebounds.profile.profile import DominatingPair, PrivacyProfile
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from shufflebounds.report.pictures import compare
     from shufflebounds.report.statement import Statement
 
-__all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "Statement", "compare"]
+__all__ = ["Bound", "Composition", "DominatingPair", "Evidence", "FloatArray", "PrivacyProfile", "Statement", "Status", "compare"]
 
 # These modules are imported on first use, because a single value of delta of a mechanism needs none of them.
 _HOMES = {

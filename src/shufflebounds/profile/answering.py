@@ -107,6 +107,16 @@ class Answering(metaclass=Explaining):
         found = self._closed.log_delta(eps)
         return self._described.hockey_stick(eps) if found is None else found
 
+    def _method(self, eps: float) -> list[str]:
+        """Return lines that state how the bounds of log delta at one eps are computed."""
+        closed, name = type(self._closed), type(self).__name__
+        if closed.log_delta is not ClosedForms.log_delta or closed.side is not ClosedForms.side:
+            return self._closed.method(eps) or [f"method: the formulas of {name} (closed_forms)"]
+        outcomes = self._samples.outcomes
+        if outcomes is not None:
+            return [f"method: the sum over all {outcomes.loss.size} outcomes of the pair"]
+        return self._closed.method(eps) or [f"method: the hockey-stick divergence that {name} states (describe)"]
+
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps."""
         found = self._closed.side(eps, upper)

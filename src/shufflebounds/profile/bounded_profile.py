@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from typing import ClassVar, overload
 
 import numpy as np
@@ -12,6 +13,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import ROUNDING, Evidence, Status, shown, weakest_first
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
@@ -40,6 +42,89 @@ class BoundedProfile(Answering):
     @abstractmethod
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
         """Return a bound of the trade-off function."""
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        """Return what one bound of delta rests on; a class whose bounds rest on more than its `theorem` defines this method.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, finite and >= 0.
+        upper : bool
+            Whether the claims are those of the upper bound.
+
+        Returns
+        -------
+        iterable of Evidence
+            By default `theorem`, and the claim about rounding.
+        """
+        kind = type(self)
+        stated = self.theorem != "not stated"
+        yield Evidence(self.theorem if stated else "no proof is stated", Status.THEOREM if stated else Status.OPEN,
+                       f"{kind.__module__}.{kind.__qualname__}")
+        yield ROUNDING
+
+    def evidence(self, eps: float, *, bound: Bound = "upper") -> tuple[Evidence, ...]:
+        """Return the claims on which a bound of delta rests, the weakest first.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, finite and >= 0.
+        bound : {"upper", "lower"}
+            The bound that is meant.
+
+        Returns
+        -------
+        tuple of Evidence
+            Each has a claim, its status (OPEN, MEASURED, CHECKED or THEOREM) and the place where it is proved, checked or measured.
+
+        {raises: If `eps` is negative or not finite, or `bound` is neither word.}
+
+        Examples
+        --------
+        >>> from shufflebounds.shuffle import StrongerClones
+        >>> for one in StrongerClones(10**6, 4.0).evidence(0.045):
+        ...     print(one.status.name, one.where)
+        MEASURED docs/numerics
+        THEOREM docs/theorems/stronger-clones
+        """
+        eps = _validate.real("eps", eps, 0)
+        return weakest_first(self.claims(eps, upper=_validate.upper_side(bound)))
+
+    @np.errstate(all="ignore")
+    def explain(self, eps: float) -> str:
+        """Describe how the bounds at one eps are computed, and what each of them rests on.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, finite and >= 0.
+
+        Returns
+        -------
+        str
+            Lines with the mechanism or the releases, the two bounds of log delta, the method, and for each bound whether it is
+            proved, with the claims on which it rests.
+
+        {raises: If `eps` is negative or not finite.}
+
+        Examples
+        --------
+        >>> from shufflebounds.shuffle import BinomialNoise, StrongerClones
+        >>> print(StrongerClones(10**6, 4.0).explain(0.045).splitlines()[3])
+        upper bound: proved, up to rounding, which is charged with a measured margin
+        >>> print(BinomialNoise(10**4, 0.5).self_compose(100).explain(0.8).splitlines()[2])
+        method: losses on a grid, composed by one tilted Fourier transform from above and one from below
+        """
+        eps = _validate.real("eps", eps, 0)
+        lower, upper = (float(self.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
+        factors = getattr(self, "factors", ())
+        subject = f"releases: {', '.join(f'{times} x {part!r}' for part, times in factors)}" if factors else f"mechanism: {self!r}"
+        lines = [subject, f"log delta({eps:g}) lies in [{lower:.12g}, {upper:.12g}]", *self._method(eps)]
+        for bound in ("upper", "lower"):
+            lines += shown(bound, self.evidence(eps, bound=bound))
+        return "\n".join(lines)
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

@@ -6,6 +6,7 @@ Import them from here, because the modules that define them may change. docs/ext
 from __future__ import annotations
 
 from shufflebounds._base.docs import with_passages as with_passages
+from shufflebounds._base.evidence import ROUNDING, Evidence, Status
 from shufflebounds._base.types import FloatArray, Interval, IntervalArray
 from shufflebounds._base.validate import InfeasibleError, choice, integer, integer_field, real, real_array, real_field, target
 from shufflebounds._losses.atoms import LossAtoms
@@ -16,7 +17,8 @@ from shufflebounds.profile.integer_noise import IntegerNoise
 from shufflebounds.profile.profile import DominatingPair, PrivacyProfile
 
 __all__ = [
-    "Attained", "ClosedForms", "DominatingPair", "DominatingPairInfo", "FloatArray", "InfeasibleError", "IntegerNoise",
-    "Interval", "IntervalArray", "LossAtoms", "Losses", "PrivacyProfile", "Releases", "Reverse", "Sampling", "choice", "integer",
-    "integer_field", "least_count", "least_parameter", "real", "real_array", "real_field", "target", "with_passages",
+    "ROUNDING", "Attained", "ClosedForms", "DominatingPair", "DominatingPairInfo", "Evidence", "FloatArray",
+    "InfeasibleError", "IntegerNoise", "Interval", "IntervalArray", "LossAtoms", "Losses", "PrivacyProfile", "Releases",
+    "Reverse", "Sampling", "Status", "choice", "integer", "integer_field", "least_count", "least_parameter", "real",
+    "real_array", "real_field", "target", "with_passages",
 ]

@@ -272,7 +272,7 @@ class Product(ClosedForms):
         return product if product and product.log_lost == -math.inf else None
 
     def method(self, eps: float) -> list[str]:
-        """Return the lines of `Composition.explain` about the method."""
+        """Return the lines of `explain` about the method."""
         if self.ways:
             at = np.array([eps])
             worse = max(self.ways, key=lambda way: float(way.side(at, upper=True)[0]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self, overload
@@ -20,6 +20,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property, uncached
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import Evidence, theorem
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, IntervalArray, largest, plain
 from shufflebounds._losses.atoms import LossAtoms
@@ -704,30 +705,7 @@ class Composition(PrivacyProfile):
         """The composition of the pairs in the other order, which is this one if all of them are symmetric."""
         return self if self._product.reverse is self._product else self._of(self._product.reverse)
 
-    @np.errstate(all="ignore")
-    def explain(self, eps: float) -> str:
-        """Describe in a few lines how the bounds at one eps are computed.
-
-        Parameters
-        ----------
-        eps : float
-            Privacy loss in nats, finite and >= 0.
-
-        Returns
-        -------
-        str
-            The factors, the two bounds of log delta, the method, the grid of losses and the truncation.
-
-        {raises: If `eps` is negative or not finite.}
-
-        Examples
-        --------
-        >>> from shufflebounds.shuffle import BinomialNoise
-        >>> print(BinomialNoise(10**4, 0.5).self_compose(100).explain(0.8).splitlines()[2])
-        method: losses on a grid, composed by one tilted Fourier transform from above and one from below
-        """
-        eps = _validate.real("eps", eps, 0)
-        lower, upper = (float(self.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
-        releases = ", ".join(f"{times} x {profile!r}" for profile, times in self.factors)
-        lines = [f"releases: {releases}", f"log delta({eps:g}) lies in [{lower:.12g}, {upper:.12g}]"]
-        return "\n".join([*lines, *self._product.method(eps)])
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield theorem("products of dominating pairs dominate adaptive compositions", "docs/theorems/adaptive-composition")
+        for profile, _ in self.factors:
+            yield from profile.claims(eps, upper=upper)

@@ -165,7 +165,7 @@ def effort(profile: BoundedProfile) -> float:
 def table(profile: BoundedProfile) -> str:
     """Return a small HTML table: the parameters, the theorem, and eps at a few delta if that is fast."""
     rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
-    rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]
+    rows += [("claim", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]
     # A notebook shows the table of every profile that a cell returns, so its values may take 20 ms at most.
     start, longest = time.perf_counter(), 0.02
     # Both bounds of an eps take about 40 values of delta.

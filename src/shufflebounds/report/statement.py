@@ -16,6 +16,7 @@ import numpy as np
 from shufflebounds import plotting
 from shufflebounds._base import __version__
 from shufflebounds._base import validate as _validate
+from shufflebounds._base.evidence import Status, verdict
 from shufflebounds._base.limits import CALM_SECONDS, TINY
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import FloatArray
@@ -133,7 +134,7 @@ def statement(profile: BoundedProfile, delta: float) -> Statement:
         f"computing power. Not covered: {insiders}.",
         _guarantee_sentence(profile, delta, upper, lower),
         _assumptions(profile),
-        _proof(profile, delta),
+        _proof(profile, delta, upper),
     )
     return Statement(name_of(profile), sentences, delta, upper, lower, profile)
 
@@ -241,8 +242,11 @@ def _parameter(name: str, value: Any) -> str:
     return f"{name} = {shown}" if shown != "…" or not np.ndim(value) else f"{name} of shape {np.shape(value)}"
 
 
-def _proof(profile: BoundedProfile, delta: float) -> str:
-    text = f"{profile.theorem[:1].upper()}{profile.theorem[1:]}. " if profile.theorem != "not stated" else "No proof is stated. "
+def _proof(profile: BoundedProfile, delta: float, upper: float) -> str:
+    # Beyond every positive delta the claims are those at eps = 0.
+    claims = profile.evidence(upper if upper < math.inf else 0.0)
+    stated = "; ".join(f"{one.claim} ({one.where})" for one in claims if one.status is Status.THEOREM)
+    text = f"The upper bound is {verdict(claims)}. " + (f"It rests on: {stated}. " if stated else "")
     call = repr(profile)
     # Long arguments, such as a matrix, are abbreviated in angle brackets, and the call is then no Python.
     repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 and "<" not in call else f"profile.epsilon({delta:g})"

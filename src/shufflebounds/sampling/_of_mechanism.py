@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shufflebounds._base.evidence import Evidence
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
@@ -44,6 +46,10 @@ class OfMechanism(PrivacyProfile):
 
     def __post_init__(self) -> None:
         checked_profile("mechanism", self.mechanism)
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield from super().claims(eps, upper=upper)
+        yield from self.mechanism.claims(eps, upper=upper)
 
     def closed_forms(self) -> OfMechanismForms:
         return OfMechanismForms(self.mechanism)

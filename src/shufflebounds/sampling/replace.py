@@ -6,12 +6,14 @@ A replacement is a removal followed by an addition.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from shufflebounds._base.caches import cached_property
+from shufflebounds._base.evidence import Evidence
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds._losses.closed_forms import ClosedForms
@@ -85,6 +87,10 @@ class ReplaceOne(PrivacyProfile):
     def _opposite(self) -> PrivacyProfile | None:
         """The profile of a record whose old and new contributions are opposite, for sampled Gaussian noise; otherwise None."""
         return opposite(self.profile)
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield from super().claims(eps, upper=upper)
+        yield from self.profile.claims(eps, upper=upper)
 
     def closed_forms(self) -> _TwoSteps:
         return _TwoSteps(*self._both(), self._opposite, opposite(self.profile, spread=True), 2 * self.profile._eps_scale())

@@ -7,6 +7,7 @@ and a lower bound of its value.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self
@@ -15,6 +16,7 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._core import _binomial, _clones, _tradeoff
@@ -105,6 +107,11 @@ class _UniformClones(PrivacyProfile):
         ordered = (type(self), self.local_eps), float(self.users)
         return DominatingPairInfo(self.closed_forms().log_delta, self.local_eps, None, CLONE_SAMPLING, attained=SINGLE,
                                   releases=Releases(ordered=ordered))
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield theorem(self.theorem if upper else "the formula's value, from below: a randomizer may have a smaller delta",
+                      f"docs/{'theorems/stronger-clones' if self._stronger else 'protocols/clones'}")
+        yield ROUNDING
 
     def closed_forms(self) -> _SharedBudget:
         return _SharedBudget(float(self.users), _clones.clone_rate(self.local_eps, self._stronger), self.local_eps)

@@ -7,7 +7,7 @@ docs/theorems/worst-dataset. The lower bound is attained by the worst dataset th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import Kept, cached_property, immutable
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.bounds import Bounds
@@ -37,6 +38,9 @@ from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds.shuffle.bits import ShuffledBits
 
 __all__ = ["Shuffled"]
+
+_PAGES = {"privacy blanket": "docs/theorems/interval-inputs", "shuffled bits": "docs/protocols/shuffled-bits"}
+"""Pages with the proofs of arguments that :meth:`Shuffled.argument` names; all others are in docs/theorems/worst-dataset."""
 
 _CLOSE = 0.02
 """Relative gap of the bounds of a Renyi divergence by one large message at which both are returned. Raised: less tight bounds.
@@ -66,6 +70,9 @@ class _ByBounds(ClosedForms):
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return self.bounds.log_delta(eps)
+
+    def method(self, eps: float) -> list[str]:
+        return [f"method: above by {self.bounds.upper.argument(eps)}; below by one dataset: {self.bounds.lower.dataset(eps)}"]
 
     def epsilon(self, delta: float, upper: bool) -> float:
         return self.bounds.epsilon(delta, upper)
@@ -186,11 +193,11 @@ class Shuffled(PrivacyProfile):
     proven to be the worst, as the two ends are for Laplace, Gaussian and geometric noise on an interval
     (docs/theorems/interval-inputs). For discrete Gaussian noise of sensitivity 2 or more, all pairs are compared with the ends
     numerically for the given parameters, which is not a proof; the comparison is omitted if inputs times outputs exceed 2**20, and
-    the bound of the ends is returned if it is omitted or fails; `theorem` states which. The two bounds of the sum itself have a gap
-    of about 2e-7 in log delta, 1e-12 for few users; densities are discretized into cells, which adds about 1e-5. The run time does
-    not depend on the number of users: below a millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms
-    for densities. One eps of the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and
-    up to 3 s for few users, where rare messages dominate (on vectors up to 20 s).
+    the bound of the ends is returned if it is omitted or fails; :meth:`evidence` states which. The two bounds of the sum itself
+    have a gap of about 2e-7 in log delta, 1e-12 for few users; densities are discretized into cells, which adds about 1e-5. The run
+    time does not depend on the number of users: below a millisecond for one delta of the blanket of a randomizer of a few atoms,
+    about 10 ms for densities. One eps of the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s
+    for noise, and up to 3 s for few users, where rare messages dominate (on vectors up to 20 s).
 
     {balle2019}
 
@@ -212,6 +219,11 @@ class Shuffled(PrivacyProfile):
     inputs: tuple[float, ...] | None = None
 
     _prepares: ClassVar[bool] = True
+    theorem: ClassVar[str] = (
+        "upper bound for every dataset of the other users: the smallest of the privacy blanket (Balle, Bell, Gascon, Nissim 2019), "
+        "the bound of the worst dataset (docs/theorems/worst-dataset) and, for two inputs, shuffled bits; lower bound attained by "
+        "a dataset that is named"
+    )
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
     def __post_init__(self) -> None:
@@ -231,19 +243,19 @@ class Shuffled(PrivacyProfile):
             object.__setattr__(self, "inputs", tuple(values.tolist()))
             object.__setattr__(self, "_listed_inputs", listed(self.inputs))
 
-    @property
-    def theorem(self) -> str:  # type: ignore[override]
-        """What is proven about the bounds, and which step of the proof is not, if there is one."""
-        step = getattr(self.randomizer, "_unproved", "")
-        return (
-            f"upper bound for every dataset of the other users, proven{f' except for one step ({step})' if step else ''}: the "
-            "smallest of the privacy blanket (Balle, Bell, Gascon, Nissim 2019), the bound of the worst dataset (docs/theorems/"
-            "worst-dataset) and, for two inputs, shuffled bits; lower bound attained by a dataset that is named"
-        )
-
     def __repr__(self) -> str:
         listed = "" if self.inputs is None else f", inputs={self.inputs!r}"
         return f"Shuffled(randomizer={self.randomizer!r}, users={self.users}, participation={self.participation}{listed})"
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        if upper:
+            how = self.argument(eps)
+            yield theorem(f"upper bound for every dataset: {how}", _PAGES.get(how, "docs/theorems/worst-dataset"))
+            for pair in self._laws.pairs if self._exact is None else ():
+                yield from pair.evidence
+        else:
+            yield theorem(f"delta of one dataset: {self.data(eps)}", "shufflebounds.shuffle.Shuffled.data")
+        yield ROUNDING
 
     def __getattr__(self, name: str) -> Any:
         # Called for names that this class does not have. During unpickling the fields are not set yet.

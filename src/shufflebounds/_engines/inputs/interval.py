@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.convex_order import log_parts, log_shares
+from shufflebounds._base.evidence import Evidence
 from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, LowerLaws, PairLaws
@@ -85,7 +86,8 @@ def group_outcomes(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, 
 
 def interval_laws(
     log_far: FloatArray, log_near: FloatArray, low: FloatArray, high: FloatArray, log_middle: FloatArray | None = None, *,
-    unbounded_loss: bool = False, loss_error: float = 0.0, inputs: str = "the two ends of the interval"
+    unbounded_loss: bool = False, loss_error: float = 0.0, inputs: str = "the two ends of the interval",
+    evidence: tuple[Evidence, ...] = ()
 ) -> tuple[PairLaws, ...]:
     """Return the distributions of X for the two ends of the interval.
 
@@ -103,6 +105,8 @@ def interval_laws(
         An upper bound of the relative error of the masses.
     inputs : str
         Description of the pair.
+    evidence : tuple of Evidence
+        What is not proved about the pair.
     """
     mean = np.where(low == high, low, log_near - log_far)
     # Recompute the masses under the first end from those under the second one and the mean ratio, so that all three agree.
@@ -139,7 +143,7 @@ def interval_laws(
         lower.append(("every other user has the middle", np.tile(log_middle, 2), np.concatenate([mean, zero]) + ratio,
                       np.concatenate([zero, mean]) + ratio))
     listed = tuple((text, ExcessLaw(m, a - loss_error, b + loss_error, -math.inf)) for text, m, a, b in lower)
-    return (PairLaws(inputs, upper, listed, symmetric=True),)
+    return (PairLaws(inputs, upper, listed, symmetric=True, evidence=evidence),)
 
 
 def matrix_laws(

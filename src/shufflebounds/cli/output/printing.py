@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from shufflebounds._base import __version__
+from shufflebounds._base.evidence import Evidence, Status, shown, verdict
 from shufflebounds._base.types import Bound
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = [
-    "SIDES", "as_json", "as_table", "both", "explain", "format_parameter", "print_report", "report", "format_bound",
+    "SIDES", "as_json", "as_table", "both", "explain", "format_bound", "format_parameter", "print_report", "report", "rests",
 ]
 
 SIDES: tuple[Bound, Bound] = ("upper", "lower")
@@ -25,17 +26,24 @@ def both(method: Callable[..., float], value: float) -> dict[str, float]:
 
 
 def report(
-    name: str, profile: PrivacyProfile, parameters: dict[str, Any], answers: dict[str, dict[str, float]]
+    name: str, profile: PrivacyProfile, parameters: dict[str, Any], answers: dict[str, dict[str, float]], *, explained: bool = True
 ) -> dict[str, Any]:
-    """Return the result with its mechanism, parameters, theorem and version, in the order in which they are printed."""
-    return {
-        "mechanism": name,
-        "parameters": parameters,
-        **answers,
-        "theorem": profile.theorem,
-        "neighbours": profile.neighbours,
-        "version": __version__,
-    }
+    """Return the result with its mechanism, parameters, claim, evidence and version, in the order in which they are printed.
+
+    The evidence is that at the upper bound of eps if the answers have one, else at the eps of the parameters, else at 0.
+    """
+    eps = answers.get("epsilon", {}).get("upper", parameters.get("eps", 0.0))
+    eps = eps if math.isfinite(eps) else 0.0
+    told = {"mechanism": name, "parameters": parameters, **answers, "theorem": profile.theorem, "neighbours": profile.neighbours}
+    if explained:
+        told["evidence"] = {side: _evidence(profile, eps, side) for side in SIDES}
+    return {**told, "version": __version__}
+
+
+def _evidence(profile: PrivacyProfile, eps: float, side: Bound) -> dict[str, Any]:
+    """Return the verdict on one bound, and the claims on which it rests."""
+    claims = profile.evidence(eps, bound=side)
+    return {"verdict": verdict(claims), "claims": [{**one._asdict(), "status": one.status.name} for one in claims]}
 
 
 def as_json(value: Any) -> str:
@@ -91,6 +99,13 @@ def print_report(told: dict[str, Any], arguments: argparse.Namespace) -> None:
 
 
 def explain(told: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Print the theorem and the neighbouring relation with --explain."""
+    """Print the neighbouring relation and what each bound rests on with --explain."""
     if arguments.explain:
-        print(as_table([("theorem", told["theorem"]), ("neighbours", told["neighbours"])]))
+        print(as_table([("claim", told["theorem"]), ("neighbours", told["neighbours"])]))
+        print("\n".join(rests(told)))
+
+
+def rests(told: dict[str, Any]) -> list[str]:
+    """Return the lines of a report about what each bound rests on."""
+    return [line for side in SIDES for line in shown(side, [
+        Evidence(**{**one, "status": Status[one["status"]]}) for one in told["evidence"][side]["claims"]])]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
+from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.limits import (
     BLOCK,
     FIRST_TAIL,
@@ -236,14 +237,14 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         fits = farthest < LARGEST_EXPONENT * s * s and 2 * farthest * self.sensitivity < MANY
         return -LARGEST_EXPONENT if fits else -math.inf
 
-    @property
-    def _unproved(self) -> str:
+    @cached_property
+    def _worst_pair(self) -> Status:
+        """How it is known that the two ends of the interval are the target's worst pair after a shuffle."""
         if self.sensitivity == 1:
-            return ""
+            return Status.THEOREM
         # `excess_laws` is called with either cut.
-        checked = all(self._ends_are_worst(self._cut(cut)) for cut in (FIRST_TAIL, self._deepest_cut) if cut > -math.inf)
-        return ("that the two ends of the interval are the worst pair of inputs, which is "
-                + ("checked in double precision" if checked else "an assumption"))
+        cuts = (cut for cut in (FIRST_TAIL, self._deepest_cut) if cut > -math.inf)
+        return Status.CHECKED if all(self._ends_are_worst(self._cut(cut)) for cut in cuts) else Status.OPEN
 
     def _cut(self, log_cut: float) -> int:
         """Return the outputs below and above the interval that are kept if the mass e^log_cut may be truncated."""
@@ -268,8 +269,10 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         beyond = [np.logaddexp.reduce(log[kept:]) for log in (far, near)]
         ends = (*beyond, loss[kept], math.inf)
         log_far, log_near, low, high = (np.append(part, end) for part, end in zip(parts, ends))
-        inputs = "the two ends of the interval" if self._ends_are_worst(cut) else "the two ends, not shown to be the worst pair"
-        return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs)
+        status = self._worst_pair
+        inputs = "the two ends, not shown to be the worst pair" if status is Status.OPEN else "the two ends of the interval"
+        evidence = (Evidence("the two ends are the target's worst pair", status, "docs/theorems/interval-inputs"),)
+        return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs, evidence=evidence)
 
     def dataset_laws(self) -> DatasetLaws | None:
         s, d = self.sigma, self.sensitivity

@@ -14,6 +14,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.convex_order import log_shares, log_spread, log_to_nodes
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import gammaincc, log_ndtr, ndtri_exp
@@ -135,7 +136,9 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         # The middle of two opposite unit vectors is not a unit vector, so no user can have it.
         lower = tuple((text.replace("end", "corner" if cube else "vector"), law) for text, law in line.lower
                       if cube or "middle" not in text)
-        return (PairLaws("two opposite corners" if cube else "two opposite vectors", upper, lower, symmetric=True),)
+        quadrature = Evidence("the norms of the privacy blanket, by Gauss quadrature", Status.MEASURED, "docs/theorems/vectors")
+        return (PairLaws("two opposite corners" if cube else "two opposite vectors", upper, lower, symmetric=True,
+                         evidence=(quadrature,)),)
 
     @cached_property
     def _blanket(self) -> ExcessLaw:
@@ -143,10 +146,6 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         # The truncated mass is at most e^-60: it is divided among the coordinates, and a larger mass could truncate the whole
         # distribution of a coordinate.
         return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._sphere_law(_LOG_CUT)
-
-    @property
-    def _unproved(self) -> str:
-        return "the error of the Gauss quadrature of the privacy blanket, which is measured"
 
     def dataset_laws(self) -> DatasetLaws | None:
         """Return the distributions for the upper bound over all datasets, or None if X is too heavy-tailed for it."""

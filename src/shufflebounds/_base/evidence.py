@@ -1,0 +1,86 @@
+"""What a bound rests on: claims with a status. The weakest claim decides whether a text may write "proved"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+__all__ = ["ROUNDING", "Evidence", "Status", "shown", "theorem", "verdict", "weakest_first"]
+
+
+class Status(IntEnum):
+    """How a claim is known, the weakest first, so that `min` is the status of a number that depends on several claims."""
+
+    OPEN = 0
+    """Neither shown nor checked: an assumption, or numbers of another program as given."""
+
+    MEASURED = 1
+    """Larger than everything that was measured, by a stated margin."""
+
+    CHECKED = 2
+    """Checked for these parameters, in doubles or by enumeration."""
+
+    THEOREM = 3
+    """Proved for all parameters of the class, or shown by interval arithmetic for these."""
+
+
+_WORDS = {
+    Status.OPEN: "not shown", Status.MEASURED: "measured, with a margin", Status.CHECKED: "checked for these parameters",
+    Status.THEOREM: "theorem",
+}
+
+
+class Evidence(NamedTuple):
+    """One claim on which a bound rests.
+
+    Attributes
+    ----------
+    claim : str
+        The claim, in one line.
+    status : Status
+        How it is known: OPEN, MEASURED, CHECKED or THEOREM.
+    where : str
+        A page of the documentation, a class or a file where the proof, the check or the measurement is described.
+    arithmetic : bool
+        Whether the claim is about rounding only. Such a claim is printed, and :func:`verdict` names it, but it does not decide
+        whether the bound is called proved.
+    """
+
+    claim: str
+    status: Status
+    where: str
+    arithmetic: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.claim}: {_WORDS[self.status]} ({self.where})"
+
+
+ROUNDING = Evidence("the charge for rounding exceeds the rounding errors", Status.MEASURED, "docs/numerics", arithmetic=True)
+"""The claim about rounding on which every computed bound rests."""
+
+
+def theorem(claim: str, where: str) -> Evidence:
+    """Return a claim that is proved for all parameters."""
+    return Evidence(claim, Status.THEOREM, where)
+
+
+def weakest_first(claims: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return all claims, each once, the weakest first."""
+    return tuple(sorted(dict.fromkeys(claims), key=lambda one: one.status))
+
+
+def verdict(claims: Iterable[Evidence]) -> str:
+    """Return the words that a text may use for a bound that rests on these claims: "proved", with its limits, or "not proved"."""
+    claims = tuple(claims)
+    weakest = min((one for one in claims if not one.arithmetic), key=lambda one: one.status)
+    if weakest.status is not Status.THEOREM:
+        return f"not proved: {weakest}"
+    rounded = any(one.arithmetic and one.status is not Status.THEOREM for one in claims)
+    return "proved, up to rounding, which is charged with a measured margin" if rounded else "proved"
+
+
+def shown(bound: str, claims: Iterable[Evidence]) -> list[str]:
+    """Return the lines of an explanation about one bound, "upper" or "lower"."""
+    claims = tuple(claims)
+    return [f"{bound} bound: {verdict(claims)}", *(f"  {one}" for one in claims)]

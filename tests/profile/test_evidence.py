@@ -1,0 +1,94 @@
+"""What each bound rests on: every object has claims, every place exists, and the weakest claim decides the words."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from shufflebounds import interop, mechanisms, shuffle
+from shufflebounds._base.evidence import ROUNDING, Evidence, Status, theorem, verdict, weakest_first
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, GaussianVector
+from shufflebounds.profile import PrivacyProfile
+from tests.examples import EXAMPLES
+
+ROOT = Path(__file__).parents[2]
+
+
+def exists(where):
+    """Return whether a page, a file or an attribute of the package exists."""
+    if where.startswith("shufflebounds."):
+        parts = where.split(".")
+        for i in range(len(parts), 0, -1):
+            try:
+                found = importlib.import_module(".".join(parts[:i]))
+            except ImportError:
+                continue
+            for name in parts[i:]:
+                found = getattr(found, name)
+            return True
+        return False
+    return not (ROOT / "docs").is_dir() or (ROOT / f"{where}.md").exists() or (ROOT / where).is_file()
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_every_example_has_claims_whose_places_exist(name):
+    for profile in EXAMPLES[name].profiles():
+        for bound in ("upper", "lower"):
+            claims = profile.evidence(0.3, bound=bound)
+            assert claims == weakest_first(claims)
+            assert any(not one.arithmetic for one in claims), claims
+            assert [one.where for one in claims if not exists(one.where)] == []
+            assert all(one.claim and one.claim != "not stated" for one in claims)
+
+
+def status(profile, eps=0.1, bound="upper"):
+    """Return the status of the weakest claim that is not about rounding."""
+    return min(one.status for one in profile.evidence(eps, bound=bound) if not one.arithmetic)
+
+
+def test_what_is_not_proved_says_so_for_each_object():
+    assert status(DiscreteGaussianMechanism(2.0).shuffled(100)) is Status.THEOREM
+    assert status(DiscreteGaussianMechanism(2.0, 3).shuffled(100)) is Status.CHECKED
+    assert status(DiscreteGaussianMechanism(3000.0, 2000).shuffled(100)) is Status.OPEN
+    assert status(DiscreteGaussianMechanism(3000.0, 2000).shuffled(100), bound="lower") is Status.THEOREM
+    assert status(DiscreteGaussianMechanism(3000.0, 2000)) is Status.THEOREM
+    assert status(GaussianVector(2.0, 3).shuffled(100)) is Status.MEASURED
+    assert status(GaussianVector(2.0, 3)) is Status.THEOREM
+    assert status(interop.AccountingProfile((interop.distributions._LossPair((0.0,), (0.0,)),))) is Status.OPEN
+
+
+def test_a_composite_has_the_claims_of_its_parts():
+    noise = DiscreteGaussianMechanism(3000.0, 2000).shuffled(100)
+    twice = noise.self_compose(2).compose(GaussianMechanism(1.0))
+    assert set(noise.claims(0.1, upper=True)) | set(GaussianMechanism(1.0).claims(0.1, upper=True)) < set(twice.evidence(0.1))
+    assert status(twice) is Status.OPEN
+    sampled = GaussianMechanism(1.0).subsampled(0.1)
+    assert set(GaussianMechanism(1.0).claims(0.1, upper=True)) < set(sampled.evidence(0.1))
+
+
+def test_a_class_without_a_theorem_is_not_proved():
+    class Guess(PrivacyProfile):
+        def describe(self):
+            return mechanisms.GaussianMechanism(1.0).describe()
+
+    assert verdict(Guess().evidence(0.1)).startswith("not proved: no proof is stated: not shown")
+
+
+def test_the_weakest_claim_decides_the_words():
+    proof, check = theorem("a", "b"), Evidence("c", Status.CHECKED, "d")
+    assert verdict([proof]) == "proved"
+    assert verdict([proof, ROUNDING]) == "proved, up to rounding, which is charged with a measured margin"
+    assert verdict([proof, ROUNDING, check]) == "not proved: c: checked for these parameters (d)"
+    assert weakest_first([proof, check, proof, ROUNDING]) == (ROUNDING, check, proof)
+
+
+def test_explain_states_bounds_method_and_claims():
+    text = shuffle.Shuffled(mechanisms.KaryResponse(10, 1.0), 1000).explain(0.1).splitlines()
+    assert text[0].startswith("mechanism: Shuffled(randomizer=KaryResponse")
+    assert text[1].startswith("log delta(0.1) lies in [")
+    assert text[2] == "method: above by privacy blanket; below by one dataset: every other user has a third value"
+    assert [line.partition(":")[0] for line in text if not line.startswith(" ")][3:] == ["upper bound", "lower bound"]
+    assert mechanisms.KaryResponse(3, 1.0).explain(0.1).splitlines()[2] == "method: the sum over all 3 outcomes of the pair"
+    for wrong in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="eps"):
+            mechanisms.KaryResponse(3, 1.0).explain(wrong)
