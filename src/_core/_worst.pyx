@@ -208,27 +208,15 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
 
 cdef void bit_sides(double ones, double zeros, double flip, double eps, double gap, double band, double *lower,
                     double *upper) noexcept nogil:
-    """Writes both bounds for width 1. Where the kernel overflows, the upper bound is its value at a smaller eps or 1 - e^-gap."""
+    """Writes both bounds for width 1."""
     cdef double p[2]
     cdef double q[2]
     cdef double counts[2]
-    cdef double error = 0, value, earlier, bound
-    cdef Py_ssize_t groups = (ones > 0) + (zeros > 0)
-    if ones > 0:
-        p[0], q[0], counts[0] = 1 - flip, flip, ones
-    if zeros > 0:
-        p[groups - 1], q[groups - 1], counts[groups - 1] = flip, 1 - flip, zeros
-    value = c_bits_log_delta_within(p, q, counts, groups, flip, eps, gap, band, &error)
-    if band < BAND and not error < ROUGH_ERROR:
-        value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, &error)
-    lower[0], upper[0] = value - error, value + error
-    if lower[0] != lower[0]:
-        lower[0] = -INFINITY
-    if not isfinite(upper[0]) and gap > 0:
-        earlier = fmax(eps - 256 * UNIT * (1 + eps), 0)
-        value = c_bits_log_delta(p, q, counts, groups, flip, earlier, gap + (eps - earlier), &error)
-        bound = value + error if isfinite(value + error) else 0
-        upper[0] = fmin(bound, log(-expm1(-gap)) * (1 - 4 * UNIT) + 4 * UNIT)
+    cdef Py_ssize_t groups = known_bits(ones, zeros, flip, p, q, counts)
+    c_bits_log_delta_within(p, q, counts, groups, flip, eps, gap, band, lower, upper)
+    if band < BAND and not upper[0] - lower[0] < 2 * ROUGH_ERROR:
+        c_bits_log_delta(p, q, counts, groups, flip, eps, gap, lower, upper)
+
 
 # What the bounds of all intervals have in common; the log of the tilted characteristic function of one bit at each node.
 cdef struct Expansion:
@@ -614,8 +602,9 @@ cdef double bits_side(double eps, bint upper, const void *law) noexcept nogil:
 
 cdef double zeros_value(double eps, const void *law) noexcept nogil:
     cdef const Bits *bits = <const Bits *> law
-    cdef double p = bits.flip, q = 1 - p, count = bits.others + bits.fakes, error
-    return fmin(0, c_bits_log_delta_within(&p, &q, &count, 1, p, eps, (bits.head - eps) + bits.rest, ROUGH_BAND, &error))
+    cdef double p = bits.flip, q = 1 - p, count = bits.others + bits.fakes, low = 0, high = 0
+    c_bits_log_delta_within(&p, &q, &count, 1, p, eps, (bits.head - eps) + bits.rest, ROUGH_BAND, &low, &high)
+    return fmin(0, high)
 
 
 cdef double normal_value(double eps, const void *law) noexcept nogil:
