@@ -25,7 +25,8 @@ Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; 
 
 import numpy as np
 
-from libc.math cimport INFINITY, NAN, ceil, exp, expm1, fabs, floor, fmin, log, log1p, sinh, sqrt
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, NAN, ceil, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sinh, sqrt
 from libc.stdlib cimport free
 
 from shufflebounds._core._constants cimport BAND, TWO_53, UNIT
@@ -206,61 +207,83 @@ def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] c
     return lower, upper
 
 
-cdef inline Py_ssize_t c_place(const double *order, Py_ssize_t size, double limit, Py_ssize_t start) noexcept nogil:
-    """Returns the first place with order >= limit, by steps from `start`; elements that are NaN are skipped."""
-    while start < size and not order[start] >= limit:
+cdef inline Py_ssize_t c_first_at_most(const double *ratio, Py_ssize_t size, double limit, Py_ssize_t start) noexcept nogil:
+    """Returns the first place with ratio <= limit, by steps from `start`; elements that are NaN are skipped."""
+    while start < size and not ratio[start] <= limit:
         start += 1
-    while start > 0 and not order[start - 1] < limit:
+    while start > 0 and not ratio[start - 1] > limit:
         start -= 1
     return start
 
 
-def two_sums(const double[::1] p, const double[::1] q, const double[::1] order, const double[::1] p_below,
-             const double[::1] q_below, double more, double error):
-    """Return bounds of sum_ij max(0, p_i P_j - E q_i Q_j) for E = more, the hockey-stick divergence of two independent sums.
+def two_sums(const double[::1] first, const double[::1] second, const double[::1] ratio, const double[::1] below, double flip,
+             double eps, double half, double gap, double error):
+    """Return bounds of the hockey-stick divergence of two independent sums of bits if the target's bit changes in both of them.
 
-    For every i the best set of j consists of the first ones, {j: Q_j/P_j < p_i/(E q_i)}, because Q_j/P_j increases. Its last j
-    moves monotonically with i, so all sets together are found in one pass, 5 ns for each i (two binary searches: 40 ns).
+    With the masses W of the first and V of the second sum without the target's bits, p = 1 - q and E = e^eps, the divergence is
+    the sum over i of the largest partial sum over j of
+        P_i P_j - E Q_i Q_j = V_j X_i - V_(j-1) Y_i,
+        X_i = (p^2 - E q^2) W_i - p q (E - 1) W_(i-1),   Y_i = p q (E - 1) W_i + (E p^2 - q^2) W_(i-1),
+    where P_i = p W_i + q W_(i-1), Q_i = q W_i + p W_(i-1), and j likewise. As V_j/V_(j-1) decreases, the best set is {j < m}, where
+    m is the first j with V_j X_i <= V_(j-1) Y_i. Its partial sum is, with A_k the sum of V_j over j < k,
+        ((p - E q) W_i - (E p - q) W_(i-1)) A_(m-1) + X_i V_(m-1).
+    No coefficient cancels, and as q tends to 1/2 and eps to 0, coefficients and errors become small together. m moves monotonically
+    with i, so all sets are found in one pass, 5 ns for each i.
+
+    Rounding. Let e = `error` and U_i be X_i with plus in place of minus: X_i has an absolute error of at most e U_i, Y_i and the
+    computed ratios V_j/V_(j-1) a relative error of at most e. With the limits Y_i (1 + 3 e)/(X_i - 2 e U_i) and
+    Y_i (1 - 3 e)/(X_i + 2 e U_i) of the ratio, the first places at or below them, `least` and `most`, enclose m, because a computed
+    ratio beyond a limit, and with it all exact ratios on this side, is beyond Y_i/X_i. For least <= j < most the exact ratio is
+    within a factor of 1 +- e of the limits, so that the term of j is at most 10 e U_i V_j in size. The lower bound is that of the
+    set j < least; the upper bound adds 12 e U_i V_j for every j from `least` to `most`.
 
     Parameters
     ----------
-    p, q : ndarray
-        Masses of the first sum under P and under Q.
-    order : ndarray
-        -P_j/Q_j of the second sum, which increases to rounding; NaN where both masses are 0.
-    p_below, q_below : ndarray
-        Sums of P_j and of Q_j over the first j values, from j = 0 on; one element more than `order`.
-    more : float
-        e^eps.
+    first, second : ndarray
+        Masses W and V, of consecutive numbers of ones.
+    ratio : ndarray
+        V_j/V_(j-1) for j = 0..second.size: inf first, 0 last.
+    below : ndarray
+        A_k for k = 0..second.size.
+    flip, eps : float
+        q and eps.
+    half, gap : float
+        ln(p/q) - eps and 2 ln(p/q) - eps > 0, accurate to an ulp.
     error : float
-        Bound of the relative error of a product of masses. The lower bound uses the computed set, because every set gives a lower
-        bound. The upper bound adds the j whose ratio is within a relative 4 error of the limit.
+        Bound of the relative error of a mass W times a mass V or a sum A. It must cover the rounding of the sum over i, too, less
+        than 256 + rows/256 units of roundoff (5e-13 for 2**20 rows), as partial sums have 256 terms, and 32 units for the terms.
 
     Returns
     -------
     (float, float)
-        Lower and upper bound. `error` must cover the rounding of the sum over i, too: less than 256 + rows/256 units of roundoff
-        (5e-13 for 2**20 rows), as partial sums have 256 terms.
+        Lower and upper bound.
     """
-    cdef Py_ssize_t i, rows = p.shape[0], size = order.shape[0], last = 0, most = 0
-    cdef double ratio, here, there, gain, low = 0, high = 0, part_low = 0, part_high = 0
+    cdef Py_ssize_t i, rows = first.shape[0], size = second.shape[0], least = 0, most = 0
+    cdef double p = 1 - flip, more = exp(eps), here, before, x, y, wide, gain, slack, v
+    cdef double g = -p * p * expm1(-gap), h = p * flip * expm1(eps), k = -p * p * more * expm1(-(2 * eps + gap))
+    cdef double g_sum = -p * expm1(-half), k_sum = -p * more * expm1(-(2 * eps + half))
+    cdef double low = 0, high = 0, part_low = 0, part_high = 0
     with nogil:
-        for i in range(rows):
+        for i in range(rows + 1):
             if i % 256 == 0:
                 low += part_low
                 high += part_high
                 part_low = part_high = 0
-            if p[i] == 0 and q[i] == 0:
+            here, before = first[i] if i < rows else 0, first[i - 1] if i > 0 else 0
+            x, y, wide = here * g - before * h, here * h + before * k, here * g + before * h
+            if not x > -2 * error * wide:
                 continue
-            ratio = more * q[i] / p[i]
-            last = c_place(&order[0], size, -ratio, last)
-            most = c_place(&order[0], size, -ratio * (1 - 4 * error), most)
-            here, there = p[i] * p_below[last], more * q[i] * q_below[last]
-            gain = here * (1 - error) - there * (1 + error)
-            part_low += gain if gain > 0 else 0
-            here, there = p[i] * p_below[most], more * q[i] * q_below[most]
-            gain = here * (1 + error) - there * (1 - error)
-            part_high += gain if gain > 0 else 0
+            least = c_first_at_most(&ratio[0], size + 1,
+                                    y * (1 + 3 * error) / (x - 2 * error * wide) if x > 2 * error * wide else INFINITY, least)
+            most = c_first_at_most(&ratio[0], size + 1, fmin(y * (1 - 3 * error) / (x + 2 * error * wide), DBL_MAX), most)
+            gain = slack = 0
+            if least > 0:
+                v = second[least - 1] if least <= size else 0
+                gain = below[least - 1] * (here * g_sum - before * k_sum) + v * x
+                slack = error * (below[least - 1] * (here * fabs(g_sum) + before * k_sum) + v * wide)
+            part_low += fmax(gain - slack, 0)
+            v = below[min(most, size)]
+            part_high += fmax(gain + slack + 12 * error * wide * (v - below[min(least, size)] + error * v), 0)
     return low + part_low, high + part_high
 
 
