@@ -113,8 +113,8 @@ cdef void c_bits_log_delta_within(const double *p, const double *q, const double
     lower[0] = upper[0] = -INFINITY
     if gap <= 0:
         return
-    # gain = p - q E of the header is formed from `gap`, the distance of eps to the local budget, so that it does not cancel at small
-    # gap, and rho is 1 + loss/gain
+    # gain = p - q E of the header is formed from `gap`, the distance of eps to the local budget, so that it does not cancel where
+    # the gap is small; rho is 1 + loss/gain
     gain = -keep * expm1(-gap)
     gain_error = 8 * UNIT * gain
     loss = expm1(eps)

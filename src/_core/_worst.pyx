@@ -39,7 +39,7 @@ Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, cos, exp, expm1, fabs, floor, fmax, fmin, isfinite, log, sin, sqrt
+from libc.math cimport INFINITY, cos, exp, expm1, fabs, floor, fmax, fmin, log, sin, sqrt
 from libc.stdlib cimport free, realloc
 
 import numpy as np

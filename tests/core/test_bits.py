@@ -58,8 +58,10 @@ def test_masses_that_underflow_are_passed():
     law = np.array([0.0, 0.5, 0.5, 0.0])
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.append(law, 0.0) / np.append(0.0, law)
-    found = [_bits.two_sums(part, part, ratios, np.append(0.0, np.cumsum(part)), 0.25, 0.5, math.log(3) - 0.5, math.log(9) - 0.5, 1e-13)
-             for part, ratios in ((law, ratio), (law[1:3], np.array([np.inf, 1.0, 0.0])))]
+    other = law[1:3], np.array([np.inf, 1.0, 0.0])
+    eps, gaps = 0.5, (math.log(3) - 0.5, math.log(9) - 0.5)
+    found = [_bits.two_sums(part, part, ratios, np.append(0.0, np.cumsum(part)), 0.25, eps, *gaps, 1e-13)
+             for part, ratios in ((law, ratio), other)]
     assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 

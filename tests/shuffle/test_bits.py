@@ -320,3 +320,9 @@ def test_rare_flips_of_many_users_up_to_the_budget(users):
     assert (worst.log_delta(eps) - worst.log_delta(eps, bound="lower") < 1e-3).all()
     # the upper bound of eps was 11 % above the lower one for 10**15 users and delta .0065
     assert (np.diff(worst.log_delta(eps)) < 0).all()
+
+
+def test_a_search_for_eps_that_meets_delta_exactly():
+    # The search just below the pure budget returned a bracket of length 0, by which it then divided.
+    bits, delta = ShuffledBits(14, 0.49999999999999867, fakes=1), 5.933299420966827e-21
+    assert bits.delta(bits.epsilon(delta)) <= delta

@@ -2,7 +2,8 @@
 
 # Writes bounds of log max(0, sum_s (P0(s) - e^eps P1(s))), where P0 is the distribution of S + Ber(flip), P1 that of
 # S + Ber(1 - flip), and S the sum of the bits of the other users. No bound is NaN; the upper one is finite if gap > 0.
-# The caller has checked: p, q, counts as in _lattice.pxd (counts > 0, 0 < p < 1; groups may be 0), 0 < flip <= 1/2, eps in [0, 700].
+# The caller has checked: p, q, counts as in _lattice.pxd (counts > 0, 0 < p < 1; groups may be 0), 0 < flip <= 1/2,
+# 0 <= eps <= 700.
 # The caller passes gap = ln((1 - flip)/flip) - eps, accurate to an ulp, since the difference of a rounded budget and eps
 # cancels where eps is close to the budget. The inversion omits about e^-band (21 to BAND; _lattice.pxd).
 cdef void c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip,

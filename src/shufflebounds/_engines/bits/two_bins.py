@@ -63,7 +63,7 @@ Data = tuple[tuple[int, int], tuple[int, int]]
 
 
 class TwoBins:
-    """Bounds of the divergence of the sums of two independent bins from tables of the distribution of each; their gap is about 1e-9."""
+    """Bounds of the divergence of the sums of two independent bins from tables of the distribution of each, with a gap of 1e-9."""
 
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -SAFE_EXPONENT)
