@@ -101,29 +101,24 @@ cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noex
     out.strict_error = stray * (1 / -sums.decay if slope * J > 1 else J) * sums.keep + UNIT * strict_abs / (2 * J)
 
 
-cdef void c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip,
-                                  double eps, double gap, double band, double *lower, double *upper) noexcept nogil:
-    cdef double keep = 1 - flip
-    cdef double gain, loss, gain_error, k, value, rounding, blur, up = 0, down = 0, drift, steps, slack, most
+cdef void c_best_threshold(const double *p, const double *q, const double *counts, Py_ssize_t groups, double gain, double loss,
+                           double band, double *lower, double *upper) noexcept nogil:
+    cdef double gain_error = 8 * UNIT * gain, k, value, rounding, blur, up = 0, down = 0, drift, steps, slack, most
     cdef int attempt
     cdef Law law
     cdef Tilt tilt
     cdef Local at
     cdef dd mean
     lower[0] = upper[0] = -INFINITY
-    if gap <= 0:
+    if not gain > 0:
         return
-    # gain = p - q E of the header is formed from `gap`, the distance of eps to the local budget, so that it does not cancel where
-    # the gap is small; rho is 1 + loss/gain
-    gain = -keep * expm1(-gap)
-    gain_error = 8 * UNIT * gain
-    loss = expm1(eps)
-    # delta is at most gain W(k) <= gain, for every k
+    # the value is at most gain W(k) <= gain, for every k
     most = log(gain) + UNIT * (16 + 4 * fabs(log(gain)))
     if groups == 0:
         lower[0], upper[0] = log(gain) - UNIT * (16 + 4 * fabs(log(gain))), most
         return
     c_lattice_law(&law, p, q, counts, groups)
+    # rho of the header is 1 + loss/gain
     tilt.theta = -log1p(loss / gain) if loss < 1e16 * gain else log(gain) - log(loss)
     mean = dd_add(dd_make(law.mean, law.mean_lo),
                   lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta),
@@ -166,6 +161,12 @@ cdef void c_bits_log_delta_within(const double *p, const double *q, const double
     if up > 0 and steps > 0:
         upper[0] = c_log_add_exp(upper[0], log(1.01 * gain * up * steps) - steps * tilt.theta)
     upper[0] = fmin(most, tilt.exponent + upper[0] + slack + 4 * UNIT * fabs(upper[0]))
+
+
+cdef void c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip,
+                                  double eps, double gap, double band, double *lower, double *upper) noexcept nogil:
+    # p - q E is formed from `gap`, the distance of eps to the local budget, so that it does not cancel where the gap is small
+    c_best_threshold(p, q, counts, groups, -(1 - flip) * expm1(-gap) if gap > 0 else 0, expm1(eps), band, lower, upper)
 
 
 cdef void c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip, double eps,

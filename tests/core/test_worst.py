@@ -105,6 +105,29 @@ def test_the_best_threshold_is_found_far_from_the_mean(ones, zeros, width, flip,
     assert float(low[0]) <= value <= float(high[0])
 
 
+@pytest.mark.parametrize(
+    ("ones", "zeros", "width", "flip"),
+    [(54, 0, 5, 2.0**-24), (52, 23, 4, 2.0**-31), (19, 0, 2, 2.0**-31), (10, 0, 5, 2.0**-15), (0, 60, 2, 0.5 - 1e-14),
+     (19, 0, 2, 0.5 - 2.0**-54), (0, 30, 4, 0.5 - 1e-9), (0, 0, 3, 0.5 - 1e-6), (4, 3, 3, 0.5 - 1e-4)],
+)
+def test_thresholds_that_rounding_cannot_tell_apart(ones, zeros, width, flip):
+    # At a likelihood ratio two thresholds are equally good, and near 1/2 rounding hides many. The upper bound paid for the value of
+    # P at the lower threshold; far from the mean, the next value of P may be 10^10 times as large.
+    q = Fraction(flip)
+    rest = total(binomial(ones, 1 - q), binomial(zeros, q))
+    pair = [total(rest, binomial(width, chance)) for chance in (q, 1 - q)]
+    losses = [float(logarithm(pair[0][k] / pair[1][k])) for k in sorted(pair[0])]
+    losses = [loss for loss in losses if loss > 0]
+    losses = losses[:: len(losses) // 8 + 1]
+    eps = np.array(sorted({e for loss in losses for e in (loss, math.nextafter(loss, 0), math.nextafter(loss, math.inf))}))
+    eps = eps[eps < width * log_odds(flip).below * (1 - 1e-9)]
+    low, high = _worst.sum_log_delta(ones, zeros, width, flip, eps)
+    for e, least, most in zip(eps.tolist(), low.tolist(), high.tolist()):
+        assert least <= logarithm(hockey_stick(*pair, rational(e))) <= most
+    if width * (1 - 2 * flip) < 1e-8:
+        assert (high - low < 1e-4).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-9, 1e-100, 5e-324])
 def test_all_datasets_of_2_53_users_with_a_small_delta(delta):
