@@ -12,19 +12,21 @@ Method. The tilt theta is known, so it need not be searched for. One Fourier inv
 W(k-1), W(k), W(k+1) and Pr[S < k], all relative to one exponential factor, for the integer k next to the tilted mean. If the
 mode is k - 1 or k + 1, the inversion is repeated there. The difference in H is formed from these relative values. Its relative
 rounding error is about |log H| times 1e-16, which is a few ulp of log H.
-Error     the returned bound contains the error of the inversion (roundings at every node, omitted nodes, aliasing), carried through
-          the difference, and the roundings of p - q E and of the exponent.
-Measured error, relative to delta, less 4 ulp(log delta):
+Error     the bounds contain the error of the inversion (roundings at every node, omitted nodes, aliasing), carried through the
+          difference, and the roundings of p - q E and of the exponent. Where the difference is lost in these errors (log delta
+          below -1e14), the lower bound is -inf.
+Measured error of the middle of the bounds, relative to delta, less 4 ulp(log delta):
               every dataset of 1..12 users, exact fractions  1866 cases   peak 3.2e-14   rms 0.9e-15
               n = 100..1e6, delta 1e-2..1e-48, 30 digits     24 cases     peak 1.0e-13   rms 2.1e-14
-          The returned bound was at most 7e-13 and was never exceeded.
+          Half of the gap was at most 7e-13, and no value was outside.
 Cost      about 4 us for two groups at any n, O(groups) otherwise.
 Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; Darroch 1964 for the mode.
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY, NAN, exp, expm1, fabs, floor, log, sinh, sqrt
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, NAN, ceil, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sinh, sqrt
 from libc.stdlib cimport free
 
 from shufflebounds._core._constants cimport BAND, TWO_53, UNIT
@@ -33,6 +35,7 @@ from shufflebounds._core._lattice cimport (
     Geometric, Law, Node, Phi, Tilt, c_exponent, c_geometric_below, c_geometric_make, c_half_period_within, c_lattice_law,
     c_left_out_within, c_node, c_nodes_make_within,
 )
+from shufflebounds._core._special cimport c_log_add_exp
 from shufflebounds._core._ufunc cimport ufunc_of_pairs
 
 cdef extern from "arithmetic.h" nogil:
@@ -98,44 +101,41 @@ cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noex
     out.strict_error = stray * (1 / -sums.decay if slope * J > 1 else J) * sums.keep + UNIT * strict_abs / (2 * J)
 
 
-cdef double c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups,
-                                    double flip, double eps, double gap, double band, double *error) noexcept nogil:
-    cdef double keep = 1 - flip
-    cdef double gain, loss, gain_error, rho, k, value, rounding, blur
+cdef void c_best_threshold(const double *p, const double *q, const double *counts, Py_ssize_t groups, double gain, double loss,
+                           double band, double *lower, double *upper) noexcept nogil:
+    cdef double gain_error = 8 * UNIT * gain, k, value, rounding, blur, up = 0, down = 0, drift, steps, slack, most
+    cdef int attempt
     cdef Law law
     cdef Tilt tilt
     cdef Local at
     cdef dd mean
-    cdef int attempt
-    error[0] = 0
-    if gap <= 0:
-        return -INFINITY
-    # gain = p - q E and rho = (p E - q)/(p - q E) of the header are formed from `gap`, the distance of eps to the local budget, so
-    # that they do not cancel at small gap
-    gain = -keep * expm1(-gap)
-    gain_error = 8 * UNIT * gain
-    loss = expm1(eps)
-    rho = exp(eps) * expm1(-2 * eps - gap) / expm1(-gap)
+    lower[0] = upper[0] = -INFINITY
+    if not gain > 0:
+        return
+    # the value is at most gain W(k) <= gain, for every k
+    most = log(gain) + UNIT * (16 + 4 * fabs(log(gain)))
     if groups == 0:
-        value = log(gain)
-        error[0] = gain_error / gain + UNIT * (8 + 4 * fabs(value))
-        return value
+        lower[0], upper[0] = log(gain) - UNIT * (16 + 4 * fabs(log(gain))), most
+        return
     c_lattice_law(&law, p, q, counts, groups)
-    tilt.theta = -log(rho)
+    # rho of the header is 1 + loss/gain
+    tilt.theta = -log1p(loss / gain) if loss < 1e16 * gain else log(gain) - log(loss)
     mean = dd_add(dd_make(law.mean, law.mean_lo),
                   lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta),
                                 2 * sinh(0.5 * tilt.theta), &tilt.var))
     k = min(max(floor(mean.hi + 0.5), 0), law.trials)
-    # the mode is within 1 of the mean (Darroch 1964)
-    for attempt in range(4):
+    # The mode is within 1 of the mean (Darroch 1964). The rounding of theta, 12 UNIT |theta|, moves the mean by at most `drift`.
+    drift = 1 + 12 * UNIT * fabs(tilt.theta) * tilt.var
+    for attempt in range(16):
         tilt.shift = (mean.hi - k) + mean.lo
         c_exponent(&law, tilt.theta, k, &tilt)
         invert(&law, &tilt, band, &at)
-        if attempt == 3:
-            break
-        if at.above > at.here and k < law.trials:
+        # error of the comparison of two neighbours
+        blur = 2 * (at.error + 4 * UNIT * at.here) + at.here * (gain_error / gain + 8 * UNIT * (1 + 2 * fabs(tilt.theta)))
+        up, down = at.above - at.here + blur, at.below - at.here + blur
+        if attempt < 15 and up > 2 * blur and k < law.trials:
             k += 1
-        elif at.below >= at.here and k > 0:
+        elif attempt < 15 and down > 2 * blur and k > 0:
             k -= 1
         else:
             break
@@ -145,23 +145,33 @@ cdef double c_bits_log_delta_within(const double *p, const double *q, const doub
     value = gain * at.here - loss * at.strict
     rounding = (gain_error * at.here + gain * (at.error + 4 * UNIT * at.here)
                 + loss * (at.strict_error + 4 * UNIT * at.strict))
-    # Rounding may choose the worse of k and a neighbour that is nearly optimal. The value is then too small by at most
-    # gain |W(j) - rho W(j - 1)|, where j = k + 1 or j = k: at most gain times the rounding error of W(k), and times rho
-    # if j = k + 1.
-    blur = 2 * (at.error + 4 * UNIT * at.here) + at.here * (gain_error / gain + 8 * UNIT * (1 + fabs(tilt.theta)))
-    if at.above > at.here - blur or at.below > at.here - blur:
-        rounding += gain * blur * (max(rho, 1) if at.above > at.here - blur else 1)
-    if value <= 2 * rounding:
-        error[0] = INFINITY
-        return tilt.exponent + log(gain * at.here)
-    error[0] = (tilt.exponent_error + rounding / (value - rounding)
-                + UNIT * (8 + 2 * fabs(tilt.exponent) + 4 * fabs(log(value)) + 8 * fabs(tilt.theta)))
-    return tilt.exponent + log(value)
+    slack = tilt.exponent_error + UNIT * (16 + 2 * fabs(tilt.exponent) + 8 * fabs(tilt.theta))
+    if value > rounding:
+        lower[0] = log(value - rounding)
+        lower[0] = tilt.exponent + lower[0] - slack - 4 * UNIT * fabs(lower[0])
+    # Rounding may choose k where the mode is `steps` values above or below. W is log-concave, so on the way to the mode the tilted
+    # W grows by at most `up` or `down` a step, and the value by at most gain rho^j times that at the j-th step up, gain times that
+    # at every step down.
+    steps = k - ceil(mean.hi - drift)
+    if down > 0 and steps > 0:
+        rounding += 1.01 * gain * down * steps
+    # where the difference is lost in its rounding errors, they still bound it from above
+    upper[0] = log(max(value, 0) + rounding)
+    steps = floor(mean.hi + drift) - k
+    if up > 0 and steps > 0:
+        upper[0] = c_log_add_exp(upper[0], log(1.01 * gain * up * steps) - steps * tilt.theta)
+    upper[0] = fmin(most, tilt.exponent + upper[0] + slack + 4 * UNIT * fabs(upper[0]))
 
 
-cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
-                             double flip, double eps, double gap, double *error) noexcept nogil:
-    return c_bits_log_delta_within(p, q, counts, groups, flip, eps, gap, BAND, error)
+cdef void c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip,
+                                  double eps, double gap, double band, double *lower, double *upper) noexcept nogil:
+    # p - q E is formed from `gap`, the distance of eps to the local budget, so that it does not cancel where the gap is small
+    c_best_threshold(p, q, counts, groups, -(1 - flip) * expm1(-gap) if gap > 0 else 0, expm1(eps), band, lower, upper)
+
+
+cdef void c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip, double eps,
+                           double gap, double *lower, double *upper) noexcept nogil:
+    c_bits_log_delta_within(p, q, counts, groups, flip, eps, gap, BAND, lower, upper)
 
 
 cdef void each_bits(const double *x, double *out) noexcept nogil:
@@ -175,84 +185,106 @@ cdef void each_bits(const double *x, double *out) noexcept nogil:
         return
     out[0] = out[1] = 0
     if flip > 0:
-        out[0] = c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], out + 1)
+        c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], out, out + 1)
 
 
 # The caller passes gap = ln((1 - flip)/flip) - eps: the difference of a rounded budget and eps cancels where eps is close to it.
 shuffled_bits_log_delta = ufunc_of_pairs(
     <void *> each_bits,
-    "shuffled_bits_log_delta(ones, zeros, flip, eps, gap) -> (log delta, error bound), the target 0 against 1.")
+    "shuffled_bits_log_delta(ones, zeros, flip, eps, gap) -> (lower, upper) bound of log delta, the target 0 against 1.")
 
 
 def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):
-    """Return log delta of a target with value 0 against 1, and a bound of its absolute error.
+    """Return the lower and the upper bound of log delta of a target with value 0 against 1.
 
     p and q are the probabilities of one and of zero of the other users' bits, and counts[j] bits have the probability p[j].
     counts=None means one bit for each p, which is faster. gap = ln((1 - flip)/flip) - eps, accurate to an ulp.
     """
-    cdef double error = 0, value
+    cdef double lower = 0, upper = 0
     cdef Py_ssize_t groups = p.shape[0]
     cdef const double *g = &counts[0] if counts is not None and groups else NULL
     with nogil:
-        value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, gap, &error)
-    return value, error
+        c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, gap, &lower, &upper)
+    return lower, upper
 
 
-cdef inline Py_ssize_t c_place(const double *order, Py_ssize_t size, double limit, Py_ssize_t start) noexcept nogil:
-    """Returns the first place with order >= limit, by steps from `start`; elements that are NaN are skipped."""
-    while start < size and not order[start] >= limit:
+cdef inline Py_ssize_t c_first_at_most(const double *ratio, Py_ssize_t size, double limit, Py_ssize_t start) noexcept nogil:
+    """Returns the first place with ratio <= limit, by steps from `start`; elements that are NaN are skipped."""
+    while start < size and not ratio[start] <= limit:
         start += 1
-    while start > 0 and not order[start - 1] < limit:
+    while start > 0 and not ratio[start - 1] > limit:
         start -= 1
     return start
 
 
-def two_sums(const double[::1] p, const double[::1] q, const double[::1] order, const double[::1] p_below,
-             const double[::1] q_below, double more, double error):
-    """Return bounds of sum_ij max(0, p_i P_j - E q_i Q_j) for E = more, the hockey-stick divergence of two independent sums.
+def two_sums(const double[::1] first, const double[::1] second, const double[::1] ratio, const double[::1] below, double flip,
+             double eps, double half, double gap, double error):
+    """Return bounds of the hockey-stick divergence of two independent sums of bits if the target's bit changes in both of them.
 
-    For every i the best set of j consists of the first ones, {j: Q_j/P_j < p_i/(E q_i)}, because Q_j/P_j increases. Its last j
-    moves monotonically with i, so all sets together are found in one pass, 5 ns for each i (two binary searches: 40 ns).
+    With the masses W of the first and V of the second sum without the target's bits, p = 1 - q and E = e^eps, the divergence is
+    the sum over i of the largest partial sum over j of
+        P_i P_j - E Q_i Q_j = V_j X_i - V_(j-1) Y_i,
+        X_i = (p^2 - E q^2) W_i - p q (E - 1) W_(i-1),   Y_i = p q (E - 1) W_i + (E p^2 - q^2) W_(i-1),
+    where P_i = p W_i + q W_(i-1), Q_i = q W_i + p W_(i-1), and j likewise. As V_j/V_(j-1) decreases, the best set is {j < m}, where
+    m is the first j with V_j X_i <= V_(j-1) Y_i. Its partial sum is, with A_k the sum of V_j over j < k,
+        ((p - E q) W_i - (E p - q) W_(i-1)) A_(m-1) + X_i V_(m-1).
+    No coefficient cancels, and as q tends to 1/2 and eps to 0, coefficients and errors become small together. m moves monotonically
+    with i, so all sets are found in one pass, 5 ns for each i.
+
+    Rounding. Let e = `error` and U_i be X_i with plus in place of minus: X_i has an absolute error of at most e U_i, Y_i and the
+    computed ratios V_j/V_(j-1) a relative error of at most e. With the limits Y_i (1 + 3 e)/(X_i - 2 e U_i) and
+    Y_i (1 - 3 e)/(X_i + 2 e U_i) of the ratio, the first places at or below them, `least` and `most`, enclose m, because a computed
+    ratio beyond a limit, and with it all exact ratios on this side, is beyond Y_i/X_i. For least <= j < most the exact ratio is
+    within a factor of 1 +- e of the limits, so that the term of j is at most 10 e U_i V_j in size. The lower bound is that of the
+    set j < least; the upper bound adds 12 e U_i V_j for every j from `least` to `most`.
 
     Parameters
     ----------
-    p, q : ndarray
-        Masses of the first sum under P and under Q.
-    order : ndarray
-        -P_j/Q_j of the second sum, which increases to rounding; NaN where both masses are 0.
-    p_below, q_below : ndarray
-        Sums of P_j and of Q_j over the first j values, from j = 0 on; one element more than `order`.
-    more : float
-        e^eps.
+    first, second : ndarray
+        Masses W and V, of consecutive numbers of ones.
+    ratio : ndarray
+        V_j/V_(j-1) for j = 0..second.size: inf first, 0 last.
+    below : ndarray
+        A_k for k = 0..second.size.
+    flip, eps : float
+        q and eps.
+    half, gap : float
+        ln(p/q) - eps and 2 ln(p/q) - eps > 0, accurate to an ulp.
     error : float
-        Bound of the relative error of a product of masses. The lower bound uses the computed set, because every set gives a lower
-        bound. The upper bound adds the j whose ratio is within a relative 4 error of the limit.
+        Bound of the relative error of a mass W times a mass V or a sum A. It must cover the rounding of the sum over i, too, less
+        than 256 + rows/256 units of roundoff (5e-13 for 2**20 rows), as partial sums have 256 terms, and 32 units for the terms.
 
     Returns
     -------
     (float, float)
-        Lower and upper bound. `error` must cover the rounding of the sum over i, too: less than 256 + rows/256 units of roundoff
-        (5e-13 for 2**20 rows), as partial sums have 256 terms.
+        Lower and upper bound.
     """
-    cdef Py_ssize_t i, rows = p.shape[0], size = order.shape[0], last = 0, most = 0
-    cdef double ratio, here, there, gain, low = 0, high = 0, part_low = 0, part_high = 0
+    cdef Py_ssize_t i, rows = first.shape[0], size = second.shape[0], least = 0, most = 0
+    cdef double p = 1 - flip, more = exp(eps), here, before, x, y, wide, gain, slack, v
+    cdef double g = -p * p * expm1(-gap), h = p * flip * expm1(eps), k = -p * p * more * expm1(-(2 * eps + gap))
+    cdef double g_sum = -p * expm1(-half), k_sum = -p * more * expm1(-(2 * eps + half))
+    cdef double low = 0, high = 0, part_low = 0, part_high = 0
     with nogil:
-        for i in range(rows):
+        for i in range(rows + 1):
             if i % 256 == 0:
                 low += part_low
                 high += part_high
                 part_low = part_high = 0
-            if p[i] == 0 and q[i] == 0:
+            here, before = first[i] if i < rows else 0, first[i - 1] if i > 0 else 0
+            x, y, wide = here * g - before * h, here * h + before * k, here * g + before * h
+            if not x > -2 * error * wide:
                 continue
-            ratio = more * q[i] / p[i]
-            last = c_place(&order[0], size, -ratio, last)
-            most = c_place(&order[0], size, -ratio * (1 - 4 * error), most)
-            here, there = p[i] * p_below[last], more * q[i] * q_below[last]
-            gain = here * (1 - error) - there * (1 + error)
-            part_low += gain if gain > 0 else 0
-            here, there = p[i] * p_below[most], more * q[i] * q_below[most]
-            gain = here * (1 + error) - there * (1 - error)
-            part_high += gain if gain > 0 else 0
+            least = c_first_at_most(&ratio[0], size + 1,
+                                    y * (1 + 3 * error) / (x - 2 * error * wide) if x > 2 * error * wide else INFINITY, least)
+            most = c_first_at_most(&ratio[0], size + 1, fmin(y * (1 - 3 * error) / (x + 2 * error * wide), DBL_MAX), most)
+            gain = slack = 0
+            if least > 0:
+                v = second[least - 1] if least <= size else 0
+                gain = below[least - 1] * (here * g_sum - before * k_sum) + v * x
+                slack = error * (below[least - 1] * (here * fabs(g_sum) + before * k_sum) + v * wide)
+            part_low += fmax(gain - slack, 0)
+            v = below[min(most, size)]
+            part_high += fmax(gain + slack + 12 * error * wide * (v - below[min(least, size)] + error * v), 0)
     return low + part_low, high + part_high
 
 

@@ -39,12 +39,12 @@ Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, cos, exp, expm1, fabs, floor, fmax, fmin, isfinite, log, sin, sqrt
+from libc.math cimport INFINITY, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sin, sqrt
 from libc.stdlib cimport free, realloc
 
 import numpy as np
 
-from shufflebounds._core._bits cimport c_bits_log_delta, c_bits_log_delta_within, known_bits
+from shufflebounds._core._bits cimport c_best_threshold, c_bits_log_delta, c_bits_log_delta_within, known_bits
 from shufflebounds._core._constants cimport BAND, UNIT
 from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
 from shufflebounds._core._gaussian cimport c_gaussian_guess, c_gaussian_log_delta
@@ -65,6 +65,7 @@ cdef extern from *:
     #define ROUGH_BAND 28.0                 /* the inversions of intervals omit e^-28: two thirds of the nodes of BAND */
     #define ROUGH_ERROR 1e-8                /* an interval whose value has a larger error is evaluated with BAND */
     #define VALUE_EVERY 16                  /* intervals scanned between two values */
+    #define NEARLY_FAIR 1e-3                /* sum of p - q over the target's bits up to which nearly_fair is used, too */
     #define CENTRE 0.5                      /* expansion in k - mean: the best real k is about the mode of S plus 1/2 */
     """
     const int BATCH
@@ -76,6 +77,7 @@ cdef extern from *:
     const double MOST_FEW
     const double ROUGH_BAND
     const double ROUGH_ERROR
+    const double NEARLY_FAIR
     const double CENTRE
 
 cdef enum:
@@ -159,6 +161,53 @@ cdef inline void make_law(Law *law, double ones, double zeros, double *p, double
     c_lattice_law(law, p, q, counts, known_bits(ones, zeros, flip, p, q, counts))
 
 
+cdef double excess_loss(const Law *first, const Law *second, double k, double eps, double *blur) noexcept nogil:
+    """Returns log P(k)/Q(k) - eps; *blur bounds its error."""
+    cdef double f_error = 0, g_error = 0, f = log_pmf(first, k, &f_error), g = log_pmf(second, k, &g_error)
+    blur[0] = f_error + g_error + 4 * UNIT * (fabs(f) + fabs(g) + eps + 4)
+    return f - g - eps
+
+
+cdef double ties_above(const Law *first, const Law *second, double k, double eps) noexcept nogil:
+    """Returns the last k, from the given one on, at which log P(k)/Q(k) - eps, which decreases, may be positive."""
+    cdef double step = 1, last = k, end, blur
+    while True:
+        end = fmin(last + step, first.trials)
+        if end == first.trials or excess_loss(first, second, end, eps, &blur) < -blur:
+            break
+        last, step = end, 2 * step
+    while end - last > 1:
+        k = floor(0.5 * (last + end))
+        if excess_loss(first, second, k, eps, &blur) < -blur:
+            end = k
+        else:
+            last = k
+    return last
+
+
+cdef void nearly_fair(double ones, double zeros, double width, double excess, double flip, double eps, double *lower,
+                      double *upper) noexcept nogil:
+    """Writes bounds of log delta, with a gap of a few times width (p - q) if this is small; excess = p - q.
+
+    If the target's bits become 1 one after the other, Pr[sum <= k] falls each time by p - q times the probability that all bits but
+    the changed one add up to k. Replace the target's width - 1 unchanged bits by zeros that are flipped: these probabilities, and
+    Q(sum <= k), change by a factor of at most c = (p/q)^(width - 1). With the distribution W of the sum S of the other users' bits
+    and these zeros, log delta is therefore at most log c + L(c^-2 (e^eps - 1)) and at least -log c + L(c^2 (e^eps - 1)), where
+        L(t) = log max_k (width (p - q) - q t) W(k) - t Pr[S < k].
+    """
+    cdef double p[2]
+    cdef double q[2]
+    cdef double counts[2]
+    cdef double step = (width - 1) * log1p(excess / flip), loss, gain = width * excess, unused
+    cdef Py_ssize_t groups = known_bits(ones, zeros + width - 1, flip, p, q, counts)
+    step *= 1 + 4 * UNIT
+    loss = expm1(eps) * exp(-2 * step) * (1 - 8 * UNIT)
+    c_best_threshold(p, q, counts, groups, gain - flip * loss + 4 * UNIT * gain, loss, BAND, &unused, upper)
+    loss = expm1(eps) * exp(2 * step) * (1 + 8 * UNIT)
+    c_best_threshold(p, q, counts, groups, gain - flip * loss - 4 * UNIT * gain, loss, BAND, lower, &unused)
+    lower[0], upper[0] = lower[0] - step, upper[0] + step
+
+
 cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, double eps, double *lower,
                           double *upper) noexcept nogil:
     cdef double p[2]
@@ -168,8 +217,15 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     cdef double q_other[2]
     cdef double g_other[2]
     cdef Law first, second
-    cdef double low = 0, high, slope, k, value, f, g_tail, f_error, g_error, at, at_error, ratio, tie, error
+    cdef double low = 0, high, slope, k, value, f, g_tail, f_error, g_error, ratio, blur, error, spare
+    # the least distance of the loss from eps, in its errors, at the last k below and the first k above the threshold
+    cdef double low_blur = 0, low_value = INFINITY, high_blur = 0, high_value = -INFINITY
     cdef int _attempt
+    lower[0], upper[0] = -INFINITY, INFINITY
+    if width * (1 - 2 * flip) < NEARLY_FAIR:
+        nearly_fair(ones, zeros, width, 1 - 2 * flip, flip, eps, lower, upper)
+        if upper[0] - lower[0] < 1e-9:
+            return
     make_law(&first, ones, zeros + width, p, q, g, flip)
     make_law(&second, ones + width, zeros, p_other, q_other, g_other, flip)
     # P(k) - e^eps Q(k) changes sign once, from positive at k = 0 to negative at the last k
@@ -180,11 +236,11 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
         if high - low <= 1:
             break
         k = fmin(fmax(k, low + 1), high - 1)
-        value = log_pmf(&first, k, &f_error) - log_pmf(&second, k, &g_error) - eps
+        value = excess_loss(&first, &second, k, eps, &blur)
         if value > 0:
-            low = k
+            low, low_value, low_blur = k, value, blur
         else:
-            high = k
+            high, high_value, high_blur = k, value, blur
         # Newton step with the local slope, longer by 1 after a positive value, so that the upper end of the bracket moves too
         k += floor(value / slope) + (1 if value > 0 else 0)
         # every fourth step bisects, so that at most 53 of these end the search where the slope is far from that of the mean
@@ -193,42 +249,35 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     k = low
     f = log_cdf(&first, k, &f_error)
     g_tail = log_cdf(&second, k, &g_error)
-    at = log_pmf(&first, k, &at_error)
     ratio = exp(fmin(g_tail + eps - f, 0))
     f_error += 4 * UNIT * (fabs(f) + 4)
     g_error += 4 * UNIT * (fabs(g_tail) + eps + 4)
-    # Rounding may choose a threshold next to the optimal one. The divergence is then too small by at most P(k) times the error of
-    # the ratio there.
-    tie = 8 * (at_error + 8 * UNIT * (fabs(at) + eps + 1)) * exp(fmin(at - f, 0))
-    error = f_error + g_error * ratio + tie
+    error = f_error + g_error * ratio
     value = -expm1(fmin(g_tail + eps - f, 0))
-    lower[0] = f + log(value - error) if value > error else -INFINITY
-    upper[0] = f + log(value + error)
+    if value > error:
+        lower[0] = fmax(lower[0], f + log(value - error))
+    # Rounding may choose a threshold other than the best one. If that is below k, the k in between have losses of at least
+    # eps - low_blur, so that the divergence is too small by at most Pr_P[S <= k] (e^low_blur - 1). If it is above k, the k in
+    # between have losses of at most eps + high_blur: it is too small by at most their mass under P times high_blur.
+    if low_value <= low_blur:
+        error += expm1(low_blur)
+    if high_value >= -high_blur:
+        spare = log_cdf(&first, ties_above(&first, &second, high, eps), &blur) + blur
+        error += high_blur * exp(fmin(spare - f, 700))
+    upper[0] = fmin(upper[0], f + log(value + error))
 
 
 cdef void bit_sides(double ones, double zeros, double flip, double eps, double gap, double band, double *lower,
                     double *upper) noexcept nogil:
-    """Writes both bounds for width 1. Where the kernel overflows, the upper bound is its value at a smaller eps or 1 - e^-gap."""
+    """Writes both bounds for width 1."""
     cdef double p[2]
     cdef double q[2]
     cdef double counts[2]
-    cdef double error = 0, value, earlier, bound
-    cdef Py_ssize_t groups = (ones > 0) + (zeros > 0)
-    if ones > 0:
-        p[0], q[0], counts[0] = 1 - flip, flip, ones
-    if zeros > 0:
-        p[groups - 1], q[groups - 1], counts[groups - 1] = flip, 1 - flip, zeros
-    value = c_bits_log_delta_within(p, q, counts, groups, flip, eps, gap, band, &error)
-    if band < BAND and not error < ROUGH_ERROR:
-        value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, &error)
-    lower[0], upper[0] = value - error, value + error
-    if lower[0] != lower[0]:
-        lower[0] = -INFINITY
-    if not isfinite(upper[0]) and gap > 0:
-        earlier = fmax(eps - 256 * UNIT * (1 + eps), 0)
-        value = c_bits_log_delta(p, q, counts, groups, flip, earlier, gap + (eps - earlier), &error)
-        bound = value + error if isfinite(value + error) else 0
-        upper[0] = fmin(bound, log(-expm1(-gap)) * (1 - 4 * UNIT) + 4 * UNIT)
+    cdef Py_ssize_t groups = known_bits(ones, zeros, flip, p, q, counts)
+    c_bits_log_delta_within(p, q, counts, groups, flip, eps, gap, band, lower, upper)
+    if band < BAND and not upper[0] - lower[0] < 2 * ROUGH_ERROR:
+        c_bits_log_delta(p, q, counts, groups, flip, eps, gap, lower, upper)
+
 
 # What the bounds of all intervals have in common; the log of the tilted characteristic function of one bit at each node.
 cdef struct Expansion:
@@ -614,8 +663,9 @@ cdef double bits_side(double eps, bint upper, const void *law) noexcept nogil:
 
 cdef double zeros_value(double eps, const void *law) noexcept nogil:
     cdef const Bits *bits = <const Bits *> law
-    cdef double p = bits.flip, q = 1 - p, count = bits.others + bits.fakes, error
-    return fmin(0, c_bits_log_delta_within(&p, &q, &count, 1, p, eps, (bits.head - eps) + bits.rest, ROUGH_BAND, &error))
+    cdef double p = bits.flip, q = 1 - p, count = bits.others + bits.fakes, low = 0, high = 0
+    c_bits_log_delta_within(&p, &q, &count, 1, p, eps, (bits.head - eps) + bits.rest, ROUGH_BAND, &low, &high)
+    return fmin(0, high)
 
 
 cdef double normal_value(double eps, const void *law) noexcept nogil:

@@ -62,9 +62,9 @@ def lattice_log_tail(const double[::1] p, const double[::1] counts, double k, bi
 
 
 def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):
-    cdef double error = 0
-    value = c_bits_log_delta(&p[0], &q[0], &counts[0], p.shape[0], flip, eps, gap, &error)
-    return value, error
+    cdef double lower = 0, upper = 0
+    c_bits_log_delta(&p[0], &q[0], &counts[0], p.shape[0], flip, eps, gap, &lower, &upper)
+    return lower, upper
 
 
 def log1pmx(double x):

@@ -8,6 +8,8 @@ import pytest
 
 from shufflebounds._core import _bits
 from shufflebounds._engines.bits import two_bins as _bin_pair
+from shufflebounds._losses.budget import log_odds
+from tests.oracles import logarithm, rational
 
 
 def masses(ones, zeros, flip):
@@ -30,34 +32,43 @@ def exact(first, second, flip, more):
     return sum(max(Fraction(0), a * c - more * b * d) for a, b in zip(p, q) for c, d in zip(r, s))
 
 
+def arguments(first, second, flip):
+    """Return the first four arguments of the kernel for the other bits of two sums."""
+    one, other = (np.array(masses(*counts, Fraction(flip)), dtype=float) for counts in (first, second))
+    with np.errstate(divide="ignore"):
+        return one, other, np.append(other, 0.0) / np.append(0.0, other), np.append(0.0, np.cumsum(other))
+
+
 @pytest.mark.parametrize(("first", "second"), [((0, 9), (0, 9)), ((3, 6), (9, 0)), ((0, 0), (5, 4)), ((0, 12), (2, 10))])
-@pytest.mark.parametrize("flip", [0.0625, 0.375])
-@pytest.mark.parametrize("eps", [0.0, 0.75])
-def test_two_sums(first, second, flip, eps):
-    more = math.exp(eps)
-    (p, q), (r, s) = (np.array(pair(*counts, Fraction(flip)), dtype=float) for counts in (first, second))
-    below = [np.append(0.0, np.cumsum(side)) for side in (r, s)]
-    low, high = _bits.two_sums(p, q, -r / s, *below, more, 1e-13)
-    value = float(exact(first, second, flip, more))
+@pytest.mark.parametrize("flip", [0.0625, 0.375, 0.5 - 2.0**-20, 0.5 - 2.0**-34, 0.5 - 2.0**-40, 0.5 - 2.0**-53])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.7, 1 - 2.0**-20])
+def test_two_sums(first, second, flip, share):
+    budget = log_odds(flip)
+    eps = share * budget.times(2).head
+    gaps = float(budget.less(eps)), float(budget.times(2).less(eps))
+    low, high = _bits.two_sums(*arguments(first, second, flip), flip, eps, *gaps, 1e-13)
+    value = exact(first, second, flip, rational(eps))
     assert low <= value <= high
-    assert high - low <= 1e-11 * value + 1e-12
+    # the errors are relative to delta at every distance of the flip probability from 1/2
+    assert high - low <= 1e-10 * value
 
 
 def test_masses_that_underflow_are_passed():
-    p, q = np.array([0.0, 0.5, 0.5, 0.0]), np.array([0.0, 0.25, 0.75, 0.0])
-    with np.errstate(invalid="ignore"):
-        order = -p / q
-    below = [np.append(0.0, np.cumsum(side)) for side in (p, q)]
-    low, high = _bits.two_sums(p, q, order, *below, 1.0, 1e-15)
-    # The masses are (1/4, 1/4, 1/4, 1/4) under P and (1/16, 3/16, 3/16, 9/16) under Q.
-    assert low == pytest.approx(5 / 16, rel=1e-12)
-    assert high == pytest.approx(5 / 16, rel=1e-12)
+    # The masses are (0, 1/2, 1/2, 0); without the zeros the answer is the same.
+    law = np.array([0.0, 0.5, 0.5, 0.0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.append(law, 0.0) / np.append(0.0, law)
+    other = law[1:3], np.array([np.inf, 1.0, 0.0])
+    eps, gaps = 0.5, (math.log(3) - 0.5, math.log(9) - 0.5)
+    found = [_bits.two_sums(part, part, ratios, np.append(0.0, np.cumsum(part)), 0.25, eps, *gaps, 1e-13)
+             for part, ratios in ((law, ratio), other)]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
 @pytest.mark.parametrize("eps", [0.1, 0.7])
 def test_tables_of_bins(eps):
     bins = _bin_pair.TwoBins(0.2, eps, -60.0)
-    value = float(exact((2, 10), (3, 9), 0.2, math.exp(eps)))
+    value = logarithm(exact((2, 10), (3, 9), 0.2, rational(eps)))
     found = bins.log_delta((2, 10), (3, 9))
-    assert found.lower <= math.log(value) <= found.upper
+    assert found.lower <= value <= found.upper
     assert found.upper - found.lower < 1e-9

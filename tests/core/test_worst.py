@@ -62,9 +62,9 @@ def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip
     low, high = _worst.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
     ones = np.arange(others + 1.0)
     zeros = others + fakes - ones
-    each = np.array([shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))])
-    assert (each[:, 0] - each[:, 1]).max() <= high[0] <= (each[:, 0] + each[:, 1]).max() + 1e-3
-    assert high[0] - 1e-3 <= low[0] <= (each[:, 0] + each[:, 1]).max()
+    least, most = np.max([shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))], axis=(0, 2))
+    assert least <= high[0] <= most + 1e-3
+    assert high[0] - 1e-3 <= low[0] <= most
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_the_datasets_meet_delta_at_eps(users, fakes, flip, delta):
     ones = np.arange(float(users))
     zeros = bits._bits - 1 - ones
     for bound, eps in ((bound, bits.epsilon(delta, bound=bound)) for bound in ("upper", "lower")):
-        value, error = shuffled_bits_log_delta(np.append(ones, zeros), np.append(zeros, ones), flip, eps, log_odds(flip).less(eps))
-        least, most = (value - error).max(), (value + error).max()
+        low, high = shuffled_bits_log_delta(np.append(ones, zeros), np.append(zeros, ones), flip, eps, log_odds(flip).less(eps))
+        least, most = low.max(), high.max()
         assert least - 1e-3 <= math.log(delta) <= most + 1e-3
         assert least <= math.log(delta) if bound == "upper" else math.log(delta) <= most
 
@@ -103,6 +103,29 @@ def test_the_best_threshold_is_found_far_from_the_mean(ones, zeros, width, flip,
     rest = total(binomial(ones, 1 - q), binomial(zeros, q))
     value = logarithm(hockey_stick(total(rest, binomial(width, q)), total(rest, binomial(width, 1 - q)), factor))
     assert float(low[0]) <= value <= float(high[0])
+
+
+@pytest.mark.parametrize(
+    ("ones", "zeros", "width", "flip"),
+    [(54, 0, 5, 2.0**-24), (52, 23, 4, 2.0**-31), (19, 0, 2, 2.0**-31), (10, 0, 5, 2.0**-15), (0, 60, 2, 0.5 - 1e-14),
+     (19, 0, 2, 0.5 - 2.0**-54), (0, 30, 4, 0.5 - 1e-9), (0, 0, 3, 0.5 - 1e-6), (4, 3, 3, 0.5 - 1e-4)],
+)
+def test_thresholds_that_rounding_cannot_tell_apart(ones, zeros, width, flip):
+    # At a likelihood ratio two thresholds are equally good, and near 1/2 rounding hides many. The upper bound paid for the value of
+    # P at the lower threshold; far from the mean, the next value of P may be 10^10 times as large.
+    q = Fraction(flip)
+    rest = total(binomial(ones, 1 - q), binomial(zeros, q))
+    pair = [total(rest, binomial(width, chance)) for chance in (q, 1 - q)]
+    losses = [float(logarithm(pair[0][k] / pair[1][k])) for k in sorted(pair[0])]
+    losses = [loss for loss in losses if loss > 0]
+    losses = losses[:: len(losses) // 8 + 1]
+    eps = np.array(sorted({e for loss in losses for e in (loss, math.nextafter(loss, 0), math.nextafter(loss, math.inf))}))
+    eps = eps[eps < width * log_odds(flip).below * (1 - 1e-9)]
+    low, high = _worst.sum_log_delta(ones, zeros, width, flip, eps)
+    for e, least, most in zip(eps.tolist(), low.tolist(), high.tolist()):
+        assert least <= logarithm(hockey_stick(*pair, rational(e))) <= most
+    if width * (1 - 2 * flip) < 1e-8:
+        assert (high - low < 1e-4).all()
 
 
 @pytest.mark.slow

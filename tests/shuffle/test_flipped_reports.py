@@ -15,7 +15,7 @@ from shufflebounds._engines.bits import records as _record_pair
 from shufflebounds._engines.bits.record_tests import scored_pair
 from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits
 from tests.fuzz.compositions import best
-from tests.oracles import assert_encloses, coin, hockey_stick, multiset, power, rational, references, total
+from tests.oracles import assert_encloses, coin, hockey_stick, logarithm, multiset, power, rational, references, total
 from tests.strategies import slow
 
 
@@ -87,6 +87,23 @@ def test_sums_over_every_dataset(users, fakes, bins, flip, fake, eps):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("distance", [2.0**-20, 1e-9, 1e-12, 2.0**-53])
+@pytest.mark.parametrize(("users", "fakes", "fake"), [(5, 0, "known"), (2, 3, "known"), (1, 0, "known"), (2, 2, "uniform")])
+def test_sums_over_every_dataset_with_flip_probabilities_near_a_half(users, fakes, fake, distance):
+    # All likelihood ratios are within 8 `distance` of 1.
+    flip = 0.5 - distance
+    for eps in (0.0, distance, 2.3 * distance, 7.9 * distance, 8 * distance * (1 - 1e-9)):
+        exact = worst(sums, users, fakes, 2, flip, rational(eps), known=fake == "known")
+        protocol = FlippedReports(users, fakes, 2, flip, view="sums", fake=fake)
+        if fake == "known":
+            assert_encloses(protocol, eps, exact, apart=1e-8)
+        else:
+            # the search among uniform dummies has errors of 4e-12 in delta; the bound of known dummies is within a factor of 20
+            low, high = protocol.log_delta(eps, bound="lower"), protocol.log_delta(eps)
+            assert low <= logarithm(exact) <= high
+            assert high - low < 1 or high < logarithm(exact) + 3
+
+
 @pytest.mark.parametrize(("users", "fakes", "bins", "flip"), [(2, 2, 3, 0.2), (2, 1, 4, 0.125), (1, 3, 3, 0.1)])
 def test_sums_of_more_bins_among_uniform_dummies_are_within_the_bounds(users, fakes, bins, flip):
     mechanism = FlippedReports(users, fakes, bins, flip, view="sums")

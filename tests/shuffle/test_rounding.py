@@ -9,7 +9,6 @@ import pytest
 
 from shufflebounds._core import _excess
 from shufflebounds._engines.bits import records as _record_pair
-from shufflebounds._engines.bits.given_bits import near_budget
 from shufflebounds._engines.clones.families import GaussianFamily
 from shufflebounds.mechanisms import FiniteRandomizer, LaplaceMechanism, Rappor
 from shufflebounds.shuffle import FlippedReports, Shuffled
@@ -84,19 +83,6 @@ def test_the_search_over_datasets_among_dummy_reports_includes_the_last_counts(u
     found = protocol._closed._searched_sums(eps)
     assert found.lower <= largest + 1e-9
     assert largest <= found.upper
-
-
-def test_the_upper_bound_near_the_budget_is_the_value_at_a_smaller_eps():
-    asked = []
-
-    def kernel(eps, gap):
-        asked.append((eps, gap))
-        return (np.full_like(eps, np.nan), np.zeros_like(eps)) if len(asked) == 1 else (np.full_like(eps, -1.0), np.zeros_like(eps))
-
-    near_budget(kernel, np.array([3.0]), np.array([1e-3]))
-    (_, _), (earlier, gap) = asked
-    assert earlier < 3.0
-    assert gap > 1e-3
 
 
 @pytest.mark.parametrize("users", [3, slow(8)])

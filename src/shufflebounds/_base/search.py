@@ -43,7 +43,8 @@ def narrowed(
     a, at_a, b, at_b = high, at_high, low, at_low
     c, at_c = a, at_a
     if share is None:
-        share = at_a / (at_a - at_b) if math.isfinite(at_a) and math.isfinite(at_b) else 0.5
+        # If the caller has met a zero of its own function, low == high and at_low == at_high.
+        share = at_a / (at_a - at_b) if a != b and math.isfinite(at_a) and math.isfinite(at_b) else 0.5
     while True:
         best, at_best = (a, at_a) if abs(at_a) < abs(at_b) else (b, at_b)
         if at_best == 0:

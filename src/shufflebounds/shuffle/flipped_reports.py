@@ -155,15 +155,18 @@ class _Reports(IndependentSums):
         """
         if not self.uniform:
             return self._known_sums(eps, rough, most)
+        high = 0.0
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
             low, high = self._searched_sums(eps)
-            if self.bins == 2:
+            # For flip probabilities near 1/2, delta may be below the rounding errors of the tables of dummies.
+            if self.bins == 2 and high - low < 1:
                 return Interval(low, high)
         else:
             low = self._uniform_at_worst(eps)
         # The sums of the other bins reveal how many dummies are not in the target's two bins, so the two sums alone give only a
         # lower bound.
-        return Interval(low, self._known_sums(eps, rough, most).upper)
+        known = self._known_sums(eps, rough, most).upper
+        return Interval(low, min(high, known) if self.bins == 2 else known)
 
     @cached_property
     def fake_table(self) -> _bin_pair.FakeTable:
@@ -178,7 +181,7 @@ class _Reports(IndependentSums):
     @cached_property
     def _bin_tables(self) -> _bin_pair.BinTables:
         """Tables of the distributions of bins, which several eps share. Their values do not depend on earlier calls."""
-        return Kept(CACHED_BYTES, lambda tables: sum(table.nbytes for table in tables))
+        return Kept(CACHED_BYTES, lambda law: 3 * law.masses.nbytes)
 
     @cached_property
     def _twice(self) -> ComposedSums:

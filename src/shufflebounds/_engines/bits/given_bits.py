@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -39,34 +37,9 @@ def bit_sides(
     # e^eps must not overflow, so eps is limited to LARGEST_EXPONENT. A larger eps may be below the budget if the flip probability
     # is below e^-700. Without flips delta is 1 at every eps.
     budget, near = log_odds(flip), np.minimum(eps, LARGEST_EXPONENT)
-    lower, upper = near_budget(
-        lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
-    )
+    lower, upper = _bits.shuffled_bits_log_delta(ones, zeros, flip, near, budget.less(near))
     known = (near == eps) | (flip == 0)
     return IntervalArray(np.where(known, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
-
-
-def near_budget(
-    kernel: Callable[[Any, Any], tuple[Any, Any]], eps: FloatArray | float, gap: FloatArray | float
-) -> IntervalArray:
-    """Return bounds of log delta from a kernel that returns (value, error) for eps and gap; eps + gap is the local budget.
-
-    If the kernel overflows, the upper bound is the smaller of its value at a slightly smaller eps and log(1 - e^-gap).
-    """
-    # Weights in the kernel overflow to infinity if the flip probability is tiny.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        value, error = kernel(eps, gap)
-        lower, upper = np.asarray(value - error), np.asarray(value + error)
-    lower = np.where(np.isnan(lower), -np.inf, lower)
-    lost = ~np.isfinite(upper) & (np.asarray(gap) > 0)
-    if lost.any():
-        earlier = np.maximum(eps - 256 * ULP * (1 + eps), 0.0)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value, error = kernel(earlier, gap + (eps - earlier))
-            most = np.log(-np.expm1(-np.maximum(gap, 0.0))) * (1 - 4 * ULP) + 4 * ULP
-        before = np.where(np.isfinite(value + error), value + error, 0.0)
-        upper = np.where(lost, np.minimum(before, most), upper)
-    return IntervalArray(lower, upper)
 
 
 def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:

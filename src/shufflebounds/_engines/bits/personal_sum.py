@@ -19,7 +19,6 @@ from shufflebounds._base.limits import COMPARED, MOST_ENUMERATED, SAME_LOG, SEAR
 from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _bits
-from shufflebounds._engines.bits.given_bits import near_budget
 
 __all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind"]
 
@@ -55,10 +54,7 @@ class BernoulliGroups:
     def sides(self, budget: float, eps: float) -> Interval:
         """Return bounds of log delta of a target with this budget, for its bit 0 against 1, if the other users have these bits."""
         flip = math.exp(-budget) / (1 + math.exp(-budget))
-        lower, upper = near_budget(
-            lambda at, gap: _bits.bits_log_delta(*self.arrays, flip, float(at), float(gap)), eps, budget - eps
-        )
-        return Interval(float(lower), float(upper))
+        return Interval(*_bits.bits_log_delta(*self.arrays, flip, eps, budget - eps))
 
 
 class Groups(NamedTuple):

@@ -7,6 +7,7 @@ the target record changes its bits of two bins, from (1, 0) to (0, 1), and the s
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from shufflebounds._core import _bits
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._engines.bits.given_bits import flipped_bits
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tails.concentration import binomial_range
@@ -35,7 +37,24 @@ LISTED_ERROR = 4e-12
 have errors of at most 3e-14 plus 4 ulp, and at most 2**19 positive terms are added in two products of matrices."""
 
 
-BinTables = Kept[tuple[int, int, float], tuple[FloatArray, ...]]
+class BinLaw(NamedTuple):
+    """The distribution of the sum of the other users' bits in a bin.
+
+    Attributes
+    ----------
+    masses, ratios, below : ndarray
+        The masses W, W_j/W_(j-1), and the sums of W_j over j < k for k = 0, 1, ...
+    error : float
+        Bound of the relative error of a mass.
+    """
+
+    masses: FloatArray
+    ratios: FloatArray
+    below: FloatArray
+    error: float
+
+
+BinTables = Kept[tuple[int, int, float], BinLaw]
 """Cache of the distributions of the sum of a bin, limited in bytes. The key is (ones, zeros, log of the truncated mass)."""
 
 
@@ -44,22 +63,21 @@ Data = tuple[tuple[int, int], tuple[int, int]]
 
 
 class TwoBins:
-    """Bounds of the divergence of the sums of two independent bins, from tables of both distributions; their gap is about 1e-9."""
+    """Bounds of the divergence of the sums of two independent bins from tables of the distribution of each, with a gap of 1e-9."""
 
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -SAFE_EXPONENT)
         # A cache passed by the caller is shared by several eps; eps with the same `log_tail` use the same tables.
         self.laws = Kept(math.inf) if laws is None else laws
 
-    def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:
-        """Return the masses P and Q of the sum S of a bin, -P/Q, and the sums Pr_P[S <= k] and Pr_Q[S <= k] for k = -1, 0, ..."""
-        def formed() -> tuple[FloatArray, ...]:
-            law = bits_window(*flipped_bits(ones, zeros, self.flip), log_tail=self.log_tail, most=TABLE_SIZE)[1]
-            window = np.exp(law)
-            p, q = np.convolve(window, [1 - self.flip, self.flip]), np.convolve(window, [self.flip, 1 - self.flip])
+    def _law(self, ones: int, zeros: int) -> BinLaw:
+        """Return the distribution of the sum of a bin without the target."""
+        def formed() -> BinLaw:
+            _, logs, error = bits_window(*flipped_bits(ones, zeros, self.flip), log_tail=self.log_tail, most=TABLE_SIZE)
+            masses = np.exp(logs)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                order = -p / q
-            return p, q, order, np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
+                ratios = np.append(masses, 0.0) / np.append(0.0, masses)
+            return BinLaw(masses, ratios, np.append(0.0, np.cumsum(masses)), error + ULP * (2 - float(logs.min())))
 
         return self.laws.of((ones, zeros, self.log_tail), formed)
 
@@ -68,15 +86,13 @@ class TwoBins:
 
         `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin.
         """
-        p, q = self._law(*first)[:2]
-        _, _, order, p_below, q_below = self._law(*second)
-        more = math.exp(self.eps)
-        error = 1e-12 + 4 * ULP * (order.size - self.log_tail)
-        # Given the sum of the first bin, the best test of the sum of the second bin is a threshold of its likelihood ratio. The
-        # kernel finds this threshold in `order`.
-        low, high = _bits.two_sums(p, q, order, p_below, q_below, more, error)
+        one, other, budget = self._law(*first), self._law(*second), log_odds(self.flip)
+        error = one.error + other.error + ULP * (160 + other.masses.size + one.masses.size / 512)
+        # Given the sum of the first bin, the best test of the sum of the second bin is a threshold of its likelihood ratio.
+        low, high = _bits.two_sums(one.masses, other.masses, other.ratios, other.below, self.flip, self.eps,
+                                   float(budget.less(self.eps)), float(budget.times(2).less(self.eps)), error)
         outside = 8 * math.exp(self.log_tail)
-        low -= outside * more
+        low -= outside * math.exp(self.eps)
         return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + outside)))
 
 
