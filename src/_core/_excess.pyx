@@ -68,6 +68,8 @@ cdef double MOST_LISTED = 3e4                     # largest number of users for 
 cdef double RARE = 40                             # users of the rarer kinds: for fewer, |phi|^n stays above e^-80 on a long contour
 cdef Py_ssize_t FULL_ROW = 512                    # users up to which a table has all weights: a search for the smallest saves less
 cdef Py_ssize_t MOST_HELD = 2**21                 # numbers in tables (16 MB) above which they are emptied between two sums
+cdef double MOST_LIGHT = 5                        # theta times the largest value up to which Chernoff's bound is close
+cdef double MOST_ERROR = 1e-9                     # relative, above the roundings of c_most_excess except those of K(theta)
 cdef double INCOMPLETE = 1e-6                     # largest distance from 1 of the sum of the masses of a group; beyond, an error
 
 
@@ -571,6 +573,58 @@ cdef double c_rough_excess(const Users *users, Py_ssize_t number) noexcept nogil
         if top > 0:
             value = c_saddle_value(groups, number) + power * 0.6931471805599453
     free(groups)
+    free(room)
+    return value
+
+
+cdef double chernoff(Group *group, double *theta, Cumulant *at) noexcept nogil:
+    """Returns an upper bound of log E S_+ of one group at the saddle point theta: s_+ <= e^(theta s)/(e theta)."""
+    theta[0] = c_saddle(group, 1, False, at)
+    return at.value - log(theta[0]) - 1 + theta[0] * at.blur
+
+
+cdef double c_most_excess(const Users *users) noexcept nogil:
+    cdef double top, theta, part, most, value = INFINITY, gain = -INFINITY, lightest = 1
+    cdef int power
+    cdef Py_ssize_t j
+    cdef Cumulant at
+    cdef Moments one
+    cdef Group group
+    cdef double *room = <double *> malloc(room_of(users.atoms) * sizeof(double))
+    if room == NULL:
+        return INFINITY
+    if c_prepare(users, 1, &group, room, &power, &top) <= INCOMPLETE:
+        for j in range(group.atoms):
+            lightest = fmin(lightest, group.w[j])
+            if group.x[j] > 0:
+                gain = c_log_add_exp(gain, group.log_w[j] + log(group.x[j]))
+        value = gain + log(group.count)
+        # subnormal masses have lost digits
+        if gain > -INFINITY and lightest > 1e-300:
+            value = fmin(value, chernoff(&group, &theta, &at))
+            one.cumulant, one.mean, one.variance = at.value / group.count, at.slope / group.count, at.var / group.count
+            one.third = group.rest * fabs(one.mean) ** 3
+            for j in range(group.atoms):
+                one.third += group.w[j] * exp(theta * group.x[j]) * fabs(group.x[j] - one.mean) ** 3
+            one.third *= exp(-one.cumulant)
+            if one.variance > 0 and one.third < INFINITY:
+                value = fmin(value, c_log_cell(&one, 1, theta, &group.count, &group.count, group.count) + theta * at.blur)
+            # A few large values dominate the bound: those above `top` are split off. E S_+ is at most n E[X; X > top] plus that of
+            # the other values.
+            gain = 0
+            while theta * top > MOST_LIGHT:
+                top, most = 0.5 * top, 0
+                for j in range(group.atoms):
+                    if group.x[j] > top and group.w[j] > 0:
+                        gain += group.w[j] * group.x[j]
+                        group.rest += group.w[j]
+                        group.w[j], group.log_w[j] = 0, -INFINITY
+                    most = fmax(most, group.x[j] if group.w[j] > 0 else 0)
+                part = log(gain) + log(group.count) if gain > 0 else -INFINITY
+                if part > value or not most > 0:
+                    break
+                value, top = fmin(value, c_log_add_exp(part, chernoff(&group, &theta, &at))), most
+        value += power * 0.6931471805599453 + MOST_ERROR * (1 + fabs(value))
     free(room)
     return value
 
