@@ -26,7 +26,7 @@ from libc.time cimport clock, clock_t
 from shufflebounds._core._binomial cimport c_shift_log_delta
 from shufflebounds._core._constants cimport BEYOND, UNIT
 from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
-from shufflebounds._core._excess cimport Tables, Users, c_forget, c_log_excess, c_rough_excess
+from shufflebounds._core._excess cimport Tables, Users, c_forget, c_log_excess, c_most_excess, c_rough_excess
 from shufflebounds._core._gaussian cimport c_gaussian_guess
 from shufflebounds._core._special cimport c_log_add_exp
 
@@ -210,6 +210,18 @@ cdef double law_near(double eps, const Law *law) noexcept nogil:
     return c_log_add_exp(fmin(most, c_rough_excess(&users, 1) - log(law.users) if most > -INFINITY else most), log_gain(eps, law))
 
 
+cdef double law_most(double eps, const Law *law) noexcept nogil:
+    """Returns an upper bound of log delta at eps that is close to law_near where its approximation is good."""
+    cdef Users users
+    cdef double value = -INFINITY, cut = log_gain(eps, law)
+    if eps >= law.pure:
+        return -INFINITY
+    if law.atoms > 0:
+        users = with_values(eps, law)
+        value = c_most_excess(&users)
+    return c_log_add_exp(value - log(law.users), cut) + fmax(law.slack, 1e-9) if value < INFINITY else INFINITY
+
+
 cdef double law_guess(double delta, bint upper, const Law *law) noexcept nogil:
     """Returns an eps near the crossing, or 0 if there is no estimate.
 
@@ -261,21 +273,21 @@ cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint u
     return eps
 
 
-cdef void set_log_phi(double eps, const Law *laws, Py_ssize_t number, double rtol, double work, double error, double *near,
+cdef void set_log_phi(double eps, const Law *laws, Py_ssize_t number, double rtol, double work, double *most,
                       double *lower, double *upper) noexcept nogil:
-    """Write bounds of the largest log delta; distributions whose `near` is below it by more than `error` are skipped."""
+    """Write bounds of the largest log delta; a distribution is skipped if a simple bound of it is below the lower bound so far."""
     cdef double low, high
     cdef Py_ssize_t _turn, j, best
     lower[0] = upper[0] = -INFINITY
     for j in range(number):
-        near[j] = law_near(eps, &laws[j]) if number > 1 and error < INFINITY else INFINITY
+        most[j] = law_most(eps, &laws[j]) if number > 1 else INFINITY
     for _turn in range(number):
         best = 0
         for j in range(1, number):
-            best = j if near[j] > near[best] or near[best] != near[best] else best
-        if near[best] + error < lower[0] or near[best] == -INFINITY:
+            best = j if most[j] > most[best] else best
+        if most[best] < lower[0] or most[best] == -INFINITY:
             break
-        near[best] = -INFINITY
+        most[best] = -INFINITY
         c_law_log_phi(eps, &laws[best], rtol, work, &low, &high)
         lower[0], upper[0] = fmax(lower[0], low), fmax(upper[0], high)
 
@@ -314,12 +326,12 @@ cdef class Laws:
         return j
 
     def run(self, const Py_ssize_t[::1] places, const double[::1] users, const double[::1] at, bint epsilon, bint upper,
-            double[:, ::1] out, double rtol=FINE, double work=WORK, double error=INFINITY):
+            double[:, ::1] out, double rtol=FINE, double work=WORK):
         """Fill `out` with bounds of each set of distributions.
 
         epsilon = True: out[0, i] is the bound of eps at delta = at[i]. epsilon = False: out[0, i] and out[1, i] are the lower and
         the upper bound of the largest log delta of the set at eps = at[i], with the gap `rtol` and at most `work` evaluations of an
-        atom. With a finite `error`, distributions are skipped whose approximation is smaller by more; out[1, i] is then no bound.
+        atom.
         """
         cdef Py_ssize_t i = 0, j, number
         cdef clock_t until
@@ -339,7 +351,7 @@ cdef class Laws:
                         if epsilon:
                             out[0, i] = set_epsilon(laws, number, at[i], upper)
                         else:
-                            set_log_phi(at[i], laws, number, rtol, work, error, room + self.widest, &out[0, i], &out[1, i])
+                            set_log_phi(at[i], laws, number, rtol, work, room + self.widest, &out[0, i], &out[1, i])
                         i += 1
                         if clock() > until:
                             break
@@ -352,8 +364,8 @@ cdef class Laws:
             free(laws)
             free(room)
 
-    def near(self, double users, double eps):
-        """Return an approximation of log delta of the first distribution at one eps."""
+    def near(self, double users, double eps, bint upper=False):
+        """Return an approximation of log delta of the first distribution at one eps; if `upper`, an upper bound in the same time."""
         cdef Law law
         cdef double value
         cdef double *room = <double *> malloc(self.widest * sizeof(double))
@@ -361,6 +373,6 @@ cdef class Laws:
             raise MemoryError
         with nogil:
             self.fill(0, users, room, NULL, &law)
-            value = law_near(eps, &law)
+            value = law_most(eps, &law) if upper else law_near(eps, &law)
         free(room)
         return value

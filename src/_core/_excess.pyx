@@ -18,6 +18,7 @@ Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
                                   tolerances 1e-4 and 1e-2, at which more values are split off
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
+         a cell of datasets       one upper bound for all numbers of users within limits, by the theorem of Berry and Esseen
 Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their effect is a model
          (ulp counts), not interval arithmetic. It grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
 
@@ -43,7 +44,7 @@ Cost     ten-ary response (four atoms), ms: 0.005 from n = 1e6 on, 0.007 at 1e4,
 Source   inversion: classical; bounds by subadditivity
 """
 
-from libc.math cimport INFINITY, exp, fabs, fmax, fmin, frexp, ldexp, log, log1p, sqrt
+from libc.math cimport INFINITY, erfc, exp, fabs, fmax, fmin, frexp, ldexp, log, log1p, sqrt
 from libc.stdlib cimport calloc, free, malloc
 
 from shufflebounds._core._constants cimport UNIT
@@ -64,6 +65,8 @@ cdef double MOST_LISTED = 3e4                     # largest number of users for 
 cdef double RARE = 40                             # users of the rarer kinds: for fewer, |phi|^n stays above e^-80 on a long contour
 cdef Py_ssize_t FULL_ROW = 512                    # users up to which a table has all weights: a search for the smallest saves less
 cdef Py_ssize_t MOST_HELD = 2**21                 # numbers in tables (16 MB) above which they are emptied between two sums
+cdef double MOST_LIGHT = 5                        # theta times the largest value up to which Chernoff's bound is close
+cdef double MOST_ERROR = 1e-9                     # relative, above the roundings of c_most_excess except those of K(theta)
 cdef double INCOMPLETE = 1e-6                     # largest distance from 1 of the sum of the masses of a group; beyond, an error
 
 
@@ -568,6 +571,134 @@ cdef double c_rough_excess(const Users *users, Py_ssize_t number) noexcept nogil
             value = c_saddle_value(groups, number) + power * 0.6931471805599453
     free(groups)
     free(room)
+    return value
+
+
+cdef double chernoff(Group *group, double *theta, Cumulant *at) noexcept nogil:
+    """Returns an upper bound of log E S_+ of one group at the saddle point theta: s_+ <= e^(theta s)/(e theta)."""
+    theta[0] = c_saddle(group, 1, False, at)
+    return at.value - log(theta[0]) - 1 + theta[0] * at.blur
+
+
+cdef double c_most_excess(const Users *users) noexcept nogil:
+    cdef double top, theta, part, most, value = INFINITY, gain = -INFINITY, lightest = 1
+    cdef int power
+    cdef Py_ssize_t j
+    cdef Cumulant at
+    cdef Moments one
+    cdef Group group
+    cdef double *room = <double *> malloc(room_of(users.atoms) * sizeof(double))
+    if room == NULL:
+        return INFINITY
+    if c_prepare(users, 1, &group, room, &power, &top) <= INCOMPLETE:
+        for j in range(group.atoms):
+            lightest = fmin(lightest, group.w[j])
+            if group.x[j] > 0:
+                gain = c_log_add_exp(gain, group.log_w[j] + log(group.x[j]))
+        value = gain + log(group.count)
+        # subnormal masses have lost digits
+        if gain > -INFINITY and lightest > 1e-300:
+            value = fmin(value, chernoff(&group, &theta, &at))
+            one.cumulant, one.mean, one.variance = at.value / group.count, at.slope / group.count, at.var / group.count
+            one.third = group.rest * fabs(one.mean) ** 3
+            for j in range(group.atoms):
+                one.third += group.w[j] * exp(theta * group.x[j]) * fabs(group.x[j] - one.mean) ** 3
+            one.third *= exp(-one.cumulant)
+            if one.variance > 0 and one.third < INFINITY:
+                value = fmin(value, c_log_cell(&one, 1, theta, &group.count, &group.count, group.count) + theta * at.blur)
+            # A few large values dominate the bound: those above `top` are split off. E S_+ is at most n E[X; X > top] plus that of
+            # the other values.
+            gain = 0
+            while theta * top > MOST_LIGHT:
+                top, most = 0.5 * top, 0
+                for j in range(group.atoms):
+                    if group.x[j] > top and group.w[j] > 0:
+                        gain += group.w[j] * group.x[j]
+                        group.rest += group.w[j]
+                        group.w[j], group.log_w[j] = 0, -INFINITY
+                    most = fmax(most, group.x[j] if group.w[j] > 0 else 0)
+                part = log(gain) + log(group.count) if gain > 0 else -INFINITY
+                if part > value or not most > 0:
+                    break
+                value, top = fmin(value, c_log_add_exp(part, chernoff(&group, &theta, &at))), most
+        value += power * 0.6931471805599453 + MOST_ERROR * (1 + fabs(value))
+    free(room)
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------------ a cell
+
+cdef double c_log_cell(const Moments *kinds, Py_ssize_t number, double theta, const double *low, const double *high,
+                       double users) noexcept nogil:
+    cdef Moments least, corner
+    cdef Py_ssize_t j
+    cdef double unassigned = users, peak = -INFINITY, normal = -INFINITY, error = -INFINITY, place = -INFINITY
+    cdef double wide = 0, third = 0, z
+    least.cumulant = least.mean = least.variance = least.third = 0
+    for j in range(number):
+        unassigned -= low[j]
+        least.cumulant += low[j] * kinds[j].cumulant
+        least.mean += low[j] * kinds[j].mean
+        least.variance += low[j] * kinds[j].variance
+        least.third += low[j] * kinds[j].third
+    for j in range(number):
+        # without unassigned users the cell has one corner only
+        if unassigned > 0 and not high[j] > low[j] or not unassigned > 0 and j > 0:
+            continue
+        corner.cumulant = least.cumulant + unassigned * kinds[j].cumulant
+        corner.mean = least.mean + unassigned * kinds[j].mean
+        corner.variance = least.variance + unassigned * kinds[j].variance
+        corner.third = least.third + unassigned * kinds[j].third
+        if not corner.variance > 0:
+            return INFINITY
+        peak = fmax(peak, corner.cumulant - 0.5 * log(6.283185307179586 * corner.variance))
+        normal = fmax(normal, corner.cumulant - theta * corner.mean + 0.5 * theta * theta * corner.variance)
+        error = fmax(error, corner.cumulant - 1.5 * log(corner.variance))
+        wide = fmax(wide, corner.variance)
+        place = fmax(place, corner.mean - theta * corner.variance)
+        third = fmax(third, corner.third)
+    peak -= 2 * log(theta)
+    z = place / sqrt(wide)
+    # for |z| >= 30 the cancellation in the sum below is larger than the error that the caller adds
+    if -30 < z < 30:
+        z = exp(-0.5 * z * z) * 0.3989422804014327 + 0.5 * z * erfc(-0.7071067811865476 * z)
+        peak = fmin(peak, normal + 0.5 * log(wide) + log(z))
+    # 0.412 = 2/e 0.56, where 0.56 is the constant of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), and
+    # 2/(e theta) is the total variation of x_+ e^(-theta x)
+    return c_log_add_exp(peak, error + log(0.41202497411201544 * third / theta))
+
+
+def log_cell(const double[:, ::1] moments, double theta, low, high, double users):
+    """Return the Berry-Esseen upper bound of log E[max(0, S)] over the sums of a cell; c_log_cell has the formula.
+
+    Parameters
+    ----------
+    moments : ndarray, shape (kinds, 4)
+        Cumulant, mean, variance and third absolute central moment of every kind, tilted by theta.
+    theta : float
+        The tilt, > 0.
+    low, high : sequence of int
+        The smallest and the largest number of users of each kind in the cell.
+    users : float
+        Number of all users.
+
+    Returns
+    -------
+    float
+        The bound without the rounding errors of the moments.
+    """
+    cdef Py_ssize_t number = moments.shape[0], j
+    cdef double value
+    cdef double *room = <double *> malloc(2 * number * sizeof(double))
+    if room == NULL:
+        raise MemoryError
+    try:
+        for j in range(number):
+            room[j] = low[j]
+            room[number + j] = high[j]
+        value = c_log_cell(<const Moments *> &moments[0, 0], number, theta, room, room + number, users)
+    finally:
+        free(room)
     return value
 
 

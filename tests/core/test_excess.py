@@ -6,6 +6,7 @@ Sums over several groups of users that have the same distribution are compared w
 import math
 import random
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -106,6 +107,28 @@ def test_groups_without_users_are_left_out():
         one = slice(0, 3) if counts[0] else slice(3, 6)
         alone = _excess.log_excess(values[one], log_mass[one], np.array([0, 3]), np.array([70.0]))
         assert _excess.log_excess(values, log_mass, starts, np.array(counts)) == alone
+
+
+@pytest.mark.parametrize(("low", "high", "users"), [
+    ((0, 0, 0), (50, 50, 50), 50), ((10, 0, 5), (40, 0, 45), 50), ((20, 30, 0), (20, 30, 0), 50),
+    ((10**6, 0, 0), (2 * 10**6, 7, 0), 10**6 + 5),
+])
+@pytest.mark.parametrize("theta", [1e-4, 0.3, 5.0])
+def test_bound_of_a_cell_is_its_formula(low, high, users, theta):
+    moments = np.array([[-0.02, -0.1, 1.3, 2.2], [0.01, 0.05, 0.7, 0.9], [-0.4, -1.0, 2.9, 8.0]])
+    free = users - sum(low)
+    corners = [np.array(low) + free * np.eye(3, dtype=int)[j] for j in range(3) if high[j] > low[j]] or [np.array(low)]
+    with mpmath.workdps(40):
+        totals = [[sum(int(m) * mpmath.mpf(x) for m, x in zip(corner, column)) for column in moments.T] for corner in corners]
+        theta = mpmath.mpf(theta)
+        peak = max(mpmath.exp(k) / (theta**2 * mpmath.sqrt(2 * mpmath.pi * v)) for k, _, v, _ in totals)
+        z = max(mu - theta * v for _, mu, v, _ in totals) / mpmath.sqrt(max(v for _, _, v, _ in totals))
+        if abs(z) < 30:
+            part = mpmath.sqrt(max(v for _, _, v, _ in totals)) * (mpmath.npdf(z) + z * mpmath.ncdf(z))
+            peak = min(peak, part * max(mpmath.exp(k - theta * mu + theta**2 * v / 2) for k, mu, v, _ in totals))
+        error = max(mpmath.exp(k) / v**1.5 for k, _, v, _ in totals) * max(rho for *_, rho in totals) * 1.12 / (mpmath.e * theta)
+        exact = float(mpmath.log(peak + error))
+    assert _excess.log_cell(moments, float(theta), low, high, users) == pytest.approx(exact, rel=1e-12, abs=1e-12)
 
 
 def test_groups_with_one_distribution_equal_one_group():

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,3 +14,4 @@ def log_excess(
 def rough_excess(
     values: NDArray[np.float64], log_mass: NDArray[np.float64], starts: NDArray[np.int64], counts: NDArray[np.float64]
 ) -> float: ...
+def log_cell(moments: NDArray[np.float64], theta: float, low: Sequence[int], high: Sequence[int], users: float) -> float: ...

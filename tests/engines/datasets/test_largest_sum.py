@@ -208,23 +208,32 @@ def test_cells_bound_every_input(name, width):
     low, high = some_cell(noise, width)
     kinds, bins = IntervalKinds(noise), noise.bins(2)
     functions = [noise.between(bins, low, high, lambda x: kinds._ratio(2, x, 0.0), upper=upper) for upper in (False, True)]
-    normal = functions[0].shape[1] == 4
+    normal = "aussian" in name
     first = np.exp(noise.log_masses(bins, 0.0))
+    joined = functions[0][-1].joined
     for part in (0.1, 0.35, 0.5, 0.8):
         x = low + part * (high - low)
         if noise.unit:
             x = round(x / noise.unit) * noise.unit
         t = (x - low) / (high - low)
-        if normal:
-            weights = [np.array([math.comb(3, k) * t**k * (1 - t) ** (3 - k) for k in range(4)])] * 2
+        if len(functions[0]) == 2:
+            # No input lies between the ends.
+            weights = np.array([1 - t, t])
+        elif normal:
+            weights = np.array([math.comb(3, k) * t**k * (1 - t) ** (3 - k) for k in range(4)])
         else:
-            # Beyond the cell R_x is the combination of the two ends with these weights, whose sum is below 1.
+            # Beyond the cell R_x is the combination of the two ends with these weights, whose sum is 1 minus the mass in the cell.
             ends = np.array([math.sinh(high - x), math.sinh(x - low)]) / math.sinh(high - low)
-            weights = [ends / ends.sum(), ends / ends.sum()]
-        below, above = (np.einsum("i,jik->jk", w, one) for w, one in zip(weights, functions))
-        masses = np.exp(noise.log_masses(bins, x))
-        assert (masses >= below[0] * first - 1e-13 * np.abs(masses)).all()
-        assert (masses <= above[0] * first + 1e-13 * np.abs(masses)).all()
+            inside = (1 - ends.sum()) / (1 - 1 / math.cosh((high - low) / 2))
+            weights = np.outer([1 - inside, inside], ends / ends.sum()).ravel()
+        below, above = (np.einsum("i,ijk->jk", weights, [f.values for f in one]) for one in functions)
+        masses, single = np.exp(noise.log_masses(bins, x)), np.ones(first.size, dtype=bool)
+        single[joined] = False
+        assert (masses >= below[0] * first * (1 - 1e-12))[single].all()
+        assert (masses <= above[0] * first * (1 + 1e-12))[single].all()
+        if not normal:
+            assert np.sum(masses[joined]) == pytest.approx(np.sum((below[0] * first)[joined]), rel=1e-12)
+            assert first @ below[0] == pytest.approx(1, abs=1e-12)
         for y in (bins.left, bins.right):
             ratio = np.exp(noise.log_ratio(x, 0.0, y))
             assert (ratio >= below[1] * (1 - 1e-12)).all()
@@ -232,27 +241,56 @@ def test_cells_bound_every_input(name, width):
     if normal and width < 1.0 + (name == "Gaussian"):
         # The functions change the mass by order width^4.
         error = 0.05 * (high - low) ** 4 + 1e-6
-        assert all(first @ row == pytest.approx(1, abs=error) for one in functions for row in one[0])
+        assert all(first @ row.values[0] == pytest.approx(1, abs=error) for one in functions for row in one)
 
 
-@pytest.mark.parametrize("first", [(0.3, 1.5), (1.5, 1.5), (0.0, 0.6), (0.0, 1.5)])
-@pytest.mark.parametrize("second", [(0.0, 0.6), (0.9, 1.5), (0.0, 0.0)])
-@pytest.mark.parametrize("name", ["Gaussian", "discrete Gaussian"])
+@pytest.mark.parametrize("first", [(0.3, 1.5), (1.5, 1.5), (0.0, 0.6), (0.0, 1.5), (0.6, 0.61)])
+@pytest.mark.parametrize("second", [(0.0, 0.6), (0.9, 1.5), (0.0, 0.0), (1.5, 1.5)])
+@pytest.mark.parametrize("name", WITH_CELLS)
 def test_distributions_of_cells_are_larger_than_those_of_their_pairs(name, first, second):
     """E (X - c)_+ of pairs (a, b) of a cell is at most the largest one of its distributions, for the other user's input 0."""
     noise, eps, rng = WITH_CELLS[name](1.5), 0.1, np.random.default_rng(3)
+    if noise.unit:
+        first, second = (tuple(round(z / noise.unit) * noise.unit for z in one) for one in (first, second))
     laws = IntervalKinds(noise)._pairs(first, second).laws(eps, -30.0)
     rows = rows_of(laws)
-    y = np.arange(-300, 400) * noise.unit if noise.unit else np.linspace(-14, 16, 30001)
-    density = np.exp(-(y**2) / 2)
+    y = np.arange(-300, 400) * noise.unit if noise.unit else np.linspace(-14, 16, 6001)
+    y = y[(y >= 0) & (y <= 1.5)] if name == "geometric" else y
+    density = np.exp(-(y**2) / 2 if "aussian" in name else -np.abs(y))
+    if name == "geometric":
+        # Outputs beyond the inputs count as the nearest input.
+        density[[0, -1]] /= -math.expm1(-noise.unit)
     density /= density.sum()
     for a, b in [(x, z) for x in np.linspace(*first, 4) for z in np.linspace(*second, 4)]:
         if noise.unit:
             a, b = (round(z / noise.unit) * noise.unit for z in (a, b))
-        x = np.exp(a * (y - a / 2)) - math.exp(eps) * np.exp(b * (y - b / 2))
+        x = np.exp(noise.log_ratio(a, 0.0, y)) - math.exp(eps) * np.exp(noise.log_ratio(b, 0.0, y))
         for c in [*np.quantile(x, [0.02, 0.3, 0.6, 0.9]), *rng.normal(size=2)]:
             most = max(laws.mass[row] @ np.maximum(laws.values[row] - c, 0) for row in rows)
-            assert density @ np.maximum(x - c, 0) <= most * (1 + 1e-9) + 1e-12
+            assert density @ np.maximum(x - c, 0) <= most * (1 + 1e-9) + (1e-5 if name == "Laplace" else 1e-12)
+
+
+@pytest.mark.parametrize(("first", "second"), [((0.3, 1.5), (3.0, 3.0)), ((0.6, 1.8), (1.2, 3.0)), ((0.6, 1.2), (1.8, 3.0))])
+@pytest.mark.parametrize("name", ["Laplace", "geometric"])
+def test_outputs_in_a_cell_are_one_bin(name, first, second):
+    """The mean of a function is known on the outputs of a cell together, and not on each bin."""
+    noise = WITH_CELLS[name](3.0)
+    if name == "geometric":
+        noise = interval.GeometricNoise(3.0, 0.1)
+    kinds, bins = IntervalKinds(noise), noise.bins(2)
+    tables = kinds._of_pairs(first, second, 2).tables
+    inside = [noise._inside(bins, *one) > 0 for one in (first, second)]
+    seen = {tuple(int(np.count_nonzero(row[one])) for one in inside) for row in tables[0]}
+    most = tuple(int(one.sum()) for one in inside)
+    # Each of the two functions is that of an end, or that of an end and the cell.
+    apart = {most, (min(most[0], 1), most[1]), (most[0], min(most[1], 1)), (min(most[0], 1), min(most[1], 1))}
+    if first[1] <= second[0] or not most[1]:
+        assert seen == apart
+    else:
+        assert most in seen and (1, 1) not in seen and len(seen) == 4
+    assert tables[0].sum(axis=1) == pytest.approx(1, abs=1e-12)
+    assert (tables[0] * tables[1]).sum(axis=1) == pytest.approx(1, abs=1e-12)
+    assert (tables[0] * tables[4]).sum(axis=1) == pytest.approx(1, abs=1e-12)
 
 
 def test_cells_of_gaussian_noise_in_interval_arithmetic():

@@ -31,7 +31,6 @@ from shufflebounds._engines.amplification.small_delta import SmallDelta
 from shufflebounds._engines.amplification.upper import UpperBounds
 from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.evaluation import Effort
-from shufflebounds._engines.excess.heavy_tails import few_enough
 from shufflebounds._engines.excess.laws import ExcessLaw, log_phis, packed, quick
 from shufflebounds._engines.excess.packed import epsilons
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Sampling
@@ -82,14 +81,13 @@ class Bounds:
         laws, together = self._quick[upper], self._packed[upper]
         if laws is None or together is None:
             return one_by_one(eps)
-        error = math.inf if upper or len(laws) == 1 else 2.0 if few_enough(self._users) or len(laws) <= FEW else 0.3
         out, inside = np.full(eps.shape, -np.inf), eps < self._local.pure
 
         def otherwise(left: FloatArray) -> IntervalArray:
             found = one_by_one(left)
             return IntervalArray(found, found)
 
-        out[inside] = log_phis(laws, together, eps[inside], self._users, effort, otherwise, error)[upper]
+        out[inside] = log_phis(laws, together, eps[inside], self._users, effort, otherwise)[upper]
         tick()
         return np.asarray(np.minimum(out, 0.0))
 

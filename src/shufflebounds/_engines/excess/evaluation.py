@@ -82,22 +82,19 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
     return 4 * ULP * (1 + 2 * sum(sizes)) + 64 * math.exp(min(0.0, sizes[0] - 744.0))
 
 
-def largest_of(rough: Sequence[float], value: Callable[[int], float], error: float = 0.3) -> tuple[int, float]:
-    """Return the candidate with the largest value, and this value, without evaluating candidates that are clearly smaller.
+def largest_of(most: Sequence[float], value: Callable[[int], float]) -> tuple[int, float]:
+    """Return the candidate with the largest value, and this value, without evaluating candidates that cannot have it.
 
     Parameters
     ----------
-    rough : sequence of float
-        Saddle-point approximations of log E S_+ of the candidates. For 100 users or more and light tails their error is mostly
-        below 0.1, for skewed sums up to 1; for heavy tails they are too large.
+    most : sequence of float
+        Upper bounds of the values of the candidates.
     value : callable
         Returns the value of a candidate, given its index.
-    error : float
-        Candidates are evaluated by decreasing approximation until the next one is below the largest value by more than `error`.
     """
     best, largest = 0, -math.inf
-    for place in np.argsort(np.negative(rough), kind="stable").tolist():
-        if rough[place] + error < largest:
+    for place in np.argsort(np.negative(most), kind="stable").tolist():
+        if most[place] < largest:
             break
         found = value(place)
         if found > largest:

@@ -7,8 +7,6 @@ the kernel reads.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -30,13 +28,9 @@ def epsilons(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, delta
 
 
 def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike, rtol: float = 2e-7,
-               work: float = 6e7, error: float = math.inf) -> IntervalArray:
-    """Return bounds of the largest log Phi of a set, for arrays of deployments described as in `epsilons`.
-
-    With a finite `error`, distributions are skipped whose approximation is smaller than the largest lower bound by more than
-    `error`. Then only the lower bounds are valid.
-    """
+               work: float = 6e7) -> IntervalArray:
+    """Return bounds of the largest log Phi of a set, for arrays of deployments described as in `epsilons`."""
     count, points = np.array([users, eps], dtype=np.float64)
     out = np.empty((2, count.size))
-    laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out, rtol, work, error)
+    laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out, rtol, work)
     return consistent(IntervalArray(out[0], out[1]), "log delta at eps={!r}", points)

@@ -6,8 +6,8 @@ proved in docs/theorems/worst-dataset, reduce a continuum of pairs and inputs to
 - **Families.** If x is between a and b, the pair (0, L) has a larger X in the convex order (any log-concave noise). Otherwise the
   pairs (a, L) and (L, b) with x = 0 suffice if the noise is self-decomposable, such as Gaussian and Laplace noise. Noise on the
   integers needs all pairs (a, b) with x = 0; other x follow by shifts and reflection.
-- **Cells.** On a cell of inputs, R_x is bounded above and below by a mixture of those of its two ends, times a factor or plus a
-  term.
+- **Cells.** On a cell of inputs, R_x is a mixture of a few functions of the outputs, up to a factor or a term of high order in the
+  width of the cell. The functions are those of the two ends, or close to them.
 - **Bins.** The outputs are divided into bins, on which R_a/R_x and R_b/R_x are monotone and have known means. X on a bin is
   replaced by two atoms at the ends of an interval that contains its values, with the same mean.
 """
@@ -76,6 +76,16 @@ class Bins(NamedTuple):
     starts: NDArray[np.intp] | None = None
 
 
+class _Function(NamedTuple):
+    """A function of outputs: in each bin its mean under R_0, its smallest and its largest value, as rows.
+
+    Of the bins `joined` only the mean over all of them is known, in proportion to which `values` states the means.
+    """
+
+    values: FloatArray
+    joined: slice = slice(0, 0)
+
+
 class IntervalNoise(ABC):
     """Symmetric log-concave noise on inputs in [0, length], in the unit of inputs and outputs that a subclass chooses.
 
@@ -89,11 +99,15 @@ class IntervalNoise(ABC):
         noise.
     order : int
         The error of the bounds of R_x in a cell of inputs of width h is proportional to h^order.
+    narrow : float
+        Width of the first cell of pairs beside the worst pair, relative to the length; the next ones are twice as wide each.
+        Raised: these cells are divided more often. Lowered: more cells.
     """
 
     length: float
     unit: float
     order: int
+    narrow: float
 
     @property
     def error(self) -> float:
@@ -120,25 +134,26 @@ class IntervalNoise(ABC):
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
         """Return f for each bin such that R_x >= f M_x for low <= x <= high, where M_x is a mixture of R_low and R_high."""
 
-    def between(self, bins: Bins, low: float, high: float, ratio: _Ratio, *, upper: bool) -> FloatArray:
+    def between(self, bins: Bins, low: float, high: float, ratio: _Ratio, *, upper: bool) -> list[_Function]:
         """Return functions f_0, f_1, ... of outputs such that, for low <= x <= high, R_x/R_0 is at most a weighted mean of them.
 
-        Without `upper`, R_x/R_0 is at least a weighted mean of them. The weights depend on x, but not on the output. The result
-        has the shape (3, functions, bins): the mean of each function in each bin under R_0, its smallest and its largest value.
-        ``ratio(x)`` returns these three for R_x/R_0.
+        Without `upper`, R_x/R_0 is at least a weighted mean of them. The weights depend on x, but not on the output. ``ratio(x)``
+        returns the values of R_x/R_0.
         """
-        ends = np.stack([ratio(x) for x in sorted({low, high})], axis=1)
-        return ends if high - low <= 1.5 * self.unit else self._between(bins, low, high, ends, upper)
+        ends = [ratio(x) for x in sorted({low, high})]
+        if high - low <= 1.5 * self.unit:
+            return [_Function(values) for values in ends]
+        return self._between(bins, low, high, *ends, upper)
 
     @abstractmethod
-    def _between(self, bins: Bins, low: float, high: float, ends: FloatArray, upper: bool) -> FloatArray:
-        """Return the result of :meth:`between` for low < high, given the result for R_low and R_high alone."""
+    def _between(self, bins: Bins, low: float, high: float, first: FloatArray, last: FloatArray, upper: bool) -> list[_Function]:
+        """Return the result of :meth:`between` for low < high, given the values of R_low/R_0 and R_high/R_0."""
 
 
 class _Normal(IntervalNoise):
     """Noise whose log density is a multiple of the square of the distance; the unit is the standard deviation sigma."""
 
-    order = 4
+    order, narrow = 4, 2.0**-5
 
     @property
     def error(self) -> float:
@@ -160,12 +175,12 @@ class _Normal(IntervalNoise):
     def slopes(self, bins: Bins, x: float, log_unit: FloatArray) -> FloatArray:
         """Return the integral of (y - x) R_x(dy) over each bin, in units of e^log_unit."""
 
-    def _between(self, bins: Bins, low: float, high: float, ends: FloatArray, upper: bool) -> FloatArray:
+    def _between(self, bins: Bins, low: float, high: float, first: FloatArray, last: FloatArray, upper: bool) -> list[_Function]:
         # As a function of x, f(x) = R_x/R_0 has the derivatives (y - x) f(x) and He_4(y - x) f(x), the first and the fourth one.
         # Its cubic Hermite interpolation has the Bernstein coefficients f(low), f(low) + w f'(low)/3, f(high) - w f'(high)/3 and
         # f(high), w = high - low, and an error of at most w^4/384 times the largest fourth derivative.
         third, sign, log_unit, rows = (high - low) / 3, 1 if upper else -1, self.log_masses(bins, 0.0), []
-        for x, step, (mean, _, most) in ((low, third, ends[:, 0]), (high, -third, ends[:, 1])):
+        for x, step, (mean, _, most) in ((low, third, first), (high, -third, last)):
             # (1 + step (y - x)) R_x/R_0 is monotone below one output and above it.
             y = np.stack([bins.left, bins.right, np.clip(x - 1 / step - 1 / max(x, TINY), bins.left, bins.right)])
             values = (1 + step * (y - x)) * np.exp(self.log_ratio(x, 0.0, y))
@@ -177,7 +192,7 @@ class _Normal(IntervalNoise):
         fourth = [v**2 - 6 * v + 3 for v in (*squares, np.clip(3.0, *squares))]
         rest = np.maximum(np.maximum(fourth[0], fourth[1]) if upper else -fourth[2], 0.0)
         rest *= (high - low) ** 4 / 384 * np.exp(self.log_ratio(np.clip(bins.right, low, high), 0.0, bins.right)) * (1 + self.error)
-        return np.asarray(np.stack([ends[:, 0], *rows, ends[:, 1]], axis=1) + sign * rest)
+        return [_Function(values + sign * rest) for values in (first, *rows, last)]
 
 
 @dataclass(frozen=True)
@@ -245,7 +260,7 @@ def gaussian_ratio_tail(length: float, t: FloatArray) -> FloatArray:
 class _Exponential(IntervalNoise):
     """Laplace or geometric noise: the log density is a constant minus the distance of input and output, in units of the scale."""
 
-    order = 2
+    order, narrow = 2, 2.0**-8
     top: float
     """The density, or the mass, at distance 0."""
 
@@ -255,14 +270,15 @@ class _Exponential(IntervalNoise):
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
         return 1.0 if high - low <= 1.5 * self.unit else (1 - 4 * ULP) / math.cosh(0.5 * (high - low))
 
-    def _between(self, bins: Bins, low: float, high: float, ends: FloatArray, upper: bool) -> FloatArray:
-        if not upper:
-            return np.asarray(ends * self.below(bins, low, high))
-        # R_x is at most a mixture of R_low and R_high plus this function in the cell.
-        bump, inside = self.top * math.tanh(0.5 * (high - low)) * (1 + 8 * ULP), self._inside(bins, low, high)
-        mean = bump * inside / np.maximum(np.exp(self.log_masses(bins, 0.0)), TINY)
-        most = np.where(inside > 0, bump / self.top * np.exp(bins.right), 0.0)
-        return np.asarray(ends + np.stack([mean, np.zeros_like(mean), most])[:, None])
+    def _between(self, bins: Bins, low: float, high: float, first: FloatArray, last: FloatArray, upper: bool) -> list[_Function]:
+        # R_x is a weighted mean of R_low, R_high, and of (1 - kappa) R_end + kappa B for both ends, where B is a distribution on
+        # the outputs in the cell. How B is spread over them depends on x.
+        kappa = 2 * math.sinh(0.25 * (high - low)) ** 2 / math.cosh(0.5 * (high - low))
+        (inside,), more = np.nonzero(self._inside(bins, low, high)), np.zeros_like(first)
+        part = slice(int(inside[0]), int(inside[-1]) + 1)
+        more[0, part] = kappa / np.exp(self.log_masses(bins, 0.0)[part]).sum()
+        more[2, part] = 2 * math.tanh(0.25 * (high - low)) * (1 + 8 * ULP) * np.exp(np.minimum(bins.right[part], high))
+        return [_Function(first), _Function(last), *(_Function((1 - kappa) * values + more, part) for values in (first, last))]
 
     @abstractmethod
     def _inside(self, bins: Bins, low: float, high: float) -> FloatArray:
@@ -321,6 +337,21 @@ class GeometricNoise(_Exponential):
         return np.asarray(np.maximum(last - first, 0).astype(np.float64))
 
 
+def _joined(table: FloatArray, first: slice, second: slice) -> FloatArray:
+    """Return a row of `_Bounds` with one bin in place of those of each slice, or of both; the other bins of a slice have no mass."""
+    one, other = sorted([(first.start, first.stop), (second.start, second.stop)])
+    for start, stop in [(one[0], max(one[1], other[1]))] if other[0] < one[1] else [one, other]:
+        if stop > start + 1:
+            part = table[:, start:stop]
+            weights, joined = part[0] / part[0].sum(), part[:, 0].copy()
+            for row in (1, 4):
+                joined[row : row + 3] = weights @ part[row], part[row + 1].min(), part[row + 2].max()
+            joined[0] = part[0].sum()
+            table[:, start:stop], table[0, start + 1 : stop] = joined[:, None], 0.0
+            table[0, start] = joined[0]
+    return table
+
+
 def _grouped(first: int, last: int, unit: float) -> Bins:
     """Return at most _MOST bins of neighbouring whole numbers first, ..., last, in multiples of `unit`."""
     starts = np.append(np.arange(first, last + 1, -(-(last - first + 1) // _MOST)), last + 1)
@@ -339,8 +370,10 @@ class _Bounds(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[_Bounds]) -> _Bounds:
-        """Return the bounds of several distributions in one table."""
-        return cls(np.concatenate([row.tables for row in rows], axis=1), max(row.beyond for row in rows))
+        """Return the bounds of several distributions in one table, each once: neighbouring cells share an end."""
+        tables = np.concatenate([row.tables for row in rows], axis=1)
+        kept = sorted({tables[:, i].tobytes(): i for i in range(tables.shape[1])}.values())
+        return cls(np.take(tables, kept, axis=1), max(row.beyond for row in rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,9 +422,8 @@ class IntervalKinds(Kinds):
         inputs = _Cell(self, "inputs", partial(self._of_inputs, ends=False), lambda loss: ())
         if unit:
             return self._pairs((0.0, length), (0.0, length)), inputs
-        # All cells are evaluated together, and separately only if their bound is too large. Those near the worst pair are small, so
-        # that their error is 2^-20 of that of the whole interval.
-        edges, width = [0.0], length * 2.0 ** (-20 / self.noise.order)
+        # All cells are evaluated together, and separately only if their bound is too large.
+        edges, width = [0.0], length * self.noise.narrow
         while edges[-1] + width < length:
             edges.append(edges[-1] + width)
             width = min(2 * width, length / 4, max(length / 16, _WIDEST / length))
@@ -413,7 +445,7 @@ class IntervalKinds(Kinds):
         bins, ratio = self._bins(level), partial(self._ratio, level, base=0.0)
         above, below = (self.noise.between(bins, *one, ratio, upper=upper) for one, upper in ((first, True), (second, False)))
         mass = np.exp(self._log_masses(level, 0.0))[None]
-        rows = [np.concatenate([mass, above[:, i], below[:, j]]) for i in range(above.shape[1]) for j in range(below.shape[1])]
+        rows = [_joined(np.concatenate([mass, a.values, b.values]), a.joined, b.joined) for a in above for b in below]
         return _Bounds(np.stack(rows, axis=1), sum(self.noise.beyond(bins, a) for a in set(first)))
 
     def _divided(self, first: tuple[float, float], second: tuple[float, float], loss: float) -> Sequence[Cell]:
