@@ -89,8 +89,8 @@ class Distributions:
 
     @property
     def two_inputs(self) -> bool:
-        """Whether the randomizer has two inputs and every user participates."""
-        return self.participation == 1 and bool(getattr(self.source, "_inputs", math.inf) == 2)
+        """Whether each message is a post-processing of one bit, because the randomizer has two inputs or rounds to two inputs."""
+        return getattr(self.source, "_inputs", math.inf) == 2 or getattr(self.source, "_flip", None) is not None
 
     @cached_property
     def matrix(self) -> FloatArray | None:
