@@ -41,13 +41,19 @@ def test_upper_law_against_a_grid(noise):
             assert exact * (1 - 1e-3) - 1e-9 <= above <= exact * 1.03 + 1e-4
 
 
-def test_one_dimension_is_the_interval():
-    vector, real = GaussianVector(1.0, 1), GaussianMechanism(1.0)
-    # Only the interval has a bound over all datasets other than the privacy blanket.
-    first, second = (noise.shuffled(10**4)._of_users(10**4, blanket=True) for noise in (vector, real))
-    for bound, apart in (("lower", 1e-3), ("upper", 2e-2)):
-        assert first.delta(0.05, bound=bound) == pytest.approx(second.delta(0.05, bound=bound), rel=apart)
-    assert first.delta(0.05) >= second.delta(0.05) * (1 - 1e-4)
+@pytest.mark.parametrize("sigma", [1.0, slow(0.3)])
+def test_one_coordinate_answers_as_noise_on_a_number(sigma):
+    vector, number = GaussianVector(sigma, 1), GaussianMechanism(sigma)
+    assert vector.epsilon(1e-6) == number.epsilon(1e-6)
+    for bound in ("lower", "upper"):
+        first, second = (noise.shuffled(1000).log_delta([0.05, 1.0], bound=bound) for noise in (vector, number))
+        assert first.tolist() == second.tolist()
+
+
+def test_the_blanket_of_one_coordinate_is_that_of_the_interval():
+    (vector,), (number,) = (noise.excess_laws() for noise in (GaussianVector(1.0, 1), GaussianMechanism(1.0)))
+    first, second = (pair.upper.log_phi_side(0.05, 10**4, upper=True) for pair in (vector, number))
+    assert -1e-4 <= first - second < 2e-2
 
 
 def test_delta_grows_with_the_dimension():

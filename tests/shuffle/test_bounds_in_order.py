@@ -5,7 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.mechanisms import (
+    FiniteRandomizer,
+    GaussianMechanism,
+    KaryResponse,
+    LaplaceMechanism,
+    RandomizedResponse,
+    SubsetSelection,
+)
 from shufflebounds.shuffle import Shuffled
 from tests.strategies import slow
 
@@ -76,6 +83,41 @@ def test_users_beyond_the_enumeration_have_no_larger_delta(inputs, outputs, enum
         assert protocol.argument(eps) != "every dataset"
         assert protocol.log_delta(eps, bound="lower") <= protocol.log_delta(eps) <= before + 1e-12
     assert any(protocol.argument(eps) == "every dataset of a stronger protocol" for protocol in more)
+
+
+CROOKED = FiniteRandomizer(np.random.default_rng(0).dirichlet(np.ones(3), 3).tolist())
+"""For 50 to 110 users the privacy blanket is far above the exact value of the 33 users whose datasets are enumerated."""
+
+
+def test_delta_of_a_matrix_does_not_rise_with_users():
+    found = [CROOKED.shuffled(n).log_delta(4.2) for n in (33, 60, 110)]
+    assert all(after <= before + 1e-12 for before, after in itertools.pairwise(found)), found
+
+
+@pytest.mark.slow
+def test_epsilon_of_a_matrix_does_not_rise_with_users():
+    found = [CROOKED.shuffled(n).epsilon(1e-6) for n in (33, 50, 60, 100, 130, 1000)]
+    assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(found)), found
+    assert found[0] < 4.16
+
+
+@pytest.mark.parametrize("tiny", [0.0, slow(1e-12)])
+def test_the_enumeration_of_few_users_serves_any_number_of_users(tiny):
+    # Each of three outputs, which reveal input 0, is impossible under one of the inputs 2, 3 and 4. The blanket adds up all three
+    # outputs for any number of users, but a dataset can avoid one of them only.
+    rows = [[0.2, 0.2, 0.2], [0.02, 0.02, 0.02], [tiny, 0.02, 0.02], [0.02, tiny, 0.02], [0.02, 0.02, tiny]]
+    randomizer = FiniteRandomizer([[*row, 1 - sum(row)] for row in rows])
+    few, many = (randomizer.shuffled(n) for n in (10, 10**6))
+    assert few.argument(1.0) == "every dataset"
+    assert many.log_delta(1.0, bound="lower") <= many.log_delta(1.0) <= few.log_delta(1.0) + 1e-12
+
+
+@pytest.mark.parametrize("randomizer", [RandomizedResponse(4.9), SubsetSelection(2, 4.9), KaryResponse(2, 4.9)])
+def test_less_participation_than_that_of_all_users_has_no_larger_delta(randomizer):
+    # The messages of all 3000 users are bits. The privacy blanket alone is .3 above them in log delta, and 3000 users are too many
+    # to enumerate.
+    full, most = (Shuffled(randomizer, 3000, share) for share in (1.0, 0.999))
+    assert most.log_delta(0.02, bound="lower") <= most.log_delta(0.02) <= full.log_delta(0.02) + 1e-12
 
 
 def test_less_participation_than_the_enumeration_has_no_larger_delta():

@@ -332,7 +332,8 @@ class Shuffled(PrivacyProfile):
     def _bits(self) -> ShuffledBits | None:
         """Shuffled randomized response of the same budget, for a randomizer with two inputs; otherwise None.
 
-        Every message of such a randomizer is a post-processing of one bit of randomized response.
+        Every message of such a randomizer is a post-processing of one bit of randomized response, and so is a message that is sent
+        with some probability only.
         """
         if self._exact is not None:
             return self._exact[1]

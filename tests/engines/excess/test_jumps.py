@@ -9,9 +9,9 @@ import pytest
 from shufflebounds._base.convex_order import gathered, merged_sum, spread_sum
 from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
-from shufflebounds._engines.excess.evaluation import Effort, approximate_excess, excesses, largest_of
+from shufflebounds._engines.excess.evaluation import Effort, approximate_excess, excesses, largest_of, sums
 from shufflebounds._engines.excess.heavy_tails import close_sum, one_large_value, sum_of_few, sum_with_jumps
-from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
+from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, GaussianVector
 from tests.oracles import completed
 from tests.strategies import slow
 
@@ -330,3 +330,26 @@ def test_parted_approximation_is_close_for_heavy_tails(sigma: float, users: int,
     values, log_mass = completed([-2.0, 3.0], [0.5, 1e-30])
     assert approximate_excess(values, log_mass, 10.0, True) <= math.log(10 * 3e-30) + 1e-12
     assert approximate_excess(-np.abs(values), log_mass, 10.0, True) == -math.inf
+
+
+@pytest.mark.parametrize(("users", "eps", "upper"), [(2, 2.6, True), (2, 2.6, False), (2, 0.3, True)])
+def test_a_sum_of_few_values_out_of_fifteen_thousand(users, eps, upper):
+    # Merging the atoms to 1024 raises the bound of two users by 5e-3, and that of 16 users by 4.
+    law = GaussianVector(2.067, 3).shuffled(users)._laws.above[0]
+    log_mass, log_a, log_b = law._distinct
+    assert log_mass.size > 15_000
+    order = np.argsort(excesses(log_a, log_b, eps))
+    values, mass = excesses(log_a, log_b, eps)[order], np.exp(log_mass[order])
+    # For each value of the first user, the values of the second one that make the sum positive.
+    above, gain = (np.append(np.cumsum(part[::-1])[::-1], 0.0) for part in (mass, mass * values))
+    place = np.searchsorted(values, -values, side="right")
+    exact = math.log(mass @ (gain[place] + values * above[place]))
+    found = sums(values, np.log(mass), users, upper, Effort.FINE)[upper]
+    assert (exact - 1e-9 <= found <= exact + 1e-4) if upper else (exact - 1e-4 <= found <= exact + 1e-9)
+
+
+def test_delta_of_few_users_of_a_cube_has_a_small_gap():
+    law = GaussianVector(2.067, 3).shuffled(16)._laws.above[0]
+    log_mass, log_a, log_b = law._distinct
+    lower = sum_of_few(excesses(log_a, log_b, 2.6), log_mass, 16, selected=False).lower - math.log(16)
+    assert 0 <= law.log_phi_side(2.6, 16, upper=True) - lower < 1e-2

@@ -21,7 +21,8 @@ class Distributions:
     Parameters
     ----------
     source : Randomizer
-        The randomizer. It must have `excess_laws`; other attributes that the properties of this class read are optional.
+        The randomizer. It must have `excess_laws`; other attributes that the properties of this class read are optional. If it has
+        `_twin`, a randomizer of another class with the same messages, the distributions are those of the other one.
     participation : float
         Probability with which each user sends a message; "no message" is one more output.
     pairs : tuple of PairLaws, optional
@@ -30,7 +31,8 @@ class Distributions:
     """
 
     def __init__(self, source: Randomizer, participation: float, pairs: tuple[PairLaws, ...] | None = None) -> None:
-        self.source, self.participation, self._pairs = source, participation, pairs
+        self.source: Randomizer = getattr(source, "_twin", source)
+        self.participation, self._pairs = participation, pairs
 
     @cached_property
     def pairs(self) -> tuple[PairLaws, ...]:
@@ -89,8 +91,8 @@ class Distributions:
 
     @property
     def two_inputs(self) -> bool:
-        """Whether the randomizer has two inputs and every user participates."""
-        return self.participation == 1 and bool(getattr(self.source, "_inputs", math.inf) == 2)
+        """Whether each message is a post-processing of one bit, because the randomizer has two inputs or rounds to two inputs."""
+        return getattr(self.source, "_inputs", math.inf) == 2 or getattr(self.source, "_flip", None) is not None
 
     @cached_property
     def matrix(self) -> FloatArray | None:

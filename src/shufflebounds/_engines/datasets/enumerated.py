@@ -26,7 +26,7 @@ class MixedData:
     """
 
     def __init__(self, rows: FloatArray, users: int) -> None:
-        self.rows = merged_outputs(rows)
+        self.rows, self.users = merged_outputs(rows), users
         self._every = EveryDataset(self.rows, users)
         self.listed = self._every.listed
 

@@ -31,7 +31,7 @@ from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.tradeoff.divergences import excess
 
-__all__ = ["EveryDataset", "LargestDivergence", "Shares", "all_shares", "enumerated", "most_enumerated"]
+__all__ = ["EveryDataset", "LargestDivergence", "Shares", "all_shares", "most_enumerated"]
 
 Shares = tuple[int, ...]
 """Numbers of other users with each input."""
@@ -268,12 +268,6 @@ def _affordable(inputs: int, outputs: int, users: int) -> bool:
     copies = 1 if outputs == 2 else inputs
     # More than two outputs: the number of datasets is limited, too, because each distribution takes at least 50 us.
     return (outputs == 2 or datasets <= MOST_ENUMERATED // 4) and datasets * cells * copies <= TABLE_SIZE
-
-
-def enumerated(rows: FloatArray, users: int) -> bool:
-    """Return whether all datasets of `users` users are enumerated, for a matrix as in :func:`most_enumerated`."""
-    inputs, outputs = rows.shape
-    return _affordable(min(inputs, 2) if outputs == 2 else inputs, outputs, users)
 
 
 def most_enumerated(rows: FloatArray) -> int:

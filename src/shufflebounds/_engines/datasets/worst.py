@@ -50,9 +50,10 @@ _LITTLE = math.log(1e-6)
 """Log of the fraction of the main term below which the error term is accepted without a bound of the probability of the test.
 Raised: a larger bound. Lowered: longer run time."""
 
-_MUCH = math.log(1e-3)
-"""Log of a fraction of the main term. If the error term exceeds this fraction of the main term, the bound at a smaller eps is used
-for the probability of the test, too, and not only the privacy blanket. Raised: a larger bound. Lowered: longer run time."""
+_SMALLER, _GAIN = 3.0, 2e-3
+"""The bound at a smaller eps is used for the probability of the test, too, and not only the privacy blanket, if error terms that
+are smaller by a factor e^_SMALLER would reduce the bound of log delta by more than _GAIN. _GAIN raised: a larger bound. Lowered:
+longer run time."""
 
 _TIMES = np.arange(3.0, 2 * ORDERS + 2, 2)
 """The number 2k + 1 of exchanged messages for each order k."""
@@ -424,7 +425,8 @@ class WorstDataset:
                 before, rise = eps - less, math.log(-math.expm1(-less))
                 log_prob = min(0.0, self.log_blanket(before) - rise + 4 * ULP)
             errors = self._log_errors(chosen, norms, log_prob)
-            if refined and before >= 0 and errors[np.logaddexp(gammas, errors).argmin()] > least + _MUCH:
+            more, less_error = (float(np.logaddexp(gammas, errors - fall).min()) for fall in (0.0, _SMALLER))
+            if refined and before >= 0 and more - less_error > _GAIN:
                 twice = True
                 log_prob = min(log_prob, self._bound(before, every, False, shared) - rise + 4 * ULP)
                 errors = np.minimum(errors, self._log_errors(chosen, norms, log_prob))

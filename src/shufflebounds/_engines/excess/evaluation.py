@@ -158,6 +158,11 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
             return _gathered_excess(values, log_mass, count, side, effort)
 
         found = Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
+        if not heavy and effort is not Effort.ROUGH:
+            # For few users and small E S_+, where large values decide, merged atoms are too wide.
+            parted = sum_of_few(values, log_mass, users, selected=upper) if few_enough(users) else (
+                close_sum(values, log_mass, users, _NEAR, LIGHT))
+            found = _both(found, parted, users, log_mass)
         near = approximate_excess(values, log_mass, users, True)
         close = (upper is True or found.lower > near - 1) and (upper is False or found.upper < near + 1)
         if heavy or close:

@@ -254,10 +254,10 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     Returns
     -------
     Interval
-        (-inf, inf) for one user, if the values are too large, if masses underflow, and for more than 2**20 users or 8 MANY
-        values, whose sums would take longer than 0.2 s.
+        (-inf, inf) for one user, if the values are too large, if masses underflow, and for more than 2**20 users, whose sums
+        would take longer than 0.2 s.
     """
-    if not (1 < users <= _DOUBLED and values.size <= 8 * MANY and log_mass.min() > LOG_TINY):
+    if not (1 < users <= _DOUBLED and log_mass.min() > LOG_TINY):
         return _NOTHING
     order = np.argsort(values, kind="stable")
     jump, part = values[order], np.exp(log_mass[order])

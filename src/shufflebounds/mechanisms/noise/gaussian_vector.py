@@ -25,6 +25,7 @@ from shufflebounds._engines.inputs.heights import chosen, law_at_nodes, product_
 from shufflebounds._engines.inputs.interval import BLUR, checked
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail
 from shufflebounds._engines.inputs.vector_kinds import LONGEST, VectorKinds
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._vectors import VectorRandomizer
@@ -99,7 +100,14 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         """The noise along the line through two opposite vectors, as noise on a number; the distance of the vectors is rounded."""
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
-    def closed_forms(self) -> Between:
+    @property
+    def _twin(self) -> GaussianMechanism | GaussianVector:
+        """The noise on a number if the vectors have one coordinate, for which the bounds are closer; otherwise this randomizer."""
+        return self._line if self.dimension == 1 else self
+
+    def closed_forms(self) -> ClosedForms:
+        if self.domain == "sphere" or math.isqrt(self.dimension) ** 2 == self.dimension:
+            return self._line.closed_forms()
         # The distance is rounded down and up.
         nearer, farther = (math.nextafter(self._line.sensitivity, end) for end in (0.0, math.inf))
         return Between(GaussianMechanism(self.sigma, nearer), GaussianMechanism(self.sigma, farther), math.inf)
