@@ -9,7 +9,7 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.listed import CompleteLists
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.profile import _ListedPair
@@ -48,8 +48,8 @@ class _LossPair(_ListedPair):
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 
     @cached_property
-    def _atoms(self) -> LossAtoms:
-        return LossAtoms.of(np.array(self.log_p), np.array(self.log_q))
+    def _complete(self) -> CompleteLists:
+        return CompleteLists(np.array(self.log_p), np.array(self.log_q))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, IntervalArray, largest, plain
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.listed import CompleteLists, complete_lists
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.product import Product, flattened
@@ -454,7 +455,8 @@ class DominatingPair(PrivacyProfile):
         ----------
         log_p, log_q : array_like, shape (atoms,)
             Natural logarithms of the probabilities, -inf for an impossible outcome. The probabilities of each list sum to 1 within
-            1e-9; missing mass is added to the upper bound as a further outcome.
+            1e-9. A list with a sum above 1 is divided by its sum. Mass that is missing in one list is that of a further outcome,
+            which the other list cannot produce. If mass is missing in both lists, only the upper bound counts such an outcome.
 
         Returns
         -------
@@ -498,7 +500,7 @@ def _log_delta(atoms: LossAtoms, pure: float, eps: FloatArray) -> IntervalArray:
 
 @dataclass(frozen=True, repr=False)
 class MassPair(OutcomePair):
-    """A pair given by two lists of probabilities, which are taken as exact.
+    """A pair given by two lists of probabilities, which are taken as exact up to the difference of their sums from 1.
 
     Storing logarithms would lose the differences of nearly equal probabilities.
     """
@@ -517,7 +519,11 @@ class MassPair(OutcomePair):
 
     @cached_property
     def _atoms(self) -> LossAtoms:
-        return LossAtoms.of_masses(np.array(self.p), np.array(self.q))
+        atoms = LossAtoms.of_masses(np.array(self.p), np.array(self.q))
+        # As in `complete_lists`: the differences of the sums from 1, and from each other, count as errors.
+        mass_error = max(abs(math.fsum([*law, -1.0])) for law in (self.p, self.q))
+        loss_error = abs(math.fsum([*self.p, *(-x for x in self.q)]))
+        return replace(atoms, slack=atoms.slack + 2 * mass_error, loss_error=atoms.loss_error + 2 * loss_error)
 
 
 @dataclass(frozen=True, repr=False)
@@ -537,18 +543,21 @@ class _ListedPair(OutcomePair):
         return sorted(zip(self.log_p, self.log_q)) == sorted(zip(self.log_q, self.log_p))
 
     @cached_property
+    def _complete(self) -> CompleteLists:
+        return complete_lists(np.array(self.log_p), np.array(self.log_q))
+
+    @cached_property
     def _atoms(self) -> LossAtoms:
-        missing = max(abs(1 - math.fsum(np.exp(law))) for law in (self.log_p, self.log_q))
-        # A missing mass below the rounding errors of the list counts as 0.
-        log_lost = math.log(missing) if missing > 1e-15 * len(self.log_p) else -math.inf
-        return LossAtoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
+        lists = self._complete
+        atoms = LossAtoms.of(lists.log_p, lists.log_q, log_lost=lists.log_lost)
+        return replace(atoms, slack=atoms.slack + lists.mass_error, loss_error=atoms.loss_error + lists.loss_error)
 
     def closed_forms(self) -> ClosedForms:
-        if self._atoms.log_lost == -math.inf:
+        lists = self._complete
+        if lists.log_lost == -math.inf:
             return ClosedForms()
         # The missing mass counts as 0 in both errors of a test, which lowers the curve.
-        log_p, log_q = np.array(self.log_p), np.array(self.log_q)
-        return GivenCurve(lambda upper, log_tail: None if upper else Tradeoff._of(log_p, log_q))
+        return GivenCurve(lambda upper, log_tail: None if upper else Tradeoff._of(lists.log_p, lists.log_q))
 
 
 @with_passages

@@ -84,9 +84,11 @@ class ListedAllocation:
         # The lower bound counts only the event that the outcomes of all steps are enumerated. Masses are divided by the
         # probability 1 - `lost` of this event in one step, and the result is multiplied by the probability of the event in t steps.
         # For the upper bound X is 0 at outcomes that are not enumerated, and their largest contribution is added (`log_cut`).
-        lost = math.exp(self.log_lost) if side < 0 else 0.0
-        cuts, log_rest = (log_cut, self.log_lost) if side > 0 else (log_cut[:1], -math.inf)
+        # `log_lost` may bound the truncated masses of both P and Q, so it is limited to the mass that the list lacks under Q.
+        slack = base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max()))
+        lost = min(math.exp(self.log_lost), max(0.0, 1 - math.fsum(np.exp(log_mass))) + slack)
+        cuts, log_rest = (log_cut, math.log(lost) if lost else -math.inf) if side > 0 else (log_cut[:1], -math.inf)
+        lost = lost if side < 0 else 0.0
         law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, log_rest, cuts)
         # The probability of t outcomes is a product of t masses, so the relative error of a mass counts t times.
-        error = t * (base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max())))
-        return law, error, t * math.log1p(-lost)
+        return law, t * slack, t * math.log1p(-lost)
