@@ -118,9 +118,14 @@ class _OneForms(OfMechanismForms):
         (first, below, above, last), (_, most, more, _) = (
             [(a - 1) * self._whole(a, side) if 1 < a <= LARGEST_ORDER else 0.0 if a <= 1 else math.inf for a, side in zip(
                 range(low - 1, low + 3), sides)] for sides in ((True, False, False, True), (True, True, True, True)))
-        rounding = 8 * ULP * (first + below + above)
-        least = max(0.0, below + part * (below - first), above - (1 - part) * (last - above)) - rounding
-        return Interval(max(least, 0.0) / (order - 1) * (1 - SLACK), (most + part * (more - most)) / (order - 1) * (1 + SLACK))
+        if below == math.inf:
+            return Interval(math.inf, math.inf)
+        # A line through an infinite value says nothing between the whole orders below it.
+        line = above - (1 - part) * (last - above) if last < math.inf else 0.0
+        rounding = 8 * ULP * (first + below + (above if last < math.inf else 0.0))
+        least = max(0.0, below + part * (below - first), line) - rounding
+        chord = most + part * (more - most) if more < math.inf else math.inf
+        return Interval(max(least, 0.0) / (order - 1) * (1 - SLACK), chord / (order - 1) * (1 + SLACK))
 
     @kept(CACHED_ANSWERS)
     def _whole(self, order: int, upper: bool) -> float:
