@@ -9,7 +9,7 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._losses.listed import CompleteLists
+from shufflebounds._losses.complete_lists import CompleteLists
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.profile import _ListedPair

@@ -24,7 +24,7 @@ from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, IntervalArray, largest, plain
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds._losses.listed import CompleteLists, complete_lists
+from shufflebounds._losses.complete_lists import CompleteLists, complete_lists
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.product import Product, flattened
@@ -455,8 +455,7 @@ class DominatingPair(PrivacyProfile):
         ----------
         log_p, log_q : array_like, shape (atoms,)
             Natural logarithms of the probabilities, -inf for an impossible outcome. The probabilities of each list sum to 1 within
-            1e-9. A list with a sum above 1 is divided by its sum. Mass that is missing in one list is that of a further outcome,
-            which the other list cannot produce. If mass is missing in both lists, only the upper bound counts such an outcome.
+            1e-9. A list with a larger sum is divided by its sum; missing mass is added to the upper bound as a further outcome.
 
         Returns
         -------
@@ -488,9 +487,14 @@ class OutcomePair(DominatingPair):
         """The outcomes of (P, Q)."""
 
     def describe(self) -> DominatingPairInfo:
-        atoms = self._atoms
-        pure = math.inf if max(atoms.log_rest, atoms.log_lost) > -math.inf else float(atoms.moved(1).max(initial=0.0))
-        return DominatingPairInfo(partial(_log_delta, atoms, pure), pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
+        return outcome_info(self._atoms)
+
+
+def outcome_info(atoms: LossAtoms, pure: float = math.inf) -> DominatingPairInfo:
+    """Describe a pair with these outcomes; `pure` is another bound of its finite losses."""
+    bounded = max(atoms.log_rest, atoms.log_lost) == -math.inf
+    pure = min(pure, float(atoms.moved(1).max(initial=0.0))) if bounded else math.inf
+    return DominatingPairInfo(partial(_log_delta, atoms, pure), pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
 
 
 def _log_delta(atoms: LossAtoms, pure: float, eps: FloatArray) -> IntervalArray:
