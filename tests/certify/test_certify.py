@@ -96,6 +96,18 @@ def test_random_allocation_of_one_record_to_two_steps():
         assert_certified(RandomAllocation(mechanisms.KaryResponse(2, 1.0), 2), eps, exact)
 
 
+def test_random_allocation_of_one_record_to_two_of_three_steps():
+    p, q = [mp.mpf(x) for x in (0.5, 0.25, 0.25)], [mp.mpf(x) for x in (0.25, 0.75, 0.0)]
+    pair = DominatingPair.from_pmfs([math.log(0.5), math.log(0.25), math.log(0.25)], [math.log(0.25), math.log(0.75), -math.inf])
+    words, sets = list(itertools.product(range(3), repeat=3)), [(0, 1), (0, 2), (1, 2)]
+    outcomes = [(sum(mp.fprod(p[y] if i in used else q[y] for i, y in enumerate(word)) for used in sets) / 3,
+                 mp.fprod(q[y] for y in word)) for word in words]
+    for eps in (0.05, 1.4):
+        exact = max(stick(outcomes, eps), stick([(b, a) for a, b in outcomes], eps))
+        ball = RandomAllocation(pair, 3, 2).certify(eps, digits=12)
+        assert abs(float(ball) - exact) <= 1e-12 * exact
+
+
 def test_a_composition_of_different_releases():
     pair = DominatingPair.from_pmfs([math.log(p) for p in P], [math.log(q) for q in Q])
     e = mp.exp(mp.mpf(0.5))

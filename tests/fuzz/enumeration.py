@@ -64,9 +64,16 @@ def noise(r):
 def listed(r):
     laws = []
     for _ in range(2):
-        law = np.array([max(near(r, 0, 1), 1e-300) for _ in range(r.randint(4, 4))])
-        laws.append(np.log(law / law.sum()))
-    return DominatingPair.from_pmfs(*laws)
+        law = np.array([max(near(r, 0, 1), 1e-300) for _ in range(4)])
+        if r.random() < 0.3:
+            law[r.randrange(4)] = 0.0
+        law /= max(law.sum(), 1e-300)
+        if r.random() < 0.3:
+            # Sums of 1 within 1e-9 are accepted. A larger sum is divided out, missing mass is an outcome of the upper bound only.
+            law *= 1 + r.choice([1, -1]) * 10.0 ** -r.uniform(9.01, 18)
+        laws.append(law)
+    with np.errstate(divide="ignore"):
+        return DominatingPair.from_pmfs(*map(np.log, laws))
 
 
 def shuffled(r):
@@ -130,6 +137,9 @@ def batch(r):
 
 
 def allocated(r):
+    if r.random() < 0.3:
+        steps = r.randint(2, 5)
+        return sampling.RandomAllocation(small(r), steps, r.randint(1, steps))
     return sampling.AllocationPair(small(r), r.randint(1, 6), r.random() < 0.5)
 
 
@@ -314,6 +324,10 @@ def wrong(profile, eps):
     if isinstance(profile, Batches):
         return profile.wrong(eps)
     low, high = (float(profile.log_delta(eps, bound=side)) for side in ("lower", "upper"))
+    if isinstance(profile, sampling.AllocationPair):
+        # The sums of likelihood ratios, which serve where there are too many outcomes to enumerate.
+        sums = profile._forms.log_delta(np.array([float(eps)]))
+        low, high = max(low, float(sums.lower[0])), min(high, float(sums.upper[0]))
     if low > high:
         return f"lower {low} > upper {high}"
     before, flint.ctx.prec = flint.ctx.prec, 400

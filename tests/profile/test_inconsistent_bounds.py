@@ -123,6 +123,23 @@ def test_answers_of_closed_forms_are_compared(monkeypatch, method, argument, wor
         getattr(noise, method)(*argument, bound="lower")
 
 
+@pytest.mark.parametrize(("method", "argument", "private", "words"), [
+    ("epsilon", ([1e-3, 1e-6],), "_epsilons", "a bound of epsilon at delta=1e-06 is NaN"),
+    ("rdp", ([2.0, 4.0],), "_rdp", "a bound of the Renyi divergence of order 4.0 is NaN"),
+    ("loss_tail", ([0.5, 1.0],), "_loss_tail", "a bound of the tail of the loss above eps=1.0 is NaN"),
+    ("gdp_mu", (), "_gdp_mu", "a bound of mu is NaN"),
+])
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+def test_no_answer_is_nan(monkeypatch, method, argument, private, words, bound):
+    noise = mechanisms.GaussianMechanism(1.0)
+    wrong = np.array([0.1, math.nan])
+    wrong = {"_gdp_mu": math.nan, "_loss_tail": IntervalArray(wrong, wrong)}.get(private, wrong)
+    monkeypatch.setattr(type(noise), private, lambda self, *given: wrong)
+    with pytest.raises(InconsistentBoundsError, match=r"^GaussianMechanism\(sigma=1.0.*: " + words + ".*report it") as caught:
+        getattr(noise, method)(*argument, bound=bound)
+    assert math.isnan(caught.value.upper if bound == "upper" else caught.value.lower)
+
+
 def test_two_methods_for_one_sum_are_compared(monkeypatch):
     monkeypatch.setattr(_excess._excess, "log_excess", lambda *_: (-math.inf, math.inf))
     monkeypatch.setattr(_excess, "sum_with_jumps", lambda *given, **_: _excess.Interval(20.0, math.inf))

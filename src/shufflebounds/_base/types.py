@@ -74,7 +74,7 @@ class Interval(NamedTuple):
 
 
 class InconsistentBoundsError(ArithmeticError):
-    """A lower bound exceeds the upper bound of the same number by more than rounding: an error of this library.
+    """A lower bound exceeds the upper bound of the same number by more than rounding, or is NaN: an error of this library.
 
     At least one of the two bounds is wrong, so neither is returned.
 
@@ -85,7 +85,7 @@ class InconsistentBoundsError(ArithmeticError):
     question : str
         The number that is bounded, with its argument.
     lower, upper : float
-        The two bounds.
+        The two bounds; an unknown one is infinite.
     """
 
     __module__ = "shufflebounds"
@@ -96,6 +96,9 @@ class InconsistentBoundsError(ArithmeticError):
 
     def __str__(self) -> str:
         owner = f"{self.source}: " if self.source else ""
+        if self.lower != self.lower or self.upper != self.upper:
+            return (f"{owner}a bound of {self.question} is NaN. This is an error of shufflebounds: please report it with this "
+                    "message")
         return (f"{owner}the lower bound {self.lower!r} of {self.question} exceeds the upper bound {self.upper!r}. At least one of "
                 "them is wrong, so use neither. This is an error of shufflebounds: please report it with this message")
 

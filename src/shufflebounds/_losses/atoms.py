@@ -19,7 +19,7 @@ from shufflebounds._core import _losses, _tradeoff
 from shufflebounds.tradeoff.divergences import renyi_of_losses
 from shufflebounds.tradeoff.representation import log1mexp
 
-__all__ = ["ALONE", "GridPLD", "LossAtoms", "TooLongError", "grid", "union_probability"]
+__all__ = ["ALONE", "GridPLD", "LossAtoms", "TooLongError", "grid", "multisets", "number_of_multisets", "union_probability"]
 
 ALONE = 20.0
 """A smallest or largest loss of a lower bound is isolated if it is ALONE nats from all others (`LossAtoms.law`, `Product`). Raised:
@@ -131,7 +131,7 @@ class LossAtoms:
 
         Repeated releases of one distribution are enumerated as multisets of its outcomes, with multinomial coefficients.
         """
-        size = math.prod(_multisets(atoms.loss.size, times) for atoms, times in parts)
+        size = math.prod(number_of_multisets(atoms.loss.size, times) for atoms, times in parts)
         if size > MOST_ENUMERATED:
             return None
         log_p, loss, loss_error, slack = np.zeros(1), np.zeros(1), np.zeros(1), 0.0
@@ -156,13 +156,20 @@ class LossAtoms:
         """
         if times == 1 or not self.loss.size:
             return replace(self, loss_error=self.loss_error + ULP * np.abs(self.loss)), 0.0
-        counts = _counts(self.loss.size, times)
+        counts = multisets(self.loss.size, times)
         factorials = np.array([math.lgamma(count + 1.0) for count in range(times + 1)])
         log_p = factorials[times] - factorials[counts].sum(axis=1) + counts @ self.log_p
         # Terms of opposite sign may cancel, so the rounding error is proportional to the sizes of the terms.
         loss_error = counts @ (self.loss_error + (1 + times) * ULP * np.abs(self.loss))
         # Each log factorial has a relative error of at most 16 ulp, and no sum of them exceeds log(times!).
         return replace(self, log_p=log_p, loss=counts @ self.loss, loss_error=loss_error), 48 * ULP * float(factorials[times])
+
+    def reversed(self) -> LossAtoms:
+        """Return the outcomes of (Q, P)."""
+        log_q, loss = (np.ascontiguousarray(logs[::-1]) for logs in (self.log_p - self.loss, -self.loss))
+        slack = self.slack + self.most_blur + ULP * float(np.abs(log_q).max(initial=1.0))
+        return replace(self, log_p=log_q, loss=loss, log_rest=self.log_other, log_other=self.log_rest, slack=slack,
+                       loss_error=np.broadcast_to(self.loss_error, loss.shape)[::-1])
 
     @property
     def most_blur(self) -> float:
@@ -313,7 +320,7 @@ def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
     return first, last - first + 1
 
 
-def _multisets(kinds: int, times: int) -> float:
+def number_of_multisets(kinds: int, times: int) -> float:
     """Return the number of multisets of `times` outcomes out of `kinds`, or inf if it is surely above MOST_ENUMERATED."""
     if kinds < 2:
         return 1.0
@@ -322,7 +329,7 @@ def _multisets(kinds: int, times: int) -> float:
     return math.comb(times + kinds - 1, min(times, kinds - 1)) if min(times, kinds - 1) < 64 else math.inf
 
 
-def _counts(kinds: int, times: int) -> NDArray[np.intp]:
+def multisets(kinds: int, times: int) -> NDArray[np.intp]:
     """Return all vectors of `kinds` non-negative integers that sum to `times`, one per row."""
     rows, left = np.zeros((1, 0), dtype=np.intp), np.array([times], dtype=np.intp)
     for _ in range(kinds - 1):

@@ -14,7 +14,8 @@ from shufflebounds.certify.balls import Answer, Outcomes, flint, largest_answer,
 def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
     def outcomes() -> Outcomes:
         ball = flint().arb
-        first, second = ([ball(x).exp() if x > -math.inf else ball(0) for x in law] for law in (pair.log_p, pair.log_q))
+        # Lists whose sums are not 1 are completed first, by the rules of `DominatingPair.from_pmfs`.
+        first, second = ([ball(x).exp() if x > -math.inf else ball(0) for x in law.tolist()] for law in pair._complete[:2])
         return list(zip(first, second, strict=True))
 
     return float(len(pair.log_p)), outcomes

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, blanket_delta, blanket_operations, flint, largest_answer
+from shufflebounds.certify.balls import (
+    Answer,
+    Ball,
+    Outcomes,
+    blanket_delta,
+    blanket_operations,
+    flint,
+    hockey_stick,
+    largest_answer,
+    multisets,
+)
 
 
 @outcomes_of.of("SampledPair")
@@ -69,3 +80,22 @@ def _(pair: Any) -> Answer:
         return blanket_delta(laws, pair.steps, factor, rest=False)
 
     return blanket_operations(int(size), pair.steps), value
+
+
+@hockey_stick_of.of("_SeveralPair")
+def _(pair: Any) -> Answer:
+    size, outcomes = outcomes_of(pair.mechanism)
+    steps, chosen = pair.steps, pair.chosen
+
+    def value(factor: Ball) -> Ball:
+        # The coefficient of z^k in the product of (q + z p)^c over the outcomes, seen c times each, is the probability of these
+        # counts if k of the steps use the record, times binom(steps, k).
+        line = flint().arb_poly
+        rows, listed = [(line([1]), steps)], outcomes()
+        for p, q in listed[:-1]:
+            rows = [(row * line([q, p]) ** c * math.comb(left, c), left - c) for row, left in rows for c in range(left + 1)]
+        found = [row * line([listed[-1][1], listed[-1][0]]) ** left for row, left in rows]
+        both = [(row[chosen] / math.comb(steps, chosen), row[0]) for row in found]
+        return hockey_stick(both if pair.removed else [(q, p) for p, q in both], factor)
+
+    return multisets(int(size), steps) * steps**2, value

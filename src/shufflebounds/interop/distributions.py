@@ -12,6 +12,7 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.complete_lists import CompleteLists
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile, _ListedPair
@@ -49,8 +50,8 @@ class _LossPair(_ListedPair):
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 
     @cached_property
-    def _atoms(self) -> LossAtoms:
-        return LossAtoms.of(np.array(self.log_p), np.array(self.log_q))
+    def _complete(self) -> CompleteLists:
+        return CompleteLists(np.array(self.log_p), np.array(self.log_q))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar, overload
@@ -16,7 +17,16 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import ROUNDING, Evidence, Status, shown, weakest_first
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
-from shufflebounds._base.types import Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
+from shufflebounds._base.types import (
+    Bound,
+    FloatArray,
+    InconsistentBoundsError,
+    IntervalArray,
+    consistent,
+    plain,
+    probability,
+    typed_as,
+)
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.profile.answering import Answering
 from shufflebounds.tradeoff import Tradeoff
@@ -138,8 +148,11 @@ class BoundedProfile(Answering):
     def _compared(self, question: str, at: FloatArray, value: FloatArray, upper: bool) -> FloatArray:
         """Return `value`, the bounds of the answers to a question at these arguments, after comparing them with earlier ones.
 
-        Raises InconsistentBoundsError if the opposite bound was returned before and contradicts. Nothing is evaluated for this.
+        Raises InconsistentBoundsError if one of them is NaN, or if the opposite bound was returned before and contradicts. Nothing
+        is evaluated for this.
         """
+        for one in at[np.isnan(value)].tolist():
+            raise InconsistentBoundsError(question.format(one), *((-math.inf, math.nan) if upper else (math.nan, math.inf)))
         known = self._given
         if len(known) > CACHED_ANSWERS:
             known.clear()
@@ -303,5 +316,6 @@ class BoundedProfile(Answering):
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0, open_low=True)
         with announced("loss_tail"):
-            out = consistent(self._loss_tail(array.ravel(), upper), "the tail of the loss above eps={!r}", array.ravel())[upper]
-        return plain(out.reshape(array.shape))
+            question = "the tail of the loss above eps={!r}"
+            out = consistent(self._loss_tail(array.ravel(), upper), question, array.ravel())[upper]
+        return plain(self._compared(question, array.ravel(), out, upper).reshape(array.shape))

@@ -25,6 +25,7 @@ from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, IntervalArray, largest, plain
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.complete_lists import CompleteLists, complete_lists
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.product import Product, flattened
@@ -461,7 +462,7 @@ class DominatingPair(PrivacyProfile):
         ----------
         log_p, log_q : array_like, shape (atoms,)
             Natural logarithms of the probabilities, -inf for an impossible outcome. The probabilities of each list sum to 1 within
-            1e-9; missing mass is added to the upper bound as a further outcome.
+            1e-9. A list with a larger sum is divided by its sum; missing mass is added to the upper bound as a further outcome.
 
         Returns
         -------
@@ -493,9 +494,14 @@ class OutcomePair(DominatingPair):
         """The outcomes of (P, Q)."""
 
     def describe(self) -> DominatingPairInfo:
-        atoms = self._atoms
-        pure = math.inf if max(atoms.log_rest, atoms.log_lost) > -math.inf else float(atoms.moved(1).max(initial=0.0))
-        return DominatingPairInfo(partial(_log_delta, atoms, pure), pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
+        return outcome_info(self._atoms)
+
+
+def outcome_info(atoms: LossAtoms, pure: float = math.inf) -> DominatingPairInfo:
+    """Describe a pair with these outcomes; `pure` is another bound of its finite losses."""
+    bounded = max(atoms.log_rest, atoms.log_lost) == -math.inf
+    pure = min(pure, float(atoms.moved(1).max(initial=0.0))) if bounded else math.inf
+    return DominatingPairInfo(partial(_log_delta, atoms, pure), pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
 
 
 def _log_delta(atoms: LossAtoms, pure: float, eps: FloatArray) -> IntervalArray:
@@ -505,7 +511,7 @@ def _log_delta(atoms: LossAtoms, pure: float, eps: FloatArray) -> IntervalArray:
 
 @dataclass(frozen=True, repr=False)
 class MassPair(OutcomePair):
-    """A pair given by two lists of probabilities, which are taken as exact.
+    """A pair given by two lists of probabilities, which are taken as exact up to the difference of their sums from 1.
 
     Storing logarithms would lose the differences of nearly equal probabilities.
     """
@@ -524,7 +530,11 @@ class MassPair(OutcomePair):
 
     @cached_property
     def _atoms(self) -> LossAtoms:
-        return LossAtoms.of_masses(np.array(self.p), np.array(self.q))
+        atoms = LossAtoms.of_masses(np.array(self.p), np.array(self.q))
+        # As in `complete_lists`: the differences of the sums from 1, and from each other, count as errors.
+        mass_error = max(abs(math.fsum([*law, -1.0])) for law in (self.p, self.q))
+        loss_error = abs(math.fsum([*self.p, *(-x for x in self.q)]))
+        return replace(atoms, slack=atoms.slack + 2 * mass_error, loss_error=atoms.loss_error + 2 * loss_error)
 
 
 @dataclass(frozen=True, repr=False)
@@ -545,18 +555,21 @@ class _ListedPair(OutcomePair):
         return sorted(zip(self.log_p, self.log_q)) == sorted(zip(self.log_q, self.log_p))
 
     @cached_property
+    def _complete(self) -> CompleteLists:
+        return complete_lists(np.array(self.log_p), np.array(self.log_q))
+
+    @cached_property
     def _atoms(self) -> LossAtoms:
-        missing = max(abs(1 - math.fsum(np.exp(law))) for law in (self.log_p, self.log_q))
-        # A missing mass below the rounding errors of the list counts as 0.
-        log_lost = math.log(missing) if missing > 1e-15 * len(self.log_p) else -math.inf
-        return LossAtoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
+        lists = self._complete
+        atoms = LossAtoms.of(lists.log_p, lists.log_q, log_lost=lists.log_lost)
+        return replace(atoms, slack=atoms.slack + lists.mass_error, loss_error=atoms.loss_error + lists.loss_error)
 
     def closed_forms(self) -> ClosedForms:
-        if self._atoms.log_lost == -math.inf:
+        lists = self._complete
+        if lists.log_lost == -math.inf:
             return ClosedForms()
         # The missing mass counts as 0 in both errors of a test, which lowers the curve.
-        log_p, log_q = np.array(self.log_p), np.array(self.log_q)
-        return GivenCurve(lambda upper, log_tail: None if upper else Tradeoff._of(log_p, log_q))
+        return GivenCurve(lambda upper, log_tail: None if upper else Tradeoff._of(lists.log_p, lists.log_q))
 
 
 @with_passages

@@ -20,6 +20,7 @@ from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, MOST_ITEMS, SAM
 from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi, allocation_renyis
+from shufflebounds._engines.allocation.multisets import counted_allocation
 from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
 from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort
@@ -30,7 +31,7 @@ from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.product import CURVE_DEPTH
-from shufflebounds.profile.profile import KnownPair, largest_of
+from shufflebounds.profile.profile import KnownPair, OutcomePair, largest_of, outcome_info
 from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
@@ -118,9 +119,14 @@ class _OneForms(OfMechanismForms):
         (first, below, above, last), (_, most, more, _) = (
             [(a - 1) * self._whole(a, side) if 1 < a <= LARGEST_ORDER else 0.0 if a <= 1 else math.inf for a, side in zip(
                 range(low - 1, low + 3), sides)] for sides in ((True, False, False, True), (True, True, True, True)))
-        rounding = 8 * ULP * (first + below + above)
-        least = max(0.0, below + part * (below - first), above - (1 - part) * (last - above)) - rounding
-        return Interval(max(least, 0.0) / (order - 1) * (1 - SLACK), (most + part * (more - most)) / (order - 1) * (1 + SLACK))
+        if below == math.inf:
+            return Interval(math.inf, math.inf)
+        # A line through an infinite value says nothing between the whole orders below it.
+        line = above - (1 - part) * (last - above) if last < math.inf else 0.0
+        rounding = 8 * ULP * (first + below + (above if last < math.inf else 0.0))
+        least = max(0.0, below + part * (below - first), line) - rounding
+        chord = most + part * (more - most) if more < math.inf else math.inf
+        return Interval(max(least, 0.0) / (order - 1) * (1 - SLACK), chord / (order - 1) * (1 + SLACK))
 
     @kept(CACHED_ANSWERS)
     def _whole(self, order: int, upper: bool) -> float:
@@ -282,11 +288,12 @@ class AllocationPair(OfPresence, DominatingPair):
 
     Notes
     -----
-    The value is exact up to numerical error. For the upper bound, the mass of L between two points of a grid is split between them
-    (larger in the convex order); for the lower bound, neighbouring masses are merged at grid points (smaller). The distribution of
-    the sum is a convolution power by FFT, tilted to each level, with a bound of its errors. Ratios above the grid are treated by
-    their number. The gap of the bounds is about 1e-3 of delta; measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2
-    of delta down to delta = 1e-12.
+    The value is exact up to numerical error. If a step has few outcomes, their numbers in all steps are enumerated: up to 2**14
+    combinations, such as 16,383 steps of two outcomes or 179 of three. Otherwise, for the upper bound, the mass of L between two
+    points of a grid is split between them (larger in the convex order); for the lower bound, neighbouring masses are merged at grid
+    points (smaller). The distribution of the sum is a convolution power by FFT, tilted to each level, with a bound of its errors.
+    Ratios above the grid are treated by their number. The gap of the bounds is about 1e-3 of delta; measured for sigma 0.5 to 1 and
+    1000 or 1e6 steps it is below 1e-2 of delta down to delta = 1e-12.
 
     If the record is removed, Renyi divergences of the whole orders 2 to 256 are exact: they are sums of those of one step (Feldman
     and Shenfeld 2025). Other orders follow from the nearest whole ones, or from samples of delta. Where the two bounds of a small
@@ -319,7 +326,10 @@ class AllocationPair(OfPresence, DominatingPair):
     def reverse(self) -> Self:
         # The other direction shares the engine: both use the same distribution of L and its transforms.
         other = type(self)(self.mechanism, self.steps, not self.removed)
-        other.__dict__["_engine"] = self._engine
+        if self._counted is None:
+            other.__dict__["_engine"] = self._engine
+        else:
+            other.__dict__["_counted"] = self._counted.reversed()
         return other
 
     def _listed(self) -> tuple[LossAtoms, float] | None:
@@ -338,6 +348,18 @@ class AllocationPair(OfPresence, DominatingPair):
                             "noise, or a mechanism of one pair with enumerated outcomes")
         return atoms, log_lost
 
+    _chosen: ClassVar[int] = 1
+
+    @cached_property
+    def _counted(self) -> LossAtoms | None:
+        """The numbers of all outcomes as the outcome, if they are few and known; otherwise None."""
+        listed = self._listed()
+        # Of a pair that is given by a list, nothing else is known. Other mechanisms truncate outcomes, but know their divergences.
+        if listed is None or (listed[0].log_lost > -math.inf and not isinstance(self.mechanism, OutcomePair)):
+            return None
+        counted = counted_allocation(listed[0], self.steps, self._chosen)
+        return counted.reversed() if counted and not self.removed else counted
+
     @cached_property
     def _engine(self) -> Allocation | ListedAllocation:
         if isinstance(self.mechanism, GaussianMechanism):
@@ -352,11 +374,17 @@ class AllocationPair(OfPresence, DominatingPair):
     def _forms(self) -> _OneForms:
         return _OneForms(self.mechanism, self.steps, self.removed, self._engine)
 
-    def closed_forms(self) -> _OneForms:
-        forms: _OneForms = self._forms
+    def closed_forms(self) -> OfMechanismForms:
+        forms: OfMechanismForms = super().closed_forms() if self._counted else self._forms
         return forms
 
     def describe(self) -> DominatingPairInfo:
+        if self._counted:
+            pure = (self.mechanism if self.removed else self.mechanism.reverse())._pure_epsilon()
+            return outcome_info(self._counted, self._chosen * pure * (1 if self._chosen == 1 else 1 + ULP))
+        return self._described_by_sums()
+
+    def _described_by_sums(self) -> DominatingPairInfo:
         forms, listed = self._forms, self._listed()
         # Some outputs may be possible with the record only, or without it only if `removed` is False. A trade-off function samples
         # delta at few eps (`spacing`), because most values of eps need a new transform.
@@ -391,8 +419,9 @@ class RandomAllocation(OfPresence):
 
     Notes
     -----
-    Adjacency: **add or remove** one record. For chosen = 1 both directions are exact (:class:`AllocationPair`). For chosen = k > 1
-    the outputs are compared with and without the record by tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))` of the
+    Adjacency: **add or remove** one record. For chosen = 1 both directions are exact (:class:`AllocationPair`), and for mechanisms
+    of two or few outcomes for any `chosen`: the numbers of the outcomes are enumerated. For other mechanisms and chosen = k > 1 the
+    outputs are compared with and without the record by tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))` of the
     likelihood ratios of the steps, for several :math:`\lambda < k/t`. This lower bound holds for compositions of several epochs,
     too. The upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). For a removed
     record, a sum over the steps gives a second upper bound (see ``sampling/_several.py``), and the smaller one is used; a
@@ -422,7 +451,8 @@ class RandomAllocation(OfPresence):
     chosen: int = 1
 
     _prepares: ClassVar[bool] = True
-    theorem: ClassVar[str] = "exact for one chosen step, an upper bound for more (Chua et al. 2024; Feldman, Shenfeld 2025)"
+    theorem: ClassVar[str] = ("exact for one chosen step or few outcomes, otherwise an upper bound (Chua et al. 2024; "
+                              "Feldman, Shenfeld 2025)")
     neighbours: ClassVar[str] = "add or remove one record, which enters `chosen` of the steps, drawn uniformly"
 
     def __post_init__(self) -> None:
@@ -434,8 +464,9 @@ class RandomAllocation(OfPresence):
         return type(self), (self.mechanism, self.steps, self.chosen)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        if self.chosen > 1:
-            raise TypeError(f"{self!r} is bounded by a composition and has no list of pairs: pass chosen=1 for exact pairs")
+        if self.chosen > 1 and not self._counted:
+            raise TypeError(f"{self!r} is bounded by a composition and has no list of pairs: pass chosen=1, or a mechanism of few "
+                            "outcomes, for exact pairs")
         return self._ways
 
     @cached_property
@@ -444,13 +475,24 @@ class RandomAllocation(OfPresence):
                   else _SeveralPair(self.mechanism, self.steps, True, self.chosen))
         return remove, remove.reverse()
 
-    def closed_forms(self) -> _EpochForms:
+    @property
+    def _counted(self) -> bool:
+        """Whether the distributions of both pairs are enumerated."""
+        return self._ways[0]._counted is not None
+
+    def closed_forms(self) -> OfMechanismForms:
+        return super().closed_forms() if self._counted else self._epoch
+
+    @property
+    def _epoch(self) -> _EpochForms:
         return _EpochForms(self.mechanism, self.steps, self.chosen, self._ways)
 
     def describe(self) -> DominatingPairInfo:
+        if self._counted:
+            return largest_of(self._ways, directed=True)
         one = self._ways[0].describe().sampling
         # A few values of the larger delta take less time than the whole trade-off functions of both directions.
-        largest = partial(self.closed_forms().largest, effort=Effort.SAMPLED)
+        largest = partial(self._epoch.largest, effort=Effort.SAMPLED)
         sampling = one._replace(curve=one.curve and one.curve._replace(hockey_stick=largest, reverse=None))
         return replace(largest_of(self._ways, directed=True), sampling=sampling)
 
@@ -459,21 +501,28 @@ class RandomAllocation(OfPresence):
 class _SeveralPair(AllocationPair):
     """The outputs of t steps, of which `chosen` random steps used the record, against those without it, or in the other order.
 
-    The upper bound comes from a composition of `chosen` blocks, or from a sum over the steps. The lower bound comes from tests.
+    Few outcomes are enumerated. Otherwise the upper bound comes from a composition of `chosen` blocks, or from a sum over the
+    steps, and the lower bound from tests.
     """
 
     chosen: int = 2
 
-    theorem: ClassVar[str] = "bounds of random allocation to several steps (Feldman, Shenfeld 2025, and tests of sums)"
+    theorem: ClassVar[str] = "random allocation to several steps: exact for few outcomes, otherwise bounds (Feldman, Shenfeld 2025)"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.mechanism, self.steps, self.removed, self.chosen)
 
     def reverse(self) -> Self:
         other = type(self)(self.mechanism, self.steps, not self.removed, self.chosen)
-        for name, value in (("_block", self._block.reverse()), ("_tested", self._tested.reverse())):
-            other.__dict__[name] = value
+        if self._counted is None:
+            other.__dict__.update(_block=self._block.reverse(), _tested=self._tested.reverse())
+        else:
+            other.__dict__["_counted"] = self._counted.reversed()
         return other
+
+    @property
+    def _chosen(self) -> int:  # type: ignore[override]
+        return self.chosen
 
     @cached_property
     def _block(self) -> AllocationPair:
@@ -487,7 +536,7 @@ class _SeveralPair(AllocationPair):
     def _forms(self) -> _SeveralForms:
         return _SeveralForms(self.mechanism, self.steps, self.removed, self.chosen, self._block, self._tested)
 
-    def describe(self) -> DominatingPairInfo:
+    def _described_by_sums(self) -> DominatingPairInfo:
         forms, parts = self._forms, ((self._block._pair_info(), self.chosen),)
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled, CURVE_DEPTH)
         return DominatingPairInfo(

@@ -25,6 +25,7 @@ from shufflebounds.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
+from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from tests.strategies import slow
@@ -278,7 +279,8 @@ QUESTIONS = {
     "a few": lambda one: one._log_delta(np.array([2.0, 0.0, 0.35])),
     "eps": lambda one: one.epsilon(1e-6),
 }
-NOISES = [GaussianMechanism(2.0), LaplaceMechanism(1.0), RandomizedResponse(1.0)]
+# The sums of the ratios of seven outcomes are not enumerated.
+NOISES = [GaussianMechanism(2.0), LaplaceMechanism(1.0), GeometricMechanism(1.0, sensitivity=6)]
 
 
 def same_after(make, before, question):
@@ -407,3 +409,26 @@ def test_orders_between_whole_ones(mechanism, order):
     assert between.lower <= upper
     assert lower <= between.upper
     assert 0 <= between.lower <= between.upper
+
+
+@pytest.mark.parametrize(("p", "q"), [
+    ([0.5, 0.5 + 8e-10], [0.3, 0.7]), ([0.5, 0.5], [0.3, 0.7 + 8e-10]), ([0.5, 0.5 - 8e-10], [0.3, 0.7]),
+    ([0.5, 0.5 - 9.9e-10], [0.3, 0.7 - 1e-14]), ([1 - 1e-6, 1e-6 + 8e-10], [1.0, 0.0]), ([1 - 1e-6, 1e-6 - 8e-10], [1.0, 0.0]),
+])
+@pytest.mark.parametrize("removed", [True, False])
+def test_sums_of_lists_whose_masses_do_not_sum_to_one(p, q, removed):
+    # Many steps are not enumerated: their engine takes the same outcomes.
+    with np.errstate(divide="ignore"):
+        pair = DominatingPair.from_pmfs(np.log(p), np.log(q))
+    listed = AllocationPair(pair, 4)._listed()
+    engine = ListedAllocation(*listed, 4)
+    first, second = ([Fraction(x) / max(sum(map(Fraction, law)), 1) for x in law] for law in (p, q))
+    for eps in (0.0, 0.1):
+        lower, upper = (engine.remove if removed else engine.add)(np.array([eps]))
+        if second[1]:
+            exact = math.log(multinomial(first, second, 4, eps, removed))
+        else:
+            # The second outcome identifies the record's step.
+            exact = first[1] if removed else max(1 - Fraction(math.exp(eps)) * first[0], 0)
+            exact = math.log(exact) if exact else -math.inf
+        assert lower[0] <= exact <= upper[0]

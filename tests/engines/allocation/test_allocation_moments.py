@@ -126,3 +126,26 @@ def test_several_chosen_steps_have_the_divergences_of_their_composition():
 def test_mu_of_several_steps_in_either_direction_is_that_of_the_sum():
     for pair in RandomAllocation(GaussianMechanism(1.0), 100, 4)._adjacencies():
         assert 2 - 1e-9 <= pair.gdp_mu(bound="lower") <= 2 <= pair.gdp_mu()
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 2.5, 3.0, 3.5, 300.5])
+def test_an_outcome_that_only_the_record_produces_makes_divergences_infinite(order):
+    pair = DominatingPair.from_pmfs(np.log([0.5, 0.4, 0.1]), [math.log(0.5), math.log(0.5), -math.inf])
+    # With 20,000 steps the numbers of outcomes are not enumerated.
+    for one in (AllocationPair(pair, 3), AllocationPair(pair, 20_000), RandomAllocation(pair, 3)):
+        assert one.rdp(order) == one.rdp(order, bound="lower") == math.inf
+    for bounds in (AllocationPair(pair, 20_000)._forms._between(order), AllocationPair(pair, 3)._forms._between(order)):
+        assert not np.isnan(bounds).any()
+        assert bounds.upper == math.inf
+
+
+@pytest.mark.parametrize("finite", [1, 2, 3, 4])
+def test_orders_between_finite_and_infinite_divergences(monkeypatch, finite):
+    # (a - 1) D_a is 0.1 a (a - 1) up to this order, and infinite beyond.
+    forms = AllocationPair(GaussianMechanism(1.0), 5)._forms
+    monkeypatch.setattr(type(forms), "_whole", lambda self, order, upper: 0.1 * order if order <= finite else math.inf)
+    for order in (1.2, 1.7, 2.3, 2.5, 3.5, 4.5):
+        lower, upper = forms._between(order)
+        assert 0 <= lower <= upper
+        assert lower <= 0.1 * order * (1 + 1e-12) or order > finite
+        assert upper >= 0.1 * order

@@ -52,10 +52,10 @@ class ListedAllocation:
 
     def add_at_most(self, eps: FloatArray) -> FloatArray:
         """Return a larger upper bound of log H_E(Q^t || average) at each eps, by Chernoff's inequality, in less time than `add`."""
-        law, error, _ = self._law(-1, 1)
+        law, error, log_kept = self._law(-1, 1)
         log_mass, log_a, log_b = law._distinct
         above = [(at, Interval(-math.inf, chernoff(excesses(log_a, log_b, at), log_mass, self.steps))) for at in eps.tolist()]
-        return np.array([law._with_cut(bounds, law._slack, at, self.steps).upper for at, bounds in above]) + error
+        return np.array([law._with_cut(bounds, law._slack, at, self.steps).upper for at, bounds in above]) + log_kept + error
 
     def _sides(self, eps: FloatArray, direction: int, effort: Effort) -> IntervalArray:
         sides = []
@@ -66,7 +66,7 @@ class ListedAllocation:
 
     @kept(4)
     def _law(self, direction: int, side: int) -> tuple[ExcessLaw, float, float]:
-        """Return (distribution of X given an event, bound of the relative error, log probability of the event) for one bound.
+        """Return (distribution of X, bound of the relative error, log of a factor of the result) for one bound.
 
         `direction` is 1 if the record is removed and -1 if it is added, `side` is 1 for the upper bound and -1 for the lower one.
         """
@@ -81,12 +81,13 @@ class ListedAllocation:
         none = np.zeros_like(loss)
         ratio = np.append(base.moved(side * direction), -np.inf)[held]
         log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
-        # The lower bound counts only the event that the outcomes of all steps are enumerated. Masses are divided by the
-        # probability 1 - `lost` of this event in one step, and the result is multiplied by the probability of the event in t steps.
-        # For the upper bound X is 0 at outcomes that are not enumerated, and their largest contribution is added (`log_cut`).
-        lost = math.exp(self.log_lost) if side < 0 else 0.0
+        # The lower bound counts only the event that the outcomes of all steps are enumerated. For the upper bound X is 0 at other
+        # outcomes, and their largest contribution is added (`log_cut`). Masses are divided by their total, and the result is
+        # multiplied by the total to the power t. The total is below 1 for the lower bound. For the upper bound it may be above 1,
+        # because `log_lost` is only a bound.
         cuts, log_rest = (log_cut, self.log_lost) if side > 0 else (log_cut[:1], -math.inf)
-        law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, log_rest, cuts)
+        log_total = math.log(math.fsum([*np.exp(log_mass), math.exp(log_rest)]))
+        law = ExcessLaw(np.minimum(log_mass - log_total, 0.0), log_a, log_b, log_rest - log_total, cuts)
         # The probability of t outcomes is a product of t masses, so the relative error of a mass counts t times.
         error = t * (base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max())))
-        return law, error, t * math.log1p(-lost)
+        return law, error, t * log_total
