@@ -1,7 +1,6 @@
 """Pairs whose masses sum to 1 within 1e-9 only: every consumer of a pair against sums over the outcomes with 40 digits."""
 
 import itertools
-import math
 
 import mpmath
 import numpy as np

@@ -11,7 +11,6 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import Evidence, Status
-from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.complete_lists import CompleteLists
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.convex_order import at_zero, merged_sum, rising, spread_sum
-from shufflebounds._base.limits import COMPARED, LOG_TINY, MANY, SAFE_EXPONENT, SQUARABLE
+from shufflebounds._base.limits import COMPARED, LOG_TINY, SAFE_EXPONENT, SQUARABLE
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._engines.excess.tilted_inversion import LEFT, WIDE, Gains, Light
