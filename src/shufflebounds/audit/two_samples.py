@@ -1,0 +1,331 @@
+"""Attacks on two samples: hits among runs on one dataset, and among runs on a neighbour. One threshold or all thresholds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import plotting
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.caches import cached_property, uncached
+from shufflebounds._base.calls import explained
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.progress import announced, tick
+from shufflebounds._base.types import SLACK, ULP, FloatArray
+from shufflebounds.audit.limits import MOST_SCORES, Together
+from shufflebounds.audit.refuted import Claim, Refuted, largest_refuted, level_of
+from shufflebounds.tails import binom_logcdf, clopper_pearson
+from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff.representation import log_quantile
+
+__all__ = ["Counts", "TwoSamples", "decisions", "relation_given", "scores"]
+
+DECLARED = 1000
+"""Largest number of thresholds that are declared beforehand. Raised: each has a smaller error probability. Lowered: the best threshold
+lies further from a declared one."""
+
+_LEAST_ALPHA = 1e-30
+"""Least positive rate of false hits that is distinguished from 0: with at most 2**53 trials, none is expected. Lowered: longer
+searches without a change."""
+
+_CLOSE = 1e-7
+"""Difference in log p at which the search for the largest product ends; it is added. Lowered: longer run time."""
+
+_SHIFT = 64 * ULP
+"""Relative distance by which a rate is increased before a claimed curve is evaluated, for the rounding of its logarithm."""
+
+Test = Literal["box", "product"]
+
+
+class Counts(NamedTuple):
+    """Numbers of hits of several tests: x of n runs on one dataset and y of m runs on the other, where hits are less likely."""
+
+    x: NDArray[np.int64]
+    n: int
+    y: NDArray[np.int64]
+    m: int
+
+    def log_tails(self, curve: Tradeoff, alpha: FloatArray, at: Any = slice(None)) -> tuple[FloatArray, FloatArray]:
+        """Return log Pr[Bin(n, 1 - f(alpha)) >= x], rounded up, and log Pr[Bin(m, alpha) <= y]."""
+        with np.errstate(divide="ignore"):
+            log_beta = np.asarray(curve.log_beta(np.minimum(np.log(alpha) + _SHIFT, 0.0)))
+        missed = np.exp(np.minimum(log_beta, 0.0)) * (1 - SLACK)
+        hits = np.asarray(binom_logcdf((self.n - self.x[at]).astype(float), float(self.n), missed))
+        return hits, np.asarray(binom_logcdf(self.y[at].astype(float), float(self.m), alpha))
+
+    def log_minimum(self, curve: Tradeoff) -> float:
+        r"""Return the least over the tests of the largest minimum of the two tails, rounded up, by halving in log alpha."""
+        low, high = np.full(self.x.shape, _LEAST_ALPHA), np.ones(self.x.shape)
+        for _ in range(64):
+            middle = np.sqrt(low * high)
+            hits, false = self.log_tails(curve, middle)
+            low, high = np.where(hits < false, middle, low), np.where(hits < false, high, middle)
+            tick()
+        hits, false = self.log_tails(curve, high)[0], self.log_tails(curve, low)[1]
+        # Where the first tail is the larger one already at the least alpha, the second one, nearly 1, is the minimum.
+        return float(np.where(low > _LEAST_ALPHA, np.minimum(hits, false), 0.0).min())
+
+    def log_product(self, curve: Tradeoff, least: float = -math.inf) -> float:
+        """Return the least over the tests of the largest product of the two tails, rounded up, or a number at most `least`."""
+        grid = np.concatenate([np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), 1 - np.geomspace(0.5, 1e-9, 24)[1:]])
+        at = np.arange(self.x.size)[:, None] + np.zeros(grid.size, dtype=np.int64)
+        hits, false = self.log_tails(curve, np.broadcast_to(grid, at.shape), at)
+        largest, found = (hits + false).max(axis=1), 0.0
+        for i in np.argsort(largest).tolist():
+            if largest[i] >= found or found <= least:
+                break
+            found = min(found, self._product_of(curve, i, grid))
+            tick()
+        return found
+
+    def _product_of(self, curve: Tradeoff, i: int, grid: FloatArray) -> float:
+        """Return the largest product of one test, by halving the intervals of alpha that may contain its place.
+
+        The first tail increases with alpha and the second one decreases, so that on an interval the product is at most the first
+        tail at its right end times the second one at its left end.
+        """
+        left, right, best, narrow = np.concatenate([[0.0], grid]), np.concatenate([grid, [1.0]]), -math.inf, -math.inf
+        while True:
+            (hits, at_left), (at_right, false) = self.log_tails(curve, left, i), self.log_tails(curve, right, i)
+            best = max(best, float((hits + at_left).max()), float((at_right + false).max()))
+            bounds = at_right + at_left
+            middle = np.where(left > 0.5, 0.5 * (left + right), np.sqrt(left * right))
+            remain = bounds > best + _CLOSE
+            wide = remain & (left < middle) & (middle < right)
+            narrow = float(bounds[remain & ~wide].max(initial=narrow))
+            if not wide.any():
+                return max(best + _CLOSE, narrow)
+            left, right = np.concatenate([left[wide], middle[wide]]), np.concatenate([middle[wide], right[wide]])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoSamples(Refuted):
+    """Refuted by tests of two samples: `counts` holds tests of D against D', and of D' against D if both orders were tested."""
+
+    counts: tuple[Counts, ...]
+    together: Together
+    log_alpha: float
+    relation: str | None
+    method: str
+    test: Test = "box"
+
+    __getstate__ = uncached
+
+    @cached_property
+    def _limits(self) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
+        """For each order: lower limits of the rate of hits and upper ones of its complement; the same of misses, exchanged."""
+        level, out = self.together.log_eta(self.log_alpha) + math.log(2), []
+        for x, n, y, m in self.counts:
+            (own, mine), (other, theirs) = (np.unique(one, return_inverse=True) for one in (x, y))
+            out.append((np.asarray(clopper_pearson(own, n, log_alpha=level)[0])[mine],
+                        np.asarray(clopper_pearson(n - own, n, log_alpha=level)[1])[mine],
+                        np.asarray(clopper_pearson(m - other, m, log_alpha=level)[0])[theirs],
+                        np.asarray(clopper_pearson(other, m, log_alpha=level)[1])[theirs]))
+        return out
+
+    def _refutes(self, claim: Tradeoff) -> bool:
+        # s (1 - log s) is a p-value of the product of two independent ones; it is compared for all tests together.
+        return self._log_p(claim) <= self.log_alpha
+
+    def _epsilon(self, delta: float) -> float:
+        if self.test == "product":
+            return largest_refuted(lambda eps: self._refutes(Tradeoff.approximate(eps, delta)), LARGEST_EXPONENT)
+        best = 0.0
+        for hit, miss, reject, false in self._limits:
+            # A hit is likelier on the one dataset, and so is no hit on the other one.
+            for more, less in ((hit, false), (reject, miss)):
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    gain = np.log((more - delta) * (1 - 4 * ULP) / less)
+                best = max(best, float(np.where(more > delta, gain - SLACK * np.abs(gain), 0.0).max()))
+        return min(best, LARGEST_EXPONENT)
+
+    def _gdp_mu(self) -> float:
+        if self.test == "product":
+            return largest_refuted(lambda mu: self._refutes(Tradeoff.gaussian(mu)), 1e3)
+        best = 0.0
+        for hit, miss, reject, false in self._limits:
+            with np.errstate(divide="ignore"):
+                first, second, third, fourth = (np.log(one) for one in (hit, miss, reject, false))
+                pair = log_quantile(first, second), -log_quantile(fourth, third)
+            known = (hit > 0) & (reject > 0)
+            mu = np.where(known, pair[0], 0.0) + np.where(known, pair[1], 0.0)
+            best = max(best, float((mu - SLACK * (1 + np.abs(pair[0]) + np.abs(pair[1])))[known].max(initial=0.0)))
+        return best
+
+    def _log_p(self, claim: Claim) -> float:
+        # Errors of the first kind are those on D', whose hits are false: the curve is T(D', D), then that of the other order.
+        curves = (claim, claim) if isinstance(claim, Tradeoff) else (claim.reverse().tradeoff(), claim.tradeoff())
+        if self.test == "product":
+            own = min(counts.log_product(curve) for counts, curve in zip(self.counts, curves))
+            return math.log(sum(counts.x.size for counts in self.counts)) + own + math.log1p(-own)
+        return self.together.log_total(min(counts.log_minimum(curve) for counts, curve in zip(self.counts, curves)))
+
+    def _draw(self, ax: Any, claim: Claim | None) -> None:
+        plotting.tradeoff_frame(ax, f"Refuted claims, confidence {self.confidence:.6g}")
+        counts, (hit, miss, reject, false) = self.counts[0], self._limits[0]
+        del hit, reject
+        alpha = np.concatenate([[0.0], np.sort(false), [1.0]])
+        beta = np.concatenate([[1.0], np.minimum.accumulate(miss[np.argsort(false)]), [0.0]])
+        ax.fill_between(alpha, np.minimum(beta, 1 - alpha), 1 - alpha, step="post", alpha=0.15, linewidth=0,
+                        color=plotting.COLORS[1], label="a claimed curve that enters here is refuted")
+        ax.plot(counts.y / counts.m, 1 - counts.x / counts.n, ".", color=plotting.COLORS[6], label="observed error rates")
+        if claim is not None:
+            curve = claim if isinstance(claim, Tradeoff) else claim.reverse().tradeoff()
+            at = plotting.alphas()
+            ax.plot(at, np.asarray(curve.beta(at)), label="the claim", linewidth=1.8, **plotting.style(0))
+        plotting.legend(ax)
+
+
+def relation_given(relation: str | None) -> str | None:
+    """Return the relation of neighbours, or raise ValueError."""
+    return relation if relation is None else _validate.choice("relation", relation, ("replace-one", "add-remove"))
+
+
+@explained
+@with_passages
+def decisions(
+    hits: int, trials: int, false_hits: int, false_trials: int, *, confidence: float = 0.95, log_alpha: float | None = None,
+    test: Test = "box", relation: str | None = None,
+) -> Refuted:
+    r"""Return what an attack refutes that hit x of n times on a dataset D, and y of m times on its neighbour D'.
+
+    .. math:: arepsilon = \lograc{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
+
+    where l is the lower confidence limit of the rate of hits on D, u the upper limit of that on D', each with error probability
+    (1 - confidence)/2. The larger one of this eps and that of the opposite decision, :math:`\log((1 - u - \delta)/(1 - l))`, counts.
+
+    Parameters
+    ----------
+    hits, trials : int
+        Numbers x of hits and n of independent runs on D, n from 1 to 2**53.
+    false_hits, false_trials : int
+        Numbers y of hits and m of independent runs on D'.
+    confidence : float
+        Probability in (0, 1) that no true claim is refuted.
+    log_alpha : float, optional
+        In place of `confidence`, for error probabilities below 1e-16: the natural logarithm of 1 - confidence, in [-1e5, 0).
+    test : {"box", "product"}
+        Choose it before the data. "box" is the confidence limits above. "product": the product s of the two p-values, maximized
+        over the error rates that the claim allows, has the p-value :math:`s (1 - \log s)`. Neither is always the stronger one;
+        the product is stronger at high confidence.
+    relation : {"replace-one", "add-remove"}, optional
+        How D' differs from D. If stated, claims about the other relation raise ValueError.
+
+    Returns
+    -------
+    Refuted
+        The rule of the attack, and which dataset is D, must be fixed before the data; :func:`scores` is for rules chosen afterwards.
+
+    {raises: If hits exceed trials, or an argument lies outside its range.}
+
+    References
+    ----------
+    Jagielski, M., Ullman, J., Oprea, A. Auditing differentially private machine learning. NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from shufflebounds import audit
+    >>> found = audit.decisions(95, 100, 5, 100)
+    >>> found
+    <At confidence 0.95 the data refute every eps below 2.062105 at delta = 0; a guarantee never follows from this (one test fixed beforehand).>
+    >>> from shufflebounds.mechanisms import RandomizedResponse
+    >>> print(f"{found.gdp_mu():.6f} {found.p_value(RandomizedResponse(2.0)):.6f}")
+    2.423404 0.038290
+    """
+    n, m = _validate.integer("trials", trials, 1), _validate.integer("false_trials", false_trials, 1)
+    x, y = _validate.integer("hits", hits), _validate.integer("false_hits", false_hits)
+    for name, many, of, runs in (("hits", x, "trials", n), ("false_hits", y, "false_trials", m)):
+        if many > runs:
+            raise ValueError(f"{name}={many} must be at most {of}={runs}")
+    counts = Counts(np.array([x]), n, np.array([y]), m)
+    return TwoSamples((counts,), Together(2), level_of(confidence, log_alpha), relation_given(relation),
+                      "one test fixed beforehand", _validate.choice("test", test, ("box", "product")))  # type: ignore[arg-type]
+
+
+@explained
+@with_passages
+def scores(
+    inside: ArrayLike, outside: ArrayLike, *, confidence: float = 0.95, thresholds: ArrayLike | None = None,
+    log_alpha: float | None = None, relation: str | None = None,
+) -> Refuted:
+    """Return what the scores of an attack refute: those of runs on a dataset, and those of runs on its neighbour.
+
+    Every threshold t makes a decision, score >= t. The confidence limits hold for all thresholds, both orders of the datasets and
+    both decisions together, so the strongest of them counts at no further price.
+
+    Parameters
+    ----------
+    inside, outside : array_like of float, 1-D
+        Scores of independent runs on D and on D', in any order; infinities are scores like any other.
+    confidence : float
+        Probability in (0, 1) that no true claim is refuted.
+    thresholds : array_like of float, optional
+        Thresholds chosen without these scores. Of more than 1000, such as scores of an earlier experiment, 1000 quantiles are used.
+        By default all thresholds are used if both samples have at most 3000 scores. Otherwise the thresholds are the scores of
+        `inside` at 1000 ranks fixed beforehand.
+    log_alpha, relation
+        As for :func:`decisions`.
+
+    Returns
+    -------
+    Refuted
+        Its attribute `method` states which thresholds were used.
+
+    {raises: If a sample is empty, a score is NaN, or an argument lies outside its range.}
+
+    Notes
+    -----
+    For all thresholds, the error probability of one limit is the largest one at which the limits of the four families (lower and
+    upper, both samples) hold together; it is computed by a recursion of positive terms, in up to 3 s for 3000 scores, and kept.
+    For T thresholds it is a 4T-th of the whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds import audit
+    >>> rng = np.random.default_rng(1)
+    >>> audit.scores(rng.normal(size=100) + 3, rng.normal(size=100))
+    <At confidence 0.95 the data refute every eps below 2.113417 at delta = 0; a guarantee never follows from this (all thresholds together).>
+    """
+    first, second = (_scores_of(name, value) for name, value in (("inside", inside), ("outside", outside)))
+    n, m, level = first.size, second.size, level_of(confidence, log_alpha)
+    samples = (n, m) if max(n, m) <= MOST_SCORES else ()
+    if thresholds is None and not samples:
+        # Ranks from both ends in geometric steps, and evenly spaced ones.
+        steps = np.geomspace(1, n, DECLARED // 4)
+        rank = np.unique(np.clip(np.rint(np.concatenate([steps, n + 1 - steps, np.linspace(1, n, DECLARED // 2)])), 1, n).astype(int))
+        at = first[n - rank]
+        above, beyond = m - np.searchsorted(second, at), m - np.searchsorted(second, at, "right")
+        # At a tie more than `rank` scores reach the threshold. The rank bounds Pr[score >= t] from below, Pr[score > t] from above.
+        counts = Counts(rank, n, above, m), Counts(beyond, m, rank - 1, n)
+        count, method = 4 * rank.size, f"{rank.size} thresholds at ranks fixed beforehand"
+    else:
+        if thresholds is None:
+            at, method, count = np.unique(np.concatenate([first, second])), "all thresholds together", 2 * (n + m)
+        else:
+            at = np.unique(_scores_of("thresholds", thresholds))
+            if at.size > DECLARED:
+                at = np.unique(np.quantile(at, np.linspace(0, 1, DECLARED), method="inverted_cdf"))
+            count = min(4 * at.size, 2 * (n + m) if samples else 4 * at.size)
+            method = f"{at.size} thresholds fixed beforehand"
+        x, y = n - np.searchsorted(first, at), m - np.searchsorted(second, at)
+        counts = Counts(x, n, y, m), Counts(y, m, x, n)
+    found = TwoSamples(counts, Together(count, samples), level, relation_given(relation), method)
+    with announced("audit.scores"):
+        found._limits  # noqa: B018  (computed here, so that the answers take no time)
+    return found
+
+
+def _scores_of(name: str, value: ArrayLike) -> FloatArray:
+    """Return the scores in increasing order, or raise ValueError."""
+    array = _validate.floats(name, value, "a number")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} has shape {array.shape}: it must be one-dimensional and not empty, one score a run")
+    if np.isnan(array).any():
+        raise ValueError(f"{name} holds nan: every score must be a number or an infinity; leave failed runs out before any analysis")
+    return np.sort(array)
