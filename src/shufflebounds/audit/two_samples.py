@@ -33,8 +33,9 @@ _LEAST_ALPHA = 1e-30
 """Least positive rate of false hits that is distinguished from 0: with at most 2**53 trials, none is expected. Lowered: longer
 searches without a change."""
 
-_CLOSE = 1e-7
-"""Difference in log p at which the search for the largest product ends; it is added. Lowered: longer run time."""
+_ZOOMS = 12
+"""Number of times that the search for the largest product divides its interval by 8, to a relative width of 1e-11.
+Lowered: larger p-values."""
 
 _SHIFT = 64 * ULP
 """Relative distance by which a rate is increased before a claimed curve is evaluated, for the rounding of its logarithm."""
@@ -70,37 +71,28 @@ class Counts(NamedTuple):
         # Where the first tail is the larger one already at the least alpha, the second one, nearly 1, is the minimum.
         return float(np.where(low > _LEAST_ALPHA, np.minimum(hits, false), 0.0).min())
 
-    def log_product(self, curve: Tradeoff, least: float = -math.inf) -> float:
-        """Return the least over the tests of the largest product of the two tails, rounded up, or a number at most `least`."""
-        grid = np.concatenate([np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), 1 - np.geomspace(0.5, 1e-9, 24)[1:]])
-        at = np.arange(self.x.size)[:, None] + np.zeros(grid.size, dtype=np.int64)
-        hits, false = self.log_tails(curve, np.broadcast_to(grid, at.shape), at)
-        largest, found = (hits + false).max(axis=1), 0.0
-        for i in np.argsort(largest).tolist():
-            if largest[i] >= found or found <= least:
-                break
-            found = min(found, self._product_of(curve, i, grid))
-            tick()
-        return found
+    def log_product(self, curve: Tradeoff) -> float:
+        r"""Return the least over the tests of the largest product of the two tails, rounded up.
 
-    def _product_of(self, curve: Tradeoff, i: int, grid: FloatArray) -> float:
-        """Return the largest product of one test, by halving the intervals of alpha that may contain its place.
-
-        The first tail increases with alpha and the second one decreases, so that on an interval the product is at most the first
-        tail at its right end times the second one at its left end.
+        With f convex, the logarithm of the product is concave in alpha, as the tails are distribution functions of beta distributions
+        with log-concave densities, at a concave function of alpha. So the largest of several values lies beside the maximum, and the
+        straight line through two neighbouring points bounds the curve in the next interval.
         """
-        left, right, best, narrow = np.concatenate([[0.0], grid]), np.concatenate([grid, [1.0]]), -math.inf, -math.inf
-        while True:
-            (hits, at_left), (at_right, false) = self.log_tails(curve, left, i), self.log_tails(curve, right, i)
-            best = max(best, float((hits + at_left).max()), float((at_right + false).max()))
-            bounds = at_right + at_left
-            middle = np.where(left > 0.5, 0.5 * (left + right), np.sqrt(left * right))
-            remain = bounds > best + _CLOSE
-            wide = remain & (left < middle) & (middle < right)
-            narrow = float(bounds[remain & ~wide].max(initial=narrow))
-            if not wide.any():
-                return max(best + _CLOSE, narrow)
-            left, right = np.concatenate([left[wide], middle[wide]]), np.concatenate([middle[wide], right[wide]])
+        ends = np.array([0.0]), np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), 1 - np.geomspace(0.5, 1e-9, 24)[1:]
+        alpha = np.concatenate([*ends, [1.0]]) + np.zeros((self.x.size, 1))
+        tests = np.arange(self.x.size)[:, None]
+        for last in (False,) * _ZOOMS + (True,):
+            value = np.sum(self.log_tails(curve, alpha, tests + np.zeros(alpha.shape, dtype=np.int64)), axis=0)
+            best = np.clip(value.argmax(axis=1)[:, None], 1, alpha.shape[1] - 2)
+            place = [np.take_along_axis(alpha, best + k, axis=1) for k in (-1, 0, 1)]
+            if not last:
+                alpha = place[0] + (place[2] - place[0]) * np.linspace(0, 1, 17)
+            tick()
+        left, middle, right = (np.take_along_axis(value, best + k, axis=1) for k in (-1, 0, 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (place[1] - place[0]) / (place[2] - place[1])
+            bounds = [middle, middle - (right - middle) * share, middle + (middle - left) / share]
+        return min(0.0, float(np.max([np.where(np.isnan(one), 0.0, one) for one in bounds], axis=0).min()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +121,6 @@ class TwoSamples(Refuted):
         return out
 
     def _refutes(self, claim: Tradeoff) -> bool:
-        # s (1 - log s) is a p-value of the product of two independent ones; it is compared for all tests together.
         return self._log_p(claim) <= self.log_alpha
 
     def _epsilon(self, delta: float) -> float:
@@ -161,8 +152,10 @@ class TwoSamples(Refuted):
         # Errors of the first kind are those on D', whose hits are false: the curve is T(D', D), then that of the other order.
         curves = (claim, claim) if isinstance(claim, Tradeoff) else (claim.reverse().tradeoff(), claim.tradeoff())
         if self.test == "product":
-            own = min(counts.log_product(curve) for counts, curve in zip(self.counts, curves))
-            return math.log(sum(counts.x.size for counts in self.counts)) + own + math.log1p(-own)
+            # The lower bound of a profile's curve is convex; another claim implies its convex hull.
+            own = min(counts.log_product(curve.convex_hull()) for counts, curve in zip(self.counts, curves))
+            # s (1 - log s) is the probability that the product of two uniform numbers is at most s.
+            return math.log(sum(counts.x.size for counts in self.counts)) + min(own + math.log1p(-own), 0.0)
         return self.together.log_total(min(counts.log_minimum(curve) for counts, curve in zip(self.counts, curves)))
 
     def _draw(self, ax: Any, claim: Claim | None) -> None:
