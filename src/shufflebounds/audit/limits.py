@@ -53,8 +53,8 @@ def log_miss(size: int, log_eta: float) -> float:
     def poisson(mean: float, first: int, last: int) -> FloatArray:
         """Return the Poisson probabilities of first, ..., last - 1."""
         if mean <= 0:
-            return (np.arange(first, last) == 0) * 1.0
-        return np.exp(np.arange(first, last) * math.log(mean) - mean - log_factorials[first:last])
+            return np.asarray((np.arange(first, last) == 0) * 1.0)
+        return np.asarray(np.exp(np.arange(first, last) * math.log(mean) - mean - log_factorials[first:last]))
 
     # states[j] is the probability of start + j numbers so far and no failure.
     states, start, before, failed = np.ones(1), 0, 0.0, 0.0

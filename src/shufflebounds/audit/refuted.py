@@ -194,5 +194,5 @@ class Refuted(ABC):
                  f"an error probability of e^{self.log_alpha:.6g}")
         eps = self.epsilon()
         found = f"every eps below {math.floor(eps * 1e6) / 1e6:.6f} at delta = 0" if eps > 1e-6 else "no eps at delta = 0"
-        return f"<At {level} the data refute {found}; a guarantee never follows from this ({self.method}).>"
+        return f"<At {level} the data refute {found} and show no guarantee ({self.method}).>"
 

@@ -26,8 +26,8 @@ from shufflebounds.tradeoff.representation import log_quantile
 __all__ = ["Counts", "TwoSamples", "decisions", "relation_given", "scores"]
 
 DECLARED = 1000
-"""Largest number of thresholds that are declared beforehand. Raised: each has a smaller error probability. Lowered: the best threshold
-lies further from a declared one."""
+"""Largest number of thresholds that are declared beforehand. Raised: each has a smaller error probability. Lowered: the best
+threshold lies further from a declared one."""
 
 _LEAST_ALPHA = 1e-30
 """Least positive rate of false hits that is distinguished from 0: with at most 2**53 trials, none is expected. Lowered: longer
@@ -74,12 +74,12 @@ class Counts(NamedTuple):
     def log_product(self, curve: Tradeoff) -> float:
         r"""Return the least over the tests of the largest product of the two tails, rounded up.
 
-        With f convex, the logarithm of the product is concave in alpha, as the tails are distribution functions of beta distributions
-        with log-concave densities, at a concave function of alpha. So the largest of several values lies beside the maximum, and the
-        straight line through two neighbouring points bounds the curve in the next interval.
+        If f is convex, the logarithm of the product is concave in alpha: the tails are distribution functions of beta
+        distributions, whose densities are log-concave, at concave functions of alpha. So the largest of several values lies beside
+        the maximum, and the straight line through two neighbouring points bounds the product in the next interval.
         """
-        ends = np.array([0.0]), np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), 1 - np.geomspace(0.5, 1e-9, 24)[1:]
-        alpha = np.concatenate([*ends, [1.0]]) + np.zeros((self.x.size, 1))
+        tiny, small, large = np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), np.geomspace(0.5, 1e-9, 24)
+        alpha = np.concatenate([[0.0], tiny, small, 1 - large[1:], [1.0]]) + np.zeros((self.x.size, 1))
         tests = np.arange(self.x.size)[:, None]
         for last in (False,) * _ZOOMS + (True,):
             value = np.sum(self.log_tails(curve, alpha, tests + np.zeros(alpha.shape, dtype=np.int64)), axis=0)
@@ -160,15 +160,19 @@ class TwoSamples(Refuted):
 
     def _draw(self, ax: Any, claim: Claim | None) -> None:
         plotting.tradeoff_frame(ax, f"Refuted claims, confidence {self.confidence:.6g}")
-        counts, (hit, miss, reject, false) = self.counts[0], self._limits[0]
-        del hit, reject
+        # The order of the datasets in which more is refuted.
+        gains = [float((hit - false).max()) for hit, _, _, false in self._limits]
+        order = int(np.argmax(gains))
+        counts, (_, miss, _, false) = self.counts[order], self._limits[order]
         alpha = np.concatenate([[0.0], np.sort(false), [1.0]])
         beta = np.concatenate([[1.0], np.minimum.accumulate(miss[np.argsort(false)]), [0.0]])
         ax.fill_between(alpha, np.minimum(beta, 1 - alpha), 1 - alpha, step="post", alpha=0.15, linewidth=0,
-                        color=plotting.COLORS[1], label="a claimed curve that enters here is refuted")
-        ax.plot(counts.y / counts.m, 1 - counts.x / counts.n, ".", color=plotting.COLORS[6], label="observed error rates")
+                        color=plotting.COLORS[1], label="a claimed curve that enters here is refuted" if self.test == "box" else
+                        "outside of the limits of each error rate")
+        ax.plot(counts.y / counts.m, 1 - counts.x / counts.n, ".", markersize=3, color=plotting.COLORS[6],
+                label="observed error rates")
         if claim is not None:
-            curve = claim if isinstance(claim, Tradeoff) else claim.reverse().tradeoff()
+            curve = claim if isinstance(claim, Tradeoff) else (claim.reverse() if order == 0 else claim).tradeoff()
             at = plotting.alphas()
             ax.plot(at, np.asarray(curve.beta(at)), label="the claim", linewidth=1.8, **plotting.style(0))
         plotting.legend(ax)
@@ -190,7 +194,7 @@ def decisions(
     .. math:: arepsilon = \lograc{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
     where l is the lower confidence limit of the rate of hits on D, u the upper limit of that on D', each with error probability
-    (1 - confidence)/2. The larger one of this eps and that of the opposite decision, :math:`\log((1 - u - \delta)/(1 - l))`, counts.
+    (1 - confidence)/2. The same limits hold for the opposite decision, and the larger one of the two eps counts.
 
     Parameters
     ----------
@@ -212,7 +216,8 @@ def decisions(
     Returns
     -------
     Refuted
-        The rule of the attack, and which dataset is D, must be fixed before the data; :func:`scores` is for rules chosen afterwards.
+        The rule of the attack, and which dataset is D, must be fixed before the data; :func:`scores` is for thresholds chosen
+        afterwards.
 
     {raises: If hits exceed trials, or an argument lies outside its range.}
 
@@ -225,10 +230,10 @@ def decisions(
     >>> from shufflebounds import audit
     >>> found = audit.decisions(95, 100, 5, 100)
     >>> found
-    <At confidence 0.95 the data refute every eps below 2.062105 at delta = 0; a guarantee never follows from this (one test fixed beforehand).>
+    <At confidence 0.95 the data refute every eps below 2.062105 at delta = 0 and show no guarantee (one test fixed beforehand).>
     >>> from shufflebounds.mechanisms import RandomizedResponse
     >>> print(f"{found.gdp_mu():.6f} {found.p_value(RandomizedResponse(2.0)):.6f}")
-    2.423404 0.038290
+    2.423178 0.032204
     """
     n, m = _validate.integer("trials", trials, 1), _validate.integer("false_trials", false_trials, 1)
     x, y = _validate.integer("hits", hits), _validate.integer("false_hits", false_hits)
@@ -283,7 +288,7 @@ def scores(
     >>> from shufflebounds import audit
     >>> rng = np.random.default_rng(1)
     >>> audit.scores(rng.normal(size=100) + 3, rng.normal(size=100))
-    <At confidence 0.95 the data refute every eps below 2.113417 at delta = 0; a guarantee never follows from this (all thresholds together).>
+    <At confidence 0.95 the data refute every eps below 1.944902 at delta = 0 and show no guarantee (all thresholds together).>
     """
     first, second = (_scores_of(name, value) for name, value in (("inside", inside), ("outside", outside)))
     n, m, level = first.size, second.size, level_of(confidence, log_alpha)
@@ -291,7 +296,8 @@ def scores(
     if thresholds is None and not samples:
         # Ranks from both ends in geometric steps, and evenly spaced ones.
         steps = np.geomspace(1, n, DECLARED // 4)
-        rank = np.unique(np.clip(np.rint(np.concatenate([steps, n + 1 - steps, np.linspace(1, n, DECLARED // 2)])), 1, n).astype(int))
+        places = np.rint(np.concatenate([steps, n + 1 - steps, np.linspace(1, n, DECLARED // 2)]))
+        rank = np.unique(np.clip(places, 1, n).astype(np.int64))
         at = first[n - rank]
         above, beyond = m - np.searchsorted(second, at), m - np.searchsorted(second, at, "right")
         # At a tie more than `rank` scores reach the threshold. The rank bounds Pr[score >= t] from below, Pr[score > t] from above.
@@ -320,5 +326,5 @@ def _scores_of(name: str, value: ArrayLike) -> FloatArray:
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name} has shape {array.shape}: it must be one-dimensional and not empty, one score a run")
     if np.isnan(array).any():
-        raise ValueError(f"{name} holds nan: every score must be a number or an infinity; leave failed runs out before any analysis")
+        raise ValueError(f"{name} holds nan: every score must be a number or an infinity; decide about failed runs beforehand")
     return np.sort(array)

@@ -59,13 +59,14 @@ def _scores(file: str) -> tuple[list[float], list[float]]:
 
 def _refuted(arguments: argparse.Namespace) -> tuple[str, dict[str, Any], Refuted]:
     """Return the kind of attack, its parameters, and what it refutes."""
-    counts, guesses = ({name: value for name in names if (value := getattr(arguments, name)) is not None} for names in (COUNTS, GUESSES))
+    given = {name: value for name in (*COUNTS, *GUESSES) if (value := getattr(arguments, name)) is not None}
+    counts, guesses = ({name: given[name] for name in names if name in given} for names in (COUNTS, GUESSES))
     if sum((arguments.file is not None, bool(counts), bool(guesses))) != 1:
         raise ValueError("give one of these: a file of scores; --hits, --trials, --false-hits and --false-trials; or --right and "
                          "--guesses")
-    for given, needed in ((counts, COUNTS), (guesses, GUESSES[:2])):
-        missing = [name for name in needed if name not in given]
-        if given and missing:
+    for some, needed in ((counts, COUNTS), (guesses, GUESSES[:2])):
+        missing = [name for name in needed if name not in some]
+        if some and missing:
             raise ValueError(f"{' and '.join('--' + name.replace('_', '-') for name in missing)} must be given, too")
     if counts:
         return "decisions", counts, audit.decisions(**counts, confidence=arguments.confidence)
@@ -84,19 +85,22 @@ def run(arguments: argparse.Namespace) -> None:
     claim = None if arguments.eps is None else Tradeoff.approximate(_validate.real("eps", arguments.eps, 0), delta)
     kind, told, found = _refuted(arguments)
     told |= {"delta": delta, "eps": arguments.eps, "confidence": found.confidence}
-    answers = {"epsilon": found.epsilon(delta), "gdp_mu": found.gdp_mu(), "log_p_value": claim and found.log_p_value(claim)}
+    eps, mu = found.epsilon(delta), found.gdp_mu()
+    log_p = None if claim is None else found.log_p_value(claim)
     if arguments.out is not None:
         _picture(found, claim, arguments.out)
     if arguments.json:
-        print(as_json({"audit": kind, "parameters": told, "refuted": answers, "sentence": str(found)[1:-1], "method": found.method,
+        refuted = {"epsilon": eps, "gdp_mu": mu, "log_p_value": log_p}
+        print(as_json({"audit": kind, "parameters": told, "refuted": refuted, "sentence": str(found)[1:-1], "method": found.method,
                        "out": arguments.out, "version": __version__}))
         return
     print(str(found)[1:-1])
-    rows = [("refuted at this delta", f"every eps below {format_bound(answers['epsilon'], 'lower')}"),
-            ("refuted, Gaussian", f"every mu below {format_bound(answers['gdp_mu'], 'lower')}")]
+    rows = [("refuted at this delta", f"every eps below {format_bound(eps, 'lower')}" if eps else "no eps"),
+            ("refuted, Gaussian", f"every mu below {format_bound(mu, 'lower')}" if mu else "no mu")]
     if claim is not None:
         rows.append(("p-value of the claim", format_bound(found.p_value(claim), "upper")))
-    rows += [("attack", kind), *((name.replace("_", "-"), format_parameter(value)) for name, value in told.items() if value is not None)]
+    rows += [("attack", kind)]
+    rows += [(name.replace("_", "-"), format_parameter(value)) for name, value in told.items() if value is not None]
     print(as_table(rows))
     if arguments.out is not None:
         print(f"wrote {arguments.out}")

@@ -45,14 +45,15 @@ def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_de
 
     .. math:: P^* = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr)
 
-    with :math:`\beta = \Pr[\mathrm{Bin}(r, q) \ge v]`, :math:`b = \Pr[\mathrm{Bin}(r, q) = v]`, :math:`q = 1/(1 + e^{-\varepsilon})`.
-    The tails are those of the number of wrong guesses, whose probability 1 - q is accurate for large eps.
+    with :math:`\beta = \Pr[\mathrm{Bin}(r, q) \ge v]`, :math:`b = \Pr[\mathrm{Bin}(r, q) = v]` and
+    :math:`q = 1/(1 + e^{-\varepsilon})`. The tails are those of the number of wrong guesses, because 1 - q is accurate for large
+    eps.
     """
     wrong, most, small = float(guesses - right), float(guesses), (1 - 4 * ULP) / (1 + np.exp(np.minimum(eps, LARGEST_EXPONENT)))
     beta, rest, exactly = (np.asarray(f(wrong, most, small)) for f in (binom_logcdf, binom_logsf, binom_logpmf))
     with np.errstate(invalid="ignore"):
         extra = log_delta + math.log(canaries / right) + beta + rest - exactly
-    return np.minimum(np.logaddexp(beta, np.where(np.isnan(extra), -np.inf, extra)), 0.0)
+    return np.asarray(np.minimum(np.logaddexp(beta, np.where(np.isnan(extra), -np.inf, extra)), 0.0))
 
 
 def certificate(multipliers: FloatArray, eps: FloatArray, delta: FloatArray, right: int, guesses: int, canaries: int) -> float:
@@ -61,7 +62,7 @@ def certificate(multipliers: FloatArray, eps: FloatArray, delta: FloatArray, rig
     .. math:: \sum_k \lambda_k \frac{m}{r} \delta(\varepsilon_k) + \max_{0 \le h \le r} \Bigl\{1[h \le r - v] - \sum_k
         \Bigl(w_{k,h} \frac{r - h}{r} - e^{\varepsilon_k} w_{k,h-1} \frac{h}{r}\Bigr)\Bigr\}, \qquad \lambda_k = \max_h w_{k,h}
 
-    `multipliers` has the shape (eps, guesses). The sum of the absolute values of all terms bounds the rounding error, which is added.
+    `multipliers` has the shape (eps, guesses). The rounding error is bounded by the absolute values of all terms, and added.
     """
     r, wrong = guesses, np.arange(guesses + 1)
     none = np.zeros((eps.size, 1))
@@ -95,10 +96,11 @@ def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, cana
     braces = hstack([*(csr_matrix(math.exp(e) * moved - kept) for e in eps.tolist()), csr_matrix((wrong.size, many)),
                      csr_matrix(-np.ones((wrong.size, 1)))])
     largest = coo_matrix((-np.ones(size), (np.arange(size), np.repeat(np.arange(many), knots.size))), (size, many))
-    matrix = vstack([braces, hstack([eye_array(size), largest, csr_matrix((size, 1))])]).tocsr()
+    matrix: Any = csr_matrix(vstack([braces, hstack([eye_array(size), largest, csr_matrix((size, 1))])]))
     limit = np.concatenate([np.where(wrong <= edge, -1.0, 0.0), np.zeros(size)])
     price = np.concatenate([np.zeros(size), delta * canaries / r, [1.0]])
-    solved = linprog(price, A_ub=matrix, b_ub=limit, bounds=[(0, None)] * (size + many) + [(None, None)], method="highs")
+    bounds: Any = [(0, None)] * (size + many) + [(None, None)]
+    solved: Any = linprog(price, A_ub=matrix, b_ub=limit, bounds=bounds, method="highs")
     if solved.status:
         return np.zeros((many, r))
     return np.array([np.interp(np.arange(r), knots, row) for row in np.maximum(solved.x[:size].reshape(many, -1), 0.0)])
@@ -205,7 +207,7 @@ def one_run(
     Returns
     -------
     Refuted
-        Its p-value of a pair (eps, delta) is exact: a mechanism attains it. That of a profile is the smallest certified bound found.
+        Its p-value of a pair (eps, delta) is exact: a mechanism attains it. That of a profile is the least certified bound found.
 
     {raises: If not right <= guesses <= canaries, or an argument lies outside its range.}
 
@@ -227,7 +229,7 @@ def one_run(
     >>> from shufflebounds import audit
     >>> found = audit.one_run(1439, 1510, canaries=10**5)
     >>> print(f"{found.epsilon():.6f} {found.epsilon(1e-5):.6f}")
-    2.806207 2.802837
+    2.806207 2.802838
     """
     r = _validate.integer("guesses", guesses, 1)
     m = r if canaries is None else _validate.integer("canaries", canaries, 1)
@@ -252,7 +254,7 @@ def canaries(right: int, eps: ArrayLike, *, rates: ArrayLike = 0.5) -> float:
     eps : array_like
         The claimed pure guarantee of each canary that was guessed, in nats, finite and >= 0.
     rates : float or array_like
-        Probability :math:`\pi_i` in (0, 1) of each guess to be right by the draw of the canaries alone: the rate of "in" if "in" was
+        Probability :math:`\pi_i` in (0, 1) that a guess is right by the draw of the canaries alone: the rate of "in" if "in" was
         guessed, one minus this rate if "out" was guessed.
 
     Returns
@@ -272,7 +274,7 @@ def canaries(right: int, eps: ArrayLike, *, rates: ArrayLike = 0.5) -> float:
     budgets = np.atleast_1d(_validate.real_array("eps", eps, 0))
     shares = _validate.real_array("rates", rates, 0, 1, open_low=True, open_high=True)
     if budgets.ndim != 1 or (shares.ndim and shares.shape != budgets.shape):
-        raise ValueError(f"rates has shape {shares.shape}, eps {budgets.shape}: eps must hold one number a guess, and so must rates")
+        raise ValueError(f"rates has shape {shares.shape}, eps {budgets.shape}: both must hold one number a guess")
     v = _validate.integer("right", right, 0, budgets.size)
     odds = np.exp(np.minimum(budgets, LARGEST_EXPONENT)) * (shares / (1 - shares))
     return rounded_up(float(np.asarray(poisson_binom_logcdf(budgets.size - v, (1 - 4 * ULP) / (1 + odds)))))

@@ -1,4 +1,4 @@
-"""Auditing a program that implements a protocol: it runs on two neighbouring datasets, and a test tries to tell the outputs apart."""
+"""Auditing a program that implements a protocol: it runs on two neighbouring datasets, and a test compares the outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PILOT = 0.1
 """Number of pilot runs as a fraction of the runs that count. Raised: longer run time. Lowered: thresholds in the wrong places."""
 
 _THRESHOLDS = 40
-"""Largest number of thresholds. Raised: each must be more significant. Lowered: the best threshold lies further from one of them."""
+"""Largest number of thresholds. Raised: each must be more significant. Lowered: the best one lies further from those tested."""
 
 
 @explained
@@ -71,8 +71,8 @@ def program(
 
     Notes
     -----
-    For a sum of bits with or without noise the sum is the Neyman-Pearson statistic of the claim: its likelihood ratio is monotone in
-    the sum. For histograms the difference of the counts of two bins is close to it; any other statistic is valid as well.
+    For a sum of bits with or without noise the sum is the Neyman-Pearson statistic of the claim: its likelihood ratio is monotone
+    in the sum. For histograms the difference of the counts of two bins is close to it; any other statistic is valid as well.
 
     A program that passes may still be wrong: test several pairs of datasets, among them the worst one of the protocol, and share
     the level between them.
@@ -83,8 +83,8 @@ def program(
     >>> protocol = shuffle.ShuffledBits.calibrate(users=20, eps=1.0, delta=1e-6)
     >>> others = [0] * 19
     >>> found = audit.program(protocol.simulate, protocol, [0] + others, [1] + others, runs=500, rng=1)
-    >>> found.epsilon(1e-6), found.p_value(protocol)
-    (0.0, 1.0)
+    >>> print(f"{found.epsilon(1e-6):.4f} {found.p_value(protocol)}")
+    0.0279 1.0
     """
     checked_profile("protocol", protocol)
     runs, level = _validate.integer("runs", runs, 10, 10**7), level_of(confidence, log_alpha)
@@ -143,7 +143,7 @@ def _score(statistic: Callable[[Any], float], output: Any) -> float:
 
 def _statistic(protocol: PrivacyProfile, data: NDArray[Any], neighbour: NDArray[Any]) -> Callable[[Any], float]:
     """Return the score of an output: a number itself, or the difference that the counts show in the bins that change."""
-    base = getattr(protocol, "randomizer", protocol)
+    base: Any = getattr(protocol, "randomizer", protocol)
     matrix = np.array(getattr(base, "matrix", ()))
 
     def changed(output: NDArray[Any]) -> float:
