@@ -35,6 +35,13 @@ _KNOTS = 120
 _MOST_EPS = 41
 """Number of eps of a certificate, three times as many for up to 40 guesses. Raised: longer run time. Lowered: larger p-values."""
 
+_ROUNDS = 14
+"""Largest number of rounds in the search for the best single eps; each divides the interval by 7. Raised: longer run time where the
+profile has a kink. Lowered: larger p-values there."""
+
+_CLOSE = 1e-9
+"""Difference of log p between neighbouring eps at which this search ends. Raised: larger p-values."""
+
 _LEAST_P = 1e-6
 """Least p-value for which the linear program is solved: its tolerance is an absolute 1e-9. Smaller p-values are those of the best
 single eps."""
@@ -133,7 +140,7 @@ class OneRun(Refuted):
 
         # The linear program is needed only above the mu that a single eps refutes.
         low = largest_refuted(refutes, 1e3)
-        return low and bracket(lambda mu: not refutes(mu, True), low, 1.05 * low, rtol=1e-5)[0]
+        return low and bracket(lambda mu: not refutes(mu, True), low, 1.05 * low, rtol=1e-4)[0]
 
     def _log_p(self, claim: Claim, certified: bool = True) -> float:
         if self.right == 0:
@@ -143,13 +150,16 @@ class OneRun(Refuted):
         pure = max(float(one.epsilon(0.0)) for one in orders)
         if pure < LARGEST_EXPONENT:
             eps = np.unique(np.append(eps[eps < pure], pure))
-        for _ in range(3):
+        # A curve with a kink, such as that of one pair (eps, delta), needs all rounds.
+        for _ in range(_ROUNDS):
             log_delta = np.max([np.asarray(one.log_delta(eps)) for one in orders], axis=0) + SLACK
             values = self._log_success(eps, log_delta)
             place = int(values.argmin())
             log_p = min(log_p, float(values[place]))
-            best, ends = float(eps[place]), (float(eps[max(place - 1, 0)]), float(eps[min(place + 1, eps.size - 1)]))
-            eps = np.linspace(*ends, 15)
+            best, near = float(eps[place]), slice(max(place - 1, 0), place + 2)
+            if float(np.ptp(values[near])) < _CLOSE:
+                break
+            eps = np.linspace(float(eps[near][0]), float(eps[near][-1]), 15)
             tick()
         if not certified or log_p < math.log(_LEAST_P) or self.guesses > LARGE_TABLE_SIZE // _MOST_EPS:
             return log_p

@@ -111,14 +111,18 @@ class TwoSamples(Refuted):
     @cached_property
     def _limits(self) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
         """For each order: lower limits of the rate of hits and upper ones of its complement; the same of misses, exchanged."""
-        level, out = self.together.log_eta(self.log_alpha) + math.log(2), []
-        for x, n, y, m in self.counts:
-            (own, mine), (other, theirs) = (np.unique(one, return_inverse=True) for one in (x, y))
-            out.append((np.asarray(clopper_pearson(own, n, log_alpha=level)[0])[mine],
-                        np.asarray(clopper_pearson(n - own, n, log_alpha=level)[1])[mine],
-                        np.asarray(clopper_pearson(m - other, m, log_alpha=level)[0])[theirs],
-                        np.asarray(clopper_pearson(other, m, log_alpha=level)[1])[theirs]))
-        return out
+        level = self.together.log_eta(self.log_alpha) + math.log(2)
+        known: dict[tuple[int, bytes], list[FloatArray]] = {}
+
+        def both(counts: NDArray[np.int64], size: int) -> list[FloatArray]:
+            """Return the lower and the upper limits; both orders of the datasets use the same ones."""
+            if (size, counts.tobytes()) not in known:
+                own, place = np.unique(counts, return_inverse=True)
+                limits = clopper_pearson(own, size, log_alpha=level)
+                known[size, counts.tobytes()] = [np.asarray(one)[place] for one in limits]
+            return known[size, counts.tobytes()]
+
+        return [(both(x, n)[0], both(n - x, n)[1], both(m - y, m)[0], both(y, m)[1]) for x, n, y, m in self.counts]
 
     def _refutes(self, claim: Tradeoff) -> bool:
         return self._log_p(claim) <= self.log_alpha
