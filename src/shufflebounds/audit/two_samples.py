@@ -173,8 +173,8 @@ class TwoSamples(Refuted):
         ax.fill_between(alpha, np.minimum(beta, 1 - alpha), 1 - alpha, step="post", alpha=0.15, linewidth=0,
                         color=plotting.COLORS[1], label="a claimed curve that enters here is refuted" if self.test == "box" else
                         "outside of the limits of each error rate")
-        ax.plot(counts.y / counts.m, 1 - counts.x / counts.n, ".", markersize=3, color=plotting.COLORS[6],
-                label="observed error rates")
+        ax.plot(counts.y / counts.m, 1 - counts.x / counts.n, marker="." if counts.x.size <= 50 else "none", linewidth=1.0,
+                color=plotting.COLORS[6], label="observed error rates")
         if claim is not None:
             curve = claim if isinstance(claim, Tradeoff) else (claim.reverse() if order == 0 else claim).tradeoff()
             at = plotting.alphas()
