@@ -55,10 +55,12 @@ NUMBERS = [0.0] * USERS, [1.0] + [0.0] * (USERS - 1)
 MATRIX = mechanisms.FiniteRandomizer([[0.6, 0.3, 0.1], [0.3, 0.4, 0.3], [0.1, 0.3, 0.6]])
 COUNTED = [
     CLAIM, HIDDEN, shuffle.ZeroSum(USERS, 0.2), shuffle.ShuffledHistogram(USERS, 4, 0.2), shuffle.ClearReports(60, 4),
-    *(shuffle.FlippedReports(USERS, 30, 3, 0.2, view=view, fake=fake) for view in ("sums", "records") for fake in ("uniform", "known")),
+    *(shuffle.FlippedReports(USERS, 30, 3, 0.2, view=view, fake=fake)
+      for view in ("sums", "records") for fake in ("uniform", "known")),
 ]
 ORACLES = [mechanisms.KaryResponse(4, 1.0), mechanisms.SubsetSelection(4, 1.0), mechanisms.LocalHashing(4, 1.0),
-           mechanisms.HadamardResponse(4, 1.0), mechanisms.UnaryEncoding.symmetric(4, 1.0), mechanisms.RandomizedResponse(1.0), MATRIX]
+           mechanisms.HadamardResponse(4, 1.0), mechanisms.UnaryEncoding.symmetric(4, 1.0),
+           mechanisms.RandomizedResponse(1.0), MATRIX]
 ADDED = [mechanisms.LaplaceMechanism(1.0), mechanisms.GaussianMechanism(1.0), mechanisms.GeometricMechanism(1.0, 1),
          mechanisms.DiscreteGaussianMechanism(1.0, 1), shuffle.BinomialNoise(40, 0.5)]
 CASES = [

@@ -42,7 +42,8 @@ def test_scores_of_a_file(capsys, tmp_path):
 def test_counts(capsys):
     told = json.loads(run(capsys, *COUNTS, "--confidence", "0.99", "--json")[1])
     assert told["refuted"]["epsilon"] == audit.decisions(95, 100, 5, 100, confidence=0.99).epsilon()
-    told = json.loads(run(capsys, "--right", "75", "--guesses", "100", "--canaries", "1e3", "--delta", "1e-4", "--eps", "0.5", "--json")[1])
+    words = ["--right", "75", "--guesses", "100", "--canaries", "1e3", "--delta", "1e-4", "--eps", "0.5", "--json"]
+    told = json.loads(run(capsys, *words)[1])
     assert told["refuted"]["epsilon"] == audit.one_run(75, 100, canaries=1000).epsilon(1e-4)
     assert told["refuted"]["log_p_value"] < -3
     code, out, _ = run(capsys, "--right", "2", "--guesses", "4")
@@ -50,8 +51,9 @@ def test_counts(capsys):
 
 
 @pytest.mark.parametrize(("words", "text"), [
-    ([], "give one of these"), (["x.csv", *COUNTS], "give one of these"), (COUNTS[:4], "--false-hits and --false-trials must be given"),
-    (["--right", "3"], "--guesses must be given"), (["--hits", "11", "--trials", "10", *COUNTS[4:]], "hits=11 must be at most trials=10"),
+    ([], "give one of these"), (["x.csv", *COUNTS], "give one of these"),
+    (COUNTS[:4], "--false-hits and --false-trials must be given"), (["--right", "3"], "--guesses must be given"),
+    (["--hits", "11", "--trials", "10", *COUNTS[4:]], "hits=11 must be at most trials=10"),
     (["none.csv"], "cannot be read"), ([*COUNTS, "--out", "x.txt"], "must end in .png, .svg or .pdf"),
     ([*COUNTS, "--confidence", "2"], "argument --confidence"), ([*COUNTS, "--delta", "2"], "argument --delta"),
 ])

@@ -76,23 +76,27 @@ class Counts(NamedTuple):
 
         If f is convex, the logarithm of the product is concave in alpha: the tails are distribution functions of beta
         distributions, whose densities are log-concave, at concave functions of alpha. So the largest of several values lies beside
-        the maximum, and the straight line through two neighbouring points bounds the product in the next interval.
+        the maximum, and the straight line through two neighbouring points bounds the product in the next interval. At a kink of f
+        the smaller bound is that of the monotone tails: the first one at the right end, the second one at the left end.
         """
         tiny, small, large = np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), np.geomspace(0.5, 1e-9, 24)
         alpha = np.concatenate([[0.0], tiny, small, 1 - large[1:], [1.0]]) + np.zeros((self.x.size, 1))
         tests = np.arange(self.x.size)[:, None]
         for last in (False,) * _ZOOMS + (True,):
-            value = np.sum(self.log_tails(curve, alpha, tests + np.zeros(alpha.shape, dtype=np.int64)), axis=0)
+            hits, false = self.log_tails(curve, alpha, tests + np.zeros(alpha.shape, dtype=np.int64))
+            value = hits + false
             best = np.clip(value.argmax(axis=1)[:, None], 1, alpha.shape[1] - 2)
             place = [np.take_along_axis(alpha, best + k, axis=1) for k in (-1, 0, 1)]
             if not last:
                 alpha = place[0] + (place[2] - place[0]) * np.linspace(0, 1, 17)
             tick()
         left, middle, right = (np.take_along_axis(value, best + k, axis=1) for k in (-1, 0, 1))
+        tails = [np.take_along_axis(hits, best + k, axis=1) + np.take_along_axis(false, best + k - 1, axis=1) for k in (0, 1)]
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (place[1] - place[0]) / (place[2] - place[1])
-            bounds = [middle, middle - (right - middle) * share, middle + (middle - left) / share]
-        return min(0.0, float(np.max([np.where(np.isnan(one), 0.0, one) for one in bounds], axis=0).min()))
+            lines = middle - (right - middle) * share, middle + (middle - left) / share
+        # A difference of two infinities gives no line.
+        return min(0.0, float(np.max([middle, *np.fmin(lines, tails)], axis=0).min()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
