@@ -129,7 +129,7 @@ class Refuted(ABC):
         TypeError
             If `claim` is neither.
         ValueError
-            If the claim is about another relation of neighbours than :attr:`relation`.
+            If the claim is about another relation of neighbours than the attribute `relation`.
         """
         if not isinstance(claim, Tradeoff):
             checked_profile("claim", claim)
@@ -158,7 +158,7 @@ class Refuted(ABC):
         TypeError
             If `claim` is neither.
         ValueError
-            If the claim is about another relation of neighbours than :attr:`relation`.
+            If the claim is about another relation of neighbours than the attribute `relation`.
         """
         log_p = self.log_p_value(claim)
         return min(1.0, max(math.exp(log_p) * (1 + SLACK), 5e-324)) if log_p > -math.inf else 0.0

@@ -201,8 +201,8 @@ def decisions(
 
     .. math:: arepsilon = \lograc{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
-    where l is the lower confidence limit of the rate of hits on D, u the upper limit of that on D', each with error probability
-    (1 - confidence)/2. The same limits hold for the opposite decision, and the larger one of the two eps counts.
+    where l is the lower confidence limit of the rate of hits on D and u the upper limit of that on D'. Each limit has half of the
+    error probability 1 - confidence. They hold for the opposite decision, too, and the larger one of the two eps counts.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def scores(
     """Return what the scores of an attack refute: those of runs on a dataset, and those of runs on its neighbour.
 
     Every threshold t makes a decision, score >= t. The confidence limits hold for all thresholds, both orders of the datasets and
-    both decisions together, so the strongest of them counts at no further price.
+    both decisions together, so that the largest eps of them needs no further correction.
 
     Parameters
     ----------
