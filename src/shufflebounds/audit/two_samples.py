@@ -199,7 +199,7 @@ def decisions(
 ) -> Refuted:
     r"""Return what an attack refutes that hit x of n times on a dataset D, and y of m times on its neighbour D'.
 
-    .. math:: arepsilon = \lograc{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
+    .. math:: \varepsilon = \log\frac{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
     where l is the lower confidence limit of the rate of hits on D and u the upper limit of that on D'. Each limit has half of the
     error probability 1 - confidence. They hold for the opposite decision, too, and the larger one of the two eps counts.
