@@ -4,6 +4,7 @@
 """
 
 from functools import partial
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,6 +12,7 @@ from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, SKY, WIDTH, 
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from scipy.stats import binom, norm
 
+from shufflebounds import Tradeoff, audit
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from shufflebounds.published import stronger_clones_closed_form
 from shufflebounds.shuffle import BinomialNoise, Shuffled, ShuffledBits, ShuffledHistogram, StrongerClones, ZeroSum
@@ -198,6 +200,16 @@ def tradeoff() -> plt.Figure:
     return figure
 
 
+def audited() -> plt.Figure:
+    """Draw what the scores of examples/attack_scores.csv refute, and the claim eps = 1."""
+    table = np.loadtxt(Path(__file__).parents[1] / "examples" / "attack_scores.csv", delimiter=",", skiprows=2)
+    figure, ax = panels(figsize=(5.4, 4.8))
+    found = audit.scores(table[table[:, 1] == 1, 0], table[table[:, 1] == 0, 0])
+    found.plot(Tradeoff.approximate(1.0, 1e-5), ax)
+    ax.set_title("The claim lies above the limits of the error rates: refuted")
+    return figure
+
+
 def bounds() -> plt.Figure:
     """Draw lower bound, exact value, upper bound and closed form on one line, for a bound whose gap is visible."""
     users, flip, delta = 1000, 1 / (np.e + 1), 1e-6
@@ -380,6 +392,7 @@ IDEAS = {
     "hockey-stick": hockey_stick,
     "tradeoff": tradeoff,
     "bounds": bounds,
+    "audit": audited,
     "clones": clones,
     "year": year,
     "dead-zone": dead_zone,

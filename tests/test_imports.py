@@ -28,7 +28,7 @@ result needs, because its start is most of its run time, and `main` sets its han
 FLOORS = [
     {"_core"}, {"_base"}, {"plotting"}, {"tails"}, {"tradeoff"}, {"_losses"}, {"_engines"}, {"profile"},
     {"mechanisms", "shuffle", "sampling", "composition", "selection", "histograms"},
-    {"published", "certify", "comparison", "report", "sweeps", "interop"}, {"cli"}, {"shufflebounds", "__main__"},
+    {"audit", "published", "certify", "comparison", "report", "sweeps", "interop"}, {"cli"}, {"shufflebounds", "__main__"},
 ]
 """The layers, lowest first, each a set of folders. A module may import from its own layer and from the layers below."""
 

@@ -7,6 +7,7 @@ from shufflebounds._base.lazy import TYPE_CHECKING, lazily
 
 if TYPE_CHECKING:
     from shufflebounds import (
+        audit,
         composition,
         histograms,
         interop,
@@ -35,6 +36,7 @@ __all__ = [
     "SweepInterrupted",
     "Tradeoff",
     "__version__",
+    "audit",
     "compare",
     "composition",
     "get_include",

@@ -10,14 +10,28 @@ from pathlib import Path
 import pytest
 
 import shufflebounds
-from shufflebounds import composition, histograms, interop, mechanisms, profile, published, selection, shuffle, tails, tradeoff
+from shufflebounds import (
+    audit,
+    composition,
+    histograms,
+    interop,
+    mechanisms,
+    profile,
+    published,
+    selection,
+    shuffle,
+    tails,
+    tradeoff,
+)
 from shufflebounds.cli.command import COMMANDS
 from shufflebounds.shuffle import samples
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Types of arguments and results need not be in the index.
 RESULTS = {"Bound", "FloatArray", "Guarantee", "SVTScales", "SampleSize", "samples"}
-MODULES = [shufflebounds, tails, tradeoff, profile, shuffle, samples, mechanisms, composition, selection, histograms, interop]
+MODULES = [
+    shufflebounds, tails, tradeoff, profile, shuffle, samples, mechanisms, composition, selection, histograms, interop, audit,
+]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

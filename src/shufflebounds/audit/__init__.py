@@ -1,0 +1,14 @@
+"""Auditing: what the results of attacks on a program refute, with exact confidence.
+
+Results become refutations, "not (eps, delta)-differentially private", and p-values of any claimed profile. No guarantee follows
+from an attack.
+"""
+
+# Imports its row of docs/architecture.md and below. Start with `refuted`, then `two_samples`.
+
+from shufflebounds.audit.guesses import canaries, one_run
+from shufflebounds.audit.programs import program
+from shufflebounds.audit.refuted import Refuted
+from shufflebounds.audit.two_samples import decisions, scores
+
+__all__ = ["Refuted", "canaries", "decisions", "one_run", "program", "scores"]

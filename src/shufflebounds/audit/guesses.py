@@ -1,0 +1,290 @@
+r"""Attacks on one run with many canaries, each of which is part of the data with probability 1/2: exact p-values.
+
+The theorem, its proof and the certificate for any profile are on the page docs/theorems/one-run-audit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds import plotting
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.calls import explained
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGE_TABLE_SIZE, LARGEST_EXPONENT
+from shufflebounds._base.progress import tick
+from shufflebounds._base.scipy_functions import linprog
+from shufflebounds._base.search import bracket
+from shufflebounds._base.types import SLACK, ULP, FloatArray
+from shufflebounds.audit.refuted import Claim, Refuted, largest_refuted, level_of, rounded_up
+from shufflebounds.audit.two_samples import relation_given
+from shufflebounds.tails import binom_logcdf, binom_logpmf, binom_logsf, poisson_binom_logcdf
+from shufflebounds.tradeoff import Tradeoff
+
+__all__ = ["OneRun", "canaries", "certificate", "log_success", "one_run"]
+
+_KNOTS = 120
+"""Largest number of wrong guesses at which the linear program has a multiplier for each eps. Raised: longer run time, now about
+0.1 s. Lowered: p-values of profiles become larger, now by about 1e-3 of themselves."""
+
+_MOST_EPS = 41
+"""Number of eps of a certificate, three times as many for up to 40 guesses. Raised: longer run time. Lowered: larger p-values."""
+
+_ROUNDS = 14
+"""Largest number of rounds in the search for the best single eps; each divides the interval by 7. Raised: longer run time where the
+profile has a kink. Lowered: larger p-values there."""
+
+_CLOSE = 1e-9
+"""Difference of log p between neighbouring eps at which this search ends. Raised: larger p-values."""
+
+_LEAST_P = 1e-6
+"""Least p-value for which the linear program is solved: its tolerance is an absolute 1e-9. Smaller p-values are those of the best
+single eps."""
+
+
+def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_delta: FloatArray) -> FloatArray:
+    r"""Return the log of the largest probability of at least `right` >= 1 right guesses, over all mechanisms, rounded up.
+
+    .. math:: P^* = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr)
+
+    with :math:`\beta = \Pr[\mathrm{Bin}(r, q) \ge v]`, :math:`b = \Pr[\mathrm{Bin}(r, q) = v]` and
+    :math:`q = 1/(1 + e^{-\varepsilon})`. The tails are those of the number of wrong guesses, because 1 - q is accurate for large
+    eps.
+    """
+    wrong, most, small = float(guesses - right), float(guesses), (1 - 4 * ULP) / (1 + np.exp(np.minimum(eps, LARGEST_EXPONENT)))
+    beta, rest, exactly = (np.asarray(f(wrong, most, small)) for f in (binom_logcdf, binom_logsf, binom_logpmf))
+    with np.errstate(invalid="ignore"):
+        extra = log_delta + math.log(canaries / right) + beta + rest - exactly
+    return np.asarray(np.minimum(np.logaddexp(beta, np.where(np.isnan(extra), -np.inf, extra)), 0.0))
+
+
+def certificate(multipliers: FloatArray, eps: FloatArray, delta: FloatArray, right: int, guesses: int, canaries: int) -> float:
+    r"""Return an upper bound of the probability of at least `right` right guesses: any multipliers w >= 0 give one.
+
+    .. math:: \sum_k \lambda_k \frac{m}{r} \delta(\varepsilon_k) + \max_{0 \le h \le r} \Bigl\{1[h \le r - v] - \sum_k
+        \Bigl(w_{k,h} \frac{r - h}{r} - e^{\varepsilon_k} w_{k,h-1} \frac{h}{r}\Bigr)\Bigr\}, \qquad \lambda_k = \max_h w_{k,h}
+
+    `multipliers` has the shape (eps, guesses). The rounding error is bounded by the absolute values of all terms, and added.
+    """
+    r, wrong = guesses, np.arange(guesses + 1)
+    none = np.zeros((eps.size, 1))
+    kept = np.concatenate([multipliers, none], axis=1) * ((r - wrong) / r)
+    moved = np.exp(eps)[:, None] * np.concatenate([none, multipliers], axis=1) * (wrong / r)
+    inner = (wrong <= r - right) - kept.sum(axis=0) + moved.sum(axis=0)
+    priced = float(multipliers.max(axis=1) @ delta) * canaries / r
+    size = priced + float((1 + kept.sum(axis=0) + moved.sum(axis=0)).max())
+    return priced + float(inner.max()) + (eps.size + 8) * 4 * ULP * size
+
+
+def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, canaries: int) -> FloatArray:
+    """Return multipliers for :func:`certificate`, by the linear program whose value is this bound.
+
+    Its variables are the multipliers at some numbers h of wrong guesses, with linear interpolation between these, their maxima
+    over h, and the maximum of the braces.
+    """
+    from scipy.sparse import coo_matrix, csr_matrix, eye_array, hstack, vstack
+
+    r, many, edge = guesses, eps.size, guesses - right
+    steps = np.rint(np.geomspace(1, max(r, 2), _KNOTS // 2))
+    knots = np.arange(r) if r <= _KNOTS else np.unique(np.clip(np.concatenate([[0, edge], edge - steps, edge + steps]), 0, r - 1))
+    wrong = np.unique(np.concatenate([knots, knots + 1, (knots[1:] + knots[:-1]) // 2, [edge, edge + 1]]))
+
+    def interpolated(at: FloatArray) -> FloatArray:
+        """Return the matrix that maps values at the knots to values at these numbers; 0 outside of 0..r - 1."""
+        return np.array([np.interp(at, knots, row, left=0.0, right=0.0) for row in np.eye(knots.size)]).T
+
+    kept, moved = interpolated(wrong) * ((r - wrong) / r)[:, None], interpolated(wrong - 1) * (wrong / r)[:, None]
+    size = many * knots.size
+    braces = hstack([*(csr_matrix(math.exp(e) * moved - kept) for e in eps.tolist()), csr_matrix((wrong.size, many)),
+                     csr_matrix(-np.ones((wrong.size, 1)))])
+    largest = coo_matrix((-np.ones(size), (np.arange(size), np.repeat(np.arange(many), knots.size))), (size, many))
+    matrix: Any = csr_matrix(vstack([braces, hstack([eye_array(size), largest, csr_matrix((size, 1))])]))
+    limit = np.concatenate([np.where(wrong <= edge, -1.0, 0.0), np.zeros(size)])
+    price = np.concatenate([np.zeros(size), delta * canaries / r, [1.0]])
+    bounds: Any = [(0, None)] * (size + many) + [(None, None)]
+    solved: Any = linprog(price, A_ub=matrix, b_ub=limit, bounds=bounds, method="highs")
+    if solved.status:
+        return np.zeros((many, r))
+    return np.array([np.interp(np.arange(r), knots, row) for row in np.maximum(solved.x[:size].reshape(many, -1), 0.0)])
+
+
+@dataclass(frozen=True, repr=False)
+class OneRun(Refuted):
+    """Refuted by the number of right guesses about the canaries of one run."""
+
+    right: int
+    guesses: int
+    canaries: int
+    log_alpha: float
+    relation: str | None
+    method: str = "guesses about the canaries of one run"
+
+    def _log_success(self, eps: FloatArray, log_delta: FloatArray) -> FloatArray:
+        return log_success(self.right, self.guesses, self.canaries, eps, log_delta)
+
+    def _epsilon(self, delta: float) -> float:
+        if self.right == 0:
+            return 0.0
+        log_delta = np.array([math.log(delta) if delta else -math.inf])
+        return largest_refuted(lambda eps: rounded_up(float(self._log_success(np.array([eps]), log_delta)[0])) <= self.log_alpha,
+                               LARGEST_EXPONENT)
+
+    def _gdp_mu(self) -> float:
+        def refutes(mu: float, certified: bool = False) -> bool:
+            return rounded_up(self._log_p(Tradeoff.gaussian(mu), certified)) <= self.log_alpha
+
+        # The linear program is needed only above the mu that a single eps refutes.
+        low = largest_refuted(refutes, 1e3)
+        return low and bracket(lambda mu: not refutes(mu, True), low, 1.05 * low, rtol=1e-4)[0]
+
+    def _log_p(self, claim: Claim, certified: bool = True) -> float:
+        if self.right == 0:
+            return 0.0
+        orders: list[Any] = [claim] if isinstance(claim, Tradeoff) or claim.reverse() is claim else [claim, claim.reverse()]
+        eps, log_p = np.concatenate([np.linspace(0, 2, 21), np.geomspace(2.2, 60, 40)]), 0.0
+        pure = max(float(one.epsilon(0.0)) for one in orders)
+        if pure < LARGEST_EXPONENT:
+            eps = np.unique(np.append(eps[eps < pure], pure))
+        # A curve with a kink, such as that of one pair (eps, delta), needs all rounds.
+        for _ in range(_ROUNDS):
+            log_delta = np.max([np.asarray(one.log_delta(eps)) for one in orders], axis=0) + SLACK
+            values = self._log_success(eps, log_delta)
+            place = int(values.argmin())
+            log_p = min(log_p, float(values[place]))
+            best, near = float(eps[place]), slice(max(place - 1, 0), place + 2)
+            if float(np.ptp(values[near])) < _CLOSE:
+                break
+            eps = np.linspace(float(eps[near][0]), float(eps[near][-1]), 15)
+            tick()
+        if not certified or log_p < math.log(_LEAST_P) or self.guesses > LARGE_TABLE_SIZE // _MOST_EPS:
+            return log_p
+        many = _MOST_EPS * min(3, _KNOTS // min(self.guesses, _KNOTS))
+        eps = np.unique(np.append(np.linspace(0.0, min(2.5 * best + 1, pure, 20.0), many), min(best, 20.0)))
+        delta = np.exp(np.max([np.asarray(one.log_delta(eps)) for one in orders], axis=0)) * (1 + SLACK)
+        sizes = self.right, self.guesses, self.canaries
+        found = certificate(_proposed(eps, delta, *sizes), eps, delta, *sizes)
+        return min(log_p, math.log(found)) if found > 0 else log_p
+
+    def _draw(self, ax: Any, claim: Claim | None) -> None:
+        refuted = self.epsilon()
+        eps = np.linspace(0, 1.6 * refuted + 0.5, 201)
+        log_p = self._log_success(eps, np.full(eps.size, -np.inf)) if self.right else np.zeros(eps.size)
+        ax.plot(eps, log_p / math.log(10), label=r"p-value of $(\varepsilon, 0)$", linewidth=1.8, **plotting.style(0))
+        ax.axhline(self.log_alpha / math.log(10), color=plotting.COLORS[6], linewidth=1.0, label=f"{1 - self.confidence:.4g}")
+        ax.axvspan(0, refuted, color=plotting.COLORS[1], alpha=0.15, linewidth=0, label="refuted")
+        if claim is not None:
+            ax.axhline(self.log_p_value(claim) / math.log(10), label="p-value of the claim", **plotting.style(2))
+        ax.set(title=f"{self.right} of {self.guesses} guesses right: eps below {refuted:.4g} is refuted",
+               xlabel=r"privacy loss $\varepsilon$ (nats)", ylabel=r"$\log_{10}$ of the p-value", xlim=(0, float(eps[-1])))
+        plotting.plain_axes(ax)
+        plotting.legend(ax)
+
+
+@explained
+@with_passages
+def one_run(
+    right: int, guesses: int, *, canaries: int | None = None, confidence: float = 0.95, log_alpha: float | None = None,
+    relation: str | None = "add-remove",
+) -> Refuted:
+    r"""Return what v right ones of r guesses about m canaries refute, in one run of the program.
+
+    .. math:: p = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr), \qquad
+        \beta = \Pr[\mathrm{Bin}(r, q) \ge v], \quad b = \Pr[\mathrm{Bin}(r, q) = v], \quad q = \frac{1}{1 + e^{-\varepsilon}}
+
+    Each canary is part of the data with probability 1/2, independently. From the output a rule guesses which ones are.
+
+    Parameters
+    ----------
+    right : int
+        Number v of right guesses.
+    guesses : int
+        Number r of guesses that the rule makes, or the most that it can make, fixed before the run, 1 to 2**53: for example the
+        canaries with the 50 highest scores are guessed "in" and those with the 50 lowest ones "out".
+    canaries : int, optional
+        Number m of canaries, including those without a guess; `guesses` by default.
+    confidence : float
+        Probability in (0, 1) that no true claim is refuted.
+    log_alpha : float, optional
+        In place of `confidence`: the natural logarithm of 1 - confidence, in [-1e5, 0).
+    relation : {"add-remove", "replace-one"}, optional
+        Whether a canary that is out is absent, or is another value in its place. Claims about the other relation raise ValueError.
+
+    Returns
+    -------
+    Refuted
+        Its p-value of a pair (eps, delta) is exact: a mechanism attains it. That of a profile is the least certified bound found.
+
+    {raises: If not right <= guesses <= canaries, or an argument lies outside its range.}
+
+    See Also
+    --------
+    canaries : canaries with different guarantees or rates.
+
+    Notes
+    -----
+    Theorem and proofs: docs/theorems/one-run-audit. A profile is tested at each eps by the formula above; up to 1e5 guesses and for
+    p-values above 1e-6 also by multipliers from a linear program, which give a valid bound whatever they are.
+
+    References
+    ----------
+    Steinke, T., Nasr, M., Jagielski, M. Privacy auditing with one (1) training run. NeurIPS 2023 (with a larger bound).
+
+    Examples
+    --------
+    >>> from shufflebounds import audit
+    >>> found = audit.one_run(1439, 1510, canaries=10**5)
+    >>> print(f"{found.epsilon():.6f} {found.epsilon(1e-5):.6f}")
+    2.806207 2.802838
+    """
+    r = _validate.integer("guesses", guesses, 1)
+    m = r if canaries is None else _validate.integer("canaries", canaries, 1)
+    v = _validate.integer("right", right)
+    for name, many, of, most in (("right", v, "guesses", r), ("guesses", r, "canaries", m)):
+        if many > most:
+            raise ValueError(f"{name}={many} must be at most {of}={most}")
+    return OneRun(v, r, m, level_of(confidence, log_alpha), relation_given(relation))
+
+
+@explained
+@with_passages
+def canaries(right: int, eps: ArrayLike, *, rates: ArrayLike = 0.5) -> float:
+    r"""Return the log of the p-value of v right guesses about canaries with different guarantees, for delta = 0.
+
+    .. math:: p = \Pr\Bigl[\sum_i \mathrm{Ber}(q_i) \ge v\Bigr], \qquad q_i = \frac{1}{1 + e^{-\varepsilon_i} (1 - \pi_i)/\pi_i}
+
+    Parameters
+    ----------
+    right : int
+        Number v of right guesses.
+    eps : array_like
+        The claimed pure guarantee of each canary that was guessed, in nats, finite and >= 0.
+    rates : float or array_like
+        Probability :math:`\pi_i` in (0, 1) that a guess is right by the draw of the canaries alone: the rate of "in" if "in" was
+        guessed, one minus this rate if "out" was guessed.
+
+    Returns
+    -------
+    float
+        Natural logarithm of the p-value, rounded up. For rates of 1/2 it is exact; otherwise it is an upper bound. The number of
+        guesses may depend on the output.
+
+    {raises: If there are more right ones than guesses, or an argument lies outside its range.}
+
+    Examples
+    --------
+    >>> from shufflebounds import audit
+    >>> print(f"{audit.canaries(3, [1, 2, 0.5, 1]):.12f}")
+    -0.320228000737
+    """
+    budgets = np.atleast_1d(_validate.real_array("eps", eps, 0))
+    shares = _validate.real_array("rates", rates, 0, 1, open_low=True, open_high=True)
+    if budgets.ndim != 1 or (shares.ndim and shares.shape != budgets.shape):
+        raise ValueError(f"rates has shape {shares.shape}, eps {budgets.shape}: both must hold one number a guess")
+    v = _validate.integer("right", right, 0, budgets.size)
+    odds = np.exp(np.minimum(budgets, LARGEST_EXPONENT)) * (shares / (1 - shares))
+    return rounded_up(float(np.asarray(poisson_binom_logcdf(budgets.size - v, (1 - 4 * ULP) / (1 + odds)))))
