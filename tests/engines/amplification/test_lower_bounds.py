@@ -1,6 +1,5 @@
 """The lower bound of delta is that of the best dataset listed, also where messages of the target's kind are rarer than one."""
 
-import itertools
 import math
 from random import Random
 
