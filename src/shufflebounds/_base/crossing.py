@@ -16,7 +16,7 @@ from shufflebounds._base.limits import TINY, UNDERFLOW_EXPONENT
 from shufflebounds._base.search import bracket, expand_bracket, narrowed
 from shufflebounds._base.types import EXP_SLACK, ULP, FloatArray
 
-__all__ = ["Curve", "crossing", "eps_at", "eps_at_each", "last_positive"]
+__all__ = ["Curve", "crossing", "eps_at", "eps_at_each", "last_positive", "rough_eps"]
 
 Point = tuple[float, float]
 """An eps and the excess there."""
@@ -81,6 +81,11 @@ def eps_at(bound: Callable[[float], float], delta: float, *, upper: bool, rough:
     other arguments are those of `Curve`.
     """
     return crossing(Curve(lambda eps: _within_range(bound(eps), upper), rough, pure, cap), _target(delta, upper), upper=upper)
+
+
+def rough_eps(rough: Curve, delta: float, *, upper: bool, pure: float, cap: float = 1e6) -> float:
+    """Return the eps at which the rough curve meets delta, from which :func:`eps_at` starts its search with this curve."""
+    return crossing(replace(rough, pure=pure, cap=cap), _target(delta, upper), upper=upper)
 
 
 def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, *, upper: bool, rough: Curve | None, pure: float,

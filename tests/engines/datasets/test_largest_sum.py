@@ -287,7 +287,9 @@ def test_outputs_in_a_cell_are_one_bin(name, first, second):
     if first[1] <= second[0] or not most[1]:
         assert seen == apart
     else:
-        assert most in seen and (1, 1) not in seen and len(seen) == 4
+        assert most in seen
+        assert (1, 1) not in seen
+        assert len(seen) == 4
     assert tables[0].sum(axis=1) == pytest.approx(1, abs=1e-12)
     assert (tables[0] * tables[1]).sum(axis=1) == pytest.approx(1, abs=1e-12)
     assert (tables[0] * tables[4]).sum(axis=1) == pytest.approx(1, abs=1e-12)
@@ -397,6 +399,15 @@ def test_sums_of_cells_below_the_other_terms(length, eps, users):
         found = LargestSums(kinds, eps, [users], -14.0).bound(rest=rest)
         assert exact - 3e-3 <= found
         assert np.logaddexp(found, rest) <= np.logaddexp(exact, rest) + 3e-3
+
+
+@pytest.mark.parametrize("noise", [interval.GaussianNoise(1.0), interval.LaplaceNoise(1.0), interval.GeometricNoise(1.0, 0.1)])
+def test_the_search_over_cells_ends_above_a_known_bound(noise):
+    exact = LargestSums(IntervalKinds(noise), 0.05, [10**4], -14.0).bound()
+    assert LargestSums(IntervalKinds(noise), 0.05, [10**4], -14.0).bound(most=exact + 1e-6) == exact
+    # Distributions of the ends alone exceed the first limit, and the permitted increase the second one.
+    for less in (1.0, 1e-6):
+        assert LargestSums(IntervalKinds(noise), 0.05, [10**4], -14.0).bound(most=exact - less) == math.inf
 
 
 def test_the_farthest_input_is_an_end():

@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.crossing import Curve, eps_at, last_positive
+from shufflebounds._base.crossing import Curve, eps_at, last_positive, rough_eps
 from shufflebounds._base.limits import COMPARED, FEW, MANY
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
@@ -169,14 +169,30 @@ class Bounds:
 
     def _crossing(self, delta: float, upper: bool, small_delta: SmallDelta | None) -> float:
         """Return the eps at which `_side` meets delta, by a search that evaluates one eps after another."""
-        pure = self._local.pure
+        pure, rough = self._local.pure, self._rough(upper)
 
         def log_delta(eps: float) -> float:
             return float(self._side(np.array([eps]), upper, Effort.FINE, small_delta)[0])
 
         if delta == 0:
             return pure if upper else last_positive(log_delta, pure)
-        return eps_at(log_delta, delta, upper=upper, rough=self._rough(upper), pure=pure)
+        alone = math.inf
+        if upper and rough is not None and self.upper.has_cells:
+            # Where the privacy blanket is the smallest bound, its own search takes less time and has a smaller tolerance.
+            rough = replace(rough, log_delta=cache(rough.log_delta))
+            if self.upper.of_blanket_at(rough_eps(rough, delta, upper=True, pure=pure), search=False):
+                alone = self._of_blanket._searched(delta, True, small_delta)
+                if self.upper.of_blanket_at(alone):
+                    return alone
+        found = eps_at(log_delta, delta, upper=upper, rough=rough, pure=pure)
+        if alone == math.inf and upper and self.upper.has_cells and self.upper.of_blanket_at(found):
+            alone = self._of_blanket._searched(delta, True, small_delta)
+        return min(found, alone)
+
+    @cached_property
+    def _of_blanket(self) -> Bounds:
+        """The bounds without that over all datasets."""
+        return Bounds(self._laws.blanket_only, self._users, self._local, None)
 
     @cached_property
     def _below(self) -> list[ExcessLaw]:
@@ -244,9 +260,8 @@ class Bounds:
         # A value of delta takes milliseconds and has a gap, so curves use a coarse grid of eps. The grid is coarser for densities,
         # whose X has more atoms.
         spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
-        datasets = self.upper.over_datasets
         # Where a value of the upper bound takes .1 s or more, the samples for a Renyi divergence are chosen one by one.
-        above = self._sampled_above if datasets is not None and datasets.has_cells else None
+        above = self._sampled_above if self.upper.has_cells else None
         # Where values at small delta take long, the samples begin where delta is likely above e^-40 times its value at eps = 0.
         scale, rough = Sampling().scale, partial(self._laws.above[0].approximate_log_phi, users=self._users, parted=True)
         while deep is not None and scale > 1e-300 and rough(scale) < rough(0.0) - 40:
@@ -268,8 +283,7 @@ class Bounds:
             heavy = any(law.heavy for law in above + self._below)
             effort += ((0.1 if heavy else 0.05) if self._users <= MANY else 4e-3) + above[0].log_mass.size * 1e-5
             # A value takes longer for distributions with many atoms, and about 0.1 s if inputs are divided into cells.
-            cells = self.upper.over_datasets is not None and self.upper.over_datasets.has_cells
-            least = 0.1 if cells else 1e-2 if spacing < 0.5 else 5e-2
+            least = 0.1 if self.upper.has_cells else 1e-2 if spacing < 0.5 else 5e-2
         return max(least, effort + sum(law.log_mass.size for law in self._below) * 1e-7)
 
 

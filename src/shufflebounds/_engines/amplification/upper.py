@@ -58,6 +58,11 @@ class UpperBounds:
         """Whether there is an upper bound that takes longer than the blanket and may be smaller."""
         return self.over_datasets is not None or bool(self._stronger)
 
+    @property
+    def has_cells(self) -> bool:
+        """Whether the bound over all datasets divides inputs into cells, so that one value may take a second."""
+        return self.over_datasets is not None and self.over_datasets.has_cells
+
     def log_delta(self, eps: float, effort: Effort) -> float:
         """Return the upper bound of log delta."""
         least = 0.0
@@ -69,12 +74,16 @@ class UpperBounds:
         """Return the smallest of the bounds and approximations that take little time."""
         return min(0.0, *(value for _, value in self._named(eps, search=False)))
 
-    def argument(self, eps: float) -> str:
-        """Return the name of the smallest bound at one eps."""
-        bounds = self._named(eps)
+    def argument(self, eps: float, *, search: bool = True) -> str:
+        """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`."""
+        bounds = self._named(eps, search=search)
         least = min(value for _, value in bounds)
         # If two arguments give the same number, the simpler one is returned, which is later in the list.
         return [name for name, value in bounds if value <= least][-1]
+
+    def of_blanket_at(self, eps: float, *, search: bool = True) -> bool:
+        """Return whether the privacy blanket is the smallest bound at one eps, or `eps` is infinite."""
+        return eps == math.inf or self.argument(eps, search=search) == _BLANKET
 
     def _named(self, eps: float, *, search: bool = True, effort: Effort = Effort.FINE) -> list[tuple[str, float]]:
         """Return the upper bounds of log delta at one eps, as pairs of a name and a bound, the slowest first."""
@@ -124,14 +133,16 @@ class UpperBounds:
                 datasets = None if least > known - _CLEARLY else datasets
         # `rough` omits the pairs and inputs that are rarely the worst, so it takes less time than the bound over all datasets. This
         # bound is not computed if `rough` is not below the bound by the blanket.
-        rough = math.inf if datasets is None else datasets.log_delta(eps, every=False, shared=shared)
+        found, rough = math.inf, math.inf if datasets is None else datasets.log_delta(eps, every=False, shared=shared)
         if known == math.inf and rough > near - _CLEARLY:
             known = blanket()
-        found = [(_BLANKET, known)] if known < math.inf else []
         if datasets is not None and rough < known:
-            closest = rough if not (search and datasets.has_cells) else datasets.log_delta(eps, shared=shared)
-            found.insert(0, (_DATASETS, closest))
-        return found
+            found = rough
+            if search and datasets.has_cells:
+                found = datasets.log_delta(eps, shared=shared, known=min(known, datasets.log_blanket(eps)))
+                if known == math.inf and found > near - _CLEARLY:
+                    known = blanket()
+        return [(name, value) for name, value in ((_DATASETS, found), (_BLANKET, known)) if value < math.inf]
 
     def _rough_blanket(self, eps: float, widest: ExcessLaw) -> float:
         """Return an approximate log delta by the privacy blanket; `widest` is the distribution with likely the largest Phi."""

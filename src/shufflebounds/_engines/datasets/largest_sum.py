@@ -168,11 +168,11 @@ class LargestSums:
         return SumChoices(users, self._theta, 2 * math.pi / (SPREAD * math.sqrt(variance)), SMOOTHING * self._coarser * variance,
                           _nodes(self._coarser))
 
-    def bound(self, place: int = 0, *, every: bool = True, rest: float = -math.inf) -> float:
+    def bound(self, place: int = 0, *, every: bool = True, rest: float = -math.inf, most: float = math.inf) -> float:
         """Return the bound for counts[place], to which the caller adds e^rest.
 
         If `every` is false, the cells are omitted. The result is then an approximation; it differs from the bound if a cell has the
-        largest sum.
+        largest sum. The result is inf if it is found that the bound exceeds `most`.
         """
         cut, cells, log_count = self._laws.log_cut, self._kinds.cells(), float(self._logs[place])
         sums = self._sum(place) if self._light is None or (cells and every) else None
@@ -186,10 +186,10 @@ class LargestSums:
                 # Cells are not divided, and outputs are omitted, if what they add is negligible beside the other terms.
                 least = max(cut, rest) + 2 * math.log(slack)
                 found, near = (found, self._near) if found >= least else (least, max(self._near, least))
-                most, lost = sums.covered(cells, self._eps, near - _DEEPER - 2, found + log_count, slack)
-                found, cut = most - log_count, max(cut, lost)
+                found, lost = sums.covered(cells, self._eps, near - _DEEPER - 2, found + log_count, slack, most + log_count)
+                found, cut = found - log_count, max(cut, lost)
         found = float(np.logaddexp(found, cut))
-        return found + 8 * ULP * (1 + abs(found)) if found > -math.inf else found
+        return found + 8 * ULP * (1 + abs(found)) if math.isfinite(found) else found
 
 
 def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[float]:
@@ -303,17 +303,20 @@ class _Sum:
         """Return the sum of the distributions `laws` with the same limit and theta for other numbers of users."""
         return _Sum(laws, counts, self._blur, self._limit, self._theta, self._coarser)
 
-    def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float) -> tuple[float, float]:
+    def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float,
+                limit: float = math.inf) -> tuple[float, float]:
         """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
 
         `slack` is `enough` minus the bound without cells. Returns the bound, and the log of the contribution of outputs that are
         not among the atoms of cells. The bound is `enough`, or larger if the bound of a cell that cannot be divided is larger, or
-        after many divisions (_DIVISIONS).
+        after many divisions (_DIVISIONS). It is inf if it would exceed `limit`.
         """
         divided, most, lost = 0, max(_DIVISIONS, len(cells)), -math.inf
         left, first = list(cells), enough - 0.5 * slack
         self._bound.spare(enough - 0.9 * slack)
         while left:
+            if enough > limit:
+                return math.inf, lost
             cell = left.pop()
             # A relative change r of a and b changes the log of the bound by about theta k r.
             loss = 0.25 * slack / (self._theta * float(self._counts[0]) + 1)
@@ -333,4 +336,4 @@ class _Sum:
             elif found > first:
                 # `first` is raised halfway to `enough`; otherwise all remaining cells would be divided, too.
                 first = 0.5 * (found + enough)
-        return enough, lost
+        return enough if enough <= limit else math.inf, lost

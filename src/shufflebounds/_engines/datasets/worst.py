@@ -136,7 +136,7 @@ class WorstDataset:
 
     def __init__(self, data: DatasetLaws, users: int) -> None:
         self._data, self._users = data, users
-        self._known: Kept[tuple[float, bool, bool, bool], _Found] = Kept(CACHED_ANSWERS)
+        self._known: Kept[tuple[float, bool, bool, bool, float], _Found] = Kept(CACHED_ANSWERS)
         self._blanket_known: Kept[float, float] = Kept(CACHED_ANSWERS)
         self._chosen_known: Kept[tuple[int, ...], _Chosen] = Kept(CACHED_ANSWERS)
         self._sums_known: Kept[tuple[float, bool], LargestSums] = Kept(2)
@@ -301,7 +301,7 @@ class WorstDataset:
 
     # --------------------------------------------------------------------------------------------------------------- the bound
 
-    def log_delta(self, eps: float, *, every: bool = True, shared: bool = False) -> float:
+    def log_delta(self, eps: float, *, every: bool = True, shared: bool = False, known: float = 0.0) -> float:
         """Return an upper bound of log delta for every dataset and every pair of the target's inputs.
 
         Parameters
@@ -313,13 +313,15 @@ class WorstDataset:
             a bound, and takes less time.
         shared : bool
             True if the bound is evaluated at many neighbouring eps. Parts of it are then shared, which makes it slightly larger.
+        known : float
+            A known upper bound. If this bound is not smaller, the result may be 0, in less time.
 
         Returns
         -------
         float
             At most 0.
         """
-        return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared)
+        return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared, known)
 
     def least_log_delta(self, eps: float, near: float, enough: float) -> float:
         """Return about the smallest value of :meth:`log_delta`, in milliseconds; `near` is about log delta.
@@ -379,17 +381,20 @@ class WorstDataset:
         data = self._data
         return not self.has_cells and data.blocks is None and data.others is None and data.lost == 0 and data.cut_norm == 0
 
-    def _bound(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
+    def _bound(self, eps: float, every: bool, refined: bool, shared: bool, known: float) -> float:
         """Return the bound. The probability of the test is bounded by the privacy blanket at a smaller eps.
 
         If `refined`, it is also bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
         """
         # At larger eps, squares of X would overflow. delta does not increase with eps, so the bound at this eps is valid.
         eps = min(eps, 0.9 * math.log(SQUARABLE))
-        return self._found(eps, every, refined, shared).log_delta
+        return self._found(eps, every, refined, shared, known).log_delta
 
-    def _found(self, eps: float, every: bool, refined: bool, shared: bool) -> _Found:
-        return self._known.of((eps, every, refined, shared), lambda: self._computed(eps, every, refined, shared))
+    def _found(self, eps: float, every: bool, refined: bool, shared: bool, known: float = 0.0) -> _Found:
+        # Only the search over cells takes less time if a bound is known.
+        known = known if every and self.has_cells else 0.0
+        key = eps, every, refined, shared, known
+        return self._known.of(key, lambda: self._computed(*key))
 
     def _sums(self, eps: float, coarse: bool) -> LargestSums:
         def made() -> LargestSums:
@@ -410,7 +415,7 @@ class WorstDataset:
             earlier = self.choices(before, False) if found.twice else None
         return Choices(eps, found.weights, self._sums(eps, not refined).choices(found.place), before, blanket, earlier)
 
-    def _computed(self, eps: float, every: bool, refined: bool, shared: bool) -> _Found:
+    def _computed(self, eps: float, every: bool, refined: bool, shared: bool, known: float) -> _Found:
         users, sums = self._users, self._sums(eps, shared or not refined)
         logs = sums.approximations()
         chosen = self._chosen(self._blocks_near(eps, float(logs[0])))
@@ -423,12 +428,13 @@ class WorstDataset:
             if eps >= 1 / SQUARABLE:
                 less = self._less(eps, least, shared)
                 before, rise = eps - less, math.log(-math.expm1(-less))
-                log_prob = min(0.0, self.log_blanket(before) - rise + 4 * ULP)
+                blanket = self.log_blanket(before)
+                log_prob = min(0.0, blanket - rise + 4 * ULP)
             errors = self._log_errors(chosen, norms, log_prob)
             more, less_error = (float(np.logaddexp(gammas, errors - fall).min()) for fall in (0.0, _SMALLER))
             if refined and before >= 0 and more - less_error > _GAIN:
                 twice = True
-                log_prob = min(log_prob, self._bound(before, every, False, shared) - rise + 4 * ULP)
+                log_prob = min(log_prob, self._bound(before, every, False, shared, blanket) - rise + 4 * ULP)
                 errors = np.minimum(errors, self._log_errors(chosen, norms, log_prob))
         best = int(np.logaddexp(gammas, errors).argmin())
         place = int(chosen.places[best])
@@ -436,7 +442,7 @@ class WorstDataset:
         def whole(gamma: float) -> float:
             return float(np.logaddexp(self._log_main(eps, np.full(gammas.shape, gamma), chosen)[best], errors[best])) + 8 * ULP
 
-        total = whole(sums.bound(place, every=every, rest=whole(-math.inf)))
+        total = whole(sums.bound(place, every=every, rest=whole(-math.inf), most=known))
         if self._data.others is not None:
             total = max(total, LargestSums(self._data.others, eps, [users], _NEAR).bound())
         if self._data.lost > 0:

@@ -140,10 +140,10 @@ class IntervalNoise(ABC):
         Without `upper`, R_x/R_0 is at least a weighted mean of them. The weights depend on x, but not on the output. ``ratio(x)``
         returns the values of R_x/R_0.
         """
-        ends = [ratio(x) for x in sorted({low, high})]
+        first, last = ratio(low), ratio(high)
         if high - low <= 1.5 * self.unit:
-            return [_Function(values) for values in ends]
-        return self._between(bins, low, high, *ends, upper)
+            return [_Function(first)] if low == high else [_Function(first), _Function(last)]
+        return self._between(bins, low, high, first, last, upper)
 
     @abstractmethod
     def _between(self, bins: Bins, low: float, high: float, first: FloatArray, last: FloatArray, upper: bool) -> list[_Function]:
@@ -338,7 +338,7 @@ class GeometricNoise(_Exponential):
 
 
 def _joined(table: FloatArray, first: slice, second: slice) -> FloatArray:
-    """Return a row of `_Bounds` with one bin in place of those of each slice, or of both; the other bins of a slice have no mass."""
+    """Return a row of `_Bounds` with one bin in place of those of each slice; slices with common bins are one bin together."""
     one, other = sorted([(first.start, first.stop), (second.start, second.stop)])
     for start, stop in [(one[0], max(one[1], other[1]))] if other[0] < one[1] else [one, other]:
         if stop > start + 1:
@@ -370,10 +370,8 @@ class _Bounds(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[_Bounds]) -> _Bounds:
-        """Return the bounds of several distributions in one table, each once: neighbouring cells share an end."""
-        tables = np.concatenate([row.tables for row in rows], axis=1)
-        kept = sorted({tables[:, i].tobytes(): i for i in range(tables.shape[1])}.values())
-        return cls(np.take(tables, kept, axis=1), max(row.beyond for row in rows))
+        """Return the bounds of several distributions in one table."""
+        return cls(np.concatenate([row.tables for row in rows], axis=1), max(row.beyond for row in rows))
 
 
 @dataclass(frozen=True, eq=False)
