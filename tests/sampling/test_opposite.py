@@ -197,7 +197,8 @@ def whole_numbers(kind, delta, reach):
         ratio = mp.exp(-mp.mpf(0.8) / delta)
         law = [(1 - ratio) / (1 + ratio) * ratio ** abs(x) for x in k]
     else:
-        mechanism, law = DiscreteGaussianMechanism(1.5, sensitivity=delta), [mp.exp(-mp.mpf(x * x) / (2 * mp.mpf(1.5) ** 2)) for x in k]
+        mechanism = DiscreteGaussianMechanism(1.5, sensitivity=delta)
+        law = [mp.exp(-mp.mpf(x * x) / (2 * mp.mpf(1.5) ** 2)) for x in k]
         law = [x / mp.fsum(law) for x in law]
     return mechanism, {a: [mp.mpf(0)] * (delta + a) + law + [mp.mpf(0)] * (delta - a) for a in range(-delta, delta + 1)}
 
@@ -290,7 +291,8 @@ def test_two_releases_of_finite_randomizers_choose_among_all_pairs():
         # In each release, another old and new value may be reported.
         exact = max(hockey_stick([a * b for a in p for b in r], [a * b for a in q for b in s], factor)
                     for (p, q), (r, s) in itertools.product(listed, repeat=2))
-        for both in (ReplaceOne(Subsampled(mechanism, rate).self_compose(2)), ReplaceOne(Subsampled(mechanism, rate)).self_compose(2)):
+        one = Subsampled(mechanism, rate)
+        for both in (ReplaceOne(one.self_compose(2)), ReplaceOne(one).self_compose(2)):
             assert both.delta(0.5, bound="lower") <= exact <= both.delta(0.5) <= exact * 1.02
 
 

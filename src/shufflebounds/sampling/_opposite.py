@@ -5,11 +5,11 @@ replacement may move the output from :math:`(1-q) N_0 + q N_\Delta` to :math:`(1
 distribution of the noise plus a. Real outputs are rounded to cells, which is post-processing.
 
 This pair dominates that of any old and new contributions a and b if the noise is symmetric and log-concave, as normal, Laplace,
-discrete normal and geometric noise are: for a > 0 the ratio of the densities of :math:`N_a` and :math:`N_0` then increases with the
-output. Take a set S of outputs and the half-line {y > c} of the same probability without the record; for whole numbers, the output c
-belongs to the half-line with a probability that makes both equal. By the lemma of Neyman and Pearson, the contribution a gives S at
-most the probability that Delta gives the half-line, and b gives S at least the probability that -Delta gives it. For normal noise
-the same holds for vectors, with half-spaces. It fails for noise with two modes.
+discrete normal and geometric noise are: for a > 0 the ratio of the densities of :math:`N_a` and :math:`N_0` increases with the
+output. Take a set S of outputs and the half-line {y > c} of the same probability without the record; for whole numbers, the
+output c belongs to the half-line with a probability that makes both equal. By the lemma of Neyman and Pearson, the contribution
+a gives S at most the probability that Delta gives the half-line, and b gives S at least the probability that -Delta gives it.
+For normal noise the same holds for vectors, with half-spaces. It fails for noise with two modes.
 
 References: the pair of a substituted record of sampled normal noise is that of Koskela, A., Jälkö, J., Honkela, A. (Computing tight
 differential privacy guarantees using FFT, AISTATS 2020, arXiv 1906.03049). Dominating pairs under substitution: Lebeda, C. J.,

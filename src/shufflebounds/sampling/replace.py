@@ -38,11 +38,11 @@ class ReplaceOne(PrivacyProfile):
 
     Notes
     -----
-    Adjacency: **replace** one record. For Gaussian, Laplace, discrete Gaussian and unbounded geometric noise on Poisson samples, and
-    compositions of them, the worst record contributes +Delta before and -Delta after the replacement in every release, with Delta
-    the sensitivity (proof: ``sampling/_opposite.py``). Both bounds are those of this pair; the gap is below a relative 1e-3 of eps,
-    and that of numerical error for whole-number noise. At delta = 1e-5 and a rate of .01, eps of Gaussian noise is 25 % larger than
-    eps of a removal for sigma = 1 and 100 releases, and 94 % larger for sigma = 2 and 1000 releases.
+    Adjacency: **replace** one record. For Gaussian, Laplace, discrete Gaussian and unbounded geometric noise on Poisson samples,
+    and compositions of them, the worst record contributes +Delta before and -Delta after the replacement in every release, with
+    Delta the sensitivity (proof: ``sampling/_opposite.py``). Both bounds are those of this pair; the gap is below a relative 1e-3
+    of eps, and one release of whole-number noise is exact. At delta = 1e-5 and a rate of .01, eps of Gaussian noise is 25 % larger
+    than eps of a removal for sigma = 1 and 100 releases, and 94 % larger for sigma = 2 and 1000 releases.
 
     For randomized response, k-ary response and matrices of up to four inputs on Poisson samples, all pairs of values and all fixed
     values of an absent record are enumerated. One release is exact. In a composition each release may use another pair, as for
@@ -106,7 +106,8 @@ class ReplaceOne(PrivacyProfile):
         return self._known[0].pairs()
 
     def closed_forms(self) -> ClosedForms:
-        forms = _TwoSteps(*self._both(), *(self._known or (None, None)), 2 * self.profile._eps_scale())
+        below, above = self._known or (None, None)
+        forms = _TwoSteps(*self._both(), below, above, 2 * self.profile._eps_scale())
         # Without a pure budget, two steps have the smaller bounds at delta below the mass of the cells at both ends.
         return _Worst(*self._known, forms) if self._known and forms.pure < math.inf else forms
 
