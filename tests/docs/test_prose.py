@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shufflebounds import composition, mechanisms, published, shuffle, tails
+from shufflebounds import composition, mechanisms, published, sampling, shuffle, tails
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -246,6 +246,31 @@ def test_fake_zeros_do_not_help():
     for number, deviation in ((0, without), (int(fakes), among)):
         bits = shuffle.ShuffledBits.calibrate(users=int(users), eps=1.0, delta=1e-6, fakes=number)
         assert round(math.sqrt(bits.variance), 2) == deviation
+
+
+@pytest.mark.slow
+def test_batches_of_fixed_size():
+    printed, attained, lower, upper = stated(
+        "errata.md", r"gives \$\\varepsilon = ([\d.]+)\$.* \$\\varepsilon\$ is ([\d.]+): that.*is between ([\d.]+) and ([\d.]+)\.")
+    noise, delta = mechanisms.GaussianMechanism(1, 2.0), 1e-5
+    batches = sampling.WithoutReplacement(noise, 1000, 10).self_compose(100)
+    assert (round(batches.epsilon(delta, bound="lower"), 4), round(batches.epsilon(delta), 4)) == (lower, upper)
+    pair = sampling.SampledPair(noise, 0.01).self_compose(100)
+    assert round(pair.epsilon(delta, bound="lower"), 4) == round(pair.epsilon(delta), 4) == attained
+    # The losses of 100 steps by a discrete Fourier transform; the distances of the grid and of the outputs give an error of 1e-3.
+    y = np.linspace(-12, 14, 40_001)
+    mass = (0.99 * np.exp(-y * y / 2) + 0.01 * np.exp(-((y - 2) ** 2) / 2)) * (y[1] - y[0]) / math.sqrt(2 * math.pi)
+    size, step = 2**17, 1e-3
+    places = np.round(np.log(0.99 + 0.01 * np.exp(2 * y - 2)) / step).astype(int)
+    total = np.fft.irfft(np.fft.rfft(np.bincount(places % size, mass, size)) ** 100, size)
+    loss = (np.arange(size) - size * (np.arange(size) > 3 * size / 4)) * step
+    found = [float(total @ np.maximum(-np.expm1(eps - loss), 0)) for eps in (attained - 5e-3, attained + 5e-3)]
+    assert found[0] > delta > found[1]
+    accounting, rdp = pytest.importorskip("dp_accounting"), pytest.importorskip("dp_accounting.rdp")
+    accountant = rdp.RdpAccountant(neighboring_relation=accounting.NeighboringRelation.REPLACE_ONE)
+    accountant.compose(accounting.SampledWithoutReplacementDpEvent(1000, 10, accounting.GaussianDpEvent(1.0)), 100)
+    # A later version may be right.
+    assert round(accountant.get_epsilon(delta), 4) == printed or accountant.get_epsilon(delta) > attained
 
 
 def test_the_ternary_response_that_refutes_the_variation_ratio():

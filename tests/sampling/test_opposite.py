@@ -1,13 +1,24 @@
-"""A replaced record of sampled Gaussian noise whose old and new contributions are opposite."""
+"""A replaced record of sampled noise whose old and new contributions are opposite, and of sampled finite randomizers."""
 
+import itertools
 import math
+from dataclasses import dataclass
 
 import mpmath as mp
 import numpy as np
 import pytest
 
-from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
-from shufflebounds.sampling import ReplaceOne
+from shufflebounds.mechanisms import (
+    DiscreteGaussianMechanism,
+    FiniteRandomizer,
+    GaussianMechanism,
+    GeometricMechanism,
+    KaryResponse,
+    LaplaceMechanism,
+    RandomizedResponse,
+)
+from shufflebounds.profile.extend import IntegerNoise
+from shufflebounds.sampling import ReplaceOne, Subsampled
 from shufflebounds.sampling._opposite import OppositeContributions, opposite
 from tests.strategies import slow
 
@@ -50,9 +61,31 @@ def test_releases_of_a_replaced_record_use_the_pair_too():
     assert (one.rdp([2.0, 8.0], bound="lower") <= one.rdp([2.0, 8.0])).all()
 
 
+@dataclass(frozen=True)
+class TwoModes(IntegerNoise):
+    """Noise with the modes -4 and 4."""
+
+    def _log_pmf(self, k):
+        return np.logaddexp(-((k - 4.0) ** 2) / 4, -((k + 4.0) ** 2) / 4) - math.log(4 * math.sqrt(math.pi))
+
+    def _log_cdf(self, k):
+        return np.zeros_like(k)
+
+    def _log_sf(self, k):
+        return np.zeros_like(k)
+
+
 def test_other_profiles_have_no_such_pair():
-    assert opposite(LaplaceMechanism(1.0).subsampled(0.1)) is None
-    assert opposite(GaussianMechanism(1.0).subsampled(0.1).compose(LaplaceMechanism(1.0).subsampled(0.1))) is None
+    gaussian = GaussianMechanism(1.0).subsampled(0.1)
+    for other in (TwoModes(), GeometricMechanism(1.0, bound=5), GeometricMechanism(1.0, sensitivity=2**20),
+                  FiniteRandomizer(np.random.default_rng(0).dirichlet(np.ones(3), 5))):
+        sampled = Subsampled(other, 0.1)
+        assert opposite(sampled) is None
+        assert opposite(gaussian.compose(sampled)) is None
+        with pytest.raises(TypeError, match="list of pairs"):
+            ReplaceOne(sampled).pairs()
+    # Noise that is not sampled states its guarantee for values that differ by the sensitivity, whatever the reason.
+    assert opposite(GaussianMechanism(1.0)) is None
     pair = OppositeContributions(GaussianMechanism(1.0), 1.0)
     # With rate 1 the two normal distributions are 2 apart.
     eps = np.array([0.0, 1.0])
@@ -96,6 +129,7 @@ def test_both_bounds_of_a_replaced_record_meet(sigma, rate, times, delta):
     assert replaced.log_delta(upper) <= math.log(delta) + 1e-6
 
 
+@pytest.mark.slow
 def test_releases_of_a_replaced_record_are_those_of_opposite_contributions():
     training = GaussianMechanism(1.0).subsampled(0.01)
     apart, together = ReplaceOne(training).self_compose(30), ReplaceOne(training.self_compose(30))
@@ -125,3 +159,147 @@ def test_a_replaced_record_has_no_pure_budget(sigma, rate):
         assert -math.inf < replaced.log_delta(eps)
         assert replaced.log_delta(eps, bound="lower") <= replaced.log_delta(eps)
     assert replaced.loss_tail(300.0) > 0
+
+
+def laplace(scale, rate, eps, steps=4000):
+    """Return delta of opposite contributions of Laplace noise: the best test is a threshold of the output."""
+    def tail(c, mean):
+        z = (c - mean) / mp.mpf(scale)
+        return mp.exp(-z) / 2 if z > 0 else 1 - mp.exp(z) / 2
+
+    def gain(c):
+        factor = mp.exp(mp.mpf(eps))
+        return (1 - rate) * (1 - factor) * tail(c, 0) + rate * tail(c, 1) - factor * rate * tail(c, -1)
+
+    with mp.workdps(30):
+        rate = mp.mpf(rate)
+        best = max((mp.mpf(i) / 20 for i in range(-60, 61)), key=gain)
+        return max(gain(best + mp.mpf(i) / steps) for i in range(-200, 201))
+
+
+@pytest.mark.parametrize(("scale", "rate", "eps"), [
+    (1.0, 0.1, 0.1), (2.0, 0.01, 0.01), (1.0, 0.5, 0.5), (0.2, 0.3, 2.0), (30.0, 1.0, 0.01), (1.0, 1e-12, 1e-13),
+])
+def test_laplace_noise_is_the_threshold_test(scale, rate, eps):
+    # The lower bound was that of a removal, .01312 for .02945 in the first case, and 0 in the second.
+    replaced = ReplaceOne(LaplaceMechanism(scale).subsampled(rate))
+    exact = laplace(scale, rate, eps)
+    low, high = replaced.delta(eps, bound="lower"), replaced.delta(eps)
+    assert low <= exact * (1 + 1e-6)
+    assert exact <= high <= low * (1 + 1e-3)
+
+
+def whole_numbers(kind, delta, reach):
+    """Return noise on whole numbers of a kind, and the probabilities of noise plus a for -delta <= a <= delta."""
+    k = range(-reach - delta, reach + delta + 1)
+    if kind == "geometric":
+        mechanism = GeometricMechanism(0.8, sensitivity=delta)
+        ratio = mp.exp(-mp.mpf(0.8) / delta)
+        law = [(1 - ratio) / (1 + ratio) * ratio ** abs(x) for x in k]
+    else:
+        mechanism = DiscreteGaussianMechanism(1.5, sensitivity=delta)
+        law = [mp.exp(-mp.mpf(x * x) / (2 * mp.mpf(1.5) ** 2)) for x in k]
+        law = [x / mp.fsum(law) for x in law]
+    return mechanism, {a: [mp.mpf(0)] * (delta + a) + law + [mp.mpf(0)] * (delta - a) for a in range(-delta, delta + 1)}
+
+
+def hockey_stick(p, q, factor):
+    return mp.fsum(max(a - factor * b, 0) for a, b in zip(p, q))
+
+
+@pytest.mark.parametrize(("kind", "reach"), [("geometric", 220), ("discrete normal", 18)])
+@pytest.mark.parametrize(("delta", "rate", "eps"), [(1, 0.1, 0.05), (3, 0.1, 0.15), (2, 1.0, 0.7), (3, 0.01, 0.0)])
+def test_whole_number_noise_by_enumeration(kind, reach, delta, rate, eps):
+    with mp.workdps(40):
+        mechanism, laws = whole_numbers(kind, delta, reach)
+        factor, q = mp.exp(mp.mpf(eps)), mp.mpf(rate)
+        mixed = {a: [(1 - q) * x + q * y for x, y in zip(laws[0], law)] for a, law in laws.items()}
+        exact = hockey_stick(mixed[delta], mixed[-delta], factor)
+        # No other contributions are worse.
+        for a, b in itertools.permutations(laws, 2):
+            assert hockey_stick(mixed[a], mixed[b], factor) <= exact * (1 + mp.mpf("1e-30"))
+        replaced = ReplaceOne(Subsampled(mechanism, rate))
+        low, high = replaced.delta(eps, bound="lower"), replaced.delta(eps)
+        assert low <= exact * (1 + mp.mpf("1e-20"))
+        assert exact * (1 - mp.mpf("1e-20")) <= high <= low * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("mechanism", [GeometricMechanism(0.8, 3), LaplaceMechanism(1.5), slow(DiscreteGaussianMechanism(1.5, 3))])
+def test_two_releases_of_noise(mechanism):
+    twice = ReplaceOne(Subsampled(mechanism, 0.1).self_compose(2))
+    assert twice.epsilon(1e-3, bound="lower") <= twice.epsilon(1e-3) <= twice.epsilon(1e-3, bound="lower") * (1 + 1e-3)
+
+
+def triples(rows, rate):
+    """Return the pairs of distributions of a replaced record: the record is absent from the sample with value z."""
+    q, found = mp.mpf(rate), []
+    for z, (x, y) in itertools.product(range(len(rows)), itertools.permutations(range(len(rows)), 2)):
+        found.append(tuple([(1 - q) * a + q * b for a, b in zip(rows[z], rows[i])] for i in (x, y)))
+    return found
+
+
+def kary(bins, budget):
+    same = mp.exp(mp.mpf(budget))
+    return [[(same if x == y else 1) / (same + bins - 1) for y in range(bins)] for x in range(bins)]
+
+
+def given(*rows):
+    return lambda: [[mp.mpf(x) for x in row] for row in rows]
+
+
+ZEROS, ALIKE = ([0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.25, 0.75]), ([0.5, 0.5], [0.5 + 2.0**-40, 0.5 - 2.0**-40])
+
+# A mechanism, a function that returns its rows with the precision in use, and a rate.
+FINITE = {
+    "two outputs": (RandomizedResponse(0.59), lambda: kary(2, 0.59), 4.4e-5),
+    "far below an ulp": (RandomizedResponse(1e-9), lambda: kary(2, 1e-9), 1e-30),
+    "two bins": (KaryResponse(2, 1.5), lambda: kary(2, 1.5), 0.3),
+    "three bins": (KaryResponse(3, 1.5), lambda: kary(3, 1.5), 0.3),
+    "six bins": (KaryResponse(6, 0.7), lambda: kary(6, 0.7), 0.01),
+    "not sampled": (KaryResponse(4, 0.7), lambda: kary(4, 0.7), 1.0),
+    "zeros": (FiniteRandomizer(ZEROS), given(*ZEROS), 0.125),
+    "alike": (FiniteRandomizer(ALIKE), given(*ALIKE), 2.0**-30),
+}
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_finite_randomizers_by_enumeration(name):
+    with mp.workdps(120):
+        mechanism, rows, rate = FINITE[name]
+        replaced, listed = ReplaceOne(Subsampled(mechanism, rate)), triples(rows(), rate)
+        pure = max((mp.log(a / b) if b else mp.inf for p, q in listed for a, b in zip(p, q) if a), default=0)
+        assert pure <= replaced.epsilon(0.0)
+        assert replaced.epsilon(0.0) <= pure * (1 + 1e-12)
+        top = 2.0 if pure == mp.inf else float(pure)
+        for eps in (0.0, 0.1 * top, 0.5 * top, 0.9 * top):
+            exact = max(hockey_stick(p, q, mp.exp(mp.mpf(eps))) for p, q in listed)
+            assert replaced.delta(eps, bound="lower") <= exact <= replaced.delta(eps)
+            assert replaced.delta(eps) <= exact * (1 + 1e-10)
+        for order in (1.5, 8.0):
+            exact = max(mp.log(mp.fsum(a**order * b ** (1 - mp.mpf(order)) for a, b in zip(p, q) if a)) / (order - 1)
+                        if all(b or not a for a, b in zip(p, q)) else mp.inf for p, q in listed)
+            assert replaced.rdp(order, bound="lower") <= exact * (1 + 1e-12)
+            assert exact <= replaced.rdp(order) <= exact * (1 + 1e-9)
+    # At rates far below an ulp the two curves agree up to rounding.
+    assert replaced.tradeoff().beta(0.05) == pytest.approx(replaced.tradeoff(bound="upper").beta(0.05), rel=1e-9)
+
+
+def test_two_releases_of_finite_randomizers_choose_among_all_pairs():
+    with mp.workdps(30):
+        mechanism, rows, rate = FINITE["three bins"]
+        listed, factor = triples(rows(), rate), mp.exp(mp.mpf(0.5))
+        # In each release, another old and new value may be reported.
+        exact = max(hockey_stick([a * b for a in p for b in r], [a * b for a in q for b in s], factor)
+                    for (p, q), (r, s) in itertools.product(listed, repeat=2))
+        one = Subsampled(mechanism, rate)
+        for both in (ReplaceOne(one.self_compose(2)), ReplaceOne(one).self_compose(2)):
+            assert both.delta(0.5, bound="lower") <= exact <= both.delta(0.5) <= exact * 1.02
+
+
+@pytest.mark.slow
+def test_different_noises_compose():
+    noises = LaplaceMechanism(3.0).subsampled(0.2), GeometricMechanism(0.5).subsampled(0.1)
+    training = GaussianMechanism(2.0).subsampled(0.1).compose(*noises)
+    replaced = ReplaceOne(training)
+    lower, upper = replaced.epsilon(1e-4, bound="lower"), replaced.epsilon(1e-4)
+    assert training.epsilon(1e-4) < lower <= upper <= lower * 1.001

@@ -19,7 +19,9 @@ from shufflebounds._core import _losses, _tradeoff
 from shufflebounds.tradeoff.divergences import renyi_of_losses
 from shufflebounds.tradeoff.representation import log1mexp
 
-__all__ = ["ALONE", "GridPLD", "LossAtoms", "TooLongError", "grid", "multisets", "number_of_multisets", "union_probability"]
+__all__ = [
+    "ALONE", "GridPLD", "LossAtoms", "TooLongError", "grid", "log_ratios", "multisets", "number_of_multisets", "union_probability",
+]
 
 ALONE = 20.0
 """A smallest or largest loss of a lower bound is isolated if it is ALONE nats from all others (`LossAtoms.law`, `Product`). Raised:
@@ -104,12 +106,7 @@ class LossAtoms:
         ulp of the logarithms, which may exceed the loss where the probabilities are nearly equal.
         """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log_p, log_q = np.log(p), np.log(q)
-            ratio = p / q
-            # p - q is exact if p and q are within a factor of 2 of each other.
-            near = (ratio >= 0.5) & (ratio <= 2)
-            loss = np.where(near, np.log1p((p - q) / q), np.where((ratio > 1e-300) & (ratio < 1e300), np.log(ratio), log_p - log_q))
-        return cls._of(log_p, log_q, loss, lambda loss: 4 * ULP * np.abs(loss), -math.inf, 0.0)
+            return cls._of(np.log(p), np.log(q), log_ratios(p, q), lambda loss: 4 * ULP * np.abs(loss), -math.inf, 0.0)
 
     @classmethod
     def _of(cls, log_p: FloatArray, log_q: FloatArray, loss: FloatArray,
@@ -292,6 +289,15 @@ class LossAtoms:
         # Moving the mean to a grid point, with rounding in the kernel, changes a merged loss by at most 64 ulp.
         error = 8 * ULP * (8 + float(np.abs(grid(anchor, step, far)).max(initial=0.0)))
         return GridPLD(anchor, step, index, log_p, rest, self.slack, self.most_blur + 1.25 * snap + error)
+
+
+def log_ratios(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return log(p/q) with a relative error below 4 ulp; inf, -inf or NaN where p or q is 0."""
+    ratio = p / q
+    # p - q is exact if p and q are within a factor of 2 of each other.
+    near = (ratio >= 0.5) & (ratio <= 2)
+    far = np.where((ratio > 1e-300) & (ratio < 1e300), np.log(ratio), np.log(p) - np.log(q))
+    return np.asarray(np.where(near, np.log1p((p - q) / q), far))
 
 
 def union_probability(chances: list[tuple[float, int]]) -> float:

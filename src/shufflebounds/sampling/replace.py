@@ -19,6 +19,7 @@ from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.profile.between import Between
 from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling._opposite import opposite
 
@@ -39,10 +40,15 @@ class ReplaceOne(PrivacyProfile):
 
     Notes
     -----
-    Adjacency: **replace** one record. For Gaussian noise on Poisson samples, and compositions of it, the worst record contributes
-    +Delta before and -Delta after the replacement in every release, with Delta the sensitivity (proof: ``sampling/_opposite.py``).
-    Both bounds are those of this pair, with a gap below a relative 1e-3 of eps; at delta = 1e-5 and a rate of .01, eps is 25 %
-    larger than eps of a removal for sigma = 1 and 100 releases, and 94 % larger for sigma = 2 and 1000 releases.
+    Adjacency: **replace** one record. For Gaussian, Laplace, discrete Gaussian and unbounded geometric noise on Poisson samples,
+    and compositions of them, the worst record contributes +Delta before and -Delta after the replacement in every release, with
+    Delta the sensitivity (proof: ``sampling/_opposite.py``). Both bounds are those of this pair; the gap is below a relative 1e-3
+    of eps, and one release of whole-number noise is exact. At delta = 1e-5 and a rate of .01, eps of Gaussian noise is 25 % larger
+    than eps of a removal for sigma = 1 and 100 releases, and 94 % larger for sigma = 2 and 1000 releases.
+
+    For randomized response, k-ary response and matrices of up to four inputs on Poisson samples, all pairs of values and all fixed
+    values of an absent record are enumerated. One release is exact. In a composition each release may use another pair, as for
+    every profile that is a maximum over pairs.
 
     For other profiles the lower bound is that of replacing a record by one that contributes nothing, such as 0 in a sum: the larger
     of removal and addition. The upper bound is often about twice eps of a removal, and less where rare large losses decide; no
@@ -56,6 +62,12 @@ class ReplaceOne(PrivacyProfile):
 
     Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 2.5 (mu: the sum of both steps).
 
+    Koskela, A., Jälkö, J., Honkela, A. Computing tight differential privacy guarantees using FFT. AISTATS 2020, arXiv 1906.03049
+    (the pair of opposite contributions of sampled Gaussian noise).
+
+    Lebeda, C. J., Regehr, M., Kamath, G., Steinke, T. Avoiding pitfalls for privacy accounting of subsampled mechanisms under
+    composition. arXiv 2405.20769, 2024 (dominating pairs for a substituted record).
+
     Examples
     --------
     >>> from shufflebounds.mechanisms import GaussianMechanism
@@ -68,7 +80,7 @@ class ReplaceOne(PrivacyProfile):
     profile: PrivacyProfile
 
     theorem: ClassVar[str] = ("remove one record, then add another (group privacy of two steps): an upper bound; for sampled "
-                              "Gaussian noise that of opposite contributions, the worst pair")
+                              "log-concave noise and finite randomizers that of the worst pair")
     neighbours: ClassVar[str] = "replace one record"
     relation: ClassVar[str] = "replace-one"
 
@@ -84,20 +96,31 @@ class ReplaceOne(PrivacyProfile):
         return (ways[0], ways[1]) if ways else (self.profile, self.profile.reverse())
 
     @cached_property
-    def _opposite(self) -> PrivacyProfile | None:
-        """The profile of a record whose old and new contributions are opposite, for sampled Gaussian noise; otherwise None."""
-        return opposite(self.profile)
+    def _known(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
+        """Profiles of the worst replacement, for lower and for upper bounds, or None if it is not known; they may be the same."""
+        below, above = opposite(self.profile), opposite(self.profile, spread=True)
+        return None if below is None or above is None else (below, below if above == below else above)
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield from super().claims(eps, upper=upper)
         yield from self.profile.claims(eps, upper=upper)
 
-    def closed_forms(self) -> _TwoSteps:
-        return _TwoSteps(*self._both(), self._opposite, opposite(self.profile, spread=True), 2 * self.profile._eps_scale())
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        if self._known is None or self._known[0] is not self._known[1]:
+            raise TypeError(f"{self!r} is not given by a list of pairs: they are known for sampled whole-number noise and finite "
+                            "randomizers")
+        return self._known[0].pairs()
+
+    def closed_forms(self) -> ClosedForms:
+        below, above = self._known or (None, None)
+        forms = _TwoSteps(*self._both(), below, above, 2 * self.profile._eps_scale())
+        # Without a pure budget, two steps have the smaller bounds at delta below the mass of the cells at both ends.
+        return _Worst(*self._known, forms) if self._known and forms.pure < math.inf else forms
 
     def describe(self) -> DominatingPairInfo:
-        forms, pair = self._closed, self._opposite
-        assert isinstance(forms, _TwoSteps)
+        forms, (pair, worst) = self._closed, self._known or (None, None)
+        if pair is worst and isinstance(forms, _Worst):
+            return forms.sides[True]._pair_info()
         # Every value of delta takes about a hundred times as long as a value of the profile: it is the result of a search over t,
         # or the value of a composition. So it is sampled at a few hundred eps.
         effort, spacing, *_ = self.profile._pair_info().sampling
@@ -105,10 +128,27 @@ class ReplaceOne(PrivacyProfile):
         # In every release, the record is replaced by one that contributes nothing, or by one whose contribution is opposite.
         pairs = (*self.profile._attained, *((pair,) if isinstance(pair, DominatingPair) else ()))
         losses, attained = Losses(), Attained(profiles=lambda: pairs)
-        if forms.worst is not None and pair is not None:
+        if worst is not None and pair is not None:
             # Upper bounds of compositions use the outcomes of the pair that is not attained, lower bounds the attained pair.
-            losses, attained = forms.worst._pair_info().losses, attained._replace(pairs=(pair._pair_info(),))
+            losses, attained = worst._pair_info().losses, attained._replace(pairs=(pair._pair_info(),))
+            sampling = worst._pair_info().sampling if isinstance(forms, _Worst) else sampling
+        assert isinstance(forms, _TwoSteps | _Worst)
         return DominatingPairInfo(forms.log_delta, forms.pure, sampling=sampling, losses=losses, attained=attained)
+
+
+class _Worst(Between):
+    """Answers of the worst replacement: lower bounds are those of `below`, upper ones those of `above`."""
+
+    def __init__(self, below: PrivacyProfile, above: PrivacyProfile, forms: _TwoSteps) -> None:
+        super().__init__(below, above, min(forms.pure, above._pure_epsilon()))
+        self.attained = forms.attained
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        if upper:
+            return super().side(eps, True)
+        # Cells of outputs lose a little, so a removal or an addition may have the larger lower bound.
+        ways = self.attained if self.sides[0] is not self.sides[1] else self.sides[:1]
+        return np.asarray(np.max([way._log_side(eps, upper=False) for way in ways], axis=0))
 
 
 class _TwoSteps(ClosedForms):

@@ -273,7 +273,9 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
     The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so the convex hull is a bound, too:
     `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use the hull, whose delta may be below `delta`.
 
-    The value of the formula lies between the lower and the upper bound. Equal rates are grouped. The sum is truncated by
+    The value of the formula, or of the hull, lies between the lower and the upper bound. So every lower bound, and a Renyi
+    divergence of any order, is a statement on the formula: the protocol's delta and divergences are at most the upper bounds, and
+    may be below the lower ones. Equal rates are grouped. The sum is truncated by
     exponential tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of the logarithm if that is larger.
 
     References

@@ -1,0 +1,148 @@
+r"""The pairs of a replaced record of a sampled finite randomizer, by enumeration.
+
+A record that is not sampled is replaced by a fixed value z. If the record is sampled with probability q, replacing its value x by
+x' moves the output from :math:`(1-q) R_z + q R_x` to :math:`(1-q) R_z + q R_{x'}`, with :math:`R_x` the distribution of the message
+for the value x. All triples (z, x, x') of values are enumerated.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.limits import COMPARED, TABLE_SIZE
+from shufflebounds._base.types import SLACK, ULP, FloatArray
+from shufflebounds._losses.atoms import LossAtoms, log_ratios
+from shufflebounds._losses.budget import mixed_losses
+from shufflebounds.mechanisms import FiniteRandomizer, KaryResponse, RandomizedResponse
+from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.profile import OutcomePair
+
+__all__ = ["ReplacedValues"]
+
+Finite = FiniteRandomizer | KaryResponse | RandomizedResponse
+
+
+class _Rows(NamedTuple):
+    """The log probabilities of the outputs for each input, `log_rows`, with an error bound, and their differences of two inputs.
+
+    ratios[i, j] is the logarithm of the probabilities for input j minus that for input i. The sums of two rows differ by at most
+    `apart`.
+    """
+
+    log_rows: FloatArray
+    ratios: FloatArray
+    error: float
+    apart: float = 0.0
+
+
+def _rows(mechanism: PrivacyProfile) -> _Rows | None:
+    """Return the rows of a finite randomizer, as many as differ by more than a permutation of the outputs; None for others."""
+    if isinstance(mechanism, FiniteRandomizer):
+        rows = np.array(mechanism.matrix)
+        if len(rows) ** 3 * rows.shape[1] > TABLE_SIZE:
+            return None
+        # As for `MassPair`, the differences of the sums from 1, and from each other, count as errors.
+        excess = [math.fsum([*row, -1.0]) for row in mechanism.matrix]
+        errors = 2 * max(map(abs, excess)), 2 * (max(excess) - min(excess))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return _Rows(np.log(rows), log_ratios(rows[None, :, :], rows[:, None, :]), *errors)
+    if not isinstance(mechanism, KaryResponse | RandomizedResponse):
+        return None
+    # Up to three bins matter, and the other bins are one output.
+    bins = mechanism.bins if isinstance(mechanism, KaryResponse) else 2
+    inputs, eps = min(bins, 3), mechanism.local_eps
+    lifted = np.eye(inputs, inputs + (bins > 3))
+    log_mass = np.zeros(lifted.shape[1])
+    log_mass[inputs:] = math.log(max(bins - 3, 1))
+    low = math.log(mechanism._shares().one) + mechanism._log_lifted() - eps
+    return _Rows(low + log_mass + eps * lifted, eps * (lifted[None, :, :] - lifted[:, None, :]), 4 * SLACK * (1 + eps))
+
+
+def mixed_with_error(ratio: FloatArray, ratio_error: FloatArray | float, rate: float) -> tuple[FloatArray, FloatArray]:
+    """Return log(1 - q + q e^ratio) for the rate q, and a bound of its error; the error is 0 for infinite values."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        mixed = mixed_losses(ratio, rate)
+        slope = np.exp(np.minimum(math.log(rate) + ratio - mixed, 0.0))
+        # The relative error of the logarithm is 8 ulp; the last term is for numbers below the smallest normal double.
+        error = 8 * ULP * np.abs(mixed) + slope * ratio_error + 1e-322
+    return mixed, np.where(np.isfinite(mixed), error, 0.0)
+
+
+@dataclass(frozen=True)
+class _ReplacedPair(OutcomePair):
+    """The pair of the module docstring for one triple of inputs."""
+
+    mechanism: Finite
+    rate: float
+    triple: tuple[int, int, int]
+
+    theorem: ClassVar[str] = "exact for the replacement of a record by another, both of given values"
+
+    def reverse(self) -> _ReplacedPair:
+        fixed, old, new = self.triple
+        return _ReplacedPair(self.mechanism, self.rate, (fixed, new, old))
+
+    @cached_property
+    def _atoms(self) -> LossAtoms:
+        rows = _rows(self.mechanism)
+        assert rows is not None
+        return _atoms(rows, self.rate, self.triple)
+
+
+def _atoms(rows: _Rows, rate: float, triple: tuple[int, int, int]) -> LossAtoms:
+    fixed, old, new = triple
+    with np.errstate(divide="ignore", invalid="ignore"):
+        none = np.log1p(-rate) + rows.log_rows[fixed]
+        log_p, log_q = (np.logaddexp(none, math.log(rate) + rows.log_rows[x]) for x in (old, new))
+        (risen, error), (other, other_error) = (mixed_with_error(ratio, 4 * ULP * np.abs(ratio), rate)
+                                                for ratio in (rows.ratios[fixed, old], rows.ratios[fixed, new]))
+        # Where R_z is 0, the ratio is that of R_x and R_x'.
+        mixed = np.isfinite(none)
+        loss = np.where(mixed, risen - other, rows.ratios[new, old])
+    loss_error = np.where(mixed, error + other_error, 4 * ULP * np.abs(loss)) + rows.apart
+    log_rest, log_other = (float(np.logaddexp.reduce(one[another == -np.inf], initial=-np.inf))
+                           for one, another in ((log_p, log_q), (log_q, log_p)))
+    seen = np.flatnonzero((log_p > -np.inf) & (log_q > -np.inf))
+    order = seen[np.argsort(loss[seen], kind="stable")]
+    slack = rows.error + ULP * (16 + 4 * float(np.abs(log_p[seen]).max(initial=0.0)))
+    return LossAtoms(log_p[order], loss[order], log_rest, log_other, -math.inf, slack, loss_error[order])
+
+
+@dataclass(frozen=True)
+class ReplacedValues(PrivacyProfile):
+    """The replacement of a record's value by any other, where a sampled finite randomizer reports the value."""
+
+    mechanism: Finite
+    rate: float
+
+    theorem: ClassVar[str] = "exact for the replacement of a record of a sampled finite randomizer, by enumeration of its inputs"
+    neighbours: ClassVar[str] = "replace one record"
+
+    @classmethod
+    def of(cls, mechanism: PrivacyProfile, rate: float) -> ReplacedValues | None:
+        """Return the profile if there are at most COMPARED different pairs, otherwise None."""
+        made = cls(mechanism, rate) if isinstance(mechanism, Finite) else None
+        return made if made and 0 < len(made.pairs()) <= COMPARED else None
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        return self._triples
+
+    @cached_property
+    def _triples(self) -> tuple[DominatingPair, ...]:
+        rows = _rows(self.mechanism)
+        if rows is None:
+            return ()
+        # Pairs that differ by a permutation of the outputs only have the same outcomes.
+        found: dict[bytes, tuple[int, int, int]] = {}
+        inputs = range(len(rows.log_rows))
+        for fixed, (old, new) in itertools.product(inputs, itertools.permutations(inputs, 2)):
+            atoms = _atoms(rows, self.rate, (fixed, old, new))
+            sizes = np.sort(atoms.log_p), atoms.loss, [atoms.log_rest, atoms.log_other]
+            found.setdefault(np.concatenate(sizes).tobytes(), (fixed, old, new))
+        return tuple(_ReplacedPair(self.mechanism, self.rate, triple) for triple in found.values())
