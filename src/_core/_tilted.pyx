@@ -122,9 +122,9 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
                 g.p[k] = g.y[k] = 0
                 k += 1
             g.seen = k
+            g.sd = sqrt(second)
         else:
             second = fmax(second * mass - mean * mean, 0)
-        g.sd = sqrt(second)
         out.var += g.count * second
     out.value = total.hi if total.hi == total.hi else INFINITY
     out.slope = slope.hi if slope.hi == slope.hi else INFINITY

@@ -47,6 +47,14 @@ DD_INLINE dd dd_sum(double a, double b) {
 #define DD_FUSED 0              /* fma() would be a call of the C library, slower than the splitting */
 #endif
 
+/* Adds a term of a compensated sum; the value is hi + lo. */
+DD_INLINE void dd_accumulate(dd *total, double term)
+{
+    dd added = dd_sum(total->hi, term);
+    total->hi = added.hi;
+    total->lo += added.lo;
+}
+
 DD_INLINE dd dd_prod_by(double a, double b, int fused) {
     dd r;
     r.hi = a * b;
@@ -89,15 +97,21 @@ DD_INLINE dd dd_mul_d(dd a, double b) { return dd_mul_d_by(a, b, DD_FUSED); }
 DD_INLINE dd dd_mul(dd a, dd b) { return dd_mul_by(a, b, DD_FUSED); }
 DD_INLINE dd dd_div(dd a, dd b) { return dd_div_by(a, b, DD_FUSED); }
 
-/* e^x within 2^-95, |x| <= 700: Taylor's polynomial of degree 9 at (x - k ln 2)/64, with 32 + 53 bits of ln 2; then six squarings. */
+/* e^x within 2^-95, |x| <= 700: Taylor's polynomial of degree 10 at (x - k ln 2)/64, with three parts of ln 2; then six squarings. */
 static inline dd dd_exp(double x)
 {
+    static const double inverse[] = {1, 1, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333, 0.001388888888888889,
+        0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07};    /* 1/j!, and its rounding error */
+    static const double inverse_lo[] = {0, 0, 0, 9.25185853854297e-18, 2.3129646346357427e-18, 1.1564823173178714e-19,
+        -5.300543954373577e-20, 1.7209558293420705e-22, 2.1511947866775882e-23, -1.858393274046472e-22,
+        2.3767714622250297e-23};
     double k = rint(x * 1.4426950408889634);
-    dd t = dd_add(dd_make(x - k * 0.693147180558298714458942413330078125, 0), dd_neg(dd_prod(k, 1.6465949582897081279e-12)));
-    dd sum = dd_make(1, 0);
+    dd t = dd_add(dd_make(x - k * 0.693147180558298714458942413330078125, 1.011689003775276e-28 * -k),
+                  dd_neg(dd_prod(k, 1.6465949582897081279e-12)));
+    dd sum = dd_make(inverse[10], inverse_lo[10]);
     int j;
     t = dd_make(t.hi / 64, t.lo / 64);
-    for (j = 9; j; j--) sum = dd_add(dd_make(1, 0), dd_div(dd_mul(t, sum), dd_make(j, 0)));
+    for (j = 9; j >= 0; j--) sum = dd_add(dd_make(inverse[j], inverse_lo[j]), dd_mul(t, sum));
     for (j = 0; j < 6; j++) sum = dd_mul(sum, sum);
     return dd_make(ldexp(sum.hi, (int)k), ldexp(sum.lo, (int)k));
 }

@@ -16,7 +16,7 @@
 #include "dd.h"
 #include "vectors.h"
 
-enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMALL = 28, LATTICE_LONG = 1 << 21 };
+enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMALL = 28, LATTICE_LONG = 1 << 21, LATTICE_EXACT = 24 };
 
 /* Called after every LATTICE_LONG elements of a slow pass, unless it is NULL; returns whether to stop the pass. The sums of a
  * stopped pass are not valid. Two calls may be a tenth of a second apart. */
@@ -95,6 +95,32 @@ static VECTORS_CLONES dd lattice_shift(const double *p, const double *q, const d
     }
     *var = total.hi;
     return shift;
+}
+
+/* Returns the mean of the tilted sum, given the mean without the tilt and its change by `lattice_shift`, and writes a bound of the
+ * error, in units of roundoff, to blur.
+ *
+ * A change d has at most 8 roundings. For few groups it is computed again in double-double: in the extreme tail, and where few of
+ * many bits remain 1, the change is far larger than the deviation of the tilted sum. */
+static dd lattice_tilted_mean(const double *p, const double *q, const double *g, ptrdiff_t n, double theta, dd mean, dd change,
+                              double *blur)
+{
+    dd r, more, total = {0, 0};
+    ptrdiff_t i = n > LATTICE_EXACT || fabs(theta) > 500 ? n + 1 : 0;
+    *blur = 8 * fabs(change.hi);
+    if (i > n) return dd_add(mean, change);
+    r = dd_exp(fabs(theta));
+    more = dd_add(r, dd_make(-1, 0));
+    for (; i < n; i++) {
+        double y = q ? q[i] : 1 - p[i], s = p[i] <= y ? p[i] : y;
+        dd small = dd_make(s, 0), rest = dd_sum(1, -s), one = p[i] <= y ? small : rest, zero = p[i] <= y ? rest : small, d;
+        if (s < 1e-150) return dd_add(mean, change);
+        d = theta < 0 ? dd_add(one, dd_mul(zero, r)) : dd_add(zero, dd_mul(one, r));
+        d = dd_div(dd_mul(dd_mul(small, rest), more), d);
+        total = dd_add(total, g ? dd_mul_d(d, g[i]) : d);
+    }
+    *blur = 1;
+    return dd_add(mean, theta < 0 ? dd_neg(total) : total);
 }
 
 /* Returns sum g p as a double-double, and writes sum g to count and sum g p q to var. */

@@ -326,3 +326,15 @@ def test_a_search_for_eps_that_meets_delta_exactly():
     # The search just below the pure budget returned a bracket of length 0, by which it then divided.
     bits, delta = ShuffledBits(14, 0.49999999999999867, fakes=1), 5.933299420966827e-21
     assert bits.delta(bits.epsilon(delta)) <= delta
+
+
+def test_few_ones_remain_of_many_after_tilting():
+    # 663 ones are expected, 2 after tilting: the change of the mean had an error of 1e-13, which the bound left out, and the
+    # difference in the formula of delta enlarges it 300 times.
+    users, flip, eps = 339525713806962, 1.953041844321945e-12, 5.801961979089106
+    with mpmath.workdps(60):
+        q, e, n = mpmath.mpf(flip), mpmath.mpf(eps), users - 1
+        masses = [(1 - q) ** n * (q / (1 - q)) ** k * mpmath.binomial(n, k) for k in range(20)]
+        exact = mpmath.log(max((1 - q - q * mpmath.exp(e)) * masses[k] - mpmath.expm1(e) * sum(masses[:k]) for k in range(20)))
+        bits = ShuffledBits(users, flip, ones=0)
+        assert bits.log_delta(eps, bound="lower") <= exact <= bits.log_delta(eps)

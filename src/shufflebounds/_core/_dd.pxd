@@ -7,6 +7,7 @@ cdef extern from "dd.h" nogil:
     dd dd_make(double hi, double lo)
     dd dd_fast_sum(double a, double b)
     dd dd_sum(double a, double b)
+    void dd_accumulate(dd *total, double term)
     dd dd_prod(double a, double b)
     dd dd_add(dd a, dd b)
     dd dd_neg(dd a)

@@ -23,6 +23,7 @@ cdef struct Law:
 cdef struct Tilt:
     double theta
     double shift
+    double blur            # bound on the error of shift, in units of roundoff
     double var
     double exponent        # K(theta) - k theta
     double exponent_error  # bound on its absolute error

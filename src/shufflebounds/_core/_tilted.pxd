@@ -17,8 +17,8 @@ cdef struct Group:
     double rest            # the mass at 0, that of the values which _heavy.pyx moves there included
     double log_rest        # log of the mass at 0 of the distribution as passed
     double above           # mass of the values that _heavy.pyx splits off, which can be far below an ulp of the rest
-    double sd              # standard deviation of one user's tilted value
-    double reach           # largest |value - mean|
+    double sd              # standard deviation of the tilted distribution p, y
+    double reach           # largest |y|
 
 # At one theta, over all users: K, K', K'' of the sum, and the change of K(s) per unit of |s| if every value and mass has an error
 # of one ulp.
