@@ -344,6 +344,9 @@ class Rappor(CountEstimate, LocalRandomizer):
     def _values(self) -> int:
         return self.bits or 1
 
+    def _values_of_one(self) -> int:
+        return self.hashes if self.bits else 1
+
 
 def _binomial(trials: int, hit: float, miss: float) -> FloatArray:
     """Return the log masses of 0..trials hits.
