@@ -215,7 +215,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
     @cached_property
     def _pairs(self) -> tuple[DominatingPair, ...]:
         """Pairs that neighbours attain: of the target, or of the users with the smallest and with the largest budget."""
-        places = sorted({0, self.population.budgets.size - 1}) if self.index is None else [self.index]
+        places = [self.population.budgets.size - 1, 0] if self.index is None else [self.index]
         pairs = [_AttainedPair(*both) for place in places for both in attained_pairs(self.population, place)]
         return tuple({id(order.known): order for pair in pairs for order in (pair, pair.reverse())}.values())
 
@@ -223,11 +223,17 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         below, above = self.closed_forms().sides
         known = above.describe()
 
+        # Of the pairs, a composition takes the first one in both orders: the best one of many users, or of small eps.
+        def above_alone(eps: FloatArray) -> IntervalArray:
+            high = known.hockey_stick(eps).upper
+            return IntervalArray(high, high)
+
         def hockey_stick(eps: FloatArray) -> IntervalArray:
             high = known.hockey_stick(eps).upper
             return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
 
-        return replace(known, hockey_stick=hockey_stick, attained=Attained(profiles=lambda: self._pairs))
+        return replace(known, hockey_stick=hockey_stick, sampling=known.sampling._replace(above=above_alone),
+                       attained=Attained(profiles=lambda: self._pairs[:2]))
 
     def closed_forms(self) -> Between:
         above = CloneBound(self.population, self.index)

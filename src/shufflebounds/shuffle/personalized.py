@@ -250,8 +250,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         >>> print(f"{last.epsilon(1e-5):.8f}")
         0.08494562
         """
-        # A scale of 1/eps would be rounded, and values in [0, eps] with noise of scale 1 have the same distributions.
-        return _guarantee(LaplaceFamily(), lambda budget: LaplaceMechanism(1.0, budget), "laplace", "eps", eps, target, counts, {})
+        def alone(budget: float) -> LaplaceMechanism | None:
+            # A scale of 1/eps would be rounded, and values in [0, eps] with noise of scale 1 have the same distributions.
+            return LaplaceMechanism(1.0, budget) if budget >= 1e-12 else None
+
+        return _guarantee(LaplaceFamily(), alone, "laplace", "eps", eps, target, counts, {})
 
     @classmethod
     def gaussian(cls, sigma: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
@@ -295,22 +298,23 @@ def _grouped(name: str, values: FloatArray, counts: ArrayLike | None, low: int =
 
 
 def _guarantee(
-    family: Family, alone: Callable[[float], Randomizer], description: str, name: str, values: ArrayLike, target: int | None,
+    family: Family, alone: Callable[[float], Randomizer | None], description: str, name: str, values: ArrayLike, target: int | None,
     counts: ArrayLike | None, parameters: dict[str, Any],
 ) -> PrivacyProfile:
     """Return the guarantee of the user at position `target` of `values`, or of every user if `target` is None.
 
     `values` are the budgets eps, or the standard deviations of Gaussian noise, for which the family of randomizers uses 1/sigma.
+    `alone` returns the randomizer of one value.
     """
     pure = name == "eps"
     low, high = (0.0, LARGEST_EXPONENT) if pure else (0.03, 1e6)
     budgets = _validate.real_array(name, values, low, high, open_low=pure)
     index = None if target is None else _validate.integer("target", target, 0, max(budgets.size - 1, 0))
     own = float(budgets.flat[index or 0])
-    if (budgets == own).all():
+    if (budgets == own).all() and (randomizer := alone(own)) is not None:
         # Users with one budget run one randomizer, for which the bounds of `Shuffled` are tighter.
         _, users = _grouped(name, budgets, counts, 1)
-        return Shuffled(alone(own), int(users[0]))
+        return Shuffled(randomizer, int(users[0]))
     budgets, own = (budgets, own) if pure else (np.divide(1, budgets, out=budgets), 1 / own)
     population = Population(family, *_grouped(name, budgets, counts, 1))
     if index is None:

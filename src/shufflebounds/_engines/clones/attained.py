@@ -27,7 +27,7 @@ from functools import partial
 
 import numpy as np
 
-from shufflebounds._base.limits import TABLE_SIZE
+from shufflebounds._base.limits import TABLE_SIZE, TINY
 from shufflebounds._base.types import ULP, FloatArray, Interval, at_each
 from shufflebounds._core._binomial import shift_log_delta
 from shufflebounds._engines.bits.curve_of_sum import Bit, atoms_of_sum
@@ -152,7 +152,10 @@ def _known(atoms: LossAtoms) -> DominatingPairInfo:
 
 
 def _thresholds(population: Population, budget: float) -> list[float]:
-    """Return the thresholds for a target, from a list between the values and where almost no other user's message is."""
+    """Return the thresholds for a target, from a list that ends where almost no other user's message is.
+
+    The first one is that for many users.
+    """
     sketch = population.sketch
     widest = float(sketch.middle.min())
     tried = np.concatenate([np.linspace(-2 / widest, 1 + 2 / widest, TRIED), 1 + np.geomspace(2, 1000, TRIED) / widest])
@@ -161,6 +164,9 @@ def _thresholds(population: Population, budget: float) -> list[float]:
     variance = (below * above) @ sketch.counts
     score = (own[1] - own[0]) ** 2 / (variance + own[1] * (1 - own[1]) + 1e-300)
     expected = above @ sketch.counts
+    # Beyond, the target's own probability would underflow, and the privacy loss would be infinite.
+    kept = own[0] > TINY
+    tried, score, expected = tried[kept], score[kept], expected[kept]
     # The expected number of users above a threshold decreases; the thresholds with one user fewer than EXCEEDED are taken.
     places = [int(np.argmax(score)), *(int(np.argmax(expected <= number)) for number in EXCEEDED if expected[-1] <= number)]
-    return tried[sorted(set(places))].tolist()
+    return tried[list(dict.fromkeys(places))].tolist()
