@@ -37,7 +37,9 @@ def test_third_value_by_enumeration(k):
         assert exact <= true_delta(first, second, rows, at) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("k", "users", "eps0"), [(3, 1000, 0.5), (3, 10**5, 2.0), (3, 40, 9.0), (100, 10**5, 5.0), (10, 10**7, 4.0)])
+@pytest.mark.parametrize(("k", "users", "eps0"), [
+    (3, 1000, 0.5), (3, 10**5, 2.0), (3, 40, 9.0), (100, 10**5, 5.0), (10, 10**7, 4.0),
+])
 def test_third_value_among_equal_budgets_is_that_of_shuffled(k, users, eps0):
     population = Population(RandomizedResponseFamily(k), np.array([eps0]), np.array([float(users)]))
     protocol = Shuffled(KaryResponse(k, eps0), users)
@@ -84,7 +86,8 @@ def test_noise_of_two_users_is_at_most_the_exact_value(name):
         budgets = rng.uniform(0.3, 3, 2)
         edges = np.sort(np.concatenate([np.linspace(-1, 2, 200), 0.5 + np.geomspace(1.5, 20, 50), 0.5 - np.geomspace(1.5, 20, 50)]))
         for at in (0.0, 0.3 * budgets[0]):
-            exact = max(true_delta(row(budgets[0], 0, edges), row(budgets[0], 1, edges), [row(budgets[1], x, edges)], at) for x in (0, 1))
+            target = [row(budgets[0], x, edges) for x in (0, 1)]
+            exact = max(true_delta(*target, [row(budgets[1], x, edges)], at) for x in (0, 1))
             profile = make(budgets, target=0)
             assert profile.delta(at, bound="lower") <= exact * 1.005 <= profile.delta(at) * 1.006
             found.append(profile.delta(at, bound="lower") / exact)
