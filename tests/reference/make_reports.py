@@ -2,9 +2,10 @@
 
     python tests/reference/make_reports.py
 
-Prints the ids whose stored value is not the computed one. `source` names the report, `call` asks the same of this library, and `side`
-says which answers are right: "exact" within the tolerance, "upper" for an upper bound that is at most the tolerance above the value,
-"at least" for a bound that must not be below it. The values in STATED are those of another program or of a longer computation.
+Prints the ids whose stored value is not the computed one. `source` names the report, `call` asks the same of this library, and
+`side` says which answers are right: "exact" within the tolerance, "upper" for an upper bound that is at most the tolerance above
+the value, "at least" for a bound that must not be below it. The values in STATED are those of another program or of a longer
+computation.
 """
 
 import json
@@ -56,8 +57,8 @@ def poisson_binomial(k, chances):
 
 
 def poisson(k, mean, upper):
-    terms = (mp.exp(-mean + j * mp.log(mean) - mp.loggamma(j + 1)) for j in (range(k + 1, k + 500) if upper else range(k + 1)))
-    return mp.log(mp.fsum(terms))
+    counts = range(k + 1, k + 500) if upper else range(k + 1)
+    return mp.log(mp.fsum(mp.exp(-mean + j * mp.log(mean) - mp.loggamma(j + 1)) for j in counts))
 
 
 def gaussian_delta(sigma, eps):
@@ -66,7 +67,7 @@ def gaussian_delta(sigma, eps):
 
 
 def third_value(own, other, users, eps, most, rest=None):
-    """Return delta if every other message is in one of two classes with probability `other` each.
+    """Return delta if every other message is in one of two classes, with probability `other` each.
 
     The target's message is in the first and in the second class with probabilities `own`, for the target's first value. With `rest`,
     a third class has these probabilities of the target's and of another message.

@@ -375,9 +375,9 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
 
     theorem: ClassVar[str] = (
         "sums without dummies or with known ones: two-bin hockey-stick divergence, exact for the protocol, the maximum over all "
-        "data; sums among uniform dummies: upper bounds by known dummies and by clear reports, lower bound by one dataset; records: "
-        "the bounds of shuffled RAPPOR reports of one hash; records among uniform dummies: upper bounds by weighted labels and a "
-        "privacy blanket, and a lower bound by tests (Zhilyaev's Proposition 5.1 is false for records)"
+        "data; sums among uniform dummies: upper bounds by known dummies and by clear reports, lower bound by one dataset; "
+        "records: the bounds of shuffled RAPPOR reports of one hash; records among uniform dummies: upper bounds by weighted "
+        "labels and a privacy blanket, and a lower bound by tests (Zhilyaev's Proposition 5.1 is false for records)"
     )
     @property
     def neighbours(self) -> str:  # type: ignore[override]

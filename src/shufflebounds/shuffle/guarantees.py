@@ -169,12 +169,18 @@ class _AttainedPair(DominatingPair):
 
 
 class _Datasets(PrivacyProfile):
-    """The largest divergence of pairs that neighbours attain."""
+    """The largest divergence of pairs that neighbours attain: of some targets in some datasets."""
 
     theorem: ClassVar[str] = "the largest divergence of some datasets"
 
-    def __init__(self, listed: tuple[DominatingPair, ...]) -> None:
-        self.listed = listed
+    def __init__(self, population: Population, places: list[int]) -> None:
+        self.population, self.places = population, places
+
+    @cached_property
+    def listed(self) -> tuple[DominatingPair, ...]:
+        """Pairs in both orders; those of the first target come first."""
+        pairs = [_AttainedPair(*both) for place in self.places for both in attained_pairs(self.population, place)]
+        return tuple({id(order.known): order for pair in pairs for order in (pair, pair.reverse())}.values())
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.listed
@@ -212,16 +218,8 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         shown += [f"{name}={value!r}" for name, value in self.parameters.items()]
         return f"PersonalizedClones.{self.description}({', '.join(shown)}, target={self.target})"
 
-    @cached_property
-    def _pairs(self) -> tuple[DominatingPair, ...]:
-        """Pairs that neighbours attain: of the target, or of the users with the smallest and with the largest budget."""
-        places = [self.population.budgets.size - 1, 0] if self.index is None else [self.index]
-        pairs = [_AttainedPair(*both) for place in places for both in attained_pairs(self.population, place)]
-        return tuple({id(order.known): order for pair in pairs for order in (pair, pair.reverse())}.values())
-
     def describe(self) -> DominatingPairInfo:
-        below, above = self.closed_forms().sides
-        known = above.describe()
+        below, known = self._below, CloneBound(self.population, self.index).describe()
 
         # Of the pairs, a composition takes the first one in both orders: the best one of many users, or of small eps.
         def above_alone(eps: FloatArray) -> IntervalArray:
@@ -233,11 +231,16 @@ class _Guarantee(EqualByKey, PrivacyProfile):
             return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
 
         return replace(known, hockey_stick=hockey_stick, sampling=known.sampling._replace(above=above_alone),
-                       attained=Attained(profiles=lambda: self._pairs[:2]))
+                       attained=Attained(profiles=lambda: below.listed[:2]))
 
     def closed_forms(self) -> Between:
         above = CloneBound(self.population, self.index)
-        return Between(_Datasets(self._pairs), above, above.forms.pure)
+        return Between(self._below, above, above.forms.pure)
+
+    @cached_property
+    def _below(self) -> _Datasets:
+        """The lower bounds, for the target or for the users with the largest and with the smallest budget."""
+        return _Datasets(self.population, [self.population.budgets.size - 1, 0] if self.index is None else [self.index])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

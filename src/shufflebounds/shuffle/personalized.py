@@ -197,8 +197,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
             budgets = _validate.real_array("eps", eps, 0, LARGEST_EXPONENT, open_low=True)
             with _validate.quiet():
                 return PersonalizedBits(budgets, target=target, counts=counts)
-        return _guarantee(RandomizedResponseFamily(categories), partial(KaryResponse, categories), "randomized_response", "eps", eps,
-                          target, counts, {"categories": categories})
+        return _guarantee(RandomizedResponseFamily(categories), partial(KaryResponse, categories), "randomized_response", "eps",
+                          eps, target, counts, {"categories": categories})
 
     @classmethod
     def laplace(cls, eps: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:

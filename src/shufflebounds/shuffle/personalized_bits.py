@@ -27,8 +27,8 @@ from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Sampling
 from shufflebounds._losses.samples import DEPTH
-from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.mechanisms.randomized_response import RandomizedResponse
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
 from shufflebounds.shuffle.guarantees import CloneBound, users_of_each
 from shufflebounds.shuffle.shuffled import Shuffled
@@ -222,9 +222,10 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     For all datasets: if all budgets are equal, the bounds are those of :class:`Shuffled`. Otherwise the upper bound is the smaller
     one of the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`) and, for budgets up to 12, of a bound by
     weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are rounded up to 200 values. The lower bound is
-    exact for the dataset in which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, eps of the two bounds differs by 0.2 % for
-    1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller one. The worst dataset depends on eps, and its bits
-    are not always all equal: :meth:`ascend` searches for a dataset with a larger delta, which gives a larger lower bound.
+    exact for the dataset in which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, eps of the two
+    bounds differs by 0.2 % for 1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller one. The worst dataset
+    depends on eps, and its bits are not always all equal: :meth:`ascend` searches for a dataset with a larger delta, which gives a
+    larger lower bound.
 
     Messages do not reveal their senders, so there is no unbiased estimate of the number of ones if the flip probabilities differ.
 

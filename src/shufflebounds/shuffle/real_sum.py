@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
