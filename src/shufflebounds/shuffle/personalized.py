@@ -196,7 +196,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         if categories == 2:
             budgets = _validate.real_array("eps", eps, 0, LARGEST_EXPONENT, open_low=True)
             with _validate.quiet():
-                return PersonalizedBits(budgets, target=target, counts=counts)
+                return PersonalizedBits(budgets, target=target, counts=counts)  # type: ignore[arg-type]
         return _guarantee(RandomizedResponseFamily(categories), partial(KaryResponse, categories), "randomized_response", "eps",
                           eps, target, counts, {"categories": categories})
 

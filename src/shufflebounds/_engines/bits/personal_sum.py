@@ -81,7 +81,7 @@ def distinct(values: FloatArray, counts: FloatArray | None) -> tuple[FloatArray,
     """Return the distinct values in increasing order and the number of users with each; without counts, `values` are sorted."""
     if counts is not None:
         found, place = np.unique(values, return_inverse=True)
-        return found, np.bincount(place, weights=counts, minlength=found.size)
+        return found, np.bincount(place, weights=counts, minlength=found.size).astype(np.float64)
     values.sort()
     if (values[1:] > values[:-1]).all():
         # np.unique would take twice the time and three times the memory of this case.

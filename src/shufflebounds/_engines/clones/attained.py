@@ -169,4 +169,4 @@ def _thresholds(population: Population, budget: float) -> list[float]:
     tried, score, expected = tried[kept], score[kept], expected[kept]
     # The expected number of users above a threshold decreases; the thresholds with one user fewer than EXCEEDED are taken.
     places = [int(np.argmax(score)), *(int(np.argmax(expected <= number)) for number in EXCEEDED if expected[-1] <= number)]
-    return tried[list(dict.fromkeys(places))].tolist()
+    return [float(tried[place]) for place in dict.fromkeys(places)]
