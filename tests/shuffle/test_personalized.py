@@ -19,7 +19,7 @@ from shufflebounds._core._compound import log_weighted_excess
 from shufflebounds._engines.clones import families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
-from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_blanket_delta
+from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_blanket_delta, log_rounded_blanket
 from shufflebounds._engines.clones.blanket_table import _Table, blanket_shares, log_blanket_table
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import log_odds
@@ -203,6 +203,28 @@ def test_blanket_is_below_its_chernoff_bound_and_near_it(seed):
     assert log_blanket_table(others, counts, k, top, eps, upper) == pytest.approx((lower, upper), abs=1e-8)
     rough = log_blanket_table(others, counts, k, top, eps, 0.0, enough=upper + 1.0)
     assert upper <= rough.upper <= upper + 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_the_blanket_with_rounded_budgets_is_near_that_with_all_budgets(seed):
+    r = np.random.default_rng(seed)
+    others, k, top = np.sort(r.uniform(0.05, 3.0, 800)), int(r.integers(3, 60)), r.uniform(0.5, 4.0)
+    eps, counts = r.uniform(0.02, 0.3) * top, r.integers(1, 3, 800).astype(float)
+    lower, _ = log_blanket_table(others, counts, k, top, eps, 0.0)
+    assert lower <= log_rounded_blanket(others, counts, k, top, eps) <= lower + 0.1 * (1 - lower)
+    # Sixteen budgets are not rounded.
+    few, sizes = others[::50], np.full(16, 20.0)
+    lower, upper = log_blanket_delta(few, sizes, k, top, eps, 0.0)
+    assert lower <= log_rounded_blanket(few, sizes, k, top, eps) <= upper + 1e-4 * (1 - upper)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [None, 0, 99_999])
+def test_the_blanket_with_rounded_budgets_is_used_for_many_users(target):
+    """The clone bounds alone are 40 % above the lower bound."""
+    profile = PersonalizedClones.randomized_response(np.linspace(0.5, 2.0, 10**5), 10, target=target)
+    assert profile.epsilon(1e-8, bound="lower") <= profile.epsilon(1e-8) <= 1.02 * profile.epsilon(1e-8, bound="lower")
 
 
 @pytest.mark.parametrize("name", ["gaussian", "laplace"])

@@ -44,8 +44,9 @@ def users_of_each(name: str, values: FloatArray, counts: ArrayLike, low: int) ->
 class _OneUser(ClosedForms):
     """The clone bounds of the user with this index."""
 
-    def __init__(self, population: Population, index: int) -> None:
-        self.population, self.index = population, index
+    def __init__(self, population: Population, index: int, place: int | None) -> None:
+        # `place` is that of the target among the distinct budgets, or None for every user.
+        self.population, self.index, self.place = population, index, place
         self.budget = float(population.budgets[index])
         self.pure = population.family.pure_epsilon(self.budget)
 
@@ -64,19 +65,27 @@ class _OneUser(ClosedForms):
         return len(self.population.family.kinds) == 1 and not self.population.family.windowed
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return at_each(lambda e: self.population.single(e, self.index), eps)
+        return self._rounded(eps, at_each(lambda e: self.population.single(e, self.index), eps))
+
+    def _rounded(self, eps: FloatArray, sides: IntervalArray) -> IntervalArray:
+        """Return the bounds, or those of the privacy blanket with rounded budgets where they are smaller."""
+        if not self.population.rounds:
+            return sides
+        rounded = [self.population.rounded_blanket(e, self.place) for e in eps.tolist()]
+        return IntervalArray(*(np.minimum(side, rounded) for side in sides))
 
     def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # delta is at most that of the target's own message: all messages together are a post-processing of it.
         return ((GaussianMechanism(1.0, self.budget * (1 + 4 * ULP)),) if self.pure == math.inf else ()), 1.0
 
     def rough(self, upper: bool) -> Curve | None:
-        return self.population.rough_single(self.index) if self.population.exact else None
+        # The clone bounds alone are far above the privacy blanket, which is used if budgets are rounded.
+        return self.population.rough_single(self.index) if self.population.exact and not self.population.rounds else None
 
     def described(self) -> DominatingPairInfo:
         """Return the description of the pair whose divergence is the bound; neighbours need not attain it."""
         # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
-        effort = max(5e-3, self.table_effort)
+        effort = max(0.1 if self.population.rounds else 5e-3, self.table_effort)
         return DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(effort, 0.1 if effort < 0.05 else 0.3,
                                                                                convex=self.convex))
 
@@ -88,7 +97,7 @@ class _EveryUser(_OneUser):
     """
 
     def __init__(self, population: Population) -> None:
-        super().__init__(population, population.budgets.size - 1)
+        super().__init__(population, population.budgets.size - 1, None)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return self.largest(eps, coarse=False)
@@ -107,9 +116,11 @@ class _EveryUser(_OneUser):
                 # The bounds of all boxes would take longer than a new search.
                 frontier.clear()
             out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
-        return IntervalArray(out[0], out[1])
+        return self._rounded(eps, IntervalArray(out[0], out[1]))
 
     def rough(self, upper: bool) -> Curve | None:
+        if self.population.rounds:
+            return None
         start = best = self.index
         # With many budgets, the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
         # ten-thousandth of this gap would take longer without a tighter answer.
@@ -136,7 +147,8 @@ class _EveryUser(_OneUser):
         gap = 2e-5 if self.convex else None
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
-        sampling = Sampling(max(searches * self.population.family.effort, 4 * self.table_effort), 0.3, gap, self.convex)
+        effort = max(0.1 if self.population.rounds else searches * self.population.family.effort, 4 * self.table_effort)
+        sampling = Sampling(effort, 0.3, gap, self.convex)
         return DominatingPairInfo(lambda eps: self.largest(eps, coarse=True), self.pure, sampling=sampling)
 
 
@@ -146,7 +158,7 @@ class CloneBound(PrivacyProfile):
     theorem: ClassVar[str] = "the smallest of several clone decompositions and, for k-ary response, the privacy blanket"
 
     def __init__(self, population: Population, index: int | None) -> None:
-        self.forms = _EveryUser(population) if index is None else _OneUser(population, index)
+        self.forms = _EveryUser(population) if index is None else _OneUser(population, index, index)
 
     def describe(self) -> DominatingPairInfo:
         return self.forms.described()

@@ -178,8 +178,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
 
         Notes
         -----
-        With more than eight distinct budgets the blanket is used only if its table has at most 2**20 cells, about ten thousand
-        users, or 45,000 with 61 categories; otherwise the bound is the smaller one of S1 and S2. With more than 1024 distinct
+        With more than eight distinct budgets, the budgets of the blanket are rounded up to 16 values if its table would have more
+        than 2**20 cells, which about ten thousand users have, or 45,000 with 61 categories. With more than 1024 distinct
         budgets, a decomposition is first bounded with budgets in bins; it is evaluated with all budgets only if it may be the
         smallest.
 
