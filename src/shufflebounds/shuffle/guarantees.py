@@ -180,6 +180,13 @@ class _AttainedPair(DominatingPair):
         return self.known
 
 
+class _LargestLoss(ClosedForms):
+    """The largest loss of a target with a pure budget is the budget: all messages may be those that decide for the same value."""
+
+    def last_positive(self, pure: float) -> float | None:
+        return pure * (1 - 4 * ULP) if pure < math.inf else None
+
+
 class _Datasets(PrivacyProfile):
     """The largest divergence of pairs that neighbours attain: of some targets in some datasets."""
 
@@ -199,6 +206,9 @@ class _Datasets(PrivacyProfile):
 
     def describe(self) -> DominatingPairInfo:
         return super().describe() if self.listed else DominatingPairInfo(never, 0.0)
+
+    def closed_forms(self) -> _LargestLoss:
+        return _LargestLoss()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -144,11 +144,11 @@ def _above(
     forward, backward = listed((bits[0], bits[1])), listed((bits[1], bits[0]))
     if forward is None or backward is None:
         return None
-    return _known(forward), _known(backward)
+    return _known(forward, family.pure_epsilon(budget)), _known(backward, family.pure_epsilon(budget))
 
 
-def _known(atoms: LossAtoms) -> DominatingPairInfo:
-    return DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
+def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
+    return DominatingPairInfo(atoms.log_delta, pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
 
 
 def _thresholds(population: Population, budget: float) -> list[float]:

@@ -268,7 +268,8 @@ class Population:
         """Return a rough curve of log delta of target i, with the other users' budgets in the fewest bins."""
 
         def log_delta(eps: float) -> float:
-            return min(self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in self.candidates(eps, i))
+            local = self.family.log_local(float(self.budgets[i]), eps).upper
+            return min(local, *(self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in self.candidates(eps, i)))
 
         return Curve(log_delta, rtol=1e-4)
 
