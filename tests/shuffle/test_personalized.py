@@ -23,7 +23,7 @@ from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_b
 from shufflebounds._engines.clones.blanket_table import _Table, blanket_shares, log_blanket_table
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import log_odds
-from shufflebounds.mechanisms import KaryResponse
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, Shuffled
 from shufflebounds.tails import poisson_binom_window
 
@@ -332,6 +332,17 @@ def test_divergences_of_gaussian_noise_are_at_most_those_of_one_message(target):
     assert np.all(upper <= 2 * np.array(orders) * (1 + 1e-12))
     assert upper[0] < 1
     assert 1.2 < protocol.gdp_mu(bound="lower") <= protocol.gdp_mu() <= 2 * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_eps_of_gaussian_noise_at_small_delta_is_at_most_that_of_one_message(seed):
+    """The curve at which the search starts has the guarantee of one message, too: eps was once 24.6 in place of 14.3."""
+    sigma = np.random.default_rng(seed).uniform(0.5, 3.0, 60)
+    sigma[:2] = 0.5
+    alone = GaussianMechanism(0.5)
+    for profile in (PersonalizedClones.gaussian(sigma), PersonalizedClones.gaussian(sigma, target=0)):
+        for delta in (1e-6, 1e-10, 1e-30):
+            assert profile.epsilon(delta) <= alone.epsilon(delta) * (1 + 1e-6)
 
 
 def test_one_gaussian_user_has_the_local_profile():
