@@ -231,8 +231,9 @@ RATIOS = (5.0, 0.3, 5.0)
 GAUSSIAN, LAPLACE = m.GaussianMechanism(1.0), m.LaplaceMechanism(1.0)
 """Objects and parameters that several examples share."""
 
-OF_COUNTS = ("error_quantile(0.05)", "error_quantile(0.05, of='any')", "error_tail(20.0)")
-OF_ORACLES = ("error_quantile(0.05, users=1000)", "error_quantile(0.05, users=1000, of='any')", "rmse(1000)")
+OF_COUNTS = ("error_quantile(0.05)", "error_quantile(0.05, of='any')", "error_tail(20.0)", "mean_squared_error()")
+OF_ORACLES = ("error_quantile(0.05, users=1000)", "error_quantile(0.05, users=1000, of='any')", "error_tail(60.0, users=1000)",
+              "mean_squared_error(users=1000)", "rmse(1000)")
 OF_NOISE = ("error_quantile(0.05, 7)", "error_tail(3.0)", "error_tail(30.0, 20)", "rdp(2.5)", "tradeoff.epsilon(0.01)")
 """Questions about the error of an estimate: of a protocol, of local randomizers, and of noise (also in closed forms of its own)."""
 
@@ -275,7 +276,7 @@ EXAMPLES = {
         lambda: [m.LocalHashing(100, 2.0), m.LocalHashing(100, 1.0, 2)],
         lambda r: m.LocalHashing(r.choice([2, 100, _bins(r, 30)]), _budget(r), r.choice([None, _bins(r, 30)])), also=OF_ORACLES),
     "mechanisms.PrivUnit": Example(
-        lambda: [m.PrivUnit(16, 3.0)], _priv_unit, also=OF_ORACLES),
+        lambda: [m.PrivUnit(16, 3.0)], _priv_unit, also=("error_quantile(0.05, users=1000)",)),
     "mechanisms.PureLocal": Example(lambda: [m.PureLocal(1.0)], lambda r: m.PureLocal(_budget(r))),
     "mechanisms.RandomizedResponse": Example(
         lambda: [m.RandomizedResponse(1.0), m.RandomizedResponse(0.5, upper=4.0)],

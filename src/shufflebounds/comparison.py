@@ -51,7 +51,9 @@ class ComparisonRow:
         The guarantee of one user against the shuffler itself in one release, in nats; inf if a message shows the user's value as
         plain text. Over several releases from the same value it is added up.
     rmse : float
-        Root of the mean squared error of a bin, in users, where the mean is over all bins; it is the same for every dataset.
+        Root of the mean squared error of a bin, in users, where the mean is over all bins. For every dataset: it is the same for
+        all of them, except for `ShuffledHistogram`, whose estimate is 0 for small counts. There it is that of a histogram whose
+        bins all have the worst number of users, and no histogram has a larger one.
     error_one_bin, error_any_bin : float
         Error that one bin chosen beforehand, or any bin, exceeds with probability at most 0.05, for every dataset.
     error_any_bin_even : float
@@ -61,8 +63,10 @@ class ComparisonRow:
         Number of messages per user in one release, including the dummy reports.
     bits : float
         Number of bits sent per user in one release.
-    error_any_bin_truth : float, optional
-        The same as `error_any_bin` for the caller's histogram; None if none was given.
+    rmse_even : float
+        The same as `rmse` for the dataset with the users spread evenly over the bins.
+    error_any_bin_truth, rmse_truth : float, optional
+        The same as `error_any_bin` and `rmse` for the caller's histogram; None if none was given.
     """
 
     name: str
@@ -75,7 +79,9 @@ class ComparisonRow:
     error_any_bin_even: float
     messages: float
     bits: float
+    rmse_even: float
     error_any_bin_truth: float | None = None
+    rmse_truth: float | None = None
 
     @property
     def error_of_data(self) -> float:
@@ -151,8 +157,9 @@ def compare_at(
     releases : int
         Number of releases that meet (eps, delta) together, 1 to 2**53: each row is the protocol of one release.
     truth : array_like of int, shape (bins,), optional
-        Numbers of users in the bins, which sum to `users`: the column `error_any_bin_truth` is the error for this histogram. It
-        does not affect the calibration. A histogram of real data that is not public must not be chosen by its results.
+        Numbers of users in the bins, which sum to `users`: `error_any_bin_truth` and `rmse_truth` are the errors for this
+        histogram. It does not affect the calibration. A histogram of real data that is not public must not be chosen by its
+        results.
 
     Returns
     -------
@@ -356,11 +363,10 @@ def _row(name: str, profile: PrivacyProfile, users: int, truth: ArrayLike | None
         oracle = profile.randomizer
         assert isinstance(oracle, FrequencyOracle)
         law: ErrorLaw = oracle.errors(users)
-        rmse, local, messages, bits = oracle.rmse(users), oracle.local_eps, 1.0, oracle.message_bits
+        local, messages, bits = oracle.local_eps, 1.0, oracle.message_bits
     else:
         assert isinstance(profile, ClearReports | FlippedReports | ShuffledHistogram)
         law, local = profile, math.inf
-        rmse = math.sqrt(profile.variance)
         messages = profile.messages_per_user(users) if isinstance(profile, ClearReports) else profile.messages_per_user()
         bits = messages * math.log2(profile.bins)
         if isinstance(profile, FlippedReports):
@@ -370,5 +376,6 @@ def _row(name: str, profile: PrivacyProfile, users: int, truth: ArrayLike | None
     beta = 0.05
     trusted = DUMMIES if isinstance(profile, ClearReports) else SHUFFLER
     errors = law.error_quantile(beta), law.error_quantile(beta, of="any"), law._even_quantile(beta)
-    given = None if truth is None else law.error_quantile(beta, truth, of="any")
-    return ComparisonRow(name, profile, trusted, local, rmse, *errors, messages, bits, given)
+    rmse, even = (math.sqrt(law._mean_square(data)) for data in (None, law._even()))
+    given = (None, None) if truth is None else (law.error_quantile(beta, truth, of="any"), math.sqrt(law.mean_squared_error(truth)))
+    return ComparisonRow(name, profile, trusted, local, rmse, *errors, messages, bits, even, *given)

@@ -144,8 +144,9 @@ def test_calibrated_protocols_name_error_and_cost(capsys, words, found):
         assert answer["parameters"][name] == pytest.approx(value, rel=1e-3)
     accuracy = answer["accuracy"]
     errors = [value for name, value in accuracy.items() if name.startswith("error_95")]
-    assert 0 < accuracy["standard_error"] < min(errors)
+    assert 0 < accuracy["standard_error"] < accuracy.get("error_95_one_bin", errors[0])
     assert len(errors) == 1 or accuracy["error_95_any_bin"] >= max(errors)
+    assert len(errors) == 1 or 0 < accuracy["standard_error_even_data"] <= accuracy["standard_error"] * (1 + 1e-12)
     assert accuracy.get("messages_per_user", 1) >= 1
 
 

@@ -144,7 +144,7 @@ def test_sides_and_monotone(f, p, share, hashes, asked, more):
     ("call", "text"),
     [
         (lambda: Rappor(1.0), "f=1"),
-        (lambda: Rappor(0.5, 0.25, 0.5), "q=0.5"),
+        (lambda: Rappor(0.5, 0.25, 0.5), r"q=0.5 must be in \[0, 0.25\).* exchange the values"),
         (lambda: Rappor(0.0), "f=0 needs 0 < q and p < 1"),
         (lambda: Rappor(0.5, hashes=0), "hashes=0"),
         (lambda: Rappor(0.5, hashes=3, bits=3), "bits=3"),

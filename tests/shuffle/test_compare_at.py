@@ -28,6 +28,8 @@ def test_rows_meet_the_target_and_are_sorted(table):
         assert row.profile.delta(1.0) <= 1e-4 * (1 + 1e-9)
         assert 0 < row.rmse < row.error_one_bin <= row.error_any_bin
         assert row.error_any_bin_even <= row.error_any_bin
+        assert row.rmse_even <= row.rmse * (1 + 1e-12)
+        assert (row.rmse_even < 0.5 * row.rmse) == (row.name == "histogram")
         assert row.trusted.startswith("shuffler")
         assert ("dummies" in row.trusted) == (row.name == "clear reports")
         assert row.messages >= 1
@@ -75,7 +77,7 @@ def test_error_of_the_simulated_protocol(table):
 
 @pytest.mark.slow
 def test_the_order_holds_for_uneven_data(table):
-    """For uneven data the histogram keeps its bound error_any_bin, which is more than twice its error for even data."""
+    """For uneven data the histogram keeps its bounds `error_any_bin` and `rmse`, which are more than twice those for even data."""
     row = next(row for row in table if row.name == "histogram")
     rng = np.random.default_rng(5)
     data = np.repeat(np.arange(4), [2000 - 3 * 12, 12, 12, 12])
@@ -84,6 +86,7 @@ def test_the_order_holds_for_uneven_data(table):
     worst = np.abs(errors).max(axis=1)
     assert (worst > row.error_any_bin).mean() < 0.05 + 4 * math.sqrt(0.05 / 500)
     assert row.error_any_bin > 2 * row.error_any_bin_even
+    assert 2 * row.rmse_even < math.sqrt((errors**2).mean()) < row.rmse
 
 
 def only(patch, names):
@@ -114,7 +117,7 @@ def test_several_releases_meet_the_target_together(quarters, table):
         assert whole.delta(1.0) > 0.8 * 1e-4 or row.name == "clear reports"
     assert "4 releases meet the target together" in str(quarters)
     assert "your data" in str(quarters)
-    assert [row.error_any_bin_truth for row in table] == [None] * 10
+    assert [(row.error_any_bin_truth, row.rmse_truth) for row in table] == [(None, None)] * 10
 
 
 @pytest.mark.slow
@@ -124,8 +127,11 @@ def test_errors_for_a_histogram_hold_in_simulations(quarters):
     for row in quarters:
         protocol = row.profile.randomizer if isinstance(row.profile, Shuffled) else row.profile
         counts = (protocol.simulate(data, rng) for _ in range(300))
-        worst = [np.abs(protocol.estimate(counts=one, users=2000) - truth).max() for one in counts]
-        assert (np.array(worst) > row.error_any_bin_truth).mean() < 0.05 + 4 * math.sqrt(0.05 / 300)
+        errors = np.array([protocol.estimate(counts=one, users=2000) for one in counts]) - truth
+        assert (np.abs(errors).max(axis=1) > row.error_any_bin_truth).mean() < 0.05 + 4 * math.sqrt(0.05 / 300)
+        squares = (errors**2).mean(axis=1)
+        assert abs(squares.mean() - row.rmse_truth**2) < 5 * squares.std() / math.sqrt(300)
+        assert row.rmse_truth <= row.rmse * (1 + 1e-12)
 
 
 @pytest.fixture

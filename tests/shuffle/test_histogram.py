@@ -48,6 +48,27 @@ def test_reference_pairs(entry):
     assert mechanism.delta(eps) < 2 * ZeroSum(p["n"], float(p["gamma"])).delta(eps / 2)
 
 
+@pytest.mark.parametrize(("users", "bins", "delta", "worst", "even"), [
+    (2 * 10**5, 20, 1e-9, 59.0270260879, 8.488), (10**4, 5, 1e-6, 33.9722496647, 6.524),
+])
+def test_root_mean_squared_error(users, bins, delta, worst, even):
+    """The reference values are the largest over all counts of a sum over all outcomes, in double precision."""
+    protocol = ShuffledHistogram.calibrate(users=users, bins=bins, eps=1.0, delta=delta)
+    assert math.sqrt(protocol.mean_squared_error()) == pytest.approx(worst, rel=1e-6)
+    assert math.sqrt(protocol.mean_squared_error([users // bins] * bins)) == pytest.approx(even, abs=5e-4)
+    assert protocol.mean_squared_error([users] + [0] * (bins - 1)) == pytest.approx(protocol.variance / bins, rel=1e-9)
+
+
+def test_mean_squared_error_of_a_histogram_is_the_mean_over_its_bins():
+    # 19 bins have 1000 users each, fewer than the mean 1893 of the noise. The error of a bin was once stated as 43.1.
+    protocol = ShuffledHistogram(users=10**5, bins=20, gamma=0.018937396190056174)
+    truth = [10**5 - 19_000, *[1000] * 19]
+    assert math.sqrt(protocol.mean_squared_error(truth)) == pytest.approx(974.7, abs=0.05)
+    each = [protocol.mean_squared_error(held) for held in truth]
+    assert protocol.mean_squared_error(truth) == pytest.approx(sum(each) / 20, rel=1e-12)
+    assert max(each) < protocol.mean_squared_error() < protocol.error_quantile(0.05) ** 2
+
+
 def test_table_of_two_bins():
     for eps, exact in ((0.6, 0.004784828787675343657), (1.2, 1.433440243481945093694e-5), (2.0, 1.89361214886087694694e-10)):
         assert ShuffledHistogram(80, 2, 0.5).delta(eps) == pytest.approx(exact, rel=1e-10)

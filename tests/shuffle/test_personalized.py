@@ -19,12 +19,12 @@ from shufflebounds._core._compound import log_weighted_excess
 from shufflebounds._engines.clones import families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
-from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_blanket_delta
+from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_blanket_delta, log_rounded_blanket
 from shufflebounds._engines.clones.blanket_table import _Table, blanket_shares, log_blanket_table
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import log_odds
-from shufflebounds.mechanisms import KaryResponse
-from shufflebounds.shuffle import PersonalizedClones, Shuffled
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
+from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, Shuffled
 from shufflebounds.tails import poisson_binom_window
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
@@ -205,6 +205,28 @@ def test_blanket_is_below_its_chernoff_bound_and_near_it(seed):
     assert upper <= rough.upper <= upper + 1.0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_the_blanket_with_rounded_budgets_is_near_that_with_all_budgets(seed):
+    r = np.random.default_rng(seed)
+    others, k, top = np.sort(r.uniform(0.05, 3.0, 800)), int(r.integers(3, 60)), r.uniform(0.5, 4.0)
+    eps, counts = r.uniform(0.02, 0.3) * top, r.integers(1, 3, 800).astype(float)
+    lower, _ = log_blanket_table(others, counts, k, top, eps, 0.0)
+    assert lower <= log_rounded_blanket(others, counts, k, top, eps) <= lower + 0.1 * (1 - lower)
+    # Sixteen budgets are not rounded.
+    few, sizes = others[::50], np.full(16, 20.0)
+    lower, upper = log_blanket_delta(few, sizes, k, top, eps, 0.0)
+    assert lower <= log_rounded_blanket(few, sizes, k, top, eps) <= upper + 1e-4 * (1 - upper)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [None, 0, 99_999])
+def test_the_blanket_with_rounded_budgets_is_used_for_many_users(target):
+    """The clone bounds alone are 40 % above the lower bound."""
+    profile = PersonalizedClones.randomized_response(np.linspace(0.5, 2.0, 10**5), 10, target=target)
+    assert profile.epsilon(1e-8, bound="lower") <= profile.epsilon(1e-8) <= 1.02 * profile.epsilon(1e-8, bound="lower")
+
+
 @pytest.mark.parametrize("name", ["gaussian", "laplace"])
 def test_mu_of_every_user_is_at_least_that_of_single_users(name):
     scales = np.linspace(0.3, 1.2, 12)
@@ -309,7 +331,18 @@ def test_divergences_of_gaussian_noise_are_at_most_those_of_one_message(target):
     assert np.all(lower <= upper)
     assert np.all(upper <= 2 * np.array(orders) * (1 + 1e-12))
     assert upper[0] < 1
-    assert 1.9 < protocol.gdp_mu(bound="lower") <= protocol.gdp_mu() <= 2 * (1 + 1e-14)
+    assert 1.2 < protocol.gdp_mu(bound="lower") <= protocol.gdp_mu() <= 2 * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_eps_of_gaussian_noise_at_small_delta_is_at_most_that_of_one_message(seed):
+    """The curve at which the search starts has the guarantee of one message, too: eps was once 24.6 in place of 14.3."""
+    sigma = np.random.default_rng(seed).uniform(0.5, 3.0, 60)
+    sigma[:2] = 0.5
+    alone = GaussianMechanism(0.5)
+    for profile in (PersonalizedClones.gaussian(sigma), PersonalizedClones.gaussian(sigma, target=0)):
+        for delta in (1e-6, 1e-10, 1e-30):
+            assert profile.epsilon(delta) <= alone.epsilon(delta) * (1 + 1e-6)
 
 
 def test_one_gaussian_user_has_the_local_profile():
@@ -364,18 +397,25 @@ def test_rates_from_the_larger_of_two_densities_over_all_datasets(seed):
 # --------------------------------------------------------------------------- guarantees for every user (target=None)
 
 BUILDERS = {
-    "rr2": lambda eps, **more: PersonalizedClones.randomized_response(eps, 2, **more),
+    "rr2": PersonalizedBits,
     "rr4": lambda eps, **more: PersonalizedClones.randomized_response(eps, 4, **more),
     "laplace": PersonalizedClones.laplace,
     "gaussian": lambda eps, **more: PersonalizedClones.gaussian(2 / np.asarray(eps), **more),
 }
 
 
+def clone_bound(profile):
+    """Return the profile of the clone bound alone, if the guarantee has other bounds, too."""
+    return profile if isinstance(profile, Shuffled) else profile.closed_forms().sides[True]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 @pytest.mark.parametrize("users", [1, 2, 7, 40])
 def test_every_user_is_the_maximum_over_targets(name, users):
-    build = BUILDERS[name]
+    def build(eps, **more):
+        return clone_bound(BUILDERS[name](eps, **more))
+
     eps = np.random.default_rng(users).uniform(0.2, 2, users)
     all_users = build(eps)
     for at in (0.0, 0.3):
@@ -407,7 +447,7 @@ def test_bounds_with_bins_and_without_overlap(name, bins, monkeypatch):
     monkeypatch.setattr(population_module, "BINS", (bins,))
     rng = np.random.default_rng(bins)
     for eps in (rng.uniform(0.2, 2, 400), np.append(rng.exponential(1.0, 400) + 1e-3, 20.0)):
-        population = BUILDERS[name](eps, counts=rng.integers(1, 9, eps.size)).population
+        population = clone_bound(BUILDERS[name](eps, counts=rng.integers(1, 9, eps.size))).forms.population
         assert population.exact == 1
         for at in (0.02, 0.3):
             for i in [0, eps.size - 1, *rng.integers(0, eps.size, 3).tolist()]:
@@ -466,7 +506,7 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
     for _ in range(12):
         users = int(rng.integers(13, 40))
         eps, counts = np.sort(rng.uniform(0.2, 2, users)), rng.integers(1, 5, users)
-        population = BUILDERS[name](eps, counts=counts).population
+        population = clone_bound(BUILDERS[name](eps, counts=counts)).forms.population
         at = rng.uniform(0, 0.6)
         truth = [population.single(at, i)[1] for i in range(users)]
         for _ in range(6):
@@ -488,7 +528,7 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
                 assert bound <= 0
         lower, upper, best = population.every(at, users - 1)
         # The search may find better windows for blocks than an estimate with three bins finds for a single target.
-        assert upper >= max(truth) - 5e-2 * max(1, -max(truth) / 20)
+        assert upper >= max(truth) - 0.2 * max(1, -max(truth) / 20)
         assert lower <= max(truth) + 1e-9
         assert upper <= max(truth) + 5e-3 * max(1, -max(truth) / 20)
         assert 0 <= best < users
@@ -669,8 +709,9 @@ def test_every_user_of_widely_spread_budgets():
     # The search once took minutes, because blocks within one bin were divided.
     every = PersonalizedClones.gaussian(1 / np.random.default_rng(1).uniform(0.1, 4, 6000))
     eps = every.epsilon(1e-8)
-    low, high = every.epsilon(1e-8, bound="lower"), every.log_delta(eps)
+    low, high = clone_bound(every).epsilon(1e-8, bound="lower"), every.log_delta(eps)
     assert low <= eps <= 1.001 * low
+    assert every.epsilon(1e-8, bound="lower") < eps
     assert math.log(1e-8) - 0.01 <= high <= math.log(1e-8)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._engines.bits import personal_sum as _personal_sum
+from shufflebounds.certify import certify
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
 from tests.oracles import logarithm, rational
 from tests.shuffle.test_bits import both_directions
@@ -134,6 +135,10 @@ def test_equality_and_repr():
         (([1.0, 2.0], {"bits": [1, 2]}), "bits holds 2"),
         (([1.0, 2.0], {"bits": [1, 0.5]}), r"bits holds 0\.5"),
         (([1.0, 2.0], {"target": 2}), r"target=2 must be an integer in 0\.\.1"),
+        (([1.0, 2.0], {"counts": [1]}), "counts has shape"),
+        (([1.0, 2.0], {"counts": [1, 0]}), "counts holds 0"),
+        (([1.0, 2.0], {"counts": [1, 1.5]}), r"counts holds 1\.5"),
+        (([1.0, 2.0], {"counts": [2**53, 2**53]}), "counts sums to"),
     ],
 )
 def test_bad_input(arguments, named):
@@ -220,3 +225,37 @@ def test_budgets_of_minus_zero_equal_those_of_zero():
     assert first == second
     assert hash(first) == hash(second)
     assert PersonalizedClones(0.2, [-0.0, 0.1]) == PersonalizedClones(0.2, [0.0, 0.1])
+
+
+@pytest.mark.parametrize(("bits", "target"), [(None, None), (None, 1), ([0, 1, 0, 1], None), ([0, 1, 0, 1], 3)])
+def test_counts_stand_for_users_with_the_same_budget_and_bit(bits, target):
+    budgets, counts = [0.5, 0.5, 1.2, 2.0], [3, 1, 30, 2]
+    several = PersonalizedBits(budgets, bits=bits, target=target, counts=counts)
+    each = np.repeat(np.arange(4), counts)
+    same = PersonalizedBits(np.array(budgets)[each], bits=None if bits is None else np.array(bits)[each],
+                            target=None if target is None else int(np.searchsorted(each, target)))
+    assert several.users == same.users == 36
+    for eps in (0.0, 0.05, 0.4):
+        for bound in ("lower", "upper"):
+            assert several.log_delta(eps, bound=bound) == pytest.approx(same.log_delta(eps, bound=bound), rel=1e-11)
+    assert several.epsilon(1e-6) == pytest.approx(same.epsilon(1e-6), rel=1e-6)
+    assert several.self_compose(3).epsilon(1e-6) == pytest.approx(same.self_compose(3).epsilon(1e-6), rel=1e-4)
+    if bits is not None:
+        assert float(certify(several, 0.05, 12)) == pytest.approx(float(certify(same, 0.05, 12)), rel=1e-12)
+    # The users of a group follow those of the group before.
+    messages = several.randomize(np.ones(36), 5)
+    assert messages.tolist() == same.randomize(np.ones(36), 5).tolist()
+    assert several.randomize(np.ones(2), 6, part=[3, 35]).tolist() == same.randomize(np.ones(2), 6, part=[3, 35]).tolist()
+
+
+@pytest.mark.slow
+def test_counts_of_many_users():
+    profile = PersonalizedBits([0.5, 1.0, 2.0], counts=[10**9, 10**6, 1])
+    assert profile.users == 10**9 + 10**6 + 1
+    assert 0.99 < profile.epsilon(1e-9, bound="lower") / profile.epsilon(1e-9) <= 1
+    assert repr(profile) == "PersonalizedBits(<3 budgets>, bits=None, target=None, counts=<1001000001 users>)"
+    assert profile != PersonalizedBits([0.5, 1.0, 2.0], counts=[10**9, 10**6, 2])
+    given = PersonalizedBits([0.5, 1.0], bits=[0, 1], counts=[5, 2])
+    assert repr(given) == "PersonalizedBits(<2 budgets>, bits=<2 ones>, target=None, counts=<7 users>)"
+    with pytest.raises(ValueError, match="counts must be None"):
+        PersonalizedBits([0.5, 1.0], counts=[5, 2], target=0).ascend(0.1)

@@ -61,6 +61,29 @@ def test_error_tails(gamma):
         assert protocol.error_tail(a) == pytest.approx(float(worst), rel=1e-10)
 
 
+@pytest.mark.parametrize("gamma", [1e-3, 0.125, 0.3, 0.5])
+@pytest.mark.parametrize("users", [1, 2, 9, 40])
+def test_mean_squared_error_of_every_sum(users, gamma):
+    protocol, squares = ZeroSum(users, gamma), []
+    for ones in range(users + 1):
+        squares.append(float(sum(p * e * e for e, p in exact_errors(users, gamma, ones).items())))
+        assert protocol.mean_squared_error(ones) == pytest.approx(squares[-1], rel=1e-12, abs=0)
+    assert protocol.mean_squared_error() == pytest.approx(max(squares), rel=1e-12)
+
+
+def test_mean_squared_error_of_many_users():
+    # For gamma n = 30 the binomial noise is Poisson noise up to 1e-10, and only sums around 30 matter.
+    protocol = ZeroSum(10**12, 30e-12)
+    masses = [math.exp(-30) * float(Fraction(30**k, math.factorial(k))) for k in range(200)]
+    squares = [sum(p * ((30 - y) ** 2 if y < ones else ones**2) for y, p in enumerate(masses)) for ones in range(120)]
+    for ones in (1, 10, 29, 30, 31, 60):
+        assert protocol.mean_squared_error(ones) == pytest.approx(squares[ones], rel=1e-9)
+    assert protocol.mean_squared_error() == pytest.approx(max(squares), rel=1e-9)
+    assert protocol.mean_squared_error(10**11) == pytest.approx(30.0, rel=1e-9)
+    # For a normal distribution Y of mean mu, the largest value of E((mu - Y)^2; Y < S) + S^2 Pr[Y >= S] is close to mu^2.
+    assert ZeroSum(2**53, 0.25).mean_squared_error() == pytest.approx(2.0**102, rel=1e-6)
+
+
 @pytest.mark.parametrize("entry", references("s003.gamma_min"), ids=lambda e: e["id"])
 def test_calibration_reproduces_the_table(entry):
     p, exact = entry["params"], float(entry["value"])

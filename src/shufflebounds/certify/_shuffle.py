@@ -82,18 +82,20 @@ def _(protocol: Any) -> Answer:
     if protocol.bits is None:
         return hockey_stick_of.default(protocol)
     bits, size = protocol.bits.tolist(), protocol.local_eps.size
+    counts = [1] * size if protocol.counts is None else [int(many) for many in protocol.counts]
     targets = range(size) if protocol.target is None else [protocol.target]
 
     def value(factor: Ball) -> Ball:
         found = []
         kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (flint().arb(e).exp() for e in protocol.local_eps.tolist())]
         for target in targets:
-            others = [(*(pair[::-1] if bit else pair), 1) for i, (pair, bit) in enumerate(zip(kept, bits)) if i != target]
+            others = [(*(pair[::-1] if bit else pair), many - (i == target))
+                      for i, (pair, bit, many) in enumerate(zip(kept, bits, counts)) if many > (i == target)]
             zero, one = (polynomial([*others, (*pair, 1)]) for pair in (kept[target], kept[target][::-1]))
             found += [hockey_stick(zip(zero, one), factor), hockey_stick(zip(one, zero), factor)]
         return larger(*found)
 
-    return 4.0 * size**2 * len(targets), value
+    return 4.0 * sum(counts) ** 2 * len(targets), value
 
 
 @hockey_stick_of.of("Shuffled")

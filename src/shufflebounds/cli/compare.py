@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     if found.releases > 1:
         print(f"all columns are those of one release; {found.releases} releases meet the target together, and local eps adds up")
     if arguments.explain:
-        print("rmse: root of the mean over all bins of the squared error, for every dataset; messages and bits of every user")
+        print("rmse: root of the mean over all bins of the squared error, for every dataset (histogram: for the worst count in all "
+              "bins); messages and bits of every user")
         for row in found:
             print(f"{row.name}: {row.profile!r}")
         for name, reason in found.left_out:

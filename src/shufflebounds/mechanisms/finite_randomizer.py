@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, ClassVar
@@ -207,9 +208,12 @@ class FiniteRandomizer(CountsOfLabels, LocalRandomizer):
         {raises: If `held` has another shape or contains anything but counts, or the rows of the matrix are dependent.}
         """
         counts = _validate.counts("held", held, _validate.MAX_COUNT, len(self.matrix))
-        weights = self._weights
-        mean = self._rows @ weights
-        return np.asarray(counts @ np.maximum(self._rows @ weights**2 - mean**2, 0.0))
+        return np.asarray(counts @ self._variances)
+
+    @property
+    def _variances(self) -> FloatArray:
+        """The variance of the contribution of one user with each input (rows) to the estimate of each input (columns)."""
+        return np.asarray(np.maximum(self._rows @ self._weights**2 - (self._rows @ self._weights) ** 2, 0.0))
 
     def error_quantile(
         self, beta: float, truth: ArrayLike | None = None, *, users: int | None = None, of: Of = "bin"
@@ -249,42 +253,122 @@ class FiniteRandomizer(CountsOfLabels, LocalRandomizer):
         172
         """
         beta = _validate.failure(beta)
-        total = stated_users(users, truth)
-        held = None
-        if truth is not None:
-            if np.ndim(truth) == 0:
-                raise ValueError(f"truth={truth} must be None or a histogram of shape ({len(self.matrix)},): the error of an "
-                                 "estimate depends on the numbers of users with all inputs")
-            held = _validate.counts("truth", truth, total, len(self.matrix))
-            if held.sum() != total:
-                raise ValueError(f"truth sums to {_validate.format_value(float(held.sum()))}: it must sum to users={total}")
+        total, held = self._dataset(truth, users)
         inputs = len(self.matrix) if _validate.choice("of", of, ("bin", "any")) == "any" else 1
         depth = math.log(2 * inputs / beta)
-        return max(self._one_sided(self._weights[:, x], x, side, total, held, depth)
-                   for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9) + self._rounding(total)
+
+        def reached(x: int, side: int) -> float:
+            thetas, logs, most = self._cumulants(x, side, total, held, lambda variance: math.sqrt(2 * depth / variance))
+            return min(most, float(((logs + depth) / thetas).min(initial=math.inf)))
+
+        return max(reached(x, side) for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9) + self._rounding(total)
+
+    def error_tail(self, a: float, truth: ArrayLike | None = None, *, users: int | None = None, of: Of = "bin") -> float:
+        r"""Return an upper bound of the probability that the absolute error of :meth:`estimate` is larger than `a`.
+
+        .. math:: \sum_\pm \min_{\theta > 0}
+            \exp\Bigl(\sum_z n_z \ln \mathbb{E}_z\, e^{\pm\theta (w_x(Y) - [x = z])} - \theta a\Bigr)
+
+        with the notation of :meth:`error_quantile` (Chernoff's bound).
+
+        Parameters
+        ----------
+        a : float
+            Error as a number of users, finite and >= 0.
+        truth, users, of
+            As in :meth:`error_quantile`.
+
+        Returns
+        -------
+        float
+            For one input that of the worst input, for any input the sum over all inputs; at most 1.
+
+        {raises: If an argument lies outside its range, or the rows of the matrix are dependent.}
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import FiniteRandomizer
+        >>> survey = FiniteRandomizer([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
+        >>> print(f"{survey.error_tail(172.0, users=1000):.3f}")
+        0.050
+        """
+        a = _validate.real("a", a, 0)
+        total, held = self._dataset(truth, users)
+        several = _validate.choice("of", of, ("bin", "any")) == "any"
+        reach = a * (1 - 1e-9) - self._rounding(total)
+        if not reach > 0:
+            return 1.0
+
+        def tail(x: int, side: int) -> float:
+            thetas, logs, most = self._cumulants(x, side, total, held, lambda variance: reach / variance)
+            return math.exp((logs - thetas * reach).min(initial=0.0)) if reach < most else 0.0
+
+        tails = [tail(x, -1) + tail(x, 1) for x in range(len(self.matrix))]
+        return min(1.0, math.fsum(tails) if several else max(tails))
+
+    def mean_squared_error(self, truth: ArrayLike | None = None, *, users: int | None = None) -> float:
+        """Return the mean squared error of :meth:`estimate`, averaged over all inputs.
+
+        Parameters
+        ----------
+        truth, users
+            As in :meth:`error_quantile`; None as `truth` stands for the worst dataset, in which all users have one input.
+
+        Returns
+        -------
+        float
+            In users squared.
+
+        {raises: If an argument lies outside its range, or the rows of the matrix are dependent.}
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import FiniteRandomizer
+        >>> survey = FiniteRandomizer([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
+        >>> print(f"{survey.mean_squared_error(users=1000):.3f}")
+        3333.333
+        """
+        total, held = self._dataset(truth, users)
+        each = self._variances.mean(axis=1)
+        return float(total * each.max() if held is None else held @ each)
+
+    def _dataset(self, truth: ArrayLike | None, users: int | None) -> tuple[int, FloatArray | None]:
+        """Return the validated number of users, and the numbers of users with each input, or None for the worst dataset."""
+        total = stated_users(users, truth)
+        if truth is None:
+            return total, None
+        if np.ndim(truth) == 0:
+            raise ValueError(f"truth={truth} must be None or a histogram of shape ({len(self.matrix)},): the error of an "
+                             "estimate depends on the numbers of users with all inputs")
+        held = _validate.counts("truth", truth, total, len(self.matrix))
+        if held.sum() != total:
+            raise ValueError(f"truth sums to {_validate.format_value(float(held.sum()))}: it must sum to users={total}")
+        return total, held
 
     def _rounding(self, users: int) -> float:
         """Return an upper bound of the error of `estimate` by rounding: by the bias of the weights, and in the sum over outputs."""
         bias = np.abs(self._rows @ self._weights - np.eye(len(self.matrix))).max()
         return users * float(bias + 3 * ULP * self._weights.shape[0] * np.abs(self._weights).max())
 
-    def _one_sided(self, weight: FloatArray, x: int, side: int, users: int, held: FloatArray | None, depth: float) -> float:
-        """Return Chernoff's bound of the error in one direction: the smallest (K(theta) + depth)/theta over a list of theta.
+    def _cumulants(
+        self, x: int, side: int, users: int, held: FloatArray | None, near: Callable[[float], float]
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Return a list of theta, K(theta) for each, and the largest error of the estimate for input x in one direction.
 
         K is the sum of the log moment generating functions of the users' errors, for `held` users with each input or for the worst
-        ones, and `depth` the logarithm of the inverse of the allowed probability. Every theta gives a valid bound.
+        ones. Every theta gives a valid Chernoff bound; the list surrounds `near` of the variance of the sum of the errors.
         """
         rows = self._rows
-        gain = side * (weight[None, :] - (np.arange(len(rows)) == x)[:, None])
+        gain = side * (self._weights[None, :, x] - (np.arange(len(rows)) == x)[:, None])
         gain = np.where(rows > 0, gain, 0.0)
         spread = max(float((rows * gain * gain).sum(axis=1).max()), 1e-300)
-        best = math.inf
-        for theta in math.sqrt(2 * depth / (users * spread)) * 2.0 ** np.linspace(-4, 1, 41):
+        thetas, sums = near(users * spread) * 2.0 ** np.linspace(-4, 1, 41), []
+        for theta in thetas.tolist():
             up = theta * gain
             if up.max() > 500:
                 break
             # The mean of u = theta * gain is 0, so K is the log of 1 + E(e^u - 1 - u), which has no cancellation.
             change = np.where(np.abs(up) < 1e-3, up * up * (0.5 + up / 6 + up * up / 24 * 1.01), np.expm1(up) - up)
             logs = np.log1p((rows * change).sum(axis=1))
-            best = min(best, (float(held @ logs if held is not None else users * logs.max()) + depth) / float(theta))
-        return min(best, users * float(gain.max()))
+            sums.append(float(held @ logs if held is not None else users * logs.max()))
+        return thetas[: len(sums)], np.array(sums), users * float(gain.max())

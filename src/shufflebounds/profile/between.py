@@ -28,6 +28,9 @@ class Between(ClosedForms):
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         return self.sides[upper]._log_side(eps, upper=upper)
 
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        return self.sides[upper]._epsilon(delta, upper)
+
     def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         # The profile with the larger delta has the smaller trade-off function.
         return self.sides[not upper]._tradeoff(upper)

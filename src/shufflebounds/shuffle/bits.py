@@ -116,9 +116,8 @@ class ComposedSums(IndependentSums):
         changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
         column to column; a lower bound of this composition is not valid for the protocol.
         """
-        # The gap of the bounds comes mainly from the different datasets of the two compositions: a smaller rtol would reduce it by
-        # less than 10 %.
-        below, above = (Composition(((one, self.times),), rtol=SEARCH_GAP) for one in (self.column.pair(0), self.column))
+        # With a smaller rtol, the gap of the bounds comes mainly from the different datasets of the two compositions.
+        below, above = (Composition(((one, self.times),), rtol=0.1 * SEARCH_GAP) for one in (self.column.pair(0), self.column))
         return below, above
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:

@@ -207,7 +207,7 @@ class _Reports(IndependentSums):
             wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
             if near.upper < DEEPEST:
                 return None
-            if wanted == log_tail or tables.log_tail > log_tail:
+            if wanted >= log_tail or tables.log_tail > log_tail:
                 return near, tables
             log_tail = wanted
             if near.upper - near.lower < 1:
@@ -261,7 +261,8 @@ class _Reports(IndependentSums):
             if not upper and self.uniform:
                 return self._uniform_at_worst(eps)
             found = self._tables(eps)
-            near = found[1].log_delta((0, self._others), (0, self._others)) if found else self._twice.log_delta(np.array([eps])).alone()
+            ends = (0, self._others), (0, self._others)
+            near = found[1].log_delta(*ends) if found else self._twice.log_delta(np.array([eps])).alone()
             return min(0.0, near[upper])
 
         return Curve(log_delta, settles=1e-9)
@@ -319,17 +320,18 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     -----
     Neighbours: one user's bin is replaced.
 
-    **Sums, known dummies**: exact for the protocol. The bounds over all datasets are by branch and bound on both numbers of ones;
-    the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The worst dataset is not the one without other reports in the two
-    bins: delta is largest if all other users are in the bin that the target leaves (4.7 times as large at
-    n = 10**6, q = 4.26e-5, eps = 1). The search ends early, with a larger gap, if the standard deviation of a bin's sum exceeds
-    about a thousand, or if log delta is below -540.
+    **Sums, no dummies or known ones**: exact for the protocol. The bounds over all datasets are by branch and bound on both numbers
+    of ones; the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The worst dataset is not the one without other reports in
+    the two bins: delta is largest if all other users are in the bin that the target leaves (4.7 times as large at
+    n = 10**6, q = 4.26e-5, eps = 1). For more than 9000 flipped bits in a bin, or if log delta is below -540, the two sums are
+    composed as the columns of :class:`RealSum` are: above each with its worst dataset, below with all other users in the bin that
+    the target leaves.
 
     The sums of the target's two bins are independent, so the Renyi divergences are twice those of one sum,
     ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times its mu.
 
-    **Sums, uniform dummies**: with two bins and up to 128 reports the value is exact as above. Otherwise the upper bound is the
-    smaller of that for known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the
+    **Sums, uniform dummies**: two bounds. With two bins and up to 128 reports they are close, as above. Otherwise the upper bound
+    is the smaller of that for known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the
     divergence of the sums in the target's two bins: up to 16 reports for the worst dataset, for more reports if all other users are
     in the target's bin. If the table of both sums would be too large, the lower bound is that of the sum of one bin. The lower
     bounds ignore the sums of the other bins, which reveal how many dummies are not in the target's two bins. The gap is small if
@@ -375,9 +377,10 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     fake: Literal["uniform", "known"] = field(default="uniform", kw_only=True)
 
     theorem: ClassVar[str] = (
-        "sums: exact two-bin hockey-stick divergence, the maximum over all data; records: the bounds of shuffled RAPPOR reports of "
-        "one hash; among uniform dummies upper bounds by weighted labels and a privacy blanket, and a lower bound by tests "
-        "(Zhilyaev's Proposition 5.1 is false for records)"
+        "sums without dummies or with known ones: two-bin hockey-stick divergence, exact for the protocol, the maximum over all "
+        "data; sums among uniform dummies: upper bounds by known dummies and by clear reports, lower bound by one dataset; "
+        "records: the bounds of shuffled RAPPOR reports of one hash; records among uniform dummies: upper bounds by weighted "
+        "labels and a privacy blanket, and a lower bound by tests (Zhilyaev's Proposition 5.1 is false for records)"
     )
     @property
     def neighbours(self) -> str:  # type: ignore[override]

@@ -78,6 +78,8 @@ class ShuffledHistogram(CountsOfColumns, PrivacyProfile, CountErrorLaw):
     The noise of the bins is independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all datasets, the
     upper bound assumes that as many bins as possible have the worst number of users, :math:`\lfloor a \rfloor + 1`, for which an
     estimate of 0 is an error, and that the other bins have at most a users. The lower bound is that of one such histogram.
+    :meth:`mean_squared_error` for every dataset is that of the bin with the worst number of users; it is the largest mean over all
+    bins if there are enough users for all bins to have this number.
 
     {balcer2020: Figure 2, Theorem 3.2}
 
@@ -206,12 +208,15 @@ class ShuffledHistogram(CountsOfColumns, PrivacyProfile, CountErrorLaw):
 
     @property
     def variance(self) -> float:
-        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate of one bin, for every dataset."""
+        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate of one bin, for every dataset; see :meth:`mean_squared_error`."""
         return self.one_bin.variance
 
     def messages_per_user(self) -> float:
         r"""Return the mean number of messages of a user, :math:`1 + d(1-\gamma)`; the largest is d + 1."""
         return 1 + self.bins * (1 - self.gamma)
+
+    def _one_mean_square(self, held: int | None) -> float:
+        return self.one_bin._one_mean_square(held)
 
     def _one_error(self, a: Fraction, held: int | None) -> Interval:
         totals = [min(math.floor(a) + 1, self.users), max(min(math.floor(a), self.users), 1)] if held is None else [held]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,25 +16,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import COMPARED, FEW, LARGEST_EXPONENT, SAME_LOG, SEARCH_GAP
-from shufflebounds._base.types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
+from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each
+from shufflebounds._engines.bits.personal_sum import distinct
 from shufflebounds._engines.clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
-from shufflebounds._engines.clones.population import Population, SearchBox
+from shufflebounds._engines.clones.population import Population
 from shufflebounds._engines.excess.laws import Randomizer
 from shufflebounds._losses.budget import Budget, log_odds
-from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds._losses.curves import gdp_mu
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
-from shufflebounds._losses.samples import FULL_DETAIL, SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
-from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle.guarantees import OfEveryUser, OfOneUser, users_of_each
+from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 from shufflebounds.shuffle.shuffled import Shuffled
 
-__all__ = ["OfEveryUser", "OfOneUser", "PersonalizedClones"]
+__all__ = ["PersonalizedClones"]
 
 _TINY_WEIGHT = math.exp(-LARGEST_EXPONENT)
 """Smallest weight w that is accepted: 1/(e^eps1 + 1) for a local budget eps1 of about 700. e^eps1 overflows for larger budgets."""
@@ -45,191 +43,6 @@ def _log_delta(law: CloneLaw, budget: Budget, shift: float, eps: FloatArray) -> 
     lower, upper = at_each(lambda e: log_clone_delta(law, budget, e), eps)
     slack = np.where(upper > -np.inf, 4e-16 * (1 + np.abs(upper) + abs(shift)), 0.0)
     return IntervalArray(lower + shift - slack, upper + shift + slack)
-
-
-class _OneUser(ClosedForms):
-    """The bounds of the user with this index."""
-
-    def __init__(self, population: Population, index: int) -> None:
-        self.population, self.index = population, index
-        self.budget = float(population.budgets[index])
-        self.pure = population.family.pure_epsilon(self.budget)
-
-    @property
-    def table_effort(self) -> float:
-        """Effort of one table of the privacy blanket (see `Sampling`), in proportion to its number of cells."""
-        return 3e-6 * self.population.blanket_cells
-
-    @property
-    def convex(self) -> bool:
-        """Whether the bound is convex in e^eps.
-
-        The minimum of several convex bounds need not be convex; between two values of eps it is only known to decrease.
-        Compositions use the dominating pair of its convex hull. This pair is symmetric, so one of (P, Q) and (Q, P) suffices.
-        """
-        return len(self.population.family.kinds) == 1 and not self.population.family.windowed
-
-    def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return at_each(lambda e: self.population.single(e, self.index), eps)
-
-    def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # delta is at most that of the target's own message: all messages together are a post-processing of it.
-        return ((GaussianMechanism(1.0, self.budget * (1 + 4 * ULP)),) if self.pure == math.inf else ()), 1.0
-
-    def mu(self, upper: bool) -> float | None:
-        if upper or self.pure < math.inf:
-            return None
-        # Every sample of delta gives a lower bound of mu. The largest bounds are those at small delta, where they change little.
-        samples = self._samples()
-        return gdp_mu(samples, samples, 0.0, 0).lower
-
-    def _samples(self) -> SampledProfile:
-        return SampledProfile(self.log_delta, math.inf, FULL_DETAIL / 2, convex=self.convex)
-
-    def rough(self, upper: bool) -> Curve | None:
-        return self.population.rough_single(self.index) if self.population.exact else None
-
-
-class _EveryUser(_OneUser):
-    """The bounds of the maximum over all users. Every search starts at the user with the largest budget, who is often the worst.
-
-    This user does not depend on earlier calls, so that no answer depends on them.
-    """
-
-    def __init__(self, population: Population) -> None:
-        super().__init__(population, population.budgets.size - 1)
-
-    def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return self.largest(eps, coarse=False)
-
-    def largest(self, eps: FloatArray, *, coarse: bool) -> IntervalArray:
-        """Return bounds of the largest log delta over all users at each eps.
-
-        If `coarse`, even single targets are evaluated with bins of budgets, which takes less time and leaves a larger gap.
-        """
-        out, best = np.empty((2, eps.size)), self.index
-        # The search at the next larger eps starts from the decompositions that gave the bounds of all targets at the last eps.
-        frontier: list[SearchBox] = []
-        rough = coarse and self.population.exact > 0
-        for i in np.argsort(eps):
-            if len(frontier) > COMPARED:
-                # The bounds of all boxes would take longer than a new search.
-                frontier.clear()
-            out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
-        return IntervalArray(out[0], out[1])
-
-    def _samples(self) -> SampledProfile:
-        if self.population.budgets.size <= FEW:
-            return SampledProfile(partial(self.largest, coarse=True), math.inf, FULL_DETAIL / 2, convex=self.convex)
-        # A lower bound needs no search over all users, because the delta of every user is a lower bound of the largest one.
-        return SampledProfile(self._likely, math.inf, FULL_DETAIL / 2, convex=False)
-
-    def _likely(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta at each eps for a user chosen by estimates; the upper bounds are valid for this user only."""
-        def larger(at: float) -> Interval:
-            # Estimates may be wrong at small delta, where the user with the largest budget is the worst.
-            return max(self.population.single(at, i) for i in {self.population.likely(at), self.index})
-
-        return at_each(larger, eps)
-
-    def rough(self, upper: bool) -> Curve | None:
-        start = best = self.index
-        # With many budgets, the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
-        # ten-thousandth of this gap would take longer without a tighter answer.
-        settles = 1e-4 * SEARCH_GAP if self.population.budgets.size > COMPARED else SAME_LOG
-        one = replace(self.population.rough_single(start), settles=settles)
-        if not self.population.exact:
-            return one if self.population.budgets.size > FEW else None
-        frontier: list[SearchBox] = []
-
-        def log_delta(eps: float) -> float:
-            nonlocal best
-            # The rough curve may have a 50 times larger tolerance. Each search starts from the decompositions of the last eps.
-            _, above, best = self.population.every(eps, best, 50 * SEARCH_GAP, frontier, coarse=True)
-            return min(0.0, above)
-
-        return Curve(log_delta, one, rtol=1e-4, settles=settles)
-
-
-@dataclass(frozen=True, eq=False)
-class _Guarantee(EqualByKey, PrivacyProfile):
-    """Base class of the guarantees of one user and of all users: the fields, equality and repr that both classes share."""
-
-    population: Population
-    description: str
-    parameters: dict[str, Any]
-    target: int | None
-
-    _covers_many: ClassVar[bool] = True
-    neighbours: ClassVar[str] = (
-        "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
-    )
-
-    @property
-    def users(self) -> int:
-        """Number of users, the target included."""
-        return int(self.population.counts.sum())
-
-    def _key(self) -> tuple[Any, ...]:
-        budgets, counts = self.population.budgets.tobytes(), self.population.counts.tobytes()
-        return type(self), self.population.family, self.target, budgets, counts
-
-    def __repr__(self) -> str:
-        budgets = self.population.budgets
-        shown = [f"<{self.users} users, {budgets.size} distinct>"]
-        shown += [f"{name}={value!r}" for name, value in self.parameters.items()]
-        return f"PersonalizedClones.{self.description}({', '.join(shown)}, target={self.target})"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class OfOneUser(_Guarantee):
-    """The guarantee of one user if every user has a personalized budget; `PersonalizedClones` has the definitions."""
-
-    index: int = 0
-
-    theorem: ClassVar[str] = (
-        "upper bound of one user's loss, proven for the named family (noise: for the user's values 0 and 1): "
-        "the smallest of the clone decompositions S1, S2 and window "
-        "(after Feldman, McMillan, Talwar 2023, with personal rates) and, for k-ary randomized response, the privacy blanket "
-        "(after Balle, Bell, Gascon, Nissim 2019)"
-    )
-
-    def describe(self) -> DominatingPairInfo:
-        user = self.closed_forms()
-        # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
-        effort = max(5e-3, user.table_effort)
-        return DominatingPairInfo(user.log_delta, user.pure, attained=SINGLE,
-                                  sampling=Sampling(effort, 0.1 if effort < 0.05 else 0.3, convex=user.convex))
-
-    def closed_forms(self) -> _OneUser:
-        return _OneUser(self.population, self.index)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class OfEveryUser(_Guarantee):
-    """The guarantee of every user if every user has a personalized budget; `PersonalizedClones` has the definitions."""
-
-    theorem: ClassVar[str] = (
-        "upper bound of every user's loss, proven for the named family (noise: for the user's values 0 and 1): "
-        "the maximum over all users (none assumed to be the worst) "
-        "of the smallest of the clone decompositions S1, S2 and window and, for k-ary randomized response, the privacy blanket"
-    )
-
-    def describe(self) -> DominatingPairInfo:
-        users = self.closed_forms()
-        # With few distinct budgets no bins are used (`population.exact` is 0). The search over targets then does not reuse results
-        # of another eps, and takes about four times as long.
-        searches = 1 if self.population.exact else 4
-        # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
-        # is affordable.
-        gap = 2e-5 if users.convex else None
-        # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
-        # which takes less time.
-        sampling = Sampling(max(searches * self.population.family.effort, 4 * users.table_effort), 0.3, gap, users.convex)
-        return DominatingPairInfo(partial(users.largest, coarse=True), users.pure, sampling=sampling, attained=SINGLE)
-
-    def closed_forms(self) -> _EveryUser:
-        return _EveryUser(self.population)
 
 
 @with_passages
@@ -273,9 +86,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
     The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so the convex hull is a bound, too:
     `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use the hull, whose delta may be below `delta`.
 
-    The value of the formula, or of the hull, lies between the lower and the upper bound. So every lower bound, and a Renyi
-    divergence of any order, is a statement on the formula: the protocol's delta and divergences are at most the upper bounds, and
-    may be below the lower ones. Equal rates are grouped. The sum is truncated by
+    For given rates, the value of the formula lies between the lower and the upper bound; delta of a protocol with these rates may
+    be below both. Equal rates are grouped. The sum is truncated by
     exponential tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of the logarithm if that is larger.
 
     References
@@ -356,17 +168,19 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         -------
         PrivacyProfile
             The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and :meth:`gaussian`:
-            with the target's values 0 and 1, see there). The lower bound is a bound of the smallest value over these
-            decompositions; the exact privacy loss may be below it. If the guarantee is for every user, the search over users leaves
-            a gap of up to a relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta). More than 2**20 distinct budgets are
-            divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta.
+            with the target's values 0 and 1, see there). For every user, the search over users leaves a gap of up to a relative
+            1e-3 in delta (for delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20 distinct
+            budgets are divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta. The lower bound is
+            attained by a dataset: here all other users have a third value; noise: all other users have the value 0, and the number
+            of messages above a threshold is used. It is 0 for more than about 1e9 users. With two categories the guarantee is
+            :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their bounds are tighter.
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 
         Notes
         -----
-        With more than eight distinct budgets the blanket is used only if its table has at most 2**20 cells, about ten thousand
-        users, or 45,000 with 61 categories; otherwise the bound is the smaller one of S1 and S2. With more than 1024 distinct
+        With more than eight distinct budgets, the budgets of the blanket are rounded up to 16 values if its table would have more
+        than 2**20 cells, which about ten thousand users have, or 45,000 with 61 categories. With more than 1024 distinct
         budgets, a decomposition is first bounded with budgets in bins; it is evaluated with all budgets only if it may be the
         smallest.
 
@@ -377,11 +191,15 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         >>> eps = np.linspace(0.5, 2.0, 10000)
         >>> all_users = PersonalizedClones.randomized_response(eps, categories=2)
         >>> print(f"{all_users.epsilon(1e-5):.5f}")
-        0.06641
+        0.05414
         """
         categories = _validate.integer("categories", categories, 2)
-        return _guarantee(RandomizedResponseFamily(categories), partial(KaryResponse, categories), "randomized_response", "eps", eps,
-                          target, counts, {"categories": categories})
+        if categories == 2:
+            budgets = _validate.real_array("eps", eps, 0, LARGEST_EXPONENT, open_low=True)
+            with _validate.quiet():
+                return PersonalizedBits(budgets, target=target, counts=counts)  # type: ignore[arg-type]
+        return _guarantee(RandomizedResponseFamily(categories), partial(KaryResponse, categories), "randomized_response", "eps",
+                          eps, target, counts, {"categories": categories})
 
     @classmethod
     def laplace(cls, eps: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
@@ -433,7 +251,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         >>> print(f"{last.epsilon(1e-5):.8f}")
         0.08494562
         """
-        return _guarantee(LaplaceFamily(), lambda budget: LaplaceMechanism(1 / budget), "laplace", "eps", eps, target, counts, {})
+        def alone(budget: float) -> LaplaceMechanism | None:
+            # A scale of 1/eps would be rounded, and values in [0, eps] with noise of scale 1 have the same distributions.
+            return LaplaceMechanism(1.0, budget) if budget >= 1e-12 else None
+
+        return _guarantee(LaplaceFamily(), alone, "laplace", "eps", eps, target, counts, {})
 
     @classmethod
     def gaussian(cls, sigma: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
@@ -466,50 +288,36 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         >>> profile.delta(0.1) < 1e-4
         True
         """
-        return _guarantee(GaussianFamily(), lambda rate: GaussianMechanism(1 / rate), "gaussian", "sigma", sigma, target, counts, {})
+        return _guarantee(GaussianFamily(), GaussianMechanism, "gaussian", "sigma", sigma, target, counts, {})
 
 
 def _grouped(name: str, values: FloatArray, counts: ArrayLike | None, low: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct values in increasing order and the number of users with each; without counts, `values` are sorted."""
+    """Return the distinct values in increasing order and the number of users with each; `values` may be sorted."""
     if values.ndim != 1:
         raise ValueError(f"{name} has shape {values.shape}: it must be 1-D, one entry for each user or group")
-    if counts is None:
-        values.sort()
-        if (values[1:] > values[:-1]).all():
-            # np.unique would take twice the time and three times the memory of this case.
-            return values, np.ones(values.size)
-        distinct, sizes = np.unique(values, return_counts=True)
-        return distinct, sizes.astype(np.float64)
-    users = _validate.real_array("counts", counts, low, _validate.MAX_COUNT)
-    if users.shape != values.shape:
-        raise ValueError(f"counts has shape {users.shape}, {name} {values.shape}: they must agree")
-    if (users != np.floor(users)).any():
-        raise ValueError(f"counts holds {users[users != np.floor(users)][0]:.17g}: every entry must be a whole number")
-    if users.sum() > _validate.MAX_COUNT:
-        raise ValueError(f"counts sums to {users.sum():.17g}: there may be at most 2**53 users")
-    distinct, place = np.unique(values, return_inverse=True)
-    return distinct, np.bincount(place, weights=users, minlength=distinct.size).astype(np.float64)
+    return distinct(values, None if counts is None else users_of_each(name, values, counts, low))
 
 
 def _guarantee(
-    family: Family, alone: Callable[[float], Randomizer], description: str, name: str, values: ArrayLike, target: int | None, counts: ArrayLike | None,
-    parameters: dict[str, Any],
+    family: Family, alone: Callable[[float], Randomizer | None], description: str, name: str, values: ArrayLike, target: int | None,
+    counts: ArrayLike | None, parameters: dict[str, Any],
 ) -> PrivacyProfile:
     """Return the guarantee of the user at position `target` of `values`, or of every user if `target` is None.
 
     `values` are the budgets eps, or the standard deviations of Gaussian noise, for which the family of randomizers uses 1/sigma.
+    `alone` returns the randomizer of one value.
     """
     pure = name == "eps"
     low, high = (0.0, LARGEST_EXPONENT) if pure else (0.03, 1e6)
     budgets = _validate.real_array(name, values, low, high, open_low=pure)
     index = None if target is None else _validate.integer("target", target, 0, max(budgets.size - 1, 0))
-    budgets = budgets if pure else np.divide(1, budgets, out=budgets)
-    own = budgets.flat[index or 0]  # before the budgets are sorted
-    distinct, users = _grouped(name, budgets, counts, 1)
-    if distinct.size == 1:
-        # Users with one budget run one randomizer, for which the bounds are tighter, and both are bounds of the mechanism.
-        return Shuffled(alone(float(distinct[0])), int(users[0]))
-    population = Population(family, distinct, users)
+    own = float(budgets.flat[index or 0])
+    if (budgets == own).all() and (randomizer := alone(own)) is not None:
+        # Users with one budget run one randomizer, for which the bounds of `Shuffled` are tighter.
+        _, users = _grouped(name, budgets, counts, 1)
+        return Shuffled(randomizer, int(users[0]))
+    budgets, own = (budgets, own) if pure else (np.divide(1, budgets, out=budgets), 1 / own)
+    population = Population(family, *_grouped(name, budgets, counts, 1))
     if index is None:
         return OfEveryUser(population, description, parameters, None)
-    return OfOneUser(population, description, parameters, index, int(np.searchsorted(distinct, own)))
+    return OfOneUser(population, description, parameters, index, int(np.searchsorted(population.budgets, own)))

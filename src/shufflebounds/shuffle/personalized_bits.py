@@ -19,15 +19,19 @@ from shufflebounds._base.search import bracket
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each, largest
 from shufflebounds._engines.bits.blocks import blocks_of_targets
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
-from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind
+from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind, distinct
+from shufflebounds._engines.clones.families import RandomizedResponseFamily
+from shufflebounds._engines.clones.population import Population
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Sampling
 from shufflebounds._losses.samples import DEPTH
+from shufflebounds.mechanisms.randomized_response import RandomizedResponse
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
-from shufflebounds.shuffle.personalized import OfEveryUser, OfOneUser, PersonalizedClones
+from shufflebounds.shuffle.guarantees import CloneBound, users_of_each
+from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 
@@ -144,15 +148,15 @@ class _EveryTarget(ClosedForms):
 class _EveryDataset(Between):
     """Answers for the maximum over all datasets: below by the dataset of zeros, above by clones or weighted labels."""
 
-    def __init__(self, budgets: FloatArray, target: int | None, pure: float) -> None:
-        zeros = PersonalizedBits(budgets, bits=np.zeros(budgets.size), target=target)
-        # PersonalizedClones needs positive budgets, so budgets of 0 are raised to TINY. A larger budget only weakens privacy,
-        # and the result remains an upper bound.
-        positive = budgets if budgets.min() > 0 else np.maximum(budgets, TINY)
-        clones = PersonalizedClones.randomized_response(positive, 2, target=target)
-        assert isinstance(clones, OfEveryUser | OfOneUser)
-        super().__init__(zeros, clones, pure)
-        self.budgets, self.target, self.population = budgets, target, clones.population
+    def __init__(self, protocol: PersonalizedBits) -> None:
+        # Clone bounds need positive budgets, so budgets of 0 are raised to TINY. A larger budget only weakens privacy, and the
+        # result remains an upper bound.
+        budgets = np.maximum(protocol.local_eps, TINY)
+        self.users = protocol.users
+        self.population = Population(RandomizedResponseFamily(2), *distinct(budgets.copy(), protocol.counts))
+        target = protocol.target
+        self.place = None if target is None else int(np.searchsorted(self.population.budgets, budgets[target]))
+        super().__init__(protocol._zeros, CloneBound(self.population, self.place), protocol._budget)
 
     @cached_property
     def labels(self) -> WeightedLabels | None:
@@ -160,10 +164,9 @@ class _EveryDataset(Between):
         # For any target, the sorted budgets of the other users are at most `budgets[1:]`, one by one. A larger budget is less
         # flipping, and flipping is post-processing. So the bound for the largest budget, where the other users have the budgets
         # `budgets[1:]`, is valid for every target.
-        if self.budgets.size == 1:
+        if self.users == 1:
             return None
-        place = 0 if self.target is None else int(np.searchsorted(self.population.budgets, self.budgets[self.target]))
-        found = WeightedLabels.of_bits(self.pure, *self.population.without(place))
+        found = WeightedLabels.of_bits(self.pure, *self.population.without(self.place or 0))
         return found if found.offered else None
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
@@ -171,7 +174,7 @@ class _EveryDataset(Between):
         return found if self.labels is None or not upper else np.minimum(found, [self.labels.log_delta(e) for e in eps.tolist()])
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
-        if self.budgets.size <= MANY:
+        if self.users <= MANY:
             return None
         # Each bound of eps is searched with the profile that gives this bound of delta: the clone bound (or the bound by
         # weighted labels) and the dataset in which all bits are equal. A common search would save no time, because the search
@@ -199,12 +202,15 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
     Parameters
     ----------
-    local_eps : array_like of float, shape (users,)
+    local_eps : array_like of float, shape (users,) or (groups,)
         Budget of each user in nats, in [0, 700].
-    bits : array_like of 0 and 1, shape (users,), optional
-        The users' bits (the target's own entry does not matter). Without them the guarantee is for all datasets.
+    bits : array_like of 0 and 1, of the shape of local_eps, optional
+        The users' bits (the target's own entry does not matter unless it stands for several users). Without them the guarantee is
+        for all datasets.
     target : int, optional
-        Index of the target user; None for the maximum over all users.
+        Index of the target user in `local_eps`; None for the maximum over all users.
+    counts : array_like of int, of the shape of local_eps, optional
+        Number of users with each budget (and bit), at least 1; 1 each by default. The total is at most 2**53.
 
     Notes
     -----
@@ -213,12 +219,13 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     user of an interval, delta is at most that of the user with the largest budget without the other users of the interval, by
     post-processing.
 
-    For all datasets: the upper bound is the smaller one of the clone bound with :math:`r_i = q_i`
-    (:meth:`PersonalizedClones.randomized_response`) and, for budgets up to 12, of a bound by weighted labels (theorem w of
-    docs/theorems/weighted-labels), for which budgets are rounded up to 200 values. The lower bound is exact for the dataset in
-    which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, eps of the two bounds differs by 0.2 % for
-    1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller one. The worst dataset depends on eps, and its bits
-    are not always all equal: :meth:`ascend` searches for a dataset with a larger delta, which gives a larger lower bound.
+    For all datasets: if all budgets are equal, the bounds are those of :class:`Shuffled`. Otherwise the upper bound is the smaller
+    one of the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`) and, for budgets up to 12, of a bound by
+    weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are rounded up to 200 values. The lower bound is
+    exact for the dataset in which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, eps of the two
+    bounds differs by 0.2 % for 1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller one. The worst dataset
+    depends on eps, and its bits are not always all equal: :meth:`ascend` searches for a dataset with a larger delta, which gives a
+    larger lower bound.
 
     Messages do not reveal their senders, so there is no unbiased estimate of the number of ones if the flip probabilities differ.
 
@@ -240,6 +247,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     local_eps: FloatArray
     bits: FloatArray | None = field(default=None, kw_only=True)
     target: int | None = field(default=None, kw_only=True)
+    counts: FloatArray | None = field(default=None, kw_only=True)
 
     _prepares: ClassVar[bool] = True
     theorem: ClassVar[str] = (
@@ -263,13 +271,24 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
             object.__setattr__(self, "bits", bits)
         if self.target is not None:
             _validate.integer_field(self, "target", 0, budgets.size - 1)
+        if self.counts is not None:
+            counts = users_of_each("local_eps", budgets, self.counts, 1)
+            counts.setflags(write=False)
+            object.__setattr__(self, "counts", counts)
 
     def _key(self) -> tuple[Any, ...]:
-        return self.local_eps.tobytes(), None if self.bits is None else self.bits.tobytes(), self.target
+        bits, counts = (None if array is None else array.tobytes() for array in (self.bits, self.counts))
+        return self.local_eps.tobytes(), bits, self.target, counts
 
     def __repr__(self) -> str:
-        data = "None" if self.bits is None else f"<{int(self.bits.sum())} ones>"
-        return f"PersonalizedBits(<{self.local_eps.size} budgets>, bits={data}, target={self.target})"
+        data = "None" if self.bits is None else f"<{int(self.bits.sum() if self.counts is None else self.bits @ self.counts)} ones>"
+        counts = "" if self.counts is None else f", counts=<{self.users} users>"
+        return f"PersonalizedBits(<{self.local_eps.size} budgets>, bits={data}, target={self.target}{counts})"
+
+    @property
+    def users(self) -> int:
+        """Number of users, the target included."""
+        return self.local_eps.size if self.counts is None else int(self.counts.sum())
 
     @kept(1)
     def pair(self, target: int | None = None) -> DominatingPair:
@@ -292,8 +311,12 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         if chosen is None:
             raise ValueError("target=None must be the index of a user")
         chosen = _validate.integer("target", chosen, 0, self.local_eps.size - 1)
-        others = np.arange(self.local_eps.size) != chosen
-        return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*by_kind(self.local_eps[others], self.bits[others])))
+        if self.counts is None:
+            others = np.arange(self.local_eps.size) != chosen
+            kinds = by_kind(self.local_eps[others], self.bits[others])
+        else:
+            kinds = by_kind(self.local_eps, self.bits, self.counts - (np.arange(self.counts.size) == chosen))
+        return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*kinds))
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         if self.bits is None or self.target is None:
@@ -305,11 +328,25 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     def _budget(self) -> float:
         return float(self.local_eps.max() if self.target is None else self.local_eps[self.target])
 
+    @property
+    def _zeros(self) -> Self:
+        """The mechanism with the dataset in which all bits are 0."""
+        return type(self)(self.local_eps, bits=np.zeros(self.local_eps.size), target=self.target, counts=self.counts)
+
+    @cached_property
+    def _shuffled(self) -> Shuffled | None:
+        """The same protocol as shuffled randomized response, for all datasets of users with one budget; otherwise None."""
+        if self.bits is not None or not self.local_eps[0] > 0 or (self.local_eps != self.local_eps[0]).any():
+            return None
+        return Shuffled(RandomizedResponse(float(self.local_eps[0])), self.users)
+
     def describe(self) -> DominatingPairInfo:
+        if self._shuffled is not None:
+            return self._shuffled.describe()
         given, alone = self.bits is not None, self.target is not None
         # The delta of any target in any dataset is a lower bound. The target with the largest budget, among users with bits 0, is
         # often close to the worst.
-        source = self if given else type(self)(self.local_eps, bits=np.zeros(self.local_eps.size))
+        source = self if given else self._zeros
         pair = source.pair(self.target if alone else int(np.argmax(self.local_eps)))
         both = pair, pair.reverse()
         if given and alone:
@@ -325,10 +362,12 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
                                   attained=Attained(blocks=blocks, profiles=lambda: both))
 
     def closed_forms(self) -> ClosedForms:
+        if self._shuffled is not None:
+            return Between(self._shuffled, self._shuffled, self._budget)
         if self.bits is None:
-            return _EveryDataset(self.local_eps, self.target, self._budget)
+            return _EveryDataset(self)
         if self.target is None:
-            return _EveryTarget(WorstTarget.of(self.local_eps, self.bits))
+            return _EveryTarget(WorstTarget.of(self.local_eps.copy(), self.bits, self.counts))
         return _GivenPairs(self.pairs())
 
     def ascend(self, eps: float, *, steps: int = 100) -> Self:
@@ -346,7 +385,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         PersonalizedBits
             With `bits` set. Its lower delta at `eps` is a lower bound over all datasets, and at least that of the start.
 
-        {raises: If the target is None, or an argument lies outside its range.}
+        {raises: If the target is None, `counts` is given, or an argument lies outside its range.}
 
         Notes
         -----
@@ -366,6 +405,8 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         steps = _validate.integer("steps", steps, 1, 10**6)
         if self.target is None:
             raise ValueError("target=None must be the index of a user")
+        if self.counts is not None:
+            raise ValueError("counts must be None: give one budget for each user")
         bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits.copy()
 
         def value(trial: FloatArray) -> float:
@@ -395,7 +436,8 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         {rng}
             Parts need different seeds, because equal seeds give equal noise.
         part : array_like of int, optional
-            Indices of the users whose bits `values` are; all users by default.
+            Indices of the users whose bits `values` are; all users by default. With `counts`, the users of each group follow those
+            of the group before.
 
         Returns
         -------
@@ -405,10 +447,14 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         {raises: If `values` has another shape or contains anything but 0 and 1, or `part` anything but users, or `rng` is bad.}
         """
         known = _validate.bits("values", values)
-        budgets = self.local_eps if part is None else self.local_eps[_validate.labels("part", part, self.local_eps.size)]
-        if known.shape != budgets.shape:
-            raise ValueError(f"values has shape {known.shape}: it must be {budgets.shape}, one bit for each user; "
+        places = np.arange(known.size) if part is None else _validate.labels("part", part, self.users)
+        if part is None and known.shape != (self.users,):
+            raise ValueError(f"values has shape {known.shape}: it must be ({self.users},), one bit for each user; "
                              "part=... selects a part of the users")
+        groups = places if self.counts is None else np.searchsorted(np.cumsum(self.counts), places, side="right")
+        budgets = self.local_eps[groups]
+        if known.shape != budgets.shape:
+            raise ValueError(f"values has shape {known.shape}: it must be {budgets.shape}, one bit for each user of the part")
         flips = _validate.generator(rng).random(known.size) * (1 + np.exp(budgets)) < 1
         return np.asarray(known ^ flips)
 

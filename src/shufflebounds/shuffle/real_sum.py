@@ -372,9 +372,13 @@ class RealSum(FlippedProtocol[int | NDArray[np.int64], float]):
 
         The second term is that of the encoding; it is 0 for datasets in which every x r is an integer.
         """
+        return self._flips_variance + self.users / (4 * self.bits**2)
+
+    @property
+    def _flips_variance(self) -> float:
+        """The variance of the estimate for given encodings."""
         self._informative()
-        flips = self.users * self.flip * (1 - self.flip) / (self.bits * (1 - 2 * self.flip) ** 2)
-        return flips + self.users / (4 * self.bits**2)
+        return self.users * self.flip * (1 - self.flip) / (self.bits * (1 - 2 * self.flip) ** 2)
 
     def messages_per_user(self) -> float:
         """Return the number of messages of each user, which is the number of bits."""
@@ -391,6 +395,12 @@ class RealSum(FlippedProtocol[int | NDArray[np.int64], float]):
         if numbers.shape != (self.users,):
             raise ValueError(f"truth has shape {numbers.shape}: it must be ({self.users},), one number for each user")
         return numbers
+
+    def _mean_square(self, truth: FloatArray | None) -> float:
+        if truth is None:
+            return self.variance
+        part = truth * self.bits % 1
+        return self._flips_variance + math.fsum(part * (1 - part)) / self.bits**2
 
     def _error(self, a: Fraction, truth: FloatArray | None) -> Interval:
         self._informative()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +17,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, Interval
-from shufflebounds._core._binomial import binom_logcdf, binom_logsf
+from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, shift_rounding
 from shufflebounds._engines.errors.counted import SumOfBits
 from shufflebounds.profile import DominatingPair, PrivacyProfile
@@ -55,7 +56,8 @@ class ZeroSum(SumOfBits, PrivacyProfile, CountErrorLaw):
     equal, so the analyst sees their number y alone. Counts: y. The error depends only on the sum S of the users' bits, which
     :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits it is :math:`n\gamma - Y` if Y <
     S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: for a larger one an estimate of 0 is less likely, and for a
-    smaller one an estimate of 0 has an error of at most a.
+    smaller one an estimate of 0 has an error of at most a. The mean squared error, too, is largest for one sum, between
+    :math:`n\gamma/2` and a few standard deviations above :math:`n\gamma`: it is up to about :math:`(n\gamma)^2`.
 
     {balcer2020: Figure 1, Theorem 3.1}
 
@@ -165,12 +167,15 @@ class ZeroSum(SumOfBits, PrivacyProfile, CountErrorLaw):
 
     @property
     def variance(self) -> float:
-        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate, for every dataset."""
+        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate, for every dataset; see :meth:`mean_squared_error`."""
         return self.users * self.gamma * (1 - self.gamma)
 
     def messages_per_user(self) -> float:
         r"""Return the mean number of messages of a user with bit 1, :math:`2-\gamma`; no user sends more than 2."""
         return 2 - self.gamma
+
+    def _one_mean_square(self, held: int | None) -> float:
+        return missed_square(self.users, self.gamma, worst_total(self.users, self.gamma) if held is None else held)
 
     def _one_error(self, a: Fraction, held: int | None) -> Interval:
         worst = min(math.floor(a) + 1, self.users) if held is None else held
@@ -202,6 +207,40 @@ def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
         value = float(binom_logcdf(min(below, total - 1), users, gamma))
     error = 2e-13 + 8 * ULP * abs(value) if value > -math.inf else 0.0
     return Interval(value - error, min(0.0, value + error))
+
+
+def missed_square(users: int, gamma: float, total: int) -> float:
+    r"""Return the mean squared error of the estimate for the sum S = `total`, with Y as in :class:`ZeroSum`.
+
+    With mu = n gamma, the cdf F and the masses b of Y, it is
+
+    .. math:: \mathbb{E}[(\mu - Y)^2; Y < S] + S^2 \Pr[Y \ge S]
+        = \mu(1-\gamma) F(S-1) + (1-\gamma)\, S\, b(S) (\mu + \gamma - S) + S^2 \Pr[Y \ge S].
+    """
+    if total == 0:
+        return 0.0
+    mean = users * gamma
+    below, at, above = (math.exp(binom(float(k), float(users), gamma)) for binom, k in
+                        ((binom_logcdf, total - 1), (binom_logpmf, total), (binom_logsf, total - 1)))
+    return mean * (1 - gamma) * below + (1 - gamma) * total * at * (mean + gamma - total) + float(total) * total * above
+
+
+def worst_total(users: int, gamma: float) -> int:
+    r"""Return the sum S with the largest mean squared error f(S) of the estimate.
+
+    With the notation of `missed_square`, :math:`f(S+1) - f(S) = b(S)(\mu^2 - 2\mu S) + (2S+1) \Pr[Y > S]`. It is positive for S up
+    to mu/2. Beyond, it has the sign of :math:`(2S+1)/(2S-\mu) \cdot \Pr[Y > S]/b(S) - \mu`, where both factors decrease in S:
+    binomial masses are log-concave. So f increases up to the one S where the sign changes, and decreases from there on.
+    """
+    mean = users * gamma
+
+    def rises(total: int) -> bool:
+        if 2 * total <= mean:
+            return True
+        more = math.log1p((1 + mean) / (2 * total - mean)) + float(binom_logsf(float(total), float(users), gamma))
+        return more > math.log(mean) + float(binom_logpmf(float(total), float(users), gamma))
+
+    return bisect_left(range(users), True, key=lambda total: not rises(total))
 
 
 def smallest_gamma(

@@ -20,7 +20,7 @@ from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _bits
 
-__all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind"]
+__all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind", "distinct"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +65,25 @@ class Groups(NamedTuple):
     counts: FloatArray
 
 
-def by_kind(local_eps: FloatArray, data: FloatArray) -> Groups:
-    """Return the distinct (budget, bit) pairs with their multiplicities."""
+def by_kind(local_eps: FloatArray, data: FloatArray, counts: FloatArray | None = None) -> Groups:
+    """Return the distinct (budget, bit) pairs with the numbers of users, if `counts` have each budget and bit, by default one."""
     # Calling np.unique once for each bit takes a tenth of the time of one call for pairs.
-    kinds = [(bit, *np.unique(local_eps[data == bit], return_counts=True)) for bit in (0.0, 1.0)]
+    kinds = [(bit, *distinct(local_eps[data == bit], None if counts is None else counts[data == bit])) for bit in (0.0, 1.0)]
     return Groups(np.concatenate([budgets for _, budgets, _ in kinds]), np.repeat([0.0, 1.0], [b.size for _, b, _ in kinds]),
-                  np.concatenate([counts for *_, counts in kinds]).astype(np.float64))
+                  np.concatenate([sizes for *_, sizes in kinds]))
+
+
+def distinct(values: FloatArray, counts: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return the distinct values in increasing order and the number of users with each; without counts, `values` are sorted."""
+    if counts is not None:
+        found, place = np.unique(values, return_inverse=True)
+        return found, np.bincount(place, weights=counts, minlength=found.size).astype(np.float64)
+    values.sort()
+    if (values[1:] > values[:-1]).all():
+        # np.unique would take twice the time and three times the memory of this case.
+        return values, np.ones(values.size)
+    found, sizes = np.unique(values, return_counts=True)
+    return found, sizes.astype(np.float64)
 
 
 def _coarser(exact: Groups) -> Groups:
@@ -98,9 +111,9 @@ class WorstTarget:
     coarse: Groups
 
     @classmethod
-    def of(cls, local_eps: FloatArray, data: FloatArray) -> Self:
+    def of(cls, local_eps: FloatArray, data: FloatArray, counts: FloatArray | None) -> Self:
         """Return the search for users with these budgets and bits."""
-        exact = by_kind(local_eps, data)
+        exact = by_kind(local_eps, data, counts)
         return cls(exact, _coarser(exact))
 
     @cached_property

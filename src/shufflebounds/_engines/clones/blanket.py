@@ -26,7 +26,10 @@ from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _excess
 from shufflebounds._engines.clones.blanket_table import blanket_shares, log_blanket_table, table_cells
 
-__all__ = ["log_blanket_delta", "too_large"]
+__all__ = ["log_blanket_delta", "log_rounded_blanket", "too_large"]
+
+GROUPS = 16
+"""Number of different budgets if there are too many. Raised: longer run time. Lowered: a larger bound, by 0.7 % of eps for 8."""
 
 _ORDER = 6
 """Number of nodes of each of the two quadrature rules on one panel. More nodes take longer; fewer leave a larger gap of the
@@ -90,6 +93,22 @@ def log_blanket_delta(
     if table is not None or not few:
         return table
     return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))
+
+
+def log_rounded_blanket(
+    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float
+) -> float:
+    """Return an upper bound of log delta of the blanket for many distinct budgets, which increase.
+
+    The other users are divided into GROUPS of about equal numbers, and in each all budgets are replaced by the largest one.
+    Randomized response with a smaller budget is a post-processing of that with a larger one.
+    """
+    if eps >= local_eps:
+        return -math.inf
+    middle = np.cumsum(counts) - counts / 2
+    starts = np.flatnonzero(np.diff(np.floor(GROUPS * middle / counts.sum()), prepend=-1.0))
+    rounded = budgets[np.append(starts[1:], budgets.size) - 1]
+    return _integral(integrand_of(rounded, np.add.reduceat(counts, starts), categories, local_eps, eps)).upper
 
 
 def too_large(distinct: int, mean: float, square: float) -> bool:

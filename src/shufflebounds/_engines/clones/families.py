@@ -31,7 +31,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from shufflebounds._base.limits import SQUARABLE
-from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
+from shufflebounds._base.scipy_functions import log_ndtr, ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _clones
 from shufflebounds._core._gaussian import gaussian_log_delta
@@ -99,6 +99,10 @@ class Family:
         """Return the rates in the window with parameter T = `reach`; for a column of reaches, one row of rates each."""
         raise NotImplementedError
 
+    def cut(self, budgets: FloatArray, at: float) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities that the noise of each budget is at most, and above, `at`, to a relative ROUNDING."""
+        raise NotImplementedError
+
     def pure_epsilon(self, budget: float) -> float:
         """Return the pure eps of the randomizer with this budget: the budget itself, or inf for Gaussian noise."""
         return budget
@@ -164,6 +168,10 @@ class LaplaceFamily(Family):
             rates *= _revealed(min(max(least, low), high))
         return np.minimum(rates, 0.5)
 
+    def cut(self, budgets: FloatArray, at: float) -> tuple[FloatArray, FloatArray]:
+        outer = 0.5 * np.exp(-budgets * abs(at))
+        return (1 - outer, outer) if at >= 0 else (outer, 1 - outer)
+
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
         reach = (-log_mass - math.log(2)) / low
         outside = 0.5 * np.exp(-high * reach) * (1 + math.exp(-high))
@@ -202,6 +210,9 @@ class GaussianFamily(Family):
 
     def pure_epsilon(self, budget: float) -> float:
         return math.inf
+
+    def cut(self, budgets: FloatArray, at: float) -> tuple[FloatArray, FloatArray]:
+        return np.asarray(ndtr(budgets * at)), np.asarray(ndtr(-budgets * at))
 
     def log_local(self, budget: float, eps: float) -> Interval:
         value, error = map(float, gaussian_log_delta(1.0, budget, eps))

@@ -17,7 +17,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core import _clones, _compound
 from shufflebounds._losses.budget import Budget
 
-__all__ = ["CloneLaw", "log_clone_delta"]
+__all__ = ["CloneLaw", "log_clone_delta", "threshold_and_factor"]
 
 SUMMED = 28 * ULP
 """Relative error of a NumPy sum of fewer than 2**31 products of one sign: 1 roundoff of each product, 26 in a block of 128 terms
@@ -81,7 +81,7 @@ def _log_cosh(x: float) -> float:
     return math.log1p(2 * math.sinh(x / 2) ** 2)
 
 
-def _threshold_and_factor(budget: Budget, eps: float) -> tuple[float, float, float]:
+def threshold_and_factor(budget: Budget, eps: float) -> tuple[float, float, float]:
     """Return the threshold u = tanh(eps/2)/tanh(eps1/2), v = 1 - u, and the log of the factor tanh(eps1/2)(1 + e^eps)."""
     local_eps = budget.head
     u = min(1.0, math.tanh(eps / 2) / math.tanh(local_eps / 2))
@@ -109,7 +109,7 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
         # The slack covers the rounding of the rates and of the log scales that callers add.
         slack = (abs(upper) + 4) * 16 * ULP
         return Interval(lower - slack, upper + slack)
-    u, v, factor = _threshold_and_factor(budget, eps)
+    u, v, factor = threshold_and_factor(budget, eps)
     # `alone` is an upper bound of log delta that needs no clones: the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1).
     alone = math.log(-math.expm1(-less)) - math.log1p(math.exp(-budget.head))
     loss_error = 4 * ULP * (2 - alone)

@@ -25,7 +25,7 @@ from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _clones
 from shufflebounds._engines.clones.bins import BudgetBins
-from shufflebounds._engines.clones.blanket import log_blanket_delta, too_large
+from shufflebounds._engines.clones.blanket import log_blanket_delta, log_rounded_blanket, too_large
 from shufflebounds._engines.clones.blanket_table import blanket_shares, table_cells
 from shufflebounds._engines.clones.families import Family, RandomizedResponseFamily, Terms
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
@@ -268,7 +268,8 @@ class Population:
         """Return a rough curve of log delta of target i, with the other users' budgets in the fewest bins."""
 
         def log_delta(eps: float) -> float:
-            return min(self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in self.candidates(eps, i))
+            local = self.family.log_local(float(self.budgets[i]), eps).upper
+            return min(local, *(self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in self.candidates(eps, i)))
 
         return Curve(log_delta, rtol=1e-4)
 
@@ -321,6 +322,22 @@ class Population:
         counts = self.counts.copy()
         counts[i] -= 1
         return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best, enough)
+
+    @cached_property
+    def rounds(self) -> bool:
+        """Whether there is a privacy blanket, but for too many different budgets, so that budgets are rounded up."""
+        if not isinstance(self.family, RandomizedResponseFamily) or self.family.categories == 2:
+            return False
+        return too_large(self.budgets.size, *self._share_sums)
+
+    def rounded_blanket(self, eps: float, place: int | None) -> float:
+        """Return an upper bound of log delta by the blanket with rounded budgets, of one target, or of every one if None.
+
+        The sorted budgets of the other users of any target are at most those of all users but the first, one by one.
+        """
+        assert isinstance(self.family, RandomizedResponseFamily)
+        budget = float(self.budgets[-1 if place is None else place])
+        return log_rounded_blanket(*self.without(place or 0), self.family.categories, budget, eps)
 
     @cached_property
     def _share_sums(self) -> tuple[float, float]:

@@ -66,9 +66,17 @@ class ErrorLaw(ABC):
         """Return the number of bins that are estimated."""
         return 1
 
+    def _even(self) -> Any:
+        """Return the dataset with the users spread evenly over the bins, in the form of `_error`."""
+        return None
+
     def _even_quantile(self, beta: float) -> float:
         """Return the upper quantile of the largest error of any bin if the users are spread evenly over the bins."""
-        return self.error_quantile(beta, of="any")
+        return self._quantile(beta, self._even(), "any", True)
+
+    def _mean_square(self, truth: Any) -> float:
+        """Return the mean squared error, averaged over all bins, for a dataset in the form of `_error`; None: for every dataset."""
+        return self.variance
 
     def _check_users(self, users: int | None) -> None:
         """Raise ValueError if `users` is given and is not the number of users of the class."""
@@ -139,10 +147,10 @@ class ErrorLaw(ABC):
     def _dataset(self, truth: Any, of: str) -> Any:
         """Return the dataset in the form of `_error`, or raise ValueError."""
         known, bins = self._checked_truth(truth), self._many()
-        if of == "any" and bins > 1 and isinstance(known, int) and known * bins < self.users:  # type: ignore[attr-defined]
-            users = self.users  # type: ignore[attr-defined]
+        if of == "any" and bins > 1 and isinstance(known, int) and known * bins < self._held:  # type: ignore[attr-defined]
+            held = self._held  # type: ignore[attr-defined]
             raise ValueError(f"truth={known} with of='any' is the largest number of users in any bin: it must be at least "
-                             f"{-(-users // bins)}, because {users} users are in {bins} bins; or pass the numbers of all bins")
+                             f"{-(-held // bins)}, because {held} users are in {bins} bins; or pass the numbers of all bins")
         return known
 
     def _tail(self, a: Fraction, truth: Any, of: str, upper: bool) -> float:
@@ -203,6 +211,30 @@ class ErrorLaw(ABC):
         return short if low < short < high and not exceeded(short) else high
 
 
+    def mean_squared_error(self, truth: Any = None, *, users: int | None = None) -> float:
+        r"""Return the mean squared error of the estimate; for a histogram it is averaged over all bins.
+
+        Parameters
+        ----------
+        truth : optional
+            The dataset as in :meth:`error_tail`, where one number of users stands for one bin. None, the default, for every
+            dataset.
+        users : int, optional
+            As in :meth:`error_tail`.
+
+        Returns
+        -------
+        float
+            :math:`\frac1d \sum_{j=1}^d \mathbb{E}(\text{estimate}_j - \text{truth}_j)^2` over the d bins, in squared units of the
+            estimate, with a relative error below 1e-9. Its root is the root mean squared error. Unless the class states otherwise,
+            it is the same for every dataset; otherwise, for None, it is that of the worst one.
+
+        {raises: If `truth` is no dataset of this mechanism, or `users` is not the number of users.}
+        """
+        self._check_users(users)
+        return self._mean_square(self._checked_truth(truth))
+
+
 def shift_rounding(shift: float, largest: int) -> float:
     """Return an upper bound of the rounding error of count - shift over all whole counts up to `largest`, which is >= shift."""
     return 0.0 if Fraction(shift).denominator * largest <= MAX_COUNT else ULP / 2 * largest
@@ -212,6 +244,7 @@ class CountErrorLaw(ErrorLaw):
     """An error law whose dataset is given by the numbers of users who have each of the values that are estimated.
 
     ``_one_error(a, held)`` returns bounds of log Pr[|error| > a] for a value that `held` users have, or for the worst number.
+    ``_one_mean_square(held)`` returns the mean squared error for such a value, or a bound of the mean over all values.
     """
 
     users: int
@@ -219,21 +252,35 @@ class CountErrorLaw(ErrorLaw):
     @abstractmethod
     def _one_error(self, a: Fraction, held: int | None) -> Interval: ...
 
+    def _one_mean_square(self, held: int | None) -> float:
+        return self.variance
+
+    @property
+    def _held(self) -> int:
+        """The sum of the numbers of users who have each value: the number of users if each of them has one value."""
+        return self.users
+
+    def _mean_square(self, truth: int | Histogram | None) -> float:
+        if not isinstance(truth, Histogram):
+            return self._one_mean_square(truth)
+        return math.fsum(self._one_mean_square(total) * bins for total, bins in zip(*truth)) / sum(truth.bins)
+
     def _checked_truth(self, truth: Any) -> int | Histogram | None:
         if truth is None:
             return None
         if np.ndim(truth) == 0 or self._many() == 1:
             return _validate.integer("truth", truth, 0, self.users)
         counts = _validate.counts("truth", truth, self.users, self._many())
-        if counts.sum() != self.users:
-            raise ValueError(f"truth sums to {_validate.format_value(float(counts.sum()))}: it must sum to users={self.users}")
+        if counts.sum() != self._held:
+            wanted = f"users={self.users}" if self._held == self.users else f"{self._held // self.users} times users={self.users}"
+            raise ValueError(f"truth sums to {_validate.format_value(float(counts.sum()))}: it must sum to {wanted}")
         totals, bins = np.unique(counts.astype(np.int64), return_counts=True)
         return Histogram(tuple(totals.tolist()), tuple(bins.tolist()))
 
-    def _even_quantile(self, beta: float) -> float:
-        each, more = divmod(self.users, self._many())
+    def _even(self) -> Histogram:
+        each, more = divmod(self._held, self._many())
         parts = [(each, self._many() - more), (each + 1, more)]
-        return self._quantile(beta, Histogram(*zip(*(part for part in parts if part[1]))), "any", True)
+        return Histogram(*zip(*(part for part in parts if part[1])))
 
     def _error(self, a: Fraction, truth: int | Histogram | None) -> Interval:
         if not isinstance(truth, Histogram):

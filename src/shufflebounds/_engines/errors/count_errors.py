@@ -33,11 +33,15 @@ class SupportProbabilities(NamedTuple):
 
 @dataclass(frozen=True)
 class CountErrors(CountErrorLaw):
-    """The error of the estimated number of users with a value, out of `users` users; `bins` values are estimated."""
+    """The error of the estimated number of users with a value, out of `users` users; `bins` values are estimated.
+
+    Every user has `each` of the values: one, or several bits of a Bloom filter.
+    """
 
     probabilities: SupportProbabilities
     users: int
     bins: int
+    each: int = 1
 
     @property
     def variance(self) -> float:
@@ -51,6 +55,16 @@ class CountErrors(CountErrorLaw):
             raise _validate.InfeasibleError(f"the probabilities of support by the own value and by another differ by {gap:.3g}: "
                                             "the error of an estimate overflows: choose a larger local budget")
         return (holders * own * not_own + (self.users - holders) * other * not_other) / gap**2
+
+    @property
+    def _held(self) -> int:
+        return self.each * self.users
+
+    def _one_mean_square(self, held: int | None) -> float:
+        if held is None and self.bins == 1:
+            return self.variance
+        # The variance is linear in the number of holders, so its mean over all bins is that of the mean number.
+        return self._variance(self._held / self.bins if held is None else held)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1
@@ -75,10 +89,10 @@ class CountErrors(CountErrorLaw):
         return max(own * not_own, other * not_other)
 
     def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
-        # The counts of all values sum to `users`, so their mean is users/bins. The tails of all bins sum to at most `bins` times
-        # the concave envelope of the tail, as a function of the count, at this mean.
+        # The mean of the counts of all values is the same for every dataset. The tails of all bins sum to at most `bins` times the
+        # concave envelope of the tail, as a function of the count, at this mean.
         reach = a * Fraction(self.probabilities.gap)
-        mean = self.users / self.bins
+        mean = self._held / self.bins
         lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
         high = _envelope(points, mean)
         if largest is not None:

@@ -148,10 +148,11 @@ def _accuracy(profile: Any, users: Any = None) -> dict[str, dict[str, float]]:
     noise = isinstance(profile, AdditiveNoise)
     if not noise and not isinstance(profile, ErrorLaw):
         return {}
-    told = {"standard_error": math.sqrt(profile.variance)}
+    told = {"standard_error": math.sqrt(profile.variance if noise else profile.mean_squared_error())}
     if noise or profile._many() == 1:
         told["error_95"] = profile.error_quantile(0.05)
     else:
+        told["standard_error_even_data"] = math.sqrt(profile._mean_square(profile._even()))
         told["error_95_one_bin"] = profile.error_quantile(0.05)
         told["error_95_any_bin"] = profile.error_quantile(0.05, of="any")
         told["error_95_any_bin_even_data"] = profile._even_quantile(0.05)

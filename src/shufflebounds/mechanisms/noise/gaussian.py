@@ -224,7 +224,7 @@ class GaussianMechanism(AdditiveNoise):
         steps : int
             Number of batches over all epochs, 1 to 10**8.
         eps : float
-            Target privacy loss in nats, in [1e-3, 100].
+            Target privacy loss in nats, in [1e-3, 1e4].
         delta : float
             Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
 
@@ -255,7 +255,7 @@ class GaussianMechanism(AdditiveNoise):
         """
         rate = _validate.real("rate", rate, 1e-6, 1)
         steps = _validate.integer("steps", steps, 1, 10**8)
-        _validate.real("eps", eps, 1e-3, 100)
+        _validate.real("eps", eps, 1e-3, 1e4)
         eps, delta = _validate.target(eps, delta)
 
         def training(sigma: float) -> Composition:

@@ -94,15 +94,78 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
         Returns
         -------
         CountErrors
-            An object with the methods `error_tail` and `error_quantile`.
+            An object with the methods `error_tail`, `error_quantile` and `mean_squared_error`.
 
         {raises: If `users` lies outside its range.}
         """
-        return CountErrors(self._support_probabilities(), _validate.integer("users", users, 1), self._values())
+        users = _validate.integer("users", users, 1)
+        return CountErrors(self._support_probabilities(), users, self._values(), self._values_of_one())
 
     def _values(self) -> int:
         """Return the number of values that are estimated."""
         return 1
+
+    def _values_of_one(self) -> int:
+        """Return how many of the values that are estimated one user has."""
+        return 1
+
+    def _errors(self, users: int | None, truth: ArrayLike | None) -> CountErrors:
+        """Return the distribution of the errors for the number of users that is given or that a histogram determines."""
+        return self.errors(stated_users(users, truth, self._values_of_one()))
+
+    def error_tail(
+        self, a: float, truth: ArrayLike | None = None, *, users: int | None = None, of: Of = "bin", bound: Bound = "upper"
+    ) -> float:
+        r"""Return a bound of the probability that the absolute error of an estimated count is larger than `a`.
+
+        Parameters
+        ----------
+        a : float
+            Error as a number of users, finite and >= 0.
+        truth, users, of, bound
+            As in :meth:`error_quantile`.
+
+        Returns
+        -------
+        float
+            The chosen bound of :math:`\Pr[|\text{estimate} - \text{truth}| > a]`.
+
+        {raises}
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import KaryResponse
+        >>> print(f"{KaryResponse(20, 5.69).error_tail(60.0, users=200_000):.4f}")
+        0.0000
+        """
+        return self._errors(users, truth).error_tail(a, truth, of=of, bound=bound)
+
+    def mean_squared_error(self, truth: ArrayLike | None = None, *, users: int | None = None) -> float:
+        r"""Return the mean squared error of :meth:`estimate`, averaged over all values, for `users` users.
+
+        .. math:: \frac{n}{k} \, \frac{p(1-p) + (k-1)\, q(1-q)}{(p-q)^2}
+
+        Parameters
+        ----------
+        truth, users
+            As in :meth:`error_quantile`. One number as `truth` stands for the one value that this number of users has.
+
+        Returns
+        -------
+        float
+            In users squared. For k values it is the same for every dataset, so `truth` does not matter unless it is one number.
+            Each user has one value; if a user has h of the k values, as the bits of a RAPPOR filter, h replaces 1 and k - h
+            replaces k - 1. For a single value it is that of the worst dataset.
+
+        {raises}
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import KaryResponse
+        >>> print(f"{KaryResponse(10, 2.0).mean_squared_error(users=4000):.3f}")
+        4160.213
+        """
+        return self._errors(users, truth).mean_squared_error(truth)
 
     def error_quantile(
         self, beta: float, truth: ArrayLike | None = None, *, users: int | None = None, of: Of = "bin", bound: Bound = "upper"
@@ -115,7 +178,8 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
             Probability of a larger error, in (0, 1).
         truth : int or array_like of int, optional
             The dataset, or None, the default, for the worst one: the numbers of users with all values, of shape (bins,), or one
-            number: that of the users with the value (``of="bin"``), or the largest one of all values (``of="any"``).
+            number: that of the users with the value (``of="bin"``), or the largest one of all values (``of="any"``). For
+            :class:`Rappor` the values are the bits of the filter, of which every user has set `hashes`.
         users : int, optional
             Number of users. It may be left out if `truth` is a histogram.
         of : {"bin", "any"}
@@ -135,17 +199,17 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
         The number of supporting messages is a sum of two binomials, evaluated exactly. For ``of="any"`` the upper bound is the
         union bound, for the worst dataset over all histograms of `users` users.
         """
-        return self.errors(stated_users(users, truth)).error_quantile(beta, truth, of=of, bound=bound)
+        return self._errors(users, truth).error_quantile(beta, truth, of=of, bound=bound)
 
 
-def stated_users(users: int | None, truth: ArrayLike | None) -> int:
-    """Return the number of users that is given, or the sum of a histogram, or raise ValueError."""
+def stated_users(users: int | None, truth: ArrayLike | None, each: int = 1) -> int:
+    """Return the number of users that is given, or the sum of a histogram in which every user is counted `each` times."""
     if users is not None:
         return _validate.integer("users", users, 1)
     if truth is None or np.ndim(truth) == 0:
         raise ValueError(f"users=None: pass the number of users, such as error_quantile(0.05, users=10**5); "
                          f"truth={_validate.short_repr(truth)} is no histogram, which would determine it")
-    return _validate.integer("users", int(_validate.whole_array("truth", truth, 0).sum()), 1)
+    return _validate.integer("users", -(-int(_validate.whole_array("truth", truth, 0).sum()) // each), 1)
 
 
 @with_passages
@@ -224,6 +288,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
 
         {raises: If `users` is no positive integer.}
         """
+        # The mean squared error may overflow where its root does not.
         users = _validate.integer("users", users, 1)
         own, not_own, other, not_other, gap = self._support_probabilities()
         return math.sqrt(users * (own * not_own / self.bins + (1 - 1 / self.bins) * other * not_other)) / gap

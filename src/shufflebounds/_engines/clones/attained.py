@@ -1,0 +1,172 @@
+r"""Pairs that neighbouring datasets attain, for users with personalized budgets: lower bounds beside the clone bounds.
+
+The other users' values are all equal, and of the messages only a number is used, which is a post-processing. So the divergence of
+every pair is at most that of the protocol.
+
+k-ary response, k >= 3: the other users have a third value. The numbers of messages with the target's first and second value are
+used. Their total is M = C + T, where the C other users and the target (T = 1) send one of the two values with probabilities 2 g_i,
+g_i = 1/(E_i + k - 1), and lambda = (E_1 + 1)/(E_1 + k - 1). Given M, both messages of another user have probability 1/2. With
+u = tanh(eps/2)/tanh(eps_1/2) and D the sum of M independent signs,
+
+.. math:: \delta(\varepsilon) = \tanh\tfrac{\varepsilon_1}{2}\, (1 + e^\varepsilon) \sum_M \lambda \Pr[C = M - 1]\,
+    \frac1M\, \mathbb{E}(D - u_M M)_+, \qquad u_M = u \Bigl(1 + \frac{(1-\lambda) \Pr[C = M]}{\lambda \Pr[C = M-1]}\Bigr).
+
+If the analyst also knew T, u_M would be u: this is the clone decomposition S2. The mean over D is that of binomial noise:
+:math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` with :math:`B \sim \mathrm{Bin}(M-1, \tfrac12)` and tanh(s/2) = u.
+
+Noise: the other users have the value 0, and the number of messages above a threshold t is used, a sum of independent bits. Several
+thresholds are used, because the best one depends on eps: for many users the one at which the target's value moves the number by the
+most standard deviations, for large eps one that few other users exceed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from shufflebounds._base.limits import TABLE_SIZE, TINY
+from shufflebounds._base.types import ULP, FloatArray, Interval, at_each
+from shufflebounds._core._binomial import shift_log_delta
+from shufflebounds._engines.bits.curve_of_sum import Bit, atoms_of_sum
+from shufflebounds._engines.clones.families import ROUNDING, Family, RandomizedResponseFamily
+from shufflebounds._engines.clones.law import threshold_and_factor
+from shufflebounds._engines.clones.population import Population
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.budget import Budget
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Sampling
+from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
+
+__all__ = ["attained_pairs"]
+
+TAILS = (-700.0, TABLE_SIZE // 8), (-60.0, TABLE_SIZE)
+"""Logs of the truncated mass of a sum of bits, and largest number of values that are left: the first one that suffices is used."""
+
+EXCEEDED = 10.0, 1.0, 1e-2, 1e-4, 1e-6, 1e-9, 1e-13
+"""Expected numbers of other users above the thresholds, beside the threshold for many users. Denser: a larger lower bound for few
+users, in more time."""
+
+TRIED = 128
+"""Number of thresholds from which those are chosen."""
+
+
+def attained_pairs(population: Population, place: int) -> list[tuple[DominatingPairInfo, DominatingPairInfo]]:
+    """Return (P, Q) and (Q, P) of each pair for the target with the distinct budget of index `place`; none for too many users."""
+    others, budget = population.without(place), float(population.budgets[place])
+    if isinstance(population.family, RandomizedResponseFamily):
+        pair = _ThirdValue.of(population.family.categories, budget, *others)
+        known = pair and DominatingPairInfo(partial(at_each, pair.log_delta), budget, sampling=Sampling(1e-4, 0.1), attained=SINGLE)
+        return [(known, known)] if known else []
+    found = (_above(population.family, budget, *others, at) for at in _thresholds(population, budget))
+    return [pair for pair in found if pair]
+
+
+@dataclass
+class _ThirdValue:
+    """The target's two values among users of a third value.
+
+    log Pr[C = first + i] is window[i], up to `error`; the log of the mass outside of the window is at most `log_lost`. `log_in` and
+    `log_out` are the logs of lambda and 1 - lambda.
+    """
+
+    budget: Budget
+    log_in: float
+    log_out: float
+    first: int
+    window: FloatArray
+    error: float
+    log_lost: float
+
+    @classmethod
+    def of(cls, categories: int, budget: float, budgets: FloatArray, counts: FloatArray) -> _ThirdValue | None:
+        """Return the pair, or None if C has too many values."""
+        x, y = np.exp(-budgets), math.exp(-budget)
+        total = 1 + (categories - 1) * x
+        own = 1 + (categories - 1) * y
+        logs = math.log1p(y) - math.log(own), math.log(max(categories - 2, 0) * y) - math.log(own) if y else -math.inf
+        for log_tail, most in TAILS:
+            try:
+                first, window, error = bits_window(2 * x / total, (1 + (categories - 3) * x) / total, counts, log_tail=log_tail,
+                                                   most=most)
+            except WideWindowError:
+                continue
+            # The probabilities have errors of a few ulp, which change the log of a mass by at most their distance from the mean.
+            lost = math.log(2) + log_tail if window.size < counts.sum() + 1 else -math.inf
+            return cls(Budget(budget), *logs, first, window, error + 8 * ULP * (8 + window.size), lost)
+        return None
+
+    def log_delta(self, eps: float) -> Interval:
+        """Return bounds of log delta."""
+        u, v, factor = threshold_and_factor(self.budget, eps)
+        if not v > 0:
+            return Interval(-math.inf, -math.inf)
+        # The masses of C = M - 1 for M = first + 1 + i, and of C = M; beyond the window, the latter is at most the truncated mass.
+        before, at = self.window, np.append(self.window[1:], self.log_lost)
+        trials = self.first + np.arange(before.size, dtype=np.float64)
+        sides = []
+        for way in (-1, 1):
+            more = u * np.exp(np.minimum(at - before + self.log_out - self.log_in - way * 2 * self.error, 700.0))
+            left = v - more + way * 8 * ULP * (v + more)
+            seen = left > 0
+            with np.errstate(divide="ignore", invalid="ignore"):
+                moved = np.maximum((np.log1p(np.minimum(u + more, 1.0)) - np.log(left)) * (1 - way * 8 * ULP), 0.0)
+            value, error = shift_log_delta(trials[seen], 0.5, moved[seen], 0.0)
+            terms = before[seen] + value - np.logaddexp(0.0, moved[seen])
+            slack = 1e-12 + self.error + (float(error.max()) + 8 * ULP * (8 + float(np.abs(terms).max())) if seen.any() else 0.0)
+            total = float(np.logaddexp.reduce(terms, initial=-np.inf)) + self.log_in + factor
+            sides.append(total + way * slack if total > -math.inf else total)
+        return Interval(min(sides[0], 0.0), min(float(np.logaddexp(sides[1], self.log_lost)), 0.0))
+
+
+def _above(
+    family: Family, budget: float, budgets: FloatArray, counts: FloatArray, at: float
+) -> tuple[DominatingPairInfo, DominatingPairInfo] | None:
+    """Return the pair of the number of messages above `at`, or None if it has too many values."""
+    below, above = family.cut(budgets, at)
+    bits: list[Bit] = []
+    for value in (0.0, 1.0):
+        with np.errstate(divide="ignore"):
+            lower, upper = np.log(np.concatenate(family.cut(np.array([budget]), at - value)))
+        bits.append((float(lower), float(upper)))
+
+    # The log odds of a bit have an error of ROUNDING, which changes the log of a mass by at most its distance from the mean.
+    rounding = ROUNDING * (2 + min(float(counts.sum()), TABLE_SIZE))
+
+    def listed(order: tuple[Bit, Bit]) -> LossAtoms | None:
+        for log_tail, most in TAILS:
+            atoms = atoms_of_sum(above, below, counts, *order, log_tail, most=most, merge=True)
+            if atoms is not None:
+                return replace(atoms, slack=atoms.slack + rounding, loss_error=atoms.loss_error + 2 * rounding)
+        return None
+
+    forward, backward = listed((bits[0], bits[1])), listed((bits[1], bits[0]))
+    if forward is None or backward is None:
+        return None
+    return _known(forward, family.pure_epsilon(budget)), _known(backward, family.pure_epsilon(budget))
+
+
+def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
+    return DominatingPairInfo(atoms.log_delta, pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
+
+
+def _thresholds(population: Population, budget: float) -> list[float]:
+    """Return the thresholds for a target, from a list that ends where almost no other user's message is.
+
+    The first one is that for many users.
+    """
+    sketch = population.sketch
+    widest = float(sketch.middle.min())
+    tried = np.concatenate([np.linspace(-2 / widest, 1 + 2 / widest, TRIED), 1 + np.geomspace(2, 1000, TRIED) / widest])
+    below, above = (np.array(sides) for sides in zip(*(population.family.cut(sketch.middle, at) for at in tried)))
+    own = [np.array([float(population.family.cut(np.array([budget]), at - value)[1][0]) for at in tried]) for value in (0.0, 1.0)]
+    variance = (below * above) @ sketch.counts
+    score = (own[1] - own[0]) ** 2 / (variance + own[1] * (1 - own[1]) + 1e-300)
+    expected = above @ sketch.counts
+    # Beyond, the target's own probability would underflow, and the privacy loss would be infinite.
+    kept = own[0] > TINY
+    tried, score, expected = tried[kept], score[kept], expected[kept]
+    # The expected number of users above a threshold decreases; the thresholds with one user fewer than EXCEEDED are taken.
+    places = [int(np.argmax(score)), *(int(np.argmax(expected <= number)) for number in EXCEEDED if expected[-1] <= number)]
+    return [float(tried[place]) for place in dict.fromkeys(places)]

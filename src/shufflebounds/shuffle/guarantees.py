@@ -1,0 +1,289 @@
+"""Guarantees for users with personalized budgets: clone bounds from above, and datasets that attain the lower bounds.
+
+`OfOneUser` is the guarantee of one target user, `OfEveryUser` that of the worst one. Both are made by the constructors of
+`PersonalizedClones`, and `PersonalizedBits` uses their clone bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
+from shufflebounds._base.types import ULP, EqualByKey, FloatArray, IntervalArray, at_each
+from shufflebounds._engines.clones.attained import attained_pairs
+from shufflebounds._engines.clones.population import Population, SearchBox
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling, never
+from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
+from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.between import Between
+
+__all__ = ["CloneBound", "OfEveryUser", "OfOneUser", "users_of_each"]
+
+
+def users_of_each(name: str, values: FloatArray, counts: ArrayLike, low: int) -> FloatArray:
+    """Return the validated numbers of users, at least `low`, with each of `values`, which is the argument called `name`."""
+    users = _validate.real_array("counts", counts, low, _validate.MAX_COUNT)
+    if users.shape != values.shape:
+        raise ValueError(f"counts has shape {users.shape}, {name} {values.shape}: they must agree")
+    if (users != np.floor(users)).any():
+        raise ValueError(f"counts holds {users[users != np.floor(users)][0]:.17g}: every entry must be a whole number")
+    if users.sum() > _validate.MAX_COUNT:
+        raise ValueError(f"counts sums to {users.sum():.17g}: there may be at most 2**53 users")
+    return users
+
+
+class _OneUser(ClosedForms):
+    """The clone bounds of the user with this index."""
+
+    def __init__(self, population: Population, index: int, place: int | None) -> None:
+        # `place` is that of the target among the distinct budgets, or None for every user.
+        self.population, self.index, self.place = population, index, place
+        self.budget = float(population.budgets[index])
+        self.pure = population.family.pure_epsilon(self.budget)
+
+    @property
+    def table_effort(self) -> float:
+        """Effort of one table of the privacy blanket (see `Sampling`), in proportion to its number of cells."""
+        return 3e-6 * self.population.blanket_cells
+
+    @property
+    def convex(self) -> bool:
+        """Whether the bound is convex in e^eps.
+
+        The minimum of several convex bounds need not be convex; between two values of eps it is only known to decrease.
+        Compositions use the dominating pair of its convex hull. This pair is symmetric, so one of (P, Q) and (Q, P) suffices.
+        """
+        return len(self.population.family.kinds) == 1 and not self.population.family.windowed
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self._rounded(eps, at_each(lambda e: self.population.single(e, self.index), eps))
+
+    def _rounded(self, eps: FloatArray, sides: IntervalArray) -> IntervalArray:
+        """Return the bounds, or those of the privacy blanket with rounded budgets where they are smaller."""
+        if not self.population.rounds:
+            return sides
+        rounded = [self.population.rounded_blanket(e, self.place) for e in eps.tolist()]
+        return IntervalArray(*(np.minimum(side, rounded) for side in sides))
+
+    def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        # delta is at most that of the target's own message: all messages together are a post-processing of it.
+        return ((GaussianMechanism(1.0, self.budget * (1 + 4 * ULP)),) if self.pure == math.inf else ()), 1.0
+
+    def rough(self, upper: bool) -> Curve | None:
+        # The clone bounds alone are far above the privacy blanket, which is used if budgets are rounded.
+        return self.population.rough_single(self.index) if self.population.exact and not self.population.rounds else None
+
+    def described(self) -> DominatingPairInfo:
+        """Return the description of the pair whose divergence is the bound; neighbours need not attain it."""
+        # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
+        effort = max(0.1 if self.population.rounds else 5e-3, self.table_effort)
+        return DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(effort, 0.1 if effort < 0.05 else 0.3,
+                                                                               convex=self.convex))
+
+
+class _EveryUser(_OneUser):
+    """The bounds of the maximum over all users. Every search starts at the user with the largest budget, who is often the worst.
+
+    This user does not depend on earlier calls, so that no answer depends on them.
+    """
+
+    def __init__(self, population: Population) -> None:
+        super().__init__(population, population.budgets.size - 1, None)
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self.largest(eps, coarse=False)
+
+    def largest(self, eps: FloatArray, *, coarse: bool) -> IntervalArray:
+        """Return bounds of the largest log delta over all users at each eps.
+
+        If `coarse`, even single targets are evaluated with bins of budgets, which takes less time and leaves a larger gap.
+        """
+        out, best = np.empty((2, eps.size)), self.index
+        # The search at the next larger eps starts from the decompositions that gave the bounds of all targets at the last eps.
+        frontier: list[SearchBox] = []
+        rough = coarse and self.population.exact > 0
+        for i in np.argsort(eps):
+            if len(frontier) > COMPARED:
+                # The bounds of all boxes would take longer than a new search.
+                frontier.clear()
+            out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
+        return self._rounded(eps, IntervalArray(out[0], out[1]))
+
+    def rough(self, upper: bool) -> Curve | None:
+        if self.population.rounds:
+            return None
+        start = best = self.index
+        # With many budgets, the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
+        # ten-thousandth of this gap would take longer without a tighter answer.
+        settles = 1e-4 * SEARCH_GAP if self.population.budgets.size > COMPARED else SAME_LOG
+        one = replace(self.population.rough_single(start), settles=settles)
+        if not self.population.exact:
+            return one if self.population.budgets.size > FEW else None
+        frontier: list[SearchBox] = []
+
+        def log_delta(eps: float) -> float:
+            nonlocal best
+            # The rough curve may have a 50 times larger tolerance. Each search starts from the decompositions of the last eps.
+            _, above, best = self.population.every(eps, best, 50 * SEARCH_GAP, frontier, coarse=True)
+            return min(0.0, above)
+
+        return Curve(log_delta, one, rtol=1e-4, settles=settles)
+
+    def described(self) -> DominatingPairInfo:
+        # With few distinct budgets no bins are used (`population.exact` is 0). The search over targets then does not reuse results
+        # of another eps, and takes about four times as long.
+        searches = 1 if self.population.exact else 4
+        # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
+        # is affordable.
+        gap = 2e-5 if self.convex else None
+        # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
+        # which takes less time.
+        effort = max(0.1 if self.population.rounds else searches * self.population.family.effort, 4 * self.table_effort)
+        sampling = Sampling(effort, 0.3, gap, self.convex)
+        return DominatingPairInfo(lambda eps: self.largest(eps, coarse=True), self.pure, sampling=sampling)
+
+
+class CloneBound(PrivacyProfile):
+    """The profile whose delta is the clone bound of one user, or of every user if `index` is None."""
+
+    theorem: ClassVar[str] = "the smallest of several clone decompositions and, for k-ary response, the privacy blanket"
+
+    def __init__(self, population: Population, index: int | None) -> None:
+        self.forms = _EveryUser(population) if index is None else _OneUser(population, index, index)
+
+    def describe(self) -> DominatingPairInfo:
+        return self.forms.described()
+
+    def closed_forms(self) -> _OneUser:
+        return self.forms
+
+
+class _AttainedPair(DominatingPair):
+    """A pair that neighbours attain, and its reverse."""
+
+    def __init__(self, known: DominatingPairInfo, other: DominatingPairInfo) -> None:
+        self.known, self.other = known, other
+
+    def reverse(self) -> _AttainedPair:
+        return self if self.known is self.other else _AttainedPair(self.other, self.known)
+
+    def describe(self) -> DominatingPairInfo:
+        return self.known
+
+
+class _LargestLoss(ClosedForms):
+    """The largest loss of a target with a pure budget is the budget: all messages may be those that decide for the same value."""
+
+    def last_positive(self, pure: float) -> float | None:
+        return pure * (1 - 4 * ULP) if pure < math.inf else None
+
+
+class _Datasets(PrivacyProfile):
+    """The largest divergence of pairs that neighbours attain: of some targets in some datasets."""
+
+    theorem: ClassVar[str] = "the largest divergence of some datasets"
+
+    def __init__(self, population: Population, places: list[int]) -> None:
+        self.population, self.places = population, places
+
+    @cached_property
+    def listed(self) -> tuple[DominatingPair, ...]:
+        """Pairs in both orders; those of the first target come first."""
+        pairs = [_AttainedPair(*both) for place in self.places for both in attained_pairs(self.population, place)]
+        return tuple({id(order.known): order for pair in pairs for order in (pair, pair.reverse())}.values())
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        return self.listed
+
+    def describe(self) -> DominatingPairInfo:
+        return super().describe() if self.listed else DominatingPairInfo(never, 0.0)
+
+    def closed_forms(self) -> _LargestLoss:
+        return _LargestLoss()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Guarantee(EqualByKey, PrivacyProfile):
+    """Base class of the guarantees of one user and of all users."""
+
+    population: Population
+    description: str
+    parameters: dict[str, Any]
+    target: int | None
+    index: int | None = None
+
+    neighbours: ClassVar[str] = (
+        "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
+    )
+
+    @property
+    def users(self) -> int:
+        """Number of users, the target included."""
+        return int(self.population.counts.sum())
+
+    def _key(self) -> tuple[Any, ...]:
+        budgets, counts = self.population.budgets.tobytes(), self.population.counts.tobytes()
+        return type(self), self.population.family, self.target, budgets, counts
+
+    def __repr__(self) -> str:
+        budgets = self.population.budgets
+        shown = [f"<{self.users} users, {budgets.size} distinct>"]
+        shown += [f"{name}={value!r}" for name, value in self.parameters.items()]
+        return f"PersonalizedClones.{self.description}({', '.join(shown)}, target={self.target})"
+
+    def describe(self) -> DominatingPairInfo:
+        below, known = self._below, CloneBound(self.population, self.index).describe()
+
+        # Of the pairs, a composition takes the first one in both orders: the best one of many users, or of small eps.
+        def above_alone(eps: FloatArray) -> IntervalArray:
+            high = known.hockey_stick(eps).upper
+            return IntervalArray(high, high)
+
+        def hockey_stick(eps: FloatArray) -> IntervalArray:
+            high = known.hockey_stick(eps).upper
+            return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
+
+        return replace(known, hockey_stick=hockey_stick, sampling=known.sampling._replace(above=above_alone),
+                       attained=Attained(profiles=lambda: below.listed[:2]))
+
+    def closed_forms(self) -> Between:
+        above = CloneBound(self.population, self.index)
+        return Between(self._below, above, above.forms.pure)
+
+    @cached_property
+    def _below(self) -> _Datasets:
+        """The lower bounds, for the target or for the users with the largest and with the smallest budget."""
+        return _Datasets(self.population, [self.population.budgets.size - 1, 0] if self.index is None else [self.index])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OfOneUser(_Guarantee):
+    """The guarantee of one user if every user has a personalized budget; `PersonalizedClones` has the definitions."""
+
+    theorem: ClassVar[str] = (
+        "upper bound of one user's loss, proven for the named family (noise: for the user's values 0 and 1): "
+        "the smallest of the clone decompositions S1, S2 and window "
+        "(after Feldman, McMillan, Talwar 2023, with personal rates) and, for k-ary randomized response, the privacy blanket "
+        "(after Balle, Bell, Gascon, Nissim 2019); lower bound attained by a dataset with equal values of the other users"
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OfEveryUser(_Guarantee):
+    """The guarantee of every user if every user has a personalized budget; `PersonalizedClones` has the definitions."""
+
+    theorem: ClassVar[str] = (
+        "upper bound of every user's loss, proven for the named family (noise: for the user's values 0 and 1): "
+        "the maximum over all users (none assumed to be the worst) "
+        "of the smallest of the clone decompositions S1, S2 and window and, for k-ary randomized response, the privacy blanket; "
+        "lower bound attained by a dataset with equal values of the other users"
+    )

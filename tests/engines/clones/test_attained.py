@@ -1,0 +1,121 @@
+"""Lower bounds for users with personalized budgets: against enumeration, and against datasets of users with equal budgets."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import laplace, norm
+
+from shufflebounds._engines.clones.attained import _above, _thresholds, attained_pairs
+from shufflebounds._engines.clones.families import GaussianFamily, LaplaceFamily, RandomizedResponseFamily
+from shufflebounds._engines.clones.population import Population
+from shufflebounds.mechanisms import KaryResponse
+from shufflebounds.shuffle import PersonalizedClones, Shuffled
+from tests.shuffle.test_personalized import gaussian_row, laplace_row, response, true_delta
+
+
+def divergence(pairs, eps):
+    """Return the largest lower bound of delta of the pairs."""
+    return max((math.exp(known.hockey_stick(np.array([eps])).lower[0]) for pair in pairs for known in pair), default=0.0)
+
+
+@pytest.mark.parametrize("k", [3, 4, 6])
+def test_third_value_by_enumeration(k):
+    rng = np.random.default_rng(k)
+    for _ in range(60):
+        users = int(rng.integers(1, 5 if k < 6 else 4))
+        budgets = np.sort(rng.uniform(0.05, 4, users))
+        place, at = int(rng.integers(users)), rng.uniform(0, 1) * budgets.min()
+        others = np.delete(budgets, place)
+        population = Population(RandomizedResponseFamily(k), budgets, np.ones(users))
+        first, second = (response(budgets[place], k, x) for x in (0, 1))
+        rows = [response(e, k, 2) for e in others]
+        # Only the numbers of messages 0 and 1 are used: all other messages are merged.
+        merged = [np.append(row[:2], row[2:].sum()) for row in (first, second, *rows)]
+        exact = true_delta(merged[0], merged[1], merged[2:], at)
+        assert divergence(attained_pairs(population, place), at) == pytest.approx(exact, rel=1e-9, abs=1e-300)
+        assert exact <= true_delta(first, second, rows, at) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("k", "users", "eps0"), [
+    (3, 1000, 0.5), (3, 10**5, 2.0), (3, 40, 9.0), (100, 10**5, 5.0), (10, 10**7, 4.0),
+])
+def test_third_value_among_equal_budgets_is_that_of_shuffled(k, users, eps0):
+    population = Population(RandomizedResponseFamily(k), np.array([eps0]), np.array([float(users)]))
+    protocol = Shuffled(KaryResponse(k, eps0), users)
+    for delta in (1e-3, 1e-9):
+        eps = protocol.epsilon(delta)
+        found = divergence(attained_pairs(population, 0), eps)
+        assert found <= delta * (1 + 1e-9)
+        if k == 3 and users >= 1000:
+            # For three values the dataset is the worst one, and no message is merged.
+            assert found == pytest.approx(protocol.delta(eps, bound="lower"), rel=1e-4)
+        elif users > 1000:
+            assert found > 0.9 * delta
+
+
+@pytest.mark.parametrize(("family", "law"), [(LaplaceFamily(), laplace), (GaussianFamily(), norm)])
+def test_numbers_above_a_threshold_by_enumeration(family, law):
+    budgets, counts, place = np.array([0.4, 1.0, 2.5]), np.array([2.0, 1.0, 3.0]), 1
+    population = Population(family, budgets, counts)
+    others = population.without(place)
+    for at in _thresholds(population, float(budgets[place])):
+        above = [law(scale=1 / b).sf(at) for b, n in zip(*others) for _ in range(int(n))]
+        noise = np.ones(1)
+        for p in above:
+            noise = np.convolve(noise, [1 - p, p])
+        target = [law(loc=x, scale=1 / budgets[place]).sf(at) for x in (0, 1)]
+        sums = [np.convolve(noise, [1 - p, p]) for p in target]
+        known = _above(family, float(budgets[place]), *others, at)
+        for pair, (p, q) in zip(known, (sums, sums[::-1])):
+            for eps in (0.0, 0.1, 0.5):
+                exact = np.maximum(p - math.exp(eps) * q, 0).sum()
+                assert math.exp(pair.hockey_stick(np.array([eps])).lower[0]) == pytest.approx(exact, rel=1e-9, abs=2e-11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+def test_noise_of_two_users_is_at_most_the_exact_value(name):
+    """The exact value is approximated from below by a partition of the outputs into 300 intervals."""
+    rng = np.random.default_rng(7)
+    make, row = {"laplace": (PersonalizedClones.laplace, laplace_row),
+                 "gaussian": (lambda eps, **more: PersonalizedClones.gaussian(1 / eps, **more),
+                              lambda b, x, edges: gaussian_row(1 / b, x, edges))}[name]
+    found = []
+    for _ in range(6):
+        budgets = rng.uniform(0.3, 3, 2)
+        edges = np.sort(np.concatenate([np.linspace(-1, 2, 200), 0.5 + np.geomspace(1.5, 20, 50), 0.5 - np.geomspace(1.5, 20, 50)]))
+        for at in (0.0, 0.3 * budgets[0]):
+            target = [row(budgets[0], x, edges) for x in (0, 1)]
+            exact = max(true_delta(*target, [row(budgets[1], x, edges)], at) for x in (0, 1))
+            profile = make(budgets, target=0)
+            assert profile.delta(at, bound="lower") <= exact * 1.005 <= profile.delta(at) * 1.006
+            found.append(profile.delta(at, bound="lower") / exact)
+    assert max(found) > 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_lower_bounds_are_below_the_clone_bounds(seed):
+    rng = np.random.default_rng(seed)
+    budgets = rng.uniform(0.1, 4, 6)
+    counts = np.floor(10 ** rng.uniform(0, rng.choice([1, 3, 6]), 6))
+    for profile in (PersonalizedClones.laplace(budgets, counts=counts), PersonalizedClones.gaussian(1 / budgets, counts=counts),
+                    PersonalizedClones.randomized_response(budgets, 5, counts=counts, target=2)):
+        for delta in (1e-2, 1e-10):
+            assert 0 <= profile.epsilon(delta, bound="lower") <= profile.epsilon(delta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", [
+    PersonalizedClones.laplace([0.5, 1.0, 2.0], counts=[9, 4, 1]), PersonalizedClones.gaussian([1.0, 3.0], counts=[9, 4], target=0),
+    PersonalizedClones.randomized_response([0.5, 1.0, 2.0], 4, counts=[9, 4, 1]),
+], ids=repr)
+def test_all_lower_bounds_are_below_the_upper_bounds(profile):
+    assert 0 < profile.rdp(3.0, bound="lower") <= profile.rdp(3.0)
+    assert 0 < profile.gdp_mu(bound="lower") <= profile.gdp_mu()
+    assert (profile.tradeoff().beta([0.01, 0.3]) <= profile.tradeoff(bound="upper").beta([0.01, 0.3])).all()
+    composed = profile.self_compose(3)
+    assert 0 < composed.epsilon(1e-4, bound="lower") <= composed.epsilon(1e-4)
+
+
