@@ -59,8 +59,8 @@ _LIMITS = 1.3
 """Ratio of neighbouring limits of the large values that are tried."""
 
 _PARTS = np.array([1.0, 0.96, 0.85, 0.0])
-"""If values are large, the bound is computed for about these fractions of the number of users, and interpolated between them to choose
-one. More fractions: a better choice, in longer time."""
+"""If values are large, the bound is computed for about these fractions of the number of users, and interpolated between them to
+choose one. More fractions: a better choice, in longer time."""
 
 _STRIDE, _TRIED = 6, 12
 """Distance of the limits that are tried first, from about _LARGE/theta to the largest value, and the largest distance from the best
@@ -144,7 +144,7 @@ class LargestSums:
     def _at_knots(self) -> FloatArray:
         """Return the bounds for a few of the numbers of users if values are large, from the atoms alone."""
         assert self._split is not None
-        return np.array([self._split.log_sum(column) for column in range(self._knots.size)]) - np.log(self._knots)
+        return np.asarray(np.array([self._split.log_sum(column) for column in range(self._knots.size)]) - np.log(self._knots))
 
     def _sum(self, place: int) -> _Sum:
         """Return the sum for counts[place]."""
