@@ -5,14 +5,14 @@ import signal
 import time
 import warnings
 
-from tests.fuzz import compositions, consistency, datasets, enumeration, hostile, protocols, threads
+from tests.fuzz import compositions, consistency, datasets, enumeration, hostile, monotone, protocols, threads
 
 
 def main():
     # Random arguments may look like a user's mistake, about which the library warns.
     warnings.simplefilter("ignore", UserWarning)
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    campaigns = ["hostile", "enumeration", "compositions", "datasets", "protocols", "threads", "consistency"]
+    campaigns = ["hostile", "enumeration", "compositions", "datasets", "protocols", "threads", "consistency", "monotone"]
     parser.add_argument("which", choices=campaigns)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
@@ -33,11 +33,12 @@ def main():
         counts, found = datasets.attack(options.seed, options.cases, late)
     elif options.which == "protocols":
         counts, found = protocols.attack(options.seed, options.cases, late, options.only)
-    elif options.which == "consistency":
+    elif options.which in ("consistency", "monotone"):
         # A single call may take minutes; the alarm ends it.
         signal.signal(signal.SIGALRM, consistency.stop)
         signal.setitimer(signal.ITIMER_REAL, options.seconds)
-        counts, found = consistency.attack(options.seed, options.cases, late, options.only)
+        campaign = consistency if options.which == "consistency" else monotone
+        counts, found = campaign.attack(options.seed, options.cases, late, options.only)
     elif options.which == "threads":
         counts, found = threads.campaign(options.seed, options.seconds, options.only)
     else:

@@ -28,7 +28,7 @@ from shufflebounds._engines.amplification.distributions import Distributions
 from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.amplification.lower import LowerBounds
 from shufflebounds._engines.amplification.small_delta import SmallDelta
-from shufflebounds._engines.amplification.upper import UpperBounds
+from shufflebounds._engines.amplification.upper import EVERY, UpperBounds
 from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds._engines.excess.laws import ExcessLaw, log_phis, packed, quick
@@ -63,7 +63,8 @@ class Bounds:
         self.mixed = data if data is not None and data.listed else None
         self.upper = UpperBounds(laws, users, self.mixed, bits)
         self.lower = LowerBounds(laws, users, self.mixed)
-        self.small_delta = SmallDelta(laws, users, local) if laws.deepest_cut > -math.inf else None
+        self.two_users = laws.two_users if users == 2 else None
+        self.small_delta = SmallDelta(laws, users, local) if laws.deepest_cut > -math.inf and self.two_users is None else None
 
     def side(self, eps: FloatArray, *, upper: bool, effort: Effort = Effort.FINE) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps."""
@@ -77,6 +78,8 @@ class Bounds:
 
     def _together(self, eps: FloatArray, upper: bool, effort: Effort) -> FloatArray:
         """Return the bounds of the distributions of X, by one kernel call for all eps if it can answer."""
+        if self.two_users is not None:
+            return self.two_users.log_delta(eps, upper)
         one_by_one = partial(self._local.evaluated, partial((self.upper if upper else self.lower).log_delta, effort=effort))
         laws, together = self._quick[upper], self._packed[upper]
         if laws is None or together is None:
@@ -102,6 +105,10 @@ class Bounds:
     def _packed(self) -> tuple[Laws | None, Laws | None]:
         below, above = (None if laws is None else _packed(laws) for laws in self._quick)
         return below, above
+
+    def argument(self, eps: float) -> str:
+        """Return the name of the upper bound at one eps."""
+        return EVERY if self.two_users is not None else self.upper.argument(eps)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return both bounds of log delta at each eps."""
@@ -203,6 +210,8 @@ class Bounds:
 
         The result is None if the bound has another form, or if one of these distributions takes a long time.
         """
+        if self.two_users is not None:
+            return None
         if upper:
             if not self.upper.of_blanket:
                 return None
@@ -220,6 +229,8 @@ class Bounds:
 
     def _rough(self, upper: bool) -> Curve | None:
         """Return a curve close to log delta, for the search for eps."""
+        if self.two_users is not None:
+            return None
         laws = [pair.upper for pair in self._laws.pairs] if upper else self._below
         # The search for eps ends before it reaches the precision of doubles, because the gap between the upper and the lower bound
         # is larger anyway. For few users a gap of 1e-3 in log delta is common, and an evaluation takes up to 0.5 s; a relative 2e-5
@@ -259,6 +270,9 @@ class Bounds:
             return replace(known, attained=SINGLE, sampling=Sampling(1e-3, 0.2, curve=CurveBounds(self.log_delta), deep=deep))
         # A value of delta takes milliseconds and has a gap, so curves use a coarse grid of eps. The grid is coarser for densities,
         # whose X has more atoms.
+        if self.two_users is not None:
+            attained = Attained(pairs=attained_pairs(self._laws, self._users, 0.25))
+            return replace(known, sampling=Sampling(5e-3, 0.25), attained=attained)
         spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
         # Where a value of the upper bound takes .1 s or more, the samples for a Renyi divergence are chosen one by one.
         above = self._sampled_above if self.upper.has_cells else None

@@ -9,6 +9,7 @@ import numpy as np
 from shufflebounds._base.caches import Kept, cached_property, immutable
 from shufflebounds._base.limits import CACHED_BYTES
 from shufflebounds._base.types import FloatArray, Interval
+from shufflebounds._engines.amplification.two_users import TwoUsers
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 
@@ -82,6 +83,11 @@ class Distributions:
     def error(self) -> float:
         """The largest error of log a and of log b in the distributions of X (`ExcessLaw`)."""
         return float(getattr(self.source, "error", BLUR))
+
+    @property
+    def two_users(self) -> TwoUsers | None:
+        """The exact answers for two users if the noise is normal, or None."""
+        return TwoUsers.of(getattr(self.source, "_normal_mu", None), self.participation)
 
     @property
     def flip(self) -> Interval | None:

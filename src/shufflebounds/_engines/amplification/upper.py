@@ -17,14 +17,14 @@ from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds._engines.excess.laws import ExcessLaw
 
-__all__ = ["UpperBounds"]
+__all__ = ["EVERY", "UpperBounds"]
 
 _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is
 below an approximation of B by more than _CLEARLY, B is not computed. If D cannot be below B by more than _CLEARLY, D is not
 computed. Raised: B is computed more often, and D less often. Lowered: B may be omitted although it is smaller than D."""
 
-_BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
+_BLANKET, _BITS, _DATASETS, EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
 
 
@@ -90,7 +90,7 @@ class UpperBounds:
         # For a larger eps, e^eps is not a double. delta does not increase with eps, so the bound at a smaller eps is valid.
         eps = min(eps, LARGEST_EXPONENT)
         # An enumeration gives the exact maximum, so the bounds by the blanket and over all datasets are not computed.
-        found = [] if self._mixed is None else [(_EVERY, self._mixed.upper(eps))]
+        found = [] if self._mixed is None else [(EVERY, self._mixed.upper(eps))]
         found = found or self._blanket_or_datasets(eps, search, effort)
         if self._bits is not None:
             found.append((_BITS, self._bits(eps)))

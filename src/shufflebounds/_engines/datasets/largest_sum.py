@@ -58,9 +58,13 @@ time."""
 _LIMITS = 1.3
 """Ratio of neighbouring limits of the large values that are tried."""
 
-_TRIED = 12
-"""Largest distance of a limit that is tried from the first one, in steps of _LIMITS. Lowered: a larger bound for few users with
-rare values."""
+_PARTS = np.array([1.0, 0.96, 0.85, 0.0])
+"""If values are large, the bound is computed for about these fractions of the number of users, and interpolated between them to
+choose one. More fractions: a better choice, in longer time."""
+
+_STRIDE, _TRIED = 6, 12
+"""Distance of the limits that are tried first, from about _LARGE/theta to the largest value, and the largest distance from the best
+of these, in steps of _LIMITS. _STRIDE raised or _TRIED lowered: a larger bound where rare values decide."""
 
 _TILTS = np.geomspace(1.0, 0.3, 8)
 """Values of theta that are used after large values are split off, relative to the best theta without them. Raised number: longer
@@ -116,7 +120,8 @@ class LargestSums:
         nodes = _nodes(self._coarser)
         self._kinds, self._eps, self._counts = kinds, eps, np.array(counts, dtype=np.float64)
         self._logs = np.log(self._counts)
-        self._ends = self._counts[[0, -1]] if self._counts.size > 1 else self._counts
+        places = np.searchsorted(-self._counts, _PARTS * -self._counts[0])
+        self._knots = self._counts[np.unique(np.minimum(places, self._counts.size - 1))]
         self._split: _Sum | None = None
         while True:
             self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
@@ -128,32 +133,32 @@ class LargestSums:
                 laws = _squarable(laws)
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
-            # With large values a bound is a sum of several parts, and is computed only for the first and the last number of users.
-            self._split = _Sum.split(laws, self._ends, kinds.blur, theta, self._coarser, self._split) if found is None else None
+            # With large values a bound is a sum of several parts, and is computed only for a few numbers of users.
+            self._split = _Sum.split(laws, self._knots, kinds.blur, theta, self._coarser, self._split) if found is None else None
             self._light = None if found is None else found - self._logs
-            near = float(self._light.min()) if self._light is not None else float(self._at_ends().min())
+            near = float(self._light.min()) if self._light is not None else float(self._at_knots().min())
             if not near < laws.log_cut + _DEEPER or self._near <= near:
                 break
         self._laws, self._theta = laws, theta
 
-    def _at_ends(self) -> FloatArray:
-        """Return the bounds for the first and the last number of users if values are large, from the atoms alone."""
+    def _at_knots(self) -> FloatArray:
+        """Return the bounds for a few of the numbers of users if values are large, from the atoms alone."""
         assert self._split is not None
-        return np.array([self._split.log_sum(column) for column in range(self._ends.size)]) - np.log(self._ends)
+        return np.asarray(np.array([self._split.log_sum(column) for column in range(self._knots.size)]) - np.log(self._knots))
 
     def _sum(self, place: int) -> _Sum:
         """Return the sum for counts[place]."""
         counts, blur = self._counts[[place]], self._kinds.blur
         if self._split is None:
             return _Sum(self._laws, counts, blur, math.inf, self._theta, self._coarser)
-        (columns,) = np.nonzero(self._ends == counts[0])
+        (columns,) = np.nonzero(self._knots == counts[0])
         return self._split.only(int(columns[0])) if columns.size else self._split.of(self._laws, counts)
 
     def approximations(self) -> FloatArray:
-        """Return the bound for every number of users; if values are large, linear interpolations between the first and the last."""
+        """Return the bound for every number of users; if values are large, linear interpolations between a few numbers."""
         if self._light is not None:
             return self._light
-        return np.interp(-self._counts, -self._ends, self._at_ends())
+        return np.interp(-self._counts, -self._knots, self._at_knots())
 
     def choices(self, place: int = 0) -> SumChoices:
         """Return the numbers on which :meth:`bound` depends if there are no cells and no value is large.
@@ -261,9 +266,11 @@ class _Sum:
 
         `known` is the result for distributions that are truncated elsewhere.
         """
-        # Distributions with a small second moment rarely change the best limit. Every limit gives a valid bound.
-        squares = np.add.reduceat(laws.mass * laws.values**2, laws.starts[:-1])
-        used = [slice(*laws.starts[i : i + 2]) for i in np.flatnonzero(squares >= 0.5 * squares.max())]
+        # Distributions that are neither wide nor have large positive values rarely change the best limit. Every limit gives a valid
+        # bound.
+        squares, gains = (np.add.reduceat(laws.mass * x**2, laws.starts[:-1]) for x in (laws.values, np.maximum(laws.values, 0.0)))
+        largest = (squares >= 0.5 * squares.max()) | (gains >= 0.5 * gains.max())
+        used = [slice(*laws.starts[i : i + 2]) for i in np.flatnonzero(largest)]
         values, mass, log_mass = (np.concatenate([atoms[part] for part in used]) for atoms in laws[:3])
         wide = Laws(values, mass, log_mass, np.cumsum([0, *(part.stop - part.start for part in used)]))
 
@@ -285,9 +292,10 @@ class _Sum:
         def rough(place: int) -> float:
             return of(wide, place, counts[:1], _COARSEST * coarser).log_sum(0)
 
-        # The limits form a grid that does not depend on eps, so that the smallest bound is smooth in eps. The bound first decreases
-        # with the limit, and then increases.
-        best = first = math.floor(math.log(limit) / math.log(_LIMITS))
+        # The limits form a grid that does not depend on eps, so that the smallest bound is smooth in eps. The bound does not change
+        # far below and far above the best limit, so the search by small steps begins at the best one of a coarse grid.
+        first, last = (math.floor(math.log(x) / math.log(_LIMITS)) for x in (limit, max(limit, float(wide.values.max()))))
+        best = first = min(range(first, last + 1, _STRIDE), key=rough)
         move = 1 if rough(first + 1) < rough(first) else -1
         while abs(best - first) < _TRIED and rough(best + move) < rough(best):
             best += move

@@ -46,8 +46,9 @@ _MORE = (1.0, 1.2, 1.35, 2.0, 3.0, 4.0)
 """Numbers s of drawn pairs that are tried, as multiples of C - 1. No smaller number is tried. Large multiples serve a small delta,
 where the error term is larger than the increase of the main term: 3 and 4 for a delta below about 1e-10 and 1000 users."""
 
-_PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
-"""Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
+_PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 175, 200, 230, 260, 300, 350, 400,
+          450, 550, 700, 850, 1000, 1500, 2200, 3300, 5000, 10000, 30000)
+"""Numbers s of drawn pairs that are tried with a signed part, c_- > 0. The largest ones serve a million users whose noise is small."""
 
 BLOCK_PAIRS = (*range(2, 25, 2), 28, 32, 38, 46, 54, 64, 78, 94, 112, 134, 160, 200)
 """Even numbers s of drawn pairs that are tried if the pairs are matched within blocks of four users."""

@@ -60,6 +60,12 @@ class ListedInputs:
     def _inputs(self) -> int:
         return len(self.names)
 
+    @property
+    def _normal_mu(self) -> float | None:
+        """The distance of the first and the last value in standard deviations if the noise is normal, otherwise None."""
+        mu: float | None = getattr(self.noise, "_normal_mu", None)
+        return mu
+
     @cached_property
     def _mirrored(self) -> bool:
         """Whether the matrix does not change if the inputs and the outputs are both reversed."""

@@ -105,15 +105,20 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         """The noise on a number if the vectors have one coordinate, for which the bounds are closer; otherwise this randomizer."""
         return self._line if self.dimension == 1 else self
 
-    def closed_forms(self) -> ClosedForms:
+    @cached_property
+    def _rounded(self) -> Between | None:
+        """The noise along the line, for the distance rounded down and up; None if the distance is a double."""
         if self.domain == "sphere" or math.isqrt(self.dimension) ** 2 == self.dimension:
-            return self._line.closed_forms()
-        # The distance is rounded down and up.
+            return None
         nearer, farther = (math.nextafter(self._line.sensitivity, end) for end in (0.0, math.inf))
         return Between(GaussianMechanism(self.sigma, nearer), GaussianMechanism(self.sigma, farther), math.inf)
 
+    def closed_forms(self) -> ClosedForms:
+        return self._rounded or self._line.closed_forms()
+
     def describe(self) -> DominatingPairInfo:
-        return replace(self._line.describe(), hockey_stick=self.closed_forms().log_delta)
+        line = self._line.describe()
+        return line if self._rounded is None else replace(line, hockey_stick=self._rounded.log_delta)
 
     @property
     def variance(self) -> float:

@@ -1,0 +1,98 @@
+"""Two users of Gaussian noise: against sums over a grid of both messages, and against moments in exact form."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.shuffle import Shuffled
+from tests.strategies import slow
+
+
+def masses(place, sigma, edges):
+    """Return the probabilities of the cells between the edges for a message of the value `place`."""
+    return np.diff(ndtr((edges - place) / sigma))
+
+
+def grid_delta(first, second, other, sigma, eps, cells):
+    """Return delta if the analyst sees the cells of the two messages, without their order: a lower bound close to delta."""
+    edges = np.linspace(-9 * sigma, 1 + 9 * sigma, cells + 1)
+    a, b, z = (masses(place, sigma, edges) for place in (first, second, other))
+    both = [np.outer(one, z) + np.outer(z, one) for one in (a, b)]
+    return float(np.maximum(both[0] - math.exp(eps) * both[1], 0).sum()) / 2
+
+
+@pytest.mark.parametrize(("sigma", "eps"), [(1.0, 0.7), (0.5, 2.0), slow(3.0, 0.1), slow(0.3, 8.0)])
+def test_delta_is_that_of_the_grid(sigma, eps):
+    protocol = Shuffled(GaussianMechanism(sigma), 2)
+    assert protocol.argument(eps) == "every dataset"
+    exact = max(grid_delta(0, 1, other, sigma, eps, 1500) for other in (0, 1))
+    lower, upper = (protocol.delta(eps, bound=bound) for bound in ("lower", "upper"))
+    assert lower <= upper <= lower * (1 + 1e-4)
+    assert exact * (1 - 1e-9) <= upper
+    assert lower <= exact * (1 + 1e-3)
+
+
+def test_no_dataset_has_a_larger_delta():
+    random = np.random.default_rng(2)
+    for sigma, eps in ((1.0, 0.3), (0.6, 1.5)):
+        upper = Shuffled(GaussianMechanism(sigma), 2).delta(eps)
+        for a, b, z in random.random((25, 3)):
+            assert grid_delta(a, b, z, sigma, eps, 150) <= upper
+
+
+def log_moment(order, mu):
+    """Return the log of the sum of Q^a P^(1-a), where all three values but one are 0: P = N(0)^2, Q = (N(mu) N(0) + N(0) N(mu))/2."""
+    with mpmath.workdps(60):
+        square = mpmath.mpf(mu) ** 2 / 2
+        pairs = ((k, order - k) for k in range(order + 1))
+        total = mpmath.fsum(mpmath.binomial(order, k) * mpmath.exp((k * (k - 1) + j * (j - 1)) * square) for k, j in pairs)
+        return float(mpmath.log(total) - order * mpmath.log(2))
+
+
+@pytest.mark.parametrize(("sigma", "order"), [(3.0, 32), (1.0, 2), (1.0, 9), (0.4, 3), (50.0, 4), (3.0, 400), (0.4, 900)])
+def test_whole_orders_are_the_sums_over_binomial_coefficients(sigma, order):
+    protocol = Shuffled(GaussianMechanism(sigma), 2)
+    lower, upper = (protocol.rdp(float(order), bound=bound) for bound in ("lower", "upper"))
+    exact = log_moment(order, 1 / sigma) / (order - 1)
+    assert exact * (1 - 1e-12) <= upper
+    # In the other order the divergence may be larger, but not for these orders.
+    assert lower <= exact * (1 + 1e-12)
+    assert upper <= lower * (1 + 1e-3)
+
+
+def test_divergences_between_whole_orders_grow_and_meet_the_divergence_of_order_one():
+    protocol = Shuffled(GaussianMechanism(0.8), 2)
+    orders = np.array([1.0, 1 + 1e-9, 1.001, 1.5, 2.0, 7.3, 40.0])
+    lower, upper = (protocol.rdp(orders, bound=bound) for bound in ("lower", "upper"))
+    assert (lower <= upper).all()
+    assert (upper <= lower * (1 + 1e-4)).all()
+    assert (np.diff(lower) > -1e-5 * lower[1:]).all()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.999999])
+def test_partial_participation_is_a_mixture(share):
+    mechanism, eps, order = GaussianMechanism(0.9), 1.1, 5.0
+    some, both = Shuffled(mechanism, 2, share), Shuffled(mechanism, 2)
+    exact = share**2 * both.delta(eps, bound="lower") + share * (1 - share) * mechanism.delta(eps)
+    assert some.delta(eps, bound="lower") <= exact * (1 + 1e-9) <= some.delta(eps) * (1 + 2e-9)
+    parts = ((share**2, both.rdp(order)), (share * (1 - share), mechanism.rdp(order)), (1 - share, 0.0))
+    exact = math.log(math.fsum(weight * math.exp((order - 1) * value) for weight, value in parts)) / (order - 1)
+    assert some.rdp(order, bound="lower") <= exact * (1 + 1e-9)
+    assert exact <= some.rdp(order) * (1 + 1e-9)
+
+
+def test_listed_values_have_the_same_worst_pair():
+    mechanism = GaussianMechanism(0.7)
+    assert mechanism.shuffled(2, inputs=(0.0, 0.3, 1.0)).delta(1.0) == mechanism.shuffled(2).delta(1.0)
+    nearer = GaussianMechanism(1.4).shuffled(2).delta(1.0)
+    assert mechanism.shuffled(2, inputs=(0.0, 0.5)).delta(1.0) == pytest.approx(nearer, rel=1e-9)
+
+
+def test_noise_that_hides_nothing_or_everything_is_left_to_the_general_bounds():
+    for sigma in (0.1, 1e6):
+        lower, upper = (Shuffled(GaussianMechanism(sigma), 2).delta(0.0, bound=bound) for bound in ("lower", "upper"))
+        assert 0 < lower <= upper <= 1
