@@ -68,7 +68,7 @@ def test_every_subpackage_is_attacked():
             assert name in hostile.LEFT_OUT or f"{module.__name__}.{name}" in names or not callable(getattr(module, name))
 
 
-@pytest.mark.parametrize("seed", [6])
+@pytest.mark.parametrize("seed", [9])
 def test_hostile_values_in_a_second(seed):
     counts, harm = hostile.campaign(seed, cases=12, seconds=0, most=100)
     assert counts["calls"] > 12
@@ -85,7 +85,7 @@ def test_nan_is_harm_but_outside_the_domain_of_a_ufunc():
 
 
 def test_certified_digits_know_what_they_cost():
-    with pytest.raises(ValueError, match=r"ball operations, .* s: at most"):
+    with pytest.raises(ValueError, match=r"ball operations, .* s: seconds=10 is"):
         shuffle.StrongerClones(10**9, 1.0).certify(0.1)
     with pytest.raises(TypeError, match=r"has no certified digits"):
         mechanisms.PrivUnit(10, 1.0).certify(0.1)

@@ -3,75 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import permutations
 from typing import Any
 
-import numpy as np
+from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, outcomes_of
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, hockey_stick, larger
+from shufflebounds.certify.families import family_of
 
-from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, outcomes_of, outputs_of
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, flint, hockey_stick, larger
 
+@outcomes_of.of("KaryResponse")
+@outcomes_of.of("RandomizedResponse")
+@outcomes_of.of("RatioBounded")
+@outcomes_of.of("PureLocal")
+@outcomes_of.of("LocalHashing")
+@outcomes_of.of("SubsetSelection")
+@outcomes_of.of("HadamardResponse")
+@outcomes_of.of("UnaryEncoding")
+def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
+    # All pairs of values are equivalent, in both orders.
+    size, family = family_of(mechanism)
 
-@outputs_of.of("FiniteRandomizer")
-def _(randomizer: Any) -> tuple[int, int, Callable[[], list[Outputs]]]:
-    least = randomizer._rows.min(axis=0)
-    kinds = []
-    for first, second in permutations(randomizer._rows, 2):
-        columns, counts = np.unique(np.stack([first, second, least]), axis=1, return_counts=True)
-        kinds.append((columns, counts.tolist()))
+    def outcomes() -> Outcomes:
+        known = family()
+        return list(zip(known.rows[0], known.rows[1], strict=True))
 
-    def outputs() -> list[Outputs]:
-        ball = flint().arb
-        return [
-            [(many * ball(a), many * ball(b), many * ball(m)) for a, b, m, many in zip(*columns.tolist(), counts, strict=True)]
-            for columns, counts in kinds
-        ]
-
-    return len(kinds), max(columns.shape[1] for columns, _ in kinds), outputs
+    return float(size), outcomes
 
 
 @hockey_stick_of.of("FiniteRandomizer")
 def _(mechanism: Any) -> Answer:
-    pairs, kinds, outputs = outputs_of(mechanism)
-    return OPERATIONS * pairs * kinds, lambda factor: larger(*(
-        hockey_stick([(a, b) for a, b, _ in pair], factor) for pair in outputs()
-    ))
+    size, family = family_of(mechanism)
 
+    def value(factor: Ball) -> Ball:
+        known = family()
+        return larger(*(hockey_stick(zip(known.rows[i], known.rows[j], strict=True), factor) for i, j in known.pairs))
 
-@outputs_of.of("RatioBounded")
-def _(randomizer: Any) -> tuple[int, int, Callable[[], list[Outputs]]]:
-
-    def outputs() -> list[Outputs]:
-        p, beta, q = (flint().arb(x) for x in (randomizer.p, randomizer.beta, randomizer.q))
-        alpha = beta / (p - 1)
-        rest = (1 - (p + 1) * alpha).max(flint().arb(0))
-        return [[(p * alpha, alpha, p * alpha / q), (alpha, p * alpha, p * alpha / q), (rest, rest, rest / q)]]
-
-    return 1, 3, outputs
-
-
-@outputs_of.of("KaryResponse")
-def _(randomizer: Any) -> tuple[int, int, Callable[[], list[Outputs]]]:
-
-    def outputs() -> list[Outputs]:
-        odds = flint().arb(randomizer.local_eps).exp()
-        small, others = 1 / (odds + randomizer.bins - 1), randomizer.bins - 2
-        third = [(others * small,) * 3] if others else []
-        return [[(odds * small, small, small), (small, odds * small, small), *third]]
-
-    return 1, 2 + (randomizer.bins > 2), outputs
-
-
-@outcomes_of.of("KaryResponse")
-def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
-    _, kinds, outputs = outputs_of(mechanism)
-    return kinds, lambda: [(a, b) for a, b, _ in outputs()[0]]
+    return Answer(OPERATIONS * size, value)
 
 
 @outcomes_of.of("GeometricMechanism")
 def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
     if mechanism.bound is not None:
-        raise TypeError("GeometricMechanism with a bound has no certified digits")
+        raise NoCertificateError("geometric noise with a bound")
     d = mechanism.sensitivity
 
     def outcomes() -> Outcomes:
@@ -91,7 +63,7 @@ def _(mechanism: Any) -> Answer:
         middle = factor.log() / mu
         return ((middle - mu / 2) / root).erfc() / 2 - factor * ((middle + mu / 2) / root).erfc() / 2
 
-    return 10 * OPERATIONS, value
+    return Answer(10 * OPERATIONS, value)
 
 
 @hockey_stick_of.of("LaplaceMechanism")
@@ -100,4 +72,4 @@ def _(mechanism: Any) -> Answer:
         ball = flint().arb
         return (-((factor.log() - ball(mechanism.sensitivity) / mechanism.scale) / 2).expm1()).max(ball(0))
 
-    return OPERATIONS, value
+    return Answer(OPERATIONS, value)

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
-from shufflebounds.certify.balls import Answer, Outcomes, flint, largest_answer, multiset_probabilities, multisets
+from shufflebounds.certify.balls import (
+    Answer,
+    NoCertificateError,
+    Outcomes,
+    flint,
+    largest_answer,
+    multiset_probabilities,
+    multisets,
+)
 
 
 @outcomes_of.of("_ListedPair")
@@ -33,7 +41,7 @@ def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
 def _(composition: Any) -> tuple[float, Callable[[], Outcomes]]:
     parts = [(*outcomes_of(profile), times) for profile, times in composition.factors]
     if not all(known.attained.single for known, _ in composition._product.released.pairs):
-        raise TypeError("Composition has certified digits only where each factor is one pair of distributions")
+        raise NoCertificateError("a factor is not a single pair of distributions")
 
     def outcomes() -> Outcomes:
         one = flint().arb(1)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, blanket_delta, blanket_operations, flint, largest_answer
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, largest_answer
+from shufflebounds.certify.blanket import enumerated, enumeration_operations, values_of
 
 
 @outcomes_of.of("SampledPair")
@@ -25,9 +26,9 @@ def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
 def _(pair: Any) -> Answer:
     try:
         return hockey_stick_of.default(pair)
-    except TypeError:
+    except NoCertificateError:
         # The mechanism has no enumerated outcomes: use its divergence at another value of e^eps (formulas of `SampledPair`).
-        operations, value = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
+        operations, value, *_ = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
 
     def sampled(factor: Ball) -> Ball:
         rate = flint().arb(pair.rate)
@@ -36,7 +37,7 @@ def _(pair: Any) -> Answer:
         left = 1 - factor * (1 - rate)
         return left * value(factor * rate / left) if left > 0 else left.max(flint().arb(0))
 
-    return operations, sampled
+    return Answer(operations, sampled)
 
 
 @hockey_stick_of.of("Subsampled")
@@ -47,13 +48,13 @@ def _(profile: Any) -> Answer:
 
 @hockey_stick_of.of("WithoutReplacement")
 def _(profile: Any) -> Answer:
-    operations, value = hockey_stick_of(profile.mechanism)
+    operations, value, *_ = hockey_stick_of(profile.mechanism)
 
     def sampled(factor: Ball) -> Ball:
         rate = flint().arb(profile.batch) / profile.records
         return rate * value(1 + (factor - 1) / rate)
 
-    return operations, sampled
+    return Answer(operations, sampled)
 
 
 @hockey_stick_of.of("AllocationPair")
@@ -62,10 +63,11 @@ def _(pair: Any) -> Answer:
 
     def value(factor: Ball) -> Ball:
         # P and Q are the distributions of the output of a step with and without the record. delta of random allocation is
-        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket_delta` computes. With L = dP/dQ and
+        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `enumerated` computes. With L = dP/dQ and
         # E = e^eps, X is L - E if the record is removed and 1 - E L if it is added. An outcome that is impossible under Q
         # identifies the step that used the record.
         laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
-        return blanket_delta(laws, pair.steps, factor, rest=False)
+        alone, shared = values_of(laws, factor)
+        return alone + enumerated(shared, pair.steps, flint().arb(0))
 
-    return blanket_operations(int(size), pair.steps), value
+    return Answer(enumeration_operations(int(size), pair.steps), value)

@@ -16,7 +16,7 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._engines.datasets.largest_sum import SumChoices
 from shufflebounds._engines.datasets.pair_weights import EXCEEDED, ORDERS, Weights
 from shufflebounds._engines.datasets.worst import FACTORS, TILTS, Choices
-from shufflebounds.certify.balls import Answer, Ball, flint, hockey_stick, larger
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, hockey_stick, larger
 from shufflebounds.certify.families import Family, family_of
 
 __all__ = ["worst_dataset"]
@@ -38,6 +38,8 @@ def _contours(laws: Sequence[Law], choices: SumChoices) -> Ball:
     ball, complex_ball = flint().arb, flint().acb
     theta = ball(choices.theta)
     step, half, nodes = ball(choices.step), ball(choices.smoothing) / 2, choices.nodes
+    if not (theta > 0 and step > 0 and half >= 0 and nodes >= 1):
+        raise ArithmeticError(f"{choices} is not a witness of Lemma H")
     weights = [(half * (theta**2 - (m * step) ** 2)).exp() / (theta**2 + (m * step) ** 2) * (1 if m == 0 else 2)
                for m in range(nodes + 1)]
     # This adds a bound of the terms beyond the last node, in which |phi| is at most phi(theta).
@@ -209,12 +211,11 @@ def _nonnegative(omegas: Sequence[float], pairs: int, less: float) -> bool:
     return True
 
 
-def worst_dataset(protocol: Any) -> Answer | None:
-    """Return the upper bound over all datasets, or None if there is none for the protocol."""
-    datasets, known = protocol._bounds.upper.over_datasets, family_of(protocol.randomizer)
-    if datasets is None or known is None or protocol.inputs is not None or not datasets.listed:
-        return None
-    size, family = known
+def worst_dataset(protocol: Any) -> Answer:
+    """Return the upper bound over all datasets; there is one if the engine has one."""
+    datasets, (size, family) = protocol._bounds.upper.over_datasets, family_of(protocol.randomizer)
+    if not datasets.listed:
+        raise NoCertificateError("the inputs of the bound over every dataset are not enumerated")
 
     def value(factor: Ball) -> Ball:
         choices = datasets.choices(float(factor.log().mid()))
@@ -222,4 +223,4 @@ def worst_dataset(protocol: Any) -> Answer | None:
 
     # The estimate is 200 operations for each pair, input and output, because `_contours` skips most distributions by their real
     # moment generating functions. Equal distributions are not skipped.
-    return 200.0 * size, value
+    return Answer(200.0 * size, value)

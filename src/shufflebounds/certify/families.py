@@ -11,9 +11,9 @@ import numpy as np
 
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.certify._by_kind import by_kind
-from shufflebounds.certify.balls import Ball, flint
+from shufflebounds.certify.balls import Ball, NoCertificateError, flint
 
-__all__ = ["Family", "family_of"]
+__all__ = ["Family", "family_of", "kary_family", "matrix_of"]
 
 
 class Family(NamedTuple):
@@ -24,13 +24,14 @@ class Family(NamedTuple):
     - `rows`: the distributions of those inputs of another user among which a maximum over all inputs is attained.
     - `pairs`: the target's pairs of inputs, as indices of `rows`.
     - `least`: a measure that is at most the distribution of every input, for each output.
-    - `centre`: a measure whose distance from the distribution of every input is at most its largest distance from one of `rows`.
+    - `centre`: a measure whose distance from the distribution of every input is at most its largest distance from one of `rows`;
+      None if there is no bound of docs/theorems/worst-dataset for the family.
     """
 
     rows: list[list[Ball]]
     pairs: list[tuple[int, int]]
     least: list[Ball]
-    centre: list[Ball]
+    centre: list[Ball] | None = None
 
     def thinned(self, share: float) -> Family:
         """Return the family with the output "no message" of probability 1 - share."""
@@ -40,13 +41,19 @@ class Family(NamedTuple):
         def sent(row: list[Ball]) -> list[Ball]:
             return [*(share * p for p in row), 1 - flint().arb(share)]
 
-        return Family([sent(row) for row in self.rows], self.pairs, sent(self.least), sent(self.centre))
+        return Family([sent(row) for row in self.rows], self.pairs, sent(self.least), self.centre and sent(self.centre))
 
 
 @by_kind
-def family_of(randomizer: object) -> tuple[int, Callable[[], Family]] | None:
-    """Return the product of the numbers of pairs, inputs and outputs, and a function that makes the family; None if unknown."""
-    return None
+def family_of(randomizer: object) -> tuple[int, Callable[[], Family]]:
+    """Return the product of the numbers of pairs, inputs and outputs, and a function that makes the family."""
+    raise NoCertificateError(f"the messages of {type(randomizer).__name__} are not a family of finitely many outputs")
+
+
+@by_kind
+def matrix_of(randomizer: object) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
+    """Return the numbers of inputs and of outputs, and a function that returns the distribution for every input."""
+    raise NoCertificateError(f"{type(randomizer).__name__} has no matrix")
 
 
 @family_of.of("FiniteRandomizer")
@@ -58,6 +65,8 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
         ball = flint().arb
         rows = [[many * ball(p) for p, many in zip(row, counts.tolist(), strict=True)] for row in columns.tolist()]
         least = [many * ball(p) for p, many in zip(columns.min(axis=0).tolist(), counts.tolist(), strict=True)]
+        if not columns.min(axis=0).all():
+            return Family(rows, pairs, least)
         weights = [ball(w) for w in MatrixDatasets(randomizer._rows).centre.tolist()]
         centre = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0)) for y in range(len(least))]
         return Family(rows, pairs, least, centre)
@@ -137,3 +146,70 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
         return _lifted(shares, p * (1 - q) / (q * (1 - p)))
 
     return inputs * 2**inputs, family
+
+
+def kary_family(bins: int, local_eps: float) -> Callable[[], Family]:
+    """Return the function that makes the family of k-ary response; its outputs are up to three values, and all others."""
+    inputs = min(bins, 3)
+    sizes = [1] * inputs + ([bins - 3] if bins > 3 else [])
+
+    def family() -> Family:
+        odds = flint().arb(local_eps).exp()
+        small = 1 / (odds + bins - 1)
+        rows = [[size * small * (odds if y == x else 1) for y, size in enumerate(sizes)] for x in range(inputs)]
+        return Family(rows, [(0, 1)], [size * small for size in sizes])
+
+    return family
+
+
+@family_of.of("KaryResponse")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    return 12, kary_family(randomizer.bins, randomizer.local_eps)
+
+
+@family_of.of("RandomizedResponse")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    # The bit of a value inside of the range is a mixture of those of the two ends.
+    return 12, kary_family(2, randomizer.eps)
+
+
+@matrix_of.of("KaryResponse")
+def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
+    bins = randomizer.bins
+
+    def rows() -> list[list[Ball]]:
+        odds = flint().arb(randomizer.local_eps).exp()
+        return [[(odds if y == x else 1) / (odds + bins - 1) for y in range(bins)] for x in range(bins)]
+
+    return bins, bins, rows
+
+
+@matrix_of.of("FiniteRandomizer")
+def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
+    columns, counts = np.unique(randomizer._rows[:, randomizer._rows.any(axis=0)], axis=1, return_counts=True)
+    return *columns.shape, lambda: [[many * flint().arb(p) for p, many in zip(row, counts.tolist(), strict=True)]
+                                    for row in columns.tolist()]
+
+
+@family_of.of("RatioBounded")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+
+    def family() -> Family:
+        p, beta, q = (flint().arb(x) for x in (randomizer.p, randomizer.beta, randomizer.q))
+        alpha = beta / (p - 1)
+        rest = (1 - (p + 1) * alpha).max(flint().arb(0))
+        others = [p * alpha / q, p * alpha / q, rest / q, (1 - (1 + beta) / q).max(flint().arb(0))]
+        return Family([[p * alpha, alpha, rest, 0 * p], [alpha, p * alpha, rest, 0 * p], others], [(0, 1)], [*others[:3], 0 * p])
+
+    return 12, family
+
+
+@family_of.of("PureLocal")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+
+    def family() -> Family:
+        odds = flint().arb(randomizer.local_eps).exp()
+        low, high = 1 / (odds + 1), odds / (odds + 1)
+        return Family([[high, low], [low, high]], [(0, 1)], [low, low])
+
+    return 4, family
