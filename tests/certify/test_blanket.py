@@ -81,7 +81,8 @@ def test_no_value_is_positive():
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", [
     mechanisms.KaryResponse(10, 1.0).shuffled(10**4, 0.5), mechanisms.LocalHashing(100, 1.0).shuffled(50),
-    mechanisms.PureLocal(1.0).shuffled(1000), mechanisms.RandomizedResponse(1.0).shuffled(60), mechanisms.FiniteRandomizer(((0.7, 0.3), (0.4, 0.6))).shuffled(100),
+    mechanisms.PureLocal(1.0).shuffled(1000), mechanisms.RandomizedResponse(1.0).shuffled(60),
+    mechanisms.FiniteRandomizer(((0.7, 0.3), (0.4, 0.6))).shuffled(100),
     mechanisms.FiniteRandomizer(((0.5, 0.5, 0.0), (0.0, 0.25, 0.75))).shuffled(3),
 ], ids=repr)
 def test_both_stated_bounds_are_certified(protocol):

@@ -17,8 +17,9 @@ from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds.certify._by_kind import kinds_of
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of
 from shufflebounds.certify._worst_dataset import worst_dataset
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, clones_delta, flint, hockey_stick, larger, polynomial
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, hockey_stick, larger, polynomial
 from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
+from shufflebounds.certify.clones_window import binomial_window, every_count, window_operations
 from shufflebounds.certify.families import Family, family_of, kary_family, matrix_of
 
 
@@ -30,12 +31,9 @@ def _(protocol: Any) -> Answer:
 
 @hockey_stick_of.of("_UniformClones")
 def _(protocol: Any) -> Answer:
-    def value(factor: Ball) -> Ball:
-        odds = flint().arb(protocol.local_eps).exp()
-        rate = 2 / (odds + 1) if protocol._stronger else 1 / odds
-        return clones_delta(polynomial([(1 - rate, rate, protocol.users - 1)]), odds, factor)
-
-    return Answer(float(protocol.users) ** 2, value)
+    users, local_eps, stronger = protocol.users, protocol.local_eps, protocol._stronger
+    return Answer(window_operations(users, local_eps, stronger=stronger),
+                  lambda factor: binomial_window(users, local_eps, factor, stronger=stronger))
 
 
 @hockey_stick_of.of("BinomialNoise")
@@ -56,9 +54,9 @@ def _(protocol: Any) -> Answer:
         law = polynomial([(1 - 2 * ball(rate), 2 * ball(rate), int(many))
                           for rate, many in zip(protocol.rates.tolist(), protocol.counts.tolist())])
         weight = ball(protocol.weight)
-        return protocol.scale * clones_delta(law, (1 - weight) / weight, factor)
+        return protocol.scale * every_count(law, (1 - weight) / weight, factor)
 
-    return Answer(float(protocol.counts.sum() + 1) ** 2, value)
+    return Answer(12.0 * protocol.counts.sum() + 0.5 * float(protocol.rates.size) * protocol.counts.sum(), value)
 
 
 @hockey_stick_of.of("PersonalizedBits")

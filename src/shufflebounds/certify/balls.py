@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from shufflebounds._base import validate as _validate
 
 __all__ = [
-    "Answer", "Ball", "NoCertificateError", "Outcomes", "Outputs", "certified", "clones_delta", "flint",
+    "Answer", "Ball", "NoCertificateError", "Outcomes", "Outputs", "certified", "flint",
     "hockey_stick", "larger", "largest_answer", "multiset_probabilities", "multisets", "polynomial",
 ]
 
@@ -116,24 +116,6 @@ def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:
     for zero, one, many in factors:
         out *= library.arb_poly([zero, one]) ** many
     return [out[k] for k in range(1 + sum(many for *_, many in factors))]
-
-
-def clones_delta(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
-    """Return delta of the clone bound, sum_c law[c] H(A + Ber(1 - w) || A + Ber(w)).
-
-    law[c] is the probability of c clones, A ~ Bin(c, 1/2), w = 1/(odds + 1), and H the hockey-stick divergence at factor = e^eps.
-    """
-    library = flint()
-    zero = library.arb(0)
-    w, keep = 1 / (odds + 1), odds / (odds + 1)
-    up, down = keep - factor * w, w - factor * keep
-    row, total = [library.arb(1)], zero
-    for weight in law:
-        here = sum(((up * (row[k - 1] if k else zero) + down * (row[k] if k < len(row) else zero)).max(zero)
-                    for k in range(len(row) // 2, len(row) + 1)), zero)
-        total += weight * here
-        row = [((row[k - 1] if k else zero) + (row[k] if k < len(row) else zero)) / 2 for k in range(len(row) + 1)]
-    return total
 
 
 def largest_answer(answers: Iterable[Answer]) -> Answer:

@@ -33,8 +33,8 @@ from shufflebounds.certify.balls import Ball, Outputs, flint
 __all__ = ["TOLERANCE", "Witness", "contour", "enumerated", "enumeration_operations", "phi_operations", "values_of", "witness"]
 
 TOLERANCE = 3e-5
-"""Width of the ball in log delta that is allowed: 1e-5 was seen for 1e6 users. It is larger if the sum is 0 with a large probability,
-as for one user, for whom the outputs are enumerated."""
+"""Allowed width of the ball in log delta: 1e-5 was seen for 1e6 users. The ball is wider if the sum is 0 with a large probability,
+as for one user; there the outputs are enumerated."""
 
 DIGITS = 7
 """Digits of the smoothing term. Raised by 2: ten times more nodes. Lowered: a wider ball."""
