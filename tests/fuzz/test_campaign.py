@@ -88,7 +88,7 @@ def test_certified_digits_know_what_they_cost():
     with pytest.raises(ValueError, match=r"ball operations, .* s: seconds=10 is"):
         shuffle.StrongerClones(10**15, 1.0).certify(0.1)
     with pytest.raises(TypeError, match=r"has no certified digits"):
-        mechanisms.PrivUnit(10, 1.0).certify(0.1)
+        shuffle.PersonalizedBits([1.0] * 30).certify(0.1)
     assert shuffle.StrongerClones(3, 1.0).certify(1.0).contains(0)
     pair = profile.DominatingPair.from_pmfs([0.0], [0.0])
     assert pair.certify(0.5) == 0

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import permutations, zip_longest
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds.certify._by_kind import kinds_of
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of
 from shufflebounds.certify._worst_dataset import worst_dataset
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, hockey_stick, larger, polynomial
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, larger, polynomial
 from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
-from shufflebounds.certify.clones_window import binomial_window, every_count, window_operations
+from shufflebounds.certify.by_definition import bit_reports, kind_reports, of_datasets, of_sum
+from shufflebounds.certify.clones_window import Pair, binomial_window, divergence_weights, every_count, window_operations
 from shufflebounds.certify.families import Family, family_of, kary_family, matrix_of
 
 
@@ -31,20 +32,114 @@ def _(protocol: Any) -> Answer:
 
 @hockey_stick_of.of("_UniformClones")
 def _(protocol: Any) -> Answer:
-    users, local_eps, stronger = protocol.users, protocol.local_eps, protocol._stronger
-    return Answer(window_operations(users, local_eps, stronger=stronger),
-                  lambda factor: binomial_window(users, local_eps, factor, stronger=stronger))
+    local_eps, others = protocol.local_eps, protocol.users - 1
+
+    def odds() -> Ball:
+        return flint().arb(local_eps).exp()
+
+    pair = Pair(lambda: 2 / (odds() + 1) if protocol._stronger else 1 / odds(), lambda factor: divergence_weights(odds(), factor))
+    return _window(others, pair)
+
+
+@hockey_stick_of.of("ClearReports")
+def _(protocol: Any) -> Answer:
+    if protocol.bins == 1:
+        return Answer(1.0, lambda factor: 0 * factor)
+    # The pair of the clone bounds for an infinite local budget, and a clone with probability 2/bins.
+    pair = Pair(lambda: flint().arb(2) / protocol.bins, lambda factor: (flint().arb(1), factor))
+    return _window(protocol.fakes, pair)
+
+
+def _window(others: int, pair: Pair) -> Answer:
+    """Return delta if each of the others is a clone."""
+    return Answer(window_operations(others, float(pair.probability())), lambda factor: binomial_window(others, pair, factor))
 
 
 @hockey_stick_of.of("BinomialNoise")
 def _(protocol: Any) -> Answer:
-    def value(factor: Ball) -> Ball:
-        prob = flint().arb(protocol.prob)
-        law = polynomial([(1 - prob, prob, protocol.trials)])
-        plain, moved = [*law, 0 * prob], [0 * prob, *law]
-        return larger(hockey_stick(zip(plain, moved), factor), hockey_stick(zip(moved, plain), factor))
+    return _noise(protocol.trials, protocol.prob)
 
-    return Answer(30.0 * (protocol.trials + 1), value)
+
+@hockey_stick_of.of("ZeroSum")
+def _(protocol: Any) -> Answer:
+    return _noise(protocol.users, protocol.gamma)
+
+
+def _noise(trials: int, prob: float) -> Answer:
+    """Return delta of B against B + 1 and of the reverse, B binomial."""
+
+    def value(factor: Ball) -> Ball:
+        chance = flint().arb(prob)
+        return of_sum([(1 - chance, chance, trials)], (1 + 0 * chance, 0 * chance, 1), (0 * chance, 1 + 0 * chance, 1), factor)
+
+    return Answer(30.0 * (trials + 1), value)
+
+
+@hockey_stick_of.of("ShuffledHistogram")
+def _(protocol: Any) -> Answer:
+    users = protocol.users
+    if protocol.bins == 1:
+        return Answer(1.0, lambda factor: 0 * factor)
+
+    def value(factor: Ball) -> Ball:
+        zero = flint().arb(0)
+        chance = flint().arb(protocol.gamma)
+        law = [zero, *polynomial([(1 - chance, chance, users)]), zero]  # B = -1, ..., users + 1
+        # The outcomes are the counts a and b. For each a, p - E q = P(B = a - 1) P(B = b) - E P(B = a) P(B = b - 1) is positive for
+        # all b below a threshold that increases with a, because the law is log-concave.
+        total, mass, less, b = zero, zero, zero, 0
+        for a in range(users + 2):
+            p, q = law[a], factor * law[a + 1]
+            while b <= users + 1 and p * law[b + 1] >= q * law[b]:
+                mass, less, b = mass + law[b + 1], less + law[b], b + 1
+            total += p * mass - q * less
+            for later in range(b, users + 2):
+                gain = p * law[later + 1] - q * law[later]
+                if gain <= 0:
+                    break
+                total += gain.max(zero)
+        return total
+
+    return Answer(60.0 * (users + 2), value)
+
+
+@hockey_stick_of.of("RealSum")
+def _(protocol: Any) -> Answer:
+    if protocol.view == "columns" and protocol.bits > 1:
+        raise NoCertificateError("the composition of several columns is not certified, view='total' is")
+    bits, width = protocol.users * protocol.bits, protocol.bits
+    return _of_bits(bits, range(bits - width + 1), lambda: flint().arb(protocol.flip), width)
+
+
+@hockey_stick_of.of("FlippedReports")
+def _(protocol: Any) -> Answer:
+    users, bins, hidden = protocol.users, protocol.bins, protocol.fakes if protocol.fake == "uniform" else 0
+    # The bins of known dummies may be any, as those of the other users.
+    total = users + protocol.fakes
+    if total > 200 or bins > 20:
+        raise NoCertificateError("only few reports of few bins are enumerated")
+    if protocol.view == "sums" and not hidden:
+        # The sums of all bins but the target's two are the same for both inputs, and independent of these two.
+        kinds = min(bins, 3)
+
+        def chances() -> list[list[Ball]]:
+            flip = flint().arb(protocol.flip)
+            return [[1 - flip if j == x else flip for j in range(2)] for x in range(kinds)]
+
+        datasets = [(shares, (0, 1)) for shares in all_shares(total - 1, kinds)]
+        return of_datasets(bit_reports(kinds, 2, chances, total), total - 1, datasets)
+
+    def rows() -> list[list[Ball]]:
+        flip = flint().arb(protocol.flip)
+        return [[math.prod((1 - flip if (bit == (j == x)) else flip for j, bit in enumerate(report)), start=flint().arb(1))
+                 for report in product((False, True), repeat=bins)] for x in range(bins)]
+
+    def ones() -> list[list[Ball]]:
+        flip = flint().arb(protocol.flip)
+        return [[1 - flip if j == x else flip for j in range(bins)] for x in range(bins)]
+
+    reports = bit_reports(bins, bins, ones, total) if protocol.view == "sums" else kind_reports(bins, 2**bins, rows, total)
+    return of_datasets(reports, total - hidden - 1, dummies=hidden)
 
 
 @hockey_stick_of.of("PersonalizedClones")
@@ -61,34 +156,36 @@ def _(protocol: Any) -> Answer:
 
 @hockey_stick_of.of("PersonalizedBits")
 def _(protocol: Any) -> Answer:
-    if protocol.bits is None:
-        return hockey_stick_of.default(protocol)
-    bits, size = protocol.bits.tolist(), protocol.local_eps.size
+    size = protocol.local_eps.size
     targets = range(size) if protocol.target is None else [protocol.target]
+    if protocol.bits is None and size > 16:
+        raise NoCertificateError("only the datasets of few users are enumerated")
+    datasets = list(product((0, 1), repeat=size - 1)) if protocol.bits is None else None
 
     def value(factor: Ball) -> Ball:
         found = []
         kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (flint().arb(e).exp() for e in protocol.local_eps.tolist())]
         for target in targets:
-            others = [(*(pair[::-1] if bit else pair), 1) for i, (pair, bit) in enumerate(zip(kept, bits)) if i != target]
-            zero, one = (polynomial([*others, (*pair, 1)]) for pair in (kept[target], kept[target][::-1]))
-            found += [hockey_stick(zip(zero, one), factor), hockey_stick(zip(one, zero), factor)]
+            others = kept[:target] + kept[target + 1:]
+            for bits in datasets or [np.delete(protocol.bits, target).tolist()]:
+                rest = [(*(pair[::-1] if bit else pair), 1) for pair, bit in zip(others, bits, strict=True)]
+                found.append(of_sum(rest, (*kept[target], 1), (*kept[target][::-1], 1), factor))
         return larger(*found)
 
-    return Answer(4.0 * size**2 * len(targets), value)
+    return Answer(4.0 * size**2 * len(targets) * (1 if datasets is None else len(datasets)), value)
 
 
-def _of_bits(bits: int, datasets: Iterable[int], flip: Callable[[], Ball]) -> Answer:
-    """Return the largest delta of shuffled bits that are flipped with one probability; `datasets` has numbers of ones."""
+def _of_bits(bits: int, datasets: Iterable[int], flip: Callable[[], Ball], width: int = 1) -> Answer:
+    """Return the largest delta of shuffled bits that are flipped with one probability.
+
+    `datasets` has the numbers of ones among the bits of others, and `width` is the number of bits of the target.
+    """
     datasets = list(datasets)
 
     def value(factor: Ball) -> Ball:
-        change, found = flip(), []
-        for ones in datasets:
-            others = [(change, 1 - change, ones), (1 - change, change, bits - 1 - ones)]
-            zero, one = (polynomial([*others, target]) for target in ((1 - change, change, 1), (change, 1 - change, 1)))
-            found += [hockey_stick(zip(zero, one), factor), hockey_stick(zip(one, zero), factor)]
-        return larger(*found)
+        change = flip()
+        return larger(*(of_sum([(change, 1 - change, ones), (1 - change, change, bits - width - ones)],
+                               (1 - change, change, width), (change, 1 - change, width), factor) for ones in datasets))
 
     return Answer(60.0 * bits * len(datasets), value)
 
@@ -124,7 +221,7 @@ def _(protocol: Any) -> Answer:
     if protocol._bounds.mixed is None:
         family_of(protocol.randomizer)  # raises NoCertificateError
         raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
-    return _datasets(protocol.randomizer, protocol.users, protocol.participation, _all_datasets)
+    return _matrix(protocol, protocol.users, protocol.participation)
 
 
 @bounds_of.of("Shuffled")
@@ -146,11 +243,11 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     elif argument == "worst dataset":
         yield worst_dataset(protocol)
     elif argument == "every dataset":
-        yield _datasets(protocol.randomizer, protocol.users, protocol.participation, _all_datasets)
+        yield _matrix(protocol, protocol.users, protocol.participation)
     else:
         for data in protocol._bounds.upper._stronger:
             for share in {protocol.participation, 1.0}:
-                yield _datasets(protocol.randomizer, data._every._users, share, _all_datasets)
+                yield _matrix(protocol, data._every._users, share)
     one = hockey_stick_of(protocol.randomizer)
     # The messages are a post-processing of the target's message, which is sent with probability `participation`.
     yield one._replace(value=lambda factor: protocol.participation * one.value(factor))
@@ -166,7 +263,7 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     if bounds.mixed is not None:
         mixed, shares, pair = bounds.mixed.best(eps)
         if mixed > value:
-            yield _datasets(protocol.randomizer, protocol.users, protocol.participation, lambda others, inputs: [(shares, pair)])
+            yield _matrix(protocol, protocol.users, protocol.participation, [(shares, pair)])
     if not bounds.lower._laws.below:
         raise NoCertificateError("the dataset of its lower bound is not known")
     # The engine's dataset is the one of equal inputs whose X has the same second moment.
@@ -182,6 +279,18 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     found.sort(key=lambda one: one[0])
     for _, family, i, j, k in found[:3]:
         yield from _sums(protocol, [(family, i, j, partial(lambda k, known: known.rows[k], k))])
+
+
+def _matrix(protocol: Any, users: int, participation: float,
+            chosen: list[tuple[tuple[int, ...], tuple[int, int] | None]] | None = None) -> Answer:
+    """Return the maximum of delta over datasets of a randomizer with a matrix."""
+    inputs, outputs, matrix = matrix_of(protocol.randomizer)
+
+    def rows() -> list[list[Ball]]:
+        share = flint().arb(participation)
+        return [[*(share * p for p in row), *([1 - share] if participation < 1 else [])] for row in matrix()]
+
+    return of_datasets(kind_reports(inputs, outputs + (participation < 1), rows, users), users - 1, chosen)
 
 
 def _log_moment(log_weights: FloatArray, values: FloatArray) -> float:
@@ -220,42 +329,3 @@ def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Cal
 
     yield Answer(len(choices) * enumeration_operations(kinds, users), partial(value, phi=enumerated))
     yield Answer(len(choices) * phi_operations(kinds), partial(value, phi=contour), TOLERANCE, refined=False)
-
-
-Datasets = Callable[[int, int], list[tuple[tuple[int, ...], "tuple[int, int] | None"]]]
-"""A function of the numbers of other users and of inputs: the counts of the other users' inputs, with the target's pair or None."""
-
-
-def _all_datasets(others: int, inputs: int) -> list[tuple[tuple[int, ...], tuple[int, int] | None]]:
-    return [(shares, None) for shares in all_shares(others, inputs)]
-
-
-def _datasets(randomizer: Any, users: int, participation: float, datasets: Datasets) -> Answer:
-    """Return the maximum of delta over datasets of a randomizer with a matrix."""
-    inputs, outputs, matrix = matrix_of(randomizer)
-    outputs += participation < 1
-    # By Kronecker's substitution, the numbers of messages of each output are the digits of the exponent of a single variable.
-    shifts = [0, *((users + 1) ** y for y in range(outputs - 1))]
-    size = 8.0 * (float(shifts[-1]) * users + 1)
-    number = 1 if datasets is not _all_datasets else math.comb(users + inputs - 2, inputs - 1) * inputs**2
-
-    def value(factor: Ball) -> Ball:
-        library = flint()
-        ball, share = library.arb, library.arb(participation)
-        rows = []
-        for row in matrix():
-            one = [ball(0)] * (shifts[-1] + 1)
-            for shift, mass in zip(shifts, [share * p for p in row] + [1 - share] * (participation < 1), strict=True):
-                one[shift] = mass
-            rows.append(library.arb_poly(one))
-        best = ball(0)
-        for shares, pair in datasets(users - 1, inputs):
-            rest = library.arb_poly([1])
-            for row, count in zip(rows, shares):
-                rest *= row**count
-            laws = [[law[k] for k in range(law.degree() + 1)] for law in (rest * row for row in rows)]
-            for first, second in permutations(laws, 2) if pair is None else [(laws[pair[0]], laws[pair[1]])]:
-                best = best.max(hockey_stick(zip_longest(first, second, fillvalue=ball(0)), factor))
-        return best
-
-    return Answer(size * number, value)

@@ -217,6 +217,9 @@ def worst_dataset(protocol: Any) -> Answer:
     if not datasets.listed:
         raise NoCertificateError("the inputs of the bound over every dataset are not enumerated")
 
+    if family().centre is None:
+        raise NoCertificateError("the bound over every dataset is not certified for this randomizer")
+
     def value(factor: Ball) -> Ball:
         choices = datasets.choices(float(factor.log().mid()))
         return _Bound(family().thinned(protocol.participation), protocol.users).value(choices, factor)

@@ -20,11 +20,12 @@ The witness is the window; every window gives valid bounds. P(A >= k) decreases 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from shufflebounds.certify.balls import Ball, flint
 
-__all__ = ["binomial_window", "every_count", "window_operations"]
+__all__ = ["Pair", "binomial_window", "divergence_weights", "every_count", "window_operations"]
 
 MOST_COUNTS = 5e6
 """Resource limit: largest number of clone counts of a window. Raised: longer calls."""
@@ -70,13 +71,21 @@ def _divergences(u: Ball, v: Ball, low: int, high: int) -> Iterator[Ball]:
         tail, before = tail + before / 2, before * (c + 1) / (2 * (c + 2 - k))
 
 
-def _weights(odds: Ball, factor: Ball) -> tuple[Ball, Ball]:
+class Pair(NamedTuple):
+    """The probability of a clone, and the function from e^eps to (u, v), each computed at the precision of the call."""
+
+    probability: Callable[[], Ball]
+    weights: Callable[[Ball], tuple[Ball, Ball]]
+
+
+def divergence_weights(odds: Ball, factor: Ball) -> tuple[Ball, Ball]:
+    """Return (u, v)."""
     return (odds - factor) / (odds + 1), (factor * odds - 1) / (odds + 1)
 
 
 def every_count(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
     """Return delta if the number of clones is c with probability law[c]."""
-    u, v = _weights(odds, factor)
+    u, v = divergence_weights(odds, factor)
     if not u > 0:
         return u.max(flint().arb(0))
     return sum((weight * here for weight, here in zip(law, _divergences(u, v, 0, len(law) - 1), strict=True)), flint().arb(0))
@@ -84,37 +93,35 @@ def every_count(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
 
 def _window(n: int, p: float, share: float, bits: int) -> tuple[float, int, int]:
     """Return about -log delta, and the window."""
+    if p >= 1:
+        return n * math.log(2), n, n
     rate = math.log(2) + (share * math.log(share) + (1 - share) * math.log1p(-share) if share < 1 else 0.0)
-    depth = -n * math.log1p(p * math.expm1(-rate)) if p < 1 else n * rate
+    depth = -n * math.log1p(p * math.expm1(-rate))
     wide = math.sqrt(2 * (depth + 0.7 * bits) * n * p * (1 - p)) + depth + 0.7 * bits
     return depth, max(0, math.floor(n * p - wide)), min(n, math.ceil(n * p + wide))
 
 
-def window_operations(users: int, local_eps: float, *, stronger: bool) -> float:
+def window_operations(n: int, p: float) -> float:
     """Return an estimate of the ball operations of :func:`binomial_window` at eps = 0, where delta is largest."""
-    p = 2 / (math.exp(local_eps) + 1) if stronger else math.exp(-local_eps)
-    _, low, high = _window(users - 1, p, 0.5, 115)
-    return 12.0 * (high - low) + 4.0 * math.sqrt(100.0 * users)
+    _, low, high = _window(n, p, 0.5, 115)
+    return 12.0 * (high - low) + 4.0 * math.sqrt(100.0 * n) + 12
 
 
-def binomial_window(users: int, local_eps: float, factor: Ball, *, stronger: bool) -> Ball:
-    """Return delta if each other user is a clone with probability 2/(e^local_eps + 1) (stronger clones) or e^-local_eps."""
-    library, n = flint(), users - 1
+def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
+    """Return delta if the number of clones is Bin(n, p)."""
+    library = flint()
     ball, bits = library.arb, library.ctx.prec
-    odds = ball(local_eps).exp()
-    u, v = _weights(odds, factor)
+    u, v = pair.weights(factor)
     if not u > 0:
         return u.max(ball(0))
-    p = 2 / (odds + 1) if stronger else 1 / odds
-    depth, low, high = _window(n, float(p), float(v / (u + v)), bits)
+    depth, low, high = _window(n, float(pair.probability()), float(v / (u + v)), bits)
     if high - low > MOST_COUNTS:
         raise ArithmeticError(f"the window has {high - low} clone counts: at most {MOST_COUNTS:g} are tried")
-    library.ctx.prec = bits + 64 + math.ceil(1.5 * depth + local_eps)
+    # log(v/u) is at most the budget; next to it the share of the best test is within 1/e^budget of 1.
+    library.ctx.prec = bits + 64 + math.ceil(1.5 * depth + float((1 + v / u).log()))
     try:
-        odds = ball(local_eps).exp()
-        u, v = _weights(odds, factor)
-        p = 2 / (odds + 1) if stronger else 1 / odds
-        weight = _log_pmf(n, low, p).exp()
+        (u, v), p = pair.weights(factor), pair.probability()
+        weight = _log_pmf(n, low, p).exp() if p < 1 else ball(low == n)
         total = below = above = ball(0)
         if low:
             ratio = low * (1 - p) / ((n - low + 1) * p)

@@ -213,3 +213,15 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
         return Family([[high, low], [low, high]], [(0, 1)], [low, low])
 
     return 4, family
+
+
+@family_of.of("PrivUnit")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+
+    def family() -> Family:
+        cap = flint().arb(randomizer.cap)
+        # The caps of two opposite vectors are disjoint.
+        shares = [(cap, (True, False)), (cap, (False, True)), ((1 - 2 * cap).max(0 * cap), (False, False))]
+        return _lifted(shares, flint().arb(randomizer.local_eps).exp())._replace(centre=None)
+
+    return 12, family
