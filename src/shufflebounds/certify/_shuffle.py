@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -272,7 +271,7 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     for family in _attained(protocol):
         known, factor = family(), math.exp(eps)
         rows = [np.array([float(p) for p in row]) for row in known.rows]
-        for (i, j), k in itertools.product(known.pairs, range(len(rows))):
+        for (i, j), k in product(known.pairs, known.others or range(len(rows))):
             seen = rows[k] > 0
             here = _log_moment(-np.log(rows[k][seen]), rows[i][seen] - factor * rows[j][seen])
             found.append((abs(here - moment), family, i, j, k))

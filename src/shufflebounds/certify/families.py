@@ -26,12 +26,14 @@ class Family(NamedTuple):
     - `least`: a measure that is at most the distribution of every input, for each output.
     - `centre`: a measure whose distance from the distribution of every input is at most its largest distance from one of `rows`;
       None if there is no bound of docs/theorems/worst-dataset for the family.
+    - `others`: the rows of inputs that other users may have; None for all rows.
     """
 
     rows: list[list[Ball]]
     pairs: list[tuple[int, int]]
     least: list[Ball]
     centre: list[Ball] | None = None
+    others: tuple[int, ...] | None = None
 
     def thinned(self, share: float) -> Family:
         """Return the family with the output "no message" of probability 1 - share."""
@@ -41,7 +43,7 @@ class Family(NamedTuple):
         def sent(row: list[Ball]) -> list[Ball]:
             return [*(share * p for p in row), 1 - flint().arb(share)]
 
-        return Family([sent(row) for row in self.rows], self.pairs, sent(self.least), self.centre and sent(self.centre))
+        return self._replace(rows=[sent(row) for row in self.rows], least=sent(self.least), centre=self.centre and sent(self.centre))
 
 
 @by_kind
@@ -199,7 +201,9 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
         alpha = beta / (p - 1)
         rest = (1 - (p + 1) * alpha).max(flint().arb(0))
         others = [p * alpha / q, p * alpha / q, rest / q, (1 - (1 + beta) / q).max(flint().arb(0))]
-        return Family([[p * alpha, alpha, rest, 0 * p], [alpha, p * alpha, rest, 0 * p], others], [(0, 1)], [*others[:3], 0 * p])
+        rows = [[p * alpha, alpha, rest, 0 * p], [alpha, p * alpha, rest, 0 * p], others]
+        # Other users need not be permitted to have the target's inputs.
+        return Family(rows, [(0, 1)], [*others[:3], 0 * p], others=(2,))
 
     return 12, family
 
