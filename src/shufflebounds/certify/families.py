@@ -43,7 +43,8 @@ class Family(NamedTuple):
         def sent(row: list[Ball]) -> list[Ball]:
             return [*(share * p for p in row), 1 - flint().arb(share)]
 
-        return self._replace(rows=[sent(row) for row in self.rows], least=sent(self.least), centre=self.centre and sent(self.centre))
+        centre = None if self.centre is None else sent(self.centre)
+        return self._replace(rows=[sent(row) for row in self.rows], least=sent(self.least), centre=centre)
 
 
 @by_kind
