@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from shufflebounds.certify._by_kind import kinds_of
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
+from shufflebounds.certify.allocated_gaussian import delta
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, largest_answer
-from shufflebounds.certify.blanket import enumerated, enumeration_operations, values_of
+from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
 
 
 @outcomes_of.of("SampledPair")
@@ -43,6 +45,8 @@ def _(pair: Any) -> Answer:
 @hockey_stick_of.of("Subsampled")
 @hockey_stick_of.of("RandomAllocation")
 def _(profile: Any) -> Answer:
+    if getattr(profile, "chosen", 1) > 1:
+        raise NoCertificateError("an allocation to several steps is bounded by a composition")
     return largest_answer(hockey_stick_of(pair) for pair in profile.pairs())
 
 
@@ -59,15 +63,22 @@ def _(profile: Any) -> Answer:
 
 @hockey_stick_of.of("AllocationPair")
 def _(pair: Any) -> Answer:
-    size, outcomes = outcomes_of(pair.mechanism)
+    noise = pair.mechanism
+    if "GaussianMechanism" in kinds_of(noise):
+        # Only the number of digits depends on the stated bound, whose logarithm is a guess of the size of delta.
+        return Answer(4e6, lambda factor: delta(noise.sigma, noise.sensitivity, pair.steps, factor, pair.removed, max(
+            -700.0, pair.log_delta(float(factor.log()), bound="lower"))), tolerance=1e-8, refined=False)
+    size, outcomes = outcomes_of(noise)
+    few = enumeration_operations(int(size), pair.steps)
+    phi = enumerated if few < 1e6 else contour
 
     def value(factor: Ball) -> Ball:
         # P and Q are the distributions of the output of a step with and without the record. delta of random allocation is
-        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `enumerated` computes. With L = dP/dQ and
+        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket` computes. With L = dP/dQ and
         # E = e^eps, X is L - E if the record is removed and 1 - E L if it is added. An outcome that is impossible under Q
         # identifies the step that used the record.
         laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
         alone, shared = values_of(laws, factor)
-        return alone + enumerated(shared, pair.steps, flint().arb(0))
+        return alone + phi(shared, pair.steps, flint().arb(0))
 
-    return Answer(enumeration_operations(int(size), pair.steps), value)
+    return Answer(few, value) if phi is enumerated else Answer(phi_operations(int(size)), value, TOLERANCE, refined=False)
