@@ -5,7 +5,7 @@ import math
 import pytest
 
 from shufflebounds import mechanisms, profile, shuffle, tails
-from tests.fuzz import compositions, datasets, enumeration, hostile, mutants, protocols, threads
+from tests.fuzz import certify, compositions, datasets, enumeration, hostile, mutants, protocols, threads
 
 pytest.importorskip("flint")
 
@@ -98,6 +98,14 @@ def test_certified_digits_are_as_many_as_asked_for():
     for digits in (1, 15, 100, 1000):
         ball = shuffle.ShuffledBits(20, 0.1, ones=3).certify(0.7, digits=digits)
         assert ball.rel_accuracy_bits() >= digits * 3.32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("only", ["mechanisms", "sampling", "shuffle.C", "many clones", "many users", "Gaussian"])
+def test_stated_bounds_meet_their_certificates(only):
+    counts, found = certify.attack(5, cases=2 if only == "many users" else 4 if " " in only else 8, only=only)
+    assert sum(many for kind, many in counts.items() if kind.endswith(("upper", "lower"))) >= 1
+    assert not found
 
 
 def test_mutants_change_one_token_each():

@@ -75,3 +75,24 @@ def _release(profile: Any) -> tuple[tuple[float, float, float] | None, bool | No
     if "SampledPair" in kinds_of(profile) and "GaussianMechanism" in kinds_of(profile.mechanism):
         return (profile.mechanism.sigma, profile.mechanism.sensitivity, profile.rate), profile.removed if profile.rate < 1 else None
     return None, None
+
+
+_REASONS = {
+    "AccountingProfile": "the numbers of another program are not recomputed",
+    "DensityRandomizer": "no family of certificates integrates a density that is given as a function",
+    "OfEveryUser": "the rates of clones are not certified, only given rates are",
+    "OfOneUser": "the rates of clones are not certified, only given rates are",
+    "ReplaceOne": "no family of certificates covers a replaced record of a sample",
+}
+"""Classes without a certificate, with the reason."""
+
+
+def _refuse(reason: str) -> Callable[[Any], Answer]:
+    def refused(profile: Any) -> Answer:
+        raise NoCertificateError(reason)
+
+    return refused
+
+
+for _name, _reason in _REASONS.items():
+    hockey_stick_of.of(_name)(_refuse(_reason))
