@@ -101,9 +101,9 @@ def test_certified_digits_are_as_many_as_asked_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("only", ["mechanisms", "sampling", "shuffle.C", "many clones", "many users", "Gaussian"])
+@pytest.mark.parametrize("only", ["mechanisms", "sampling", "many clones", "sampled Gaussian"])
 def test_stated_bounds_meet_their_certificates(only):
-    counts, found = certify.attack(5, cases=2 if only == "many users" else 4 if " " in only else 8, only=only)
+    counts, found = certify.attack(5, cases=8 if only.islower() and " " not in only else 3, only=only)
     assert sum(many for kind, many in counts.items() if kind.endswith(("upper", "lower"))) >= 1
     assert not found
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from shufflebounds._base.validate import CertificateGap, InfeasibleError
-from shufflebounds.certify._by_kind import by_kind, kinds_of
+from shufflebounds.certify._by_kind import by_kind
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, certified, flint, hockey_stick
 
 __all__ = ["bounds_of", "certify", "hockey_stick_of", "outcomes_of"]
@@ -54,9 +54,8 @@ def certify(profile: Any, eps: float, bound: str | None, digits: int, seconds: f
             return certified(hockey_stick_of(profile), eps, digits, seconds)
         return _reached(profile, bounds_of(profile)(eps, bound == "upper"), eps, bound, digits, seconds)
     except NoCertificateError as reason:
-        # A private subclass is named by its public base class.
-        name = next(kind for kind in kinds_of(profile) if kind[0].isupper() and not kind.startswith("Of"))
-        raise TypeError(f"{name} has no certified digits: {reason}") from None
+        # A private class is printed as the function that makes its objects.
+        raise TypeError(f"{repr(profile).partition('(')[0]} has no certified digits: {reason}") from None
 
 
 def _reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, digits: int, seconds: float) -> Ball:

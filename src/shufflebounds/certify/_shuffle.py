@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -166,7 +166,8 @@ def _(protocol: Any) -> Answer:
         kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (flint().arb(e).exp() for e in protocol.local_eps.tolist())]
         for target in targets:
             others = kept[:target] + kept[target + 1:]
-            for bits in datasets or [np.delete(protocol.bits, target).tolist()]:
+            given: Sequence[Sequence[int]] = datasets or [np.delete(protocol.bits, target).tolist()]
+            for bits in given:
                 rest = [(*(pair[::-1] if bit else pair), 1) for pair, bit in zip(others, bits, strict=True)]
                 found.append(of_sum(rest, (*kept[target], 1), (*kept[target][::-1], 1), factor))
         return larger(*found)
@@ -281,7 +282,7 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
 
 
 def _matrix(protocol: Any, users: int, participation: float,
-            chosen: list[tuple[tuple[int, ...], tuple[int, int] | None]] | None = None) -> Answer:
+            chosen: Sequence[tuple[Sequence[int], tuple[int, int] | None]] | None = None) -> Answer:
     """Return the maximum of delta over datasets of a randomizer with a matrix."""
     inputs, outputs, matrix = matrix_of(protocol.randomizer)
 

@@ -73,6 +73,8 @@ class _Bound:
 
     def __init__(self, family: Family, users: int) -> None:
         self._family, self._users = family, users
+        if family.centre is None:
+            raise NoCertificateError("the bound over every dataset is not certified for this randomizer")
         zero = flint().arb(0)
         self._mass = sum(family.least, zero)
         self._distance = larger(*(sum((square(p - c) / m for p, c, m in zip(row, family.centre, family.least, strict=True)), zero)
@@ -216,9 +218,6 @@ def worst_dataset(protocol: Any) -> Answer:
     datasets, (size, family) = protocol._bounds.upper.over_datasets, family_of(protocol.randomizer)
     if not datasets.listed:
         raise NoCertificateError("the inputs of the bound over every dataset are not enumerated")
-
-    if family().centre is None:
-        raise NoCertificateError("the bound over every dataset is not certified for this randomizer")
 
     def value(factor: Ball) -> Ball:
         choices = datasets.choices(float(factor.log().mid()))

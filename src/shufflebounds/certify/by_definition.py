@@ -54,7 +54,7 @@ def bit_reports(inputs: int, columns: int, chances: Callable[[], list[list[Ball]
     return inputs, float(sum(shifts)), polynomials
 
 
-def of_datasets(reports: Reports, others: int, chosen: list[tuple[tuple[int, ...], tuple[int, int] | None]] | None = None,
+def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[int], tuple[int, int] | None]] | None = None,
                 dummies: int = 0) -> Answer:
     """Return the maximum of delta over datasets.
 

@@ -134,7 +134,7 @@ class _Sampled:
 
     def beyond(self, t: Ball) -> Ball:
         """Return a bound of |G(a + is)| for all s >= t; the shift is free, and near the best one."""
-        ball, best = flint().arb, None
+        ball, found = flint().arb, []
         weights = [(float(abs(weight)), float(log_v.imag)) for weight, log_v in self.points]
         slope = math.fsum(w * turn for w, turn in weights) / math.fsum(w for w, _ in weights) / float(self.b)
         for scale in (1.0, 0.5):
@@ -146,8 +146,8 @@ class _Sampled:
             total = total / (self.sigma * (2 * ball.pi()).sqrt()) + self.tails
             total += 2 * (width**2 / (2 * self.sigma**2)).exp() * self.absolute / (2 * ball.pi() * width / self.step).expm1()
             total *= (half**2 / (2 * self.sigma**2)).exp()
-            best = total if best is None else best.min(total)
-        return best.upper()
+            found.append(total)
+        return found[0].min(found[1]).upper()
 
 
 def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tuple[float, float, float]:
