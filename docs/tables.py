@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import c_signatures
+import certified_classes
 import coverage_of_papers
 import errata_tables
 import measured_costs
@@ -25,6 +26,7 @@ def quick() -> dict[str, str]:
     return {
         **measured_costs.pages(), **measured_errors.blocks(), **reference_lists.lists(), "coverage": coverage_of_papers.page(),
         "mechanisms-of-the-command": tables_of_the_command.table(), "c-signatures": c_signatures.page(),
+        "certified-classes": certified_classes.table(),
     }
 
 

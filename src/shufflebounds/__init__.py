@@ -22,12 +22,13 @@ if TYPE_CHECKING:
         tradeoff,
     )
     from shufflebounds._base.types import InconsistentBoundsError
-    from shufflebounds._base.validate import InfeasibleError
+    from shufflebounds._base.validate import CertificateGap, InfeasibleError
     from shufflebounds.profile import DominatingPair, PrivacyProfile, compare
     from shufflebounds.sweeps import SweepError, SweepInterrupted, sweep
     from shufflebounds.tradeoff import Tradeoff
 
 __all__ = [
+    "CertificateGap",
     "DominatingPair",
     "InconsistentBoundsError",
     "InfeasibleError",
@@ -56,6 +57,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(set(__all__) - {"__version__", "get_include"}, ""),
+    "CertificateGap": "shufflebounds._base.validate",
     "InconsistentBoundsError": "shufflebounds._base.types",
     "InfeasibleError": "shufflebounds._base.validate",
     **dict.fromkeys(("DominatingPair", "PrivacyProfile", "compare"), "shufflebounds.profile"),

@@ -120,9 +120,9 @@ def test_a_composition_of_different_releases():
 @pytest.mark.parametrize(
     "profile",
     [
-        mechanisms.GeometricMechanism(0.5, bound=3),
-        mechanisms.DiscreteGaussianMechanism(2.0),
-        shuffle.ShuffledHistogram(100, 10, 0.3),
+        shuffle.PersonalizedClones.laplace([0.5, 1.0]),
+        shuffle.RealSum(10, 3.0, 2, view="columns"),
+        RandomAllocation(mechanisms.LaplaceMechanism(1.0), 3),
     ],
 )
 def test_classes_without_certified_digits_say_so(profile):

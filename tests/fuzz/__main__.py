@@ -5,14 +5,16 @@ import signal
 import time
 import warnings
 
-from tests.fuzz import compositions, consistency, datasets, enumeration, hostile, monotone, protocols, threads
+from tests.fuzz import certify, compositions, consistency, datasets, enumeration, hostile, monotone, protocols, threads
 
 
 def main():
     # Random arguments may look like a user's mistake, about which the library warns.
     warnings.simplefilter("ignore", UserWarning)
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    campaigns = ["hostile", "enumeration", "compositions", "datasets", "protocols", "threads", "consistency", "monotone"]
+    campaigns = [
+        "hostile", "enumeration", "compositions", "datasets", "protocols", "threads", "consistency", "monotone", "certify",
+    ]
     parser.add_argument("which", choices=campaigns)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
@@ -31,6 +33,8 @@ def main():
         counts, found = compositions.attack(options.seed, options.cases, late)
     elif options.which == "datasets":
         counts, found = datasets.attack(options.seed, options.cases, late)
+    elif options.which == "certify":
+        counts, found = certify.attack(options.seed, options.cases, late, options.only)
     elif options.which == "protocols":
         counts, found = protocols.attack(options.seed, options.cases, late, options.only)
     elif options.which in ("consistency", "monotone"):

@@ -343,10 +343,9 @@ def wrong(profile, eps):
         elif kind is mechanisms.PrivUnit:
             least = most = enumerated(profile, eps)
         else:
-            least = most = profile.certify(eps)
-            if kind is mechanisms.KaryResponse and getattr(profile, "_every", False):
-                # The certified number is the delta of the blanket, and the upper bound may be smaller: all datasets are enumerated.
-                least = flint.arb(0)
+            # Of a shuffled protocol, a dataset is certified for the lower bound, and all datasets for the upper one.
+            bounds = ("lower", "upper") if isinstance(profile, shuffle.Shuffled) else (None, None)
+            least, most = (profile.certify(eps, bound=bound) for bound in bounds)
         if most > 0 and low > -math.inf and flint.arb(low) > most.log():
             return f"lower {low} > exact {most.log()}"
         # Lists of doubles may sum to slightly more than 1.

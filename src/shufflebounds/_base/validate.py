@@ -32,6 +32,25 @@ class InfeasibleError(ValueError):
     __module__ = "shufflebounds"
 
 
+class CertificateGap(ValueError):
+    """A certificate does not reach the stated bound; the message has both numbers.
+
+    Attributes
+    ----------
+    certified, stated : float
+        The bound of log delta that the certificate proves, and the one that the library states.
+    """
+
+    __module__ = "shufflebounds"
+
+    def __init__(self, message: str, certified: float = math.nan, stated: float = math.nan) -> None:
+        super().__init__(message, certified, stated)
+        self.certified, self.stated = certified, stated
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 ADVICE = {
     "alpha": "a probability of a false alarm, such as 0.05",
     "beta": "a probability, such as 0.05",

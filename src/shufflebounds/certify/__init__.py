@@ -1,10 +1,12 @@
-"""Certified values of delta: intervals that contain the exact value, for every class whose delta is a finite sum or a closed form.
+"""Certificates: intervals that contain the exact delta, or prove a stated bound of it, computed in interval arithmetic.
 
-This package shares no numerics with the bounds of :mod:`shufflebounds.profile`. A class is supported if an implementation for it is
-registered with :func:`hockey_stick_of`, :func:`outcomes_of` or :func:`outputs_of`.
+This package shares no numerics with the bounds of :mod:`shufflebounds.profile`. Of an engine it reads at most a witness: numbers
+that a proof leaves free, such as the tilt of a sum, or the dataset of a lower bound. Each family of certificates is one module,
+whose docstring has its theorem. A class is supported if an implementation for it is registered with :func:`bounds_of`,
+:func:`hockey_stick_of` or :func:`outcomes_of`.
 """
 
 from shufflebounds.certify import _mechanisms, _profiles, _sampling, _shuffle  # noqa: F401  (they register the classes)
-from shufflebounds.certify._dispatch import certify, hockey_stick_of, outcomes_of, outputs_of
+from shufflebounds.certify._dispatch import bounds_of, certify, hockey_stick_of, outcomes_of
 
-__all__ = ["certify", "hockey_stick_of", "outcomes_of", "outputs_of"]
+__all__ = ["bounds_of", "certify", "hockey_stick_of", "outcomes_of"]

@@ -1,21 +1,27 @@
-"""The three generic functions of certified values of delta; each supported class registers an implementation of one of them.
+"""The generic functions of certificates; each supported class registers an implementation of one of them.
 
-In interval arithmetic, `outcomes_of` returns the outcomes of a pair, `hockey_stick_of` the function from e^eps to delta, and
-`outputs_of` the outputs of a local randomizer.
+In interval arithmetic, `outcomes_of` returns the outcomes of a pair, `hockey_stick_of` the function from e^eps to delta of a class
+with one exact value, and `bounds_of` the ways to compute a bound of delta of any class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
+from shufflebounds._base.validate import CertificateGap, InfeasibleError
 from shufflebounds.certify._by_kind import by_kind
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, certified, flint, hockey_stick
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, certified, flint, hockey_stick
 
-__all__ = ["certify", "hockey_stick_of", "outcomes_of", "outputs_of"]
+__all__ = ["bounds_of", "certify", "hockey_stick_of", "outcomes_of"]
 
 OPERATIONS = 100.0
-"""Estimated ball operations for one outcome of a pair, including its two probabilities. The total of an answer is compared with
-`balls.MOST_OPERATIONS`. Raised: fewer calls are allowed. Lowered: calls may take longer than predicted."""
+"""Estimated ball operations for one outcome of a pair, including its two probabilities."""
+
+Bounds: TypeAlias = Callable[[float, bool], Iterable[Answer]]
+"""A function of eps and of whether the upper bound is computed. Each answer of an upper bound is at least delta of every dataset,
+and each answer of a lower bound is at most the largest delta. The first answer that reaches the stated bound is used."""
 
 
 @by_kind
@@ -24,26 +30,62 @@ def outcomes_of(profile: object) -> tuple[float, Callable[[], Outcomes]]:
 
     A ball is a number with an error bound (interval arithmetic).
     """
-    raise TypeError(f"{type(profile).__name__} has no certified digits")
+    raise NoCertificateError(f"the outcomes of {type(profile).__name__} are not enumerated")
 
 
 @by_kind
 def hockey_stick_of(profile: object) -> Answer:
-    """Return the number of ball operations of one delta, and the function from e^eps to delta."""
+    """Return how delta of a class with one exact value is computed."""
     size, outcomes = outcomes_of(profile)
-    return OPERATIONS * size, lambda factor: hockey_stick(outcomes(), factor)
+    return Answer(OPERATIONS * size, lambda factor: hockey_stick(outcomes(), factor))
 
 
 @by_kind
-def outputs_of(randomizer: object) -> tuple[int, int, Callable[[], list[Outputs]]]:
-    """Return the number of pairs of inputs, the largest number of kinds of outputs of a pair, and a function that lists outputs.
-
-    The list has one entry of type `balls.Outputs` for each pair of inputs.
-    """
-    raise TypeError(f"what is shuffled of {type(randomizer).__name__} has no certified digits")
+def bounds_of(profile: object) -> Bounds:
+    """Return the ways to compute each bound; by default both bounds are the exact value."""
+    answer = hockey_stick_of(profile)
+    return lambda eps, upper: [answer]
 
 
-def certify(profile: object, eps: float, digits: int) -> Ball:
-    """Return delta(eps) as a ball of `digits` digits; the caller has validated the arguments."""
-    operations, value = hockey_stick_of(profile)
-    return certified(lambda: value(flint().arb(eps).exp()), operations, digits)
+def certify(profile: Any, eps: float, bound: str | None, digits: int, seconds: float) -> Ball:
+    """Return delta(eps), or a bound of it, as a ball; the caller has validated the arguments."""
+    try:
+        if bound is None:
+            return certified(hockey_stick_of(profile), eps, digits, seconds)
+        return _reached(profile, bounds_of(profile)(eps, bound == "upper"), eps, bound, digits, seconds)
+    except NoCertificateError as reason:
+        # A private class is printed as the function that makes its objects.
+        raise TypeError(f"{repr(profile).partition('(')[0]} has no certified digits: {reason}") from None
+
+
+def _reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, digits: int, seconds: float) -> Ball:
+    """Return the first ball that proves the stated bound."""
+    stated, closest = profile.log_delta(eps, bound=bound), None
+    failure: Exception = NoCertificateError(f"no certificate of the {bound} bound is known for these parameters")
+    for answer in answers:
+        try:
+            ball = certified(answer, eps, digits, seconds)
+        except (InfeasibleError, ArithmeticError, NoCertificateError) as error:
+            failure = error
+            continue
+        if _proves(ball, stated, bound, answer.tolerance):
+            return ball
+        end = ball.upper() if bound == "upper" else ball.lower()
+        if closest is None or (end < closest if bound == "upper" else end > closest):
+            closest = end
+    if closest is None:
+        raise failure
+    number = float(closest.log()) if closest > 0 else -math.inf
+    other = f"; another certificate was not tried: {failure}" if isinstance(failure, InfeasibleError) else ""
+    raise CertificateGap(f"eps={eps!r}: the {bound} bound of log delta is stated as {stated!r}, and the certificate reaches "
+                         f"{number!r}{other}", number, stated)
+
+
+def _proves(ball: Ball, stated: float, bound: str, tolerance: float) -> bool:
+    """Return whether a ball that bounds delta shows that `stated`, a bound of log delta, is valid up to the tolerance."""
+    if bound == "lower":
+        return bool(stated == -math.inf or (ball > 0 and ball.lower().log() >= flint().arb(stated) - tolerance))
+    if stated == -math.inf:
+        # At the end of the pure budget, a difference of equal numbers is a ball around 0.
+        return bool(ball.contains(0))
+    return bool(ball.upper() <= 0 or ball.upper().log() <= flint().arb(stated) + tolerance)

@@ -6,18 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from shufflebounds.certify._by_kind import kinds_of
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
-from shufflebounds.certify.balls import (
-    Answer,
-    Ball,
-    Outcomes,
-    blanket_delta,
-    blanket_operations,
-    flint,
-    hockey_stick,
-    largest_answer,
-    multisets,
-)
+from shufflebounds.certify.allocated_gaussian import delta
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, hockey_stick, largest_answer, multisets
+from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
 
 
 @outcomes_of.of("SampledPair")
@@ -36,9 +29,9 @@ def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
 def _(pair: Any) -> Answer:
     try:
         return hockey_stick_of.default(pair)
-    except TypeError:
+    except NoCertificateError:
         # The mechanism has no enumerated outcomes: use its divergence at another value of e^eps (formulas of `SampledPair`).
-        operations, value = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
+        operations, value, *_ = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
 
     def sampled(factor: Ball) -> Ball:
         rate = flint().arb(pair.rate)
@@ -47,39 +40,49 @@ def _(pair: Any) -> Answer:
         left = 1 - factor * (1 - rate)
         return left * value(factor * rate / left) if left > 0 else left.max(flint().arb(0))
 
-    return operations, sampled
+    return Answer(operations, sampled)
 
 
 @hockey_stick_of.of("Subsampled")
 @hockey_stick_of.of("RandomAllocation")
 def _(profile: Any) -> Answer:
+    if getattr(profile, "chosen", 1) > 1:
+        raise NoCertificateError("an allocation to several steps is bounded by a composition")
     return largest_answer(hockey_stick_of(pair) for pair in profile.pairs())
 
 
 @hockey_stick_of.of("WithoutReplacement")
 def _(profile: Any) -> Answer:
-    operations, value = hockey_stick_of(profile.mechanism)
+    operations, value, *_ = hockey_stick_of(profile.mechanism)
 
     def sampled(factor: Ball) -> Ball:
         rate = flint().arb(profile.batch) / profile.records
         return rate * value(1 + (factor - 1) / rate)
 
-    return operations, sampled
+    return Answer(operations, sampled)
 
 
 @hockey_stick_of.of("AllocationPair")
 def _(pair: Any) -> Answer:
-    size, outcomes = outcomes_of(pair.mechanism)
+    noise = pair.mechanism
+    if "GaussianMechanism" in kinds_of(noise):
+        # Only the number of digits depends on the stated bound, whose logarithm is a guess of the size of delta.
+        return Answer(4e6, lambda factor: delta(noise.sigma, noise.sensitivity, pair.steps, factor, pair.removed, max(
+            -700.0, pair.log_delta(float(factor.log()), bound="lower"))), tolerance=1e-8, refined=False)
+    size, outcomes = outcomes_of(noise)
+    few = enumeration_operations(int(size), pair.steps)
+    phi = enumerated if few < 1e6 else contour
 
     def value(factor: Ball) -> Ball:
         # P and Q are the distributions of the output of a step with and without the record. delta of random allocation is
-        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket_delta` computes. With L = dP/dQ and
+        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket` computes. With L = dP/dQ and
         # E = e^eps, X is L - E if the record is removed and 1 - E L if it is added. An outcome that is impossible under Q
         # identifies the step that used the record.
         laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
-        return blanket_delta(laws, pair.steps, factor, rest=False)
+        alone, shared = values_of(laws, factor)
+        return alone + phi(shared, pair.steps, flint().arb(0))
 
-    return blanket_operations(int(size), pair.steps), value
+    return Answer(few, value) if phi is enumerated else Answer(phi_operations(int(size)), value, TOLERANCE, refined=False)
 
 
 @hockey_stick_of.of("_SeveralPair")
@@ -98,4 +101,4 @@ def _(pair: Any) -> Answer:
         both = [(row[chosen] / math.comb(steps, chosen), row[0]) for row in found]
         return hockey_stick(both if pair.removed else [(q, p) for p, q in both], factor)
 
-    return multisets(int(size), steps) * steps**2, value
+    return Answer(multisets(int(size), steps) * steps**2, value)

@@ -1,68 +1,144 @@
-"""Certified hockey-stick divergences, in interval arithmetic, of shuffled protocols."""
+"""Certificates of shuffled protocols."""
 
 from __future__ import annotations
 
 import math
-from functools import reduce
-from itertools import permutations, zip_longest
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.datasets.every import all_shares
+from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds.certify._by_kind import kinds_of
-from shufflebounds.certify._dispatch import hockey_stick_of, outputs_of
+from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of
 from shufflebounds.certify._worst_dataset import worst_dataset
-from shufflebounds.certify.balls import (
-    MOST_OPERATIONS,
-    Answer,
-    Ball,
-    blanket_delta,
-    blanket_operations,
-    clones_delta,
-    flint,
-    hockey_stick,
-    larger,
-    polynomial,
-)
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, larger, polynomial
+from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
+from shufflebounds.certify.by_definition import bit_reports, kind_reports, of_datasets, of_sum
+from shufflebounds.certify.clones_window import Pair, binomial_window, divergence_weights, every_count, window_operations
+from shufflebounds.certify.families import Family, family_of, kary_family, matrix_of
 
 
 @hockey_stick_of.of("ShuffledBits")
 def _(protocol: Any) -> Answer:
-    bits = protocol._bits
     datasets = range(protocol.users) if isinstance(protocol.ones, str) else [protocol.ones]
-
-    def value(factor: Ball) -> Ball:
-        flip = flint().arb(protocol.flip)
-        found = []
-        for ones in datasets:
-            others = [(flip, 1 - flip, ones), (1 - flip, flip, bits - 1 - ones)]
-            zero, one = (polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
-            found += [hockey_stick(zip(zero, one), factor), hockey_stick(zip(one, zero), factor)]
-        return larger(*found)
-
-    return 60.0 * bits * len(datasets), value
+    return _of_bits(protocol._bits, datasets, lambda: flint().arb(protocol.flip))
 
 
 @hockey_stick_of.of("_UniformClones")
 def _(protocol: Any) -> Answer:
-    def value(factor: Ball) -> Ball:
-        odds = flint().arb(protocol.local_eps).exp()
-        rate = 2 / (odds + 1) if protocol._stronger else 1 / odds
-        return clones_delta(polynomial([(1 - rate, rate, protocol.users - 1)]), odds, factor)
+    local_eps, others = protocol.local_eps, protocol.users - 1
 
-    return float(protocol.users) ** 2, value
+    def odds() -> Ball:
+        return flint().arb(local_eps).exp()
+
+    pair = Pair(lambda: 2 / (odds() + 1) if protocol._stronger else 1 / odds(), lambda factor: divergence_weights(odds(), factor))
+    return _window(others, pair)
+
+
+@hockey_stick_of.of("ClearReports")
+def _(protocol: Any) -> Answer:
+    if protocol.bins == 1:
+        return Answer(1.0, lambda factor: 0 * factor)
+    # The pair of the clone bounds for an infinite local budget, and a clone with probability 2/bins.
+    pair = Pair(lambda: flint().arb(2) / protocol.bins, lambda factor: (flint().arb(1), factor))
+    return _window(protocol.fakes, pair)
+
+
+def _window(others: int, pair: Pair) -> Answer:
+    """Return delta if each of the others is a clone."""
+    return Answer(window_operations(others, float(pair.probability())), lambda factor: binomial_window(others, pair, factor))
 
 
 @hockey_stick_of.of("BinomialNoise")
 def _(protocol: Any) -> Answer:
-    def value(factor: Ball) -> Ball:
-        prob = flint().arb(protocol.prob)
-        law = polynomial([(1 - prob, prob, protocol.trials)])
-        plain, moved = [*law, 0 * prob], [0 * prob, *law]
-        return larger(hockey_stick(zip(plain, moved), factor), hockey_stick(zip(moved, plain), factor))
+    return _noise(protocol.trials, protocol.prob)
 
-    return 30.0 * (protocol.trials + 1), value
+
+@hockey_stick_of.of("ZeroSum")
+def _(protocol: Any) -> Answer:
+    return _noise(protocol.users, protocol.gamma)
+
+
+def _noise(trials: int, prob: float) -> Answer:
+    """Return delta of B against B + 1 and of the reverse, B binomial."""
+
+    def value(factor: Ball) -> Ball:
+        chance = flint().arb(prob)
+        return of_sum([(1 - chance, chance, trials)], (1 + 0 * chance, 0 * chance, 1), (0 * chance, 1 + 0 * chance, 1), factor)
+
+    return Answer(30.0 * (trials + 1), value)
+
+
+@hockey_stick_of.of("ShuffledHistogram")
+def _(protocol: Any) -> Answer:
+    users = protocol.users
+    if protocol.bins == 1:
+        return Answer(1.0, lambda factor: 0 * factor)
+
+    def value(factor: Ball) -> Ball:
+        zero = flint().arb(0)
+        chance = flint().arb(protocol.gamma)
+        law = [zero, *polynomial([(1 - chance, chance, users)]), zero]  # B = -1, ..., users + 1
+        # The outcomes are the counts a and b. For each a, p - E q = P(B = a - 1) P(B = b) - E P(B = a) P(B = b - 1) is positive for
+        # all b below a threshold that increases with a, because the law is log-concave.
+        total, mass, less, b = zero, zero, zero, 0
+        for a in range(users + 2):
+            p, q = law[a], factor * law[a + 1]
+            while b <= users + 1 and p * law[b + 1] >= q * law[b]:
+                mass, less, b = mass + law[b + 1], less + law[b], b + 1
+            total += p * mass - q * less
+            for later in range(b, users + 2):
+                gain = p * law[later + 1] - q * law[later]
+                if gain <= 0:
+                    break
+                total += gain.max(zero)
+        return total
+
+    return Answer(60.0 * (users + 2), value)
+
+
+@hockey_stick_of.of("RealSum")
+def _(protocol: Any) -> Answer:
+    if protocol.view == "columns" and protocol.bits > 1:
+        raise NoCertificateError("the composition of several columns is not certified, view='total' is")
+    bits, width = protocol.users * protocol.bits, protocol.bits
+    return _of_bits(bits, range(bits - width + 1), lambda: flint().arb(protocol.flip), width)
+
+
+@hockey_stick_of.of("FlippedReports")
+def _(protocol: Any) -> Answer:
+    users, bins, hidden = protocol.users, protocol.bins, protocol.fakes if protocol.fake == "uniform" else 0
+    # The bins of known dummies may be any, as those of the other users.
+    total = users + protocol.fakes
+    if total > 200 or bins > 20:
+        raise NoCertificateError("only few reports of few bins are enumerated")
+    if protocol.view == "sums" and not hidden:
+        # The sums of all bins but the target's two are the same for both inputs, and independent of these two.
+        kinds = min(bins, 3)
+
+        def chances() -> list[list[Ball]]:
+            flip = flint().arb(protocol.flip)
+            return [[1 - flip if j == x else flip for j in range(2)] for x in range(kinds)]
+
+        datasets = [(shares, (0, 1)) for shares in all_shares(total - 1, kinds)]
+        return of_datasets(bit_reports(kinds, 2, chances, total), total - 1, datasets)
+
+    def rows() -> list[list[Ball]]:
+        flip = flint().arb(protocol.flip)
+        return [[math.prod((1 - flip if (bit == (j == x)) else flip for j, bit in enumerate(report)), start=flint().arb(1))
+                 for report in product((False, True), repeat=bins)] for x in range(bins)]
+
+    def ones() -> list[list[Ball]]:
+        flip = flint().arb(protocol.flip)
+        return [[1 - flip if j == x else flip for j in range(bins)] for x in range(bins)]
+
+    reports = bit_reports(bins, bins, ones, total) if protocol.view == "sums" else kind_reports(bins, 2**bins, rows, total)
+    return of_datasets(reports, total - hidden - 1, dummies=hidden)
 
 
 @hockey_stick_of.of("PersonalizedClones")
@@ -72,97 +148,189 @@ def _(protocol: Any) -> Answer:
         law = polynomial([(1 - 2 * ball(rate), 2 * ball(rate), int(many))
                           for rate, many in zip(protocol.rates.tolist(), protocol.counts.tolist())])
         weight = ball(protocol.weight)
-        return protocol.scale * clones_delta(law, (1 - weight) / weight, factor)
+        return protocol.scale * every_count(law, (1 - weight) / weight, factor)
 
-    return float(protocol.counts.sum() + 1) ** 2, value
+    return Answer(12.0 * protocol.counts.sum() + 0.5 * float(protocol.rates.size) * protocol.counts.sum(), value)
 
 
 @hockey_stick_of.of("PersonalizedBits")
 def _(protocol: Any) -> Answer:
-    if protocol.bits is None:
-        return hockey_stick_of.default(protocol)
-    bits, size = protocol.bits.tolist(), protocol.local_eps.size
+    size = protocol.local_eps.size
     counts = [1] * size if protocol.counts is None else [int(many) for many in protocol.counts]
-    targets = range(size) if protocol.target is None else [protocol.target]
+    targets, users = range(size) if protocol.target is None else [protocol.target], sum(counts)
+    if protocol.bits is None and users > 16:
+        raise NoCertificateError("only the datasets of few users are enumerated")
+    # Of the users of each budget, any number may have the bit 1; a list of bits has one for each group.
+    datasets = list(product(*(range(many + 1) for many in counts))) if protocol.bits is None else None
+    given = [[many * bit for many, bit in zip(counts, protocol.bits.tolist())]] if datasets is None else datasets
 
     def value(factor: Ball) -> Ball:
         found = []
         kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (flint().arb(e).exp() for e in protocol.local_eps.tolist())]
         for target in targets:
-            others = [(*(pair[::-1] if bit else pair), many - (i == target))
-                      for i, (pair, bit, many) in enumerate(zip(kept, bits, counts)) if many > (i == target)]
-            zero, one = (polynomial([*others, (*pair, 1)]) for pair in (kept[target], kept[target][::-1]))
-            found += [hockey_stick(zip(zero, one), factor), hockey_stick(zip(one, zero), factor)]
+            for ones in given:
+                # The target is one of the users of its group, whose other bits are those of the dataset.
+                law = []
+                for i, (pair, many, high) in enumerate(zip(kept, counts, ones, strict=True)):
+                    left = many - (i == target)
+                    law += [(*pair[::-1], min(high, left)), (*pair, left - min(high, left))]
+                found.append(of_sum([one for one in law if one[2]], (*kept[target], 1), (*kept[target][::-1], 1), factor))
         return larger(*found)
 
-    return 4.0 * sum(counts) ** 2 * len(targets), value
+    return Answer(4.0 * users**2 * len(targets) * len(given), value)
+
+
+def _of_bits(bits: int, datasets: Iterable[int], flip: Callable[[], Ball], width: int = 1) -> Answer:
+    """Return the largest delta of shuffled bits that are flipped with one probability.
+
+    `datasets` has the numbers of ones among the bits of others, and `width` is the number of bits of the target.
+    """
+    datasets = list(datasets)
+
+    def value(factor: Ball) -> Ball:
+        change = flip()
+        return larger(*(of_sum([(change, 1 - change, ones), (1 - change, change, bits - width - ones)],
+                               (1 - change, change, width), (change, 1 - change, width), factor) for ones in datasets))
+
+    return Answer(60.0 * bits * len(datasets), value)
+
+
+def _stronger_bits(protocol: Any, flip: float) -> Answer:
+    """Return delta of shuffled bits of which the messages of two inputs are a post-processing.
+
+    With odds = (1 - flip)/flip, R_0 = odds A + B and R_1 = A + odds B for measures A and B if both ratios are at most `odds`.
+    """
+    _, family = family_of(protocol.randomizer)
+
+    def allowed() -> Ball:
+        change, rows = flint().arb(flip), family().rows
+        if len(rows) != 2 or not all(p * change <= q * (1 - change) for one, other in (rows, rows[::-1])
+                                     for p, q in zip(one, other, strict=True)):
+            raise ArithmeticError(f"bits of flip probability {flip!r} do not bound the randomizer")
+        return change
+
+    return _of_bits(protocol.users, range(protocol.users), allowed)
+
+
+def _exact_bits(protocol: Any) -> Answer:
+    """Return delta of shuffled randomized response of one bit."""
+    _, family = family_of(protocol.randomizer)
+    return _of_bits(protocol.users, range(protocol.users),
+                    lambda: larger(*(row[0].min(row[1]) for row in family().rows)))
 
 
 @hockey_stick_of.of("Shuffled")
 def _(protocol: Any) -> Answer:
-    found = _every_dataset(protocol)
-    if found is not None:
-        return found
-    answers = [answer for answer in (_blanket(protocol), worst_dataset(protocol)) if answer is not None]
-    if not answers:
-        outputs_of(protocol.randomizer)  # raises TypeError
-    if protocol._bits is not None:
-        answers.append(hockey_stick_of(protocol._bits))
-    # Each answer is an upper bound of delta. Answers that would take too long are left out; if all would, `certified` refuses.
-    quick = [answer for answer in answers if answer[0] <= MOST_OPERATIONS] or answers[:1]
-    return sum(operations for operations, _ in quick), lambda factor: reduce(
-        lambda one, other: one.min(other), (value(factor) for _, value in quick))
+    if protocol._exact is not None:
+        return _exact_bits(protocol)
+    if protocol._bounds.mixed is None:
+        family_of(protocol.randomizer)  # raises NoCertificateError
+        raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
+    return _matrix(protocol, protocol.users, protocol.participation)
 
 
-def _blanket(protocol: Any) -> Answer | None:
-    """Return the bound of the privacy blanket, or None if the outputs are not known."""
-    try:
-        pairs, kinds, outputs = outputs_of(protocol.randomizer)
-    except TypeError:
-        return None
-    share = protocol.participation
-
-    def value(factor: Ball) -> Ball:
-        sent = flint().arb(share)
-        # "No message" is one more output, with the same probability for every input.
-        silent = [(1 - sent, 1 - sent, 1 - sent)] if share < 1 else []
-        messages = ([(sent * a, sent * b, sent * m) for a, b, m in pair] for pair in outputs())
-        return larger(*(blanket_delta([*sent_outputs, *silent], protocol.users, factor) for sent_outputs in messages))
-
-    return pairs * blanket_operations(kinds + (share < 1), protocol.users), value
+@bounds_of.of("Shuffled")
+def _(protocol: Any) -> Bounds:
+    if protocol.inputs is not None:
+        raise NoCertificateError("a list of inputs is given")
+    family_of(protocol.randomizer)  # raises NoCertificateError
+    return lambda eps, upper: _upper(protocol, eps) if upper else _lower(protocol, eps)
 
 
-def _every_dataset(protocol: Any) -> Answer | None:
-    """Return the maximum of delta over all datasets if the randomizer is a matrix, or None if there are too many datasets."""
-    if protocol._bounds.mixed is None or "FiniteRandomizer" not in kinds_of(protocol.randomizer):
-        return None
-    columns, counts = np.unique(protocol.randomizer._rows, axis=1, return_counts=True)
-    others, (inputs, kinds) = protocol.users - 1, columns.shape
-    kinds += protocol.participation < 1
-    # By Kronecker's substitution, the numbers of messages of each kind are the digits of the exponent of a single variable.
-    shifts = [0, *((protocol.users + 1) ** y for y in range(kinds - 1))]
-    operations = 8.0 * (shifts[-1] * protocol.users + 1) * math.comb(others + inputs - 1, inputs - 1) * inputs**2
-    if operations > MOST_OPERATIONS:
-        return None
+def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
+    """Yield the certificates of the argument that gives the stated bound, then that of one message."""
+    argument = protocol.argument(eps)
+    if argument == "shuffled bits":
+        yield _exact_bits(protocol) if protocol._exact is not None else _stronger_bits(protocol, protocol._bits.flip)
+    elif argument == "privacy blanket":
+        family = _family(protocol)
+        yield from _sums(protocol, [(family, i, j, lambda known: known.least) for i, j in family().pairs])
+    elif argument == "worst dataset":
+        yield worst_dataset(protocol)
+    elif argument == "every dataset":
+        yield _matrix(protocol, protocol.users, protocol.participation)
+    else:
+        for data in protocol._bounds.upper._stronger:
+            for share in {protocol.participation, 1.0}:
+                yield _matrix(protocol, data._every._users, share)
+    one = hockey_stick_of(protocol.randomizer)
+    # The messages are a post-processing of the target's message, which is sent with probability `participation`.
+    yield one._replace(value=lambda factor: protocol.participation * one.value(factor))
 
-    def value(factor: Ball) -> Ball:
-        library = flint()
-        ball, share = library.arb, library.arb(protocol.participation)
-        rows = []
-        for row in columns.tolist():
-            one = [ball(0)] * (shifts[-1] + 1)
-            masses = [share * many * ball(p) for p, many in zip(row, counts.tolist())] + [1 - share] * (protocol.participation < 1)
-            for shift, mass in zip(shifts, masses, strict=True):
-                one[shift] = mass
-            rows.append(library.arb_poly(one))
-        best = ball(0)
-        for shares in all_shares(others, inputs):
-            rest = library.arb_poly([1])
-            for row, count in zip(rows, shares):
-                rest *= row**count
-            laws = [[law[k] for k in range(law.degree() + 1)] for law in (rest * row for row in rows)]
-            for first, second in permutations(laws, 2):
-                best = best.max(hockey_stick(zip_longest(first, second, fillvalue=ball(0)), factor))
-        return best
 
-    return operations, value
+def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
+    """Yield the certificates of the datasets that the engine names."""
+    if protocol._exact is not None:
+        yield _exact_bits(protocol)
+        return
+    bounds = protocol._bounds
+    value, place = bounds.lower._best(eps, Effort.FINE)
+    if bounds.mixed is not None:
+        mixed, shares, pair = bounds.mixed.best(eps)
+        if mixed > value:
+            yield _matrix(protocol, protocol.users, protocol.participation, [(shares, pair)])
+    if not bounds.lower._laws.below:
+        raise NoCertificateError("the dataset of its lower bound is not known")
+    # The engine's dataset is the one of equal inputs whose X has the same second moment.
+    law, found = bounds.lower._laws.below[place][2], []
+    moment = _log_moment(law.log_mass, law.values(eps))
+    for family in _attained(protocol):
+        known, factor = family(), math.exp(eps)
+        rows = [np.array([float(p) for p in row]) for row in known.rows]
+        for (i, j), k in product(known.pairs, known.others or range(len(rows))):
+            seen = rows[k] > 0
+            here = _log_moment(-np.log(rows[k][seen]), rows[i][seen] - factor * rows[j][seen])
+            found.append((abs(here - moment), family, i, j, k))
+    found.sort(key=lambda one: one[0])
+    for _, family, i, j, k in found[:3]:
+        yield from _sums(protocol, [(family, i, j, partial(lambda k, known: known.rows[k], k))])
+
+
+def _matrix(protocol: Any, users: int, participation: float,
+            chosen: Sequence[tuple[Sequence[int], tuple[int, int] | None]] | None = None) -> Answer:
+    """Return the maximum of delta over datasets of a randomizer with a matrix."""
+    inputs, outputs, matrix = matrix_of(protocol.randomizer)
+
+    def rows() -> list[list[Ball]]:
+        share = flint().arb(participation)
+        return [[*(share * p for p in row), *([1 - share] if participation < 1 else [])] for row in matrix()]
+
+    return of_datasets(kind_reports(inputs, outputs + (participation < 1), rows, users), users - 1, chosen)
+
+
+def _log_moment(log_weights: FloatArray, values: FloatArray) -> float:
+    """Return the log of the weighted sum of the squares of the values."""
+    with np.errstate(all="ignore"):
+        terms = log_weights + 2 * np.log(np.abs(values))
+    return float(np.logaddexp.reduce(np.minimum(terms, 1e4), initial=-1e4))
+
+
+def _family(protocol: Any) -> Callable[[], Family]:
+    """Return the function that makes the family, with participation."""
+    _, family = family_of(protocol.randomizer)
+    return lambda: family().thinned(protocol.participation)
+
+
+def _attained(protocol: Any) -> list[Callable[[], Family]]:
+    """Return the functions that make the families in which a lower bound is attained."""
+    if "PureLocal" not in kinds_of(protocol.randomizer):
+        return [_family(protocol)]
+    kary = [kary_family(bins, protocol.randomizer.local_eps) for bins in (2, 3)]
+    return [lambda one=one: one().thinned(protocol.participation) for one in kary]  # type: ignore[misc]
+
+
+def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[[Family], list[Ball]]]]) -> Iterator[Answer]:
+    """Yield the certificates of the largest Phi_n of several (family, target's inputs i and j, m)."""
+    users, kinds = protocol.users, max(len(family().least) for family, *_ in choices)
+
+    def value(factor: Ball, *, phi: Callable[..., Ball]) -> Ball:
+        one, found = flint().arb(1), []
+        for family, i, j, least in choices:
+            known = family()
+            measure = least(known)
+            alone, law = values_of(list(zip(known.rows[i], known.rows[j], measure, strict=True)), factor)
+            found.append(alone + phi(law, users, (one - sum(measure)).max(0 * one)))
+        return larger(*found)
+
+    yield Answer(len(choices) * enumeration_operations(kinds, users), partial(value, phi=enumerated))
+    yield Answer(len(choices) * phi_operations(kinds), partial(value, phi=contour), TOLERANCE, refined=False)

@@ -9,146 +9,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._engines.datasets.largest_sum import SumChoices
-from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds._engines.datasets.pair_weights import EXCEEDED, ORDERS, Weights
 from shufflebounds._engines.datasets.worst import FACTORS, TILTS, Choices
-from shufflebounds.certify._by_kind import by_kind
-from shufflebounds.certify.balls import Answer, Ball, flint, hockey_stick, larger
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, hockey_stick, larger
+from shufflebounds.certify.families import Family, family_of
 
-__all__ = ["Family", "family_of", "worst_dataset"]
+__all__ = ["worst_dataset"]
 
 Law = list[tuple[Ball, Ball]]
 """A distribution as values and their probabilities; the remaining probability is at 0."""
-
-
-class Family(NamedTuple):
-    """The output distributions of a randomizer on its classes of outputs.
-
-    The attributes are what the bound over every dataset needs:
-
-    - `rows`: the distributions of those inputs of another user among which a maximum over all inputs is attained.
-    - `pairs`: the target's pairs of inputs, as indices of `rows`.
-    - `least`: a measure that is at most the distribution of every input, for each output.
-    - `centre`: a measure whose distance from the distribution of every input is at most its largest distance from one of `rows`.
-    """
-
-    rows: list[list[Ball]]
-    pairs: list[tuple[int, int]]
-    least: list[Ball]
-    centre: list[Ball]
-
-    def thinned(self, share: float) -> Family:
-        """Return the family with the output "no message" of probability 1 - share."""
-        if share == 1:
-            return self
-
-        def sent(row: list[Ball]) -> list[Ball]:
-            return [*(share * p for p in row), 1 - flint().arb(share)]
-
-        return Family([sent(row) for row in self.rows], self.pairs, sent(self.least), sent(self.centre))
-
-
-@by_kind
-def family_of(randomizer: object) -> tuple[int, Callable[[], Family]] | None:
-    """Return the product of the numbers of pairs, inputs and outputs, and a function that makes the family; None if unknown."""
-    return None
-
-
-@family_of.of("FiniteRandomizer")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    columns, counts = np.unique(randomizer._rows[:, randomizer._rows.any(axis=0)], axis=1, return_counts=True)
-    pairs = list(itertools.permutations(range(len(columns)), 2))
-
-    def family() -> Family:
-        ball = flint().arb
-        rows = [[many * ball(p) for p, many in zip(row, counts.tolist(), strict=True)] for row in columns.tolist()]
-        least = [many * ball(p) for p, many in zip(columns.min(axis=0).tolist(), counts.tolist(), strict=True)]
-        weights = [ball(w) for w in MatrixDatasets(randomizer._rows).centre.tolist()]
-        centre = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0)) for y in range(len(least))]
-        return Family(rows, pairs, least, centre)
-
-    return len(pairs) * columns.size, family
-
-
-def _lifted(shares: Sequence[tuple[Ball, tuple[bool, ...]]], ratio: Ball) -> Family:
-    """Return the family of a two-level randomizer.
-
-    A class of outputs has its probability under B, and for each input whether its probability is multiplied by `ratio`.
-    """
-    ball = flint().arb
-    lifted = sum((share for share, inside in shares if inside[0]), ball(0))
-    base = 1 / (1 + lifted * (ratio - 1))
-    rows = [[base * share * (ratio if inside[x] else 1) for share, inside in shares] for x in range(len(shares[0][1]))]
-    return Family(rows, [(0, 1)], [base * share for share, _ in shares], [ball(share) for share, _ in shares])
-
-
-def _patterns(inputs: int) -> Iterable[tuple[bool, ...]]:
-    return itertools.product([True, False], repeat=inputs)
-
-
-@family_of.of("LocalHashing")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    inputs = min(randomizer.bins, 3)
-
-    def family() -> Family:
-        # The hashes of up to three bins are independent and uniform.
-        hit = flint().fmpq(1, randomizer._g)
-        shares = [(flint().arb(math.prod([hit if one else 1 - hit for one in inside])), inside) for inside in _patterns(inputs)]
-        return _lifted(shares, flint().arb(randomizer.local_eps).exp())
-
-    return inputs * 2**inputs, family
-
-
-@family_of.of("SubsetSelection")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    inputs, bins, size = min(randomizer.bins, 3), randomizer.bins, randomizer._d
-
-    def family() -> Family:
-        shares = []
-        for inside in _patterns(inputs):
-            # The number of sets with these bins, relative to all: a quotient of binomial coefficients.
-            drawn, total = [size - i for i in range(sum(inside))] + [bins - size - i for i in range(inputs - sum(inside))], bins
-            share = math.prod(drawn)
-            if min(drawn) > 0:
-                shares.append((flint().arb(flint().fmpq(share, math.prod(total - i for i in range(inputs)))), inside))
-        return _lifted(shares, flint().arb(randomizer.local_eps).exp())
-
-    return inputs * 2**inputs, family
-
-
-@family_of.of("HadamardResponse")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    # The codes of the bins are 1, 2, 3, ...; 3 is the exclusive or of 1 and 2. Parities with 1, 2 and 4 are independent.
-    inputs = min(randomizer.bins, 4)
-
-    def family() -> Family:
-        free = 3 if inputs == 4 else 2
-        shares = []
-        for inside in _patterns(free):
-            summed = inside[0] == inside[1]
-            shares.append((flint().arb(flint().fmpq(1, 2**free)), (*inside[:2], summed, *inside[2:])[:inputs]))
-        return _lifted(shares, flint().arb(randomizer.local_eps).exp())
-
-    return inputs * 8, family
-
-
-@family_of.of("UnaryEncoding")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    inputs = min(randomizer.bins, 3)
-
-    def family() -> Family:
-        p, q = flint().arb(randomizer.p), flint().arb(randomizer.q)
-        shares = [(math.prod([q if one else 1 - q for one in inside]), inside) for inside in _patterns(inputs)]
-        return _lifted(shares, p * (1 - q) / (q * (1 - p)))
-
-    return inputs * 2**inputs, family
 
 
 # ------------------------------------------------------------------------------------------------------------------- Lemma H
@@ -164,6 +38,8 @@ def _contours(laws: Sequence[Law], choices: SumChoices) -> Ball:
     ball, complex_ball = flint().arb, flint().acb
     theta = ball(choices.theta)
     step, half, nodes = ball(choices.step), ball(choices.smoothing) / 2, choices.nodes
+    if not (theta > 0 and step > 0 and half >= 0 and nodes >= 1):
+        raise ArithmeticError(f"{choices} is not a witness of Lemma H")
     weights = [(half * (theta**2 - (m * step) ** 2)).exp() / (theta**2 + (m * step) ** 2) * (1 if m == 0 else 2)
                for m in range(nodes + 1)]
     # This adds a bound of the terms beyond the last node, in which |phi| is at most phi(theta).
@@ -197,6 +73,8 @@ class _Bound:
 
     def __init__(self, family: Family, users: int) -> None:
         self._family, self._users = family, users
+        if family.centre is None:
+            raise NoCertificateError("the bound over every dataset is not certified for this randomizer")
         zero = flint().arb(0)
         self._mass = sum(family.least, zero)
         self._distance = larger(*(sum((square(p - c) / m for p, c, m in zip(row, family.centre, family.least, strict=True)), zero)
@@ -335,12 +213,11 @@ def _nonnegative(omegas: Sequence[float], pairs: int, less: float) -> bool:
     return True
 
 
-def worst_dataset(protocol: Any) -> Answer | None:
-    """Return the upper bound over all datasets, or None if there is none for the protocol."""
-    datasets, known = protocol._bounds.upper.over_datasets, family_of(protocol.randomizer)
-    if datasets is None or known is None or protocol.inputs is not None or not datasets.listed:
-        return None
-    size, family = known
+def worst_dataset(protocol: Any) -> Answer:
+    """Return the upper bound over all datasets; there is one if the engine has one."""
+    datasets, (size, family) = protocol._bounds.upper.over_datasets, family_of(protocol.randomizer)
+    if not datasets.listed:
+        raise NoCertificateError("the inputs of the bound over every dataset are not enumerated")
 
     def value(factor: Ball) -> Ball:
         choices = datasets.choices(float(factor.log().mid()))
@@ -348,4 +225,4 @@ def worst_dataset(protocol: Any) -> Answer | None:
 
     # The estimate is 200 operations for each pair, input and output, because `_contours` skips most distributions by their real
     # moment generating functions. Equal distributions are not skipped.
-    return 200.0 * size, value
+    return Answer(200.0 * size, value)

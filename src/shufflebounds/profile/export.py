@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
+from shufflebounds._base.types import Bound
 from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds.profile.bounded_profile import BoundedProfile
 from shufflebounds.profile.saving import from_dict as read
@@ -246,33 +247,36 @@ class ExportMixin(BoundedProfile):
         profile: Any = self
         return statement(profile, delta)
 
-    def certify(self, eps: float, *, digits: int = 15) -> Any:
-        r"""Return :math:`\delta(\varepsilon)` as a ball that contains the exact value, by interval arithmetic.
+    def certify(self, eps: float, *, bound: Bound | None = None, digits: int = 15, seconds: float = 10.0) -> Any:
+        r"""Return :math:`\delta(\varepsilon)`, or a stated bound of it, recomputed in interval arithmetic.
 
         Parameters
         ----------
         eps : float
             Privacy loss in nats, in [0, 700].
+        bound : {{"upper", "lower"}}, optional
+            The stated bound that is recomputed; None for the exact value, if the class has one.
         digits : int
-            Significant decimal digits, 1 to 1000.
+            Significant decimal digits, 1 to 1000. Sums along a contour have about 6, whatever `digits` is.
+        seconds : float
+            Largest predicted run time, > 0.
 
         Returns
         -------
         flint.arb
-            Contains the exact value for the stored parameters, whatever the rounding of the computation. It contains 0 where delta
-            is 0, or too small to be distinguished from 0. For shuffled k-ary response and RatioBounded, and for matrices, local
-            hashing, subset selection, unary encoding and Hadamard response whose datasets are too many to enumerate (30 users
-            of a matrix with three inputs and four outputs, for instance), it contains an **upper bound** of delta: that of the
-            privacy blanket, if its outcomes can be enumerated, or that of docs/theorems/worst-dataset, for any number of users.
+            Without `bound`, a ball that contains the exact delta of the stored parameters, whatever the rounding of the
+            computation. For "upper", the upper end of the ball is at least delta of every dataset, and at most the upper bound of
+            :meth:`delta` up to the accuracy of the certificate (1e-9 in log delta, 3e-5 for the privacy blanket). For "lower", the
+            lower end is at most the largest delta, and at least the lower bound of :meth:`delta` up to the same accuracy. A ball
+            that contains 0 is 0, or too small to be distinguished from 0.
 
         {raises}
+        CertificateGap
+            If the certificate does not reach the stated bound; the message has both numbers (a ValueError).
         InfeasibleError
-            If it would take more than about 10 s; the message states the predicted time (a ValueError).
+            If it would take longer than `seconds`; the message states the predicted time (a ValueError).
         TypeError
-            If the class has no certified digits. Certified are clones, shuffled bits, binomial noise, listed pairs, Gaussian,
-            Laplace and geometric noise, k-ary response and matrices; their samples, batches and random allocation; small
-            compositions of pairs with listed outcomes; and the shuffled protocols of k-ary response, matrices, local hashing,
-            subset selection, unary encoding, Hadamard response and RatioBounded.
+            If the class has no certificate. The table in docs/trust lists all classes.
         ImportError
             If python-flint is not installed (extra ``certify``).
 
@@ -280,7 +284,8 @@ class ExportMixin(BoundedProfile):
         -----
         The sums over all outcomes are evaluated in ball arithmetic, and the precision is doubled until the requested digits are
         reached. The code is independent of that of :meth:`delta`; only numbers of a proof that may be chosen freely, such as the
-        tilt of a sum, are taken from there.
+        tilt of a sum or the dataset of a lower bound, are taken from there, and their conditions are verified. To certify an
+        answer of :meth:`epsilon`, certify delta at this eps: its upper end is at most the delta of the call.
 
         References
         ----------
@@ -295,9 +300,12 @@ class ExportMixin(BoundedProfile):
         """
         eps = _validate.real("eps", eps, 0, LARGEST_EXPONENT)
         digits = _validate.integer("digits", digits, 1, 1000)
+        seconds = _validate.real("seconds", seconds, 0, open_low=True)
+        if bound is not None:
+            _validate.upper_side(bound)
         from shufflebounds.certify import certify
 
-        return certify(self, eps, digits)
+        return certify(self, eps, bound, digits, seconds)
 
     def _repr_html_(self) -> str:
         # The method returns a table only, because drawing a figure takes too long for the output of a cell.

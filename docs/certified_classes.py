@@ -1,0 +1,42 @@
+"""The table of the classes with and without a certificate, from the dispatch of `shufflebounds.certify` and tests/examples.py."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from shufflebounds.certify import bounds_of, hockey_stick_of
+from tests.examples import EXAMPLES
+
+
+def _reason(function, profile):
+    """Return why there is no certificate, or None."""
+    try:
+        function(profile)
+    except TypeError as reason:
+        return str(reason)
+    return None
+
+
+def _rows(name, profiles):
+    """Return the rows of a class: one, or for shuffled protocols one for each randomizer."""
+    groups = {}
+    for profile in profiles:
+        randomizer = getattr(profile, "randomizer", None)
+        groups.setdefault(name if randomizer is None else f"{name} of {type(randomizer).__name__}", []).append(profile)
+    for title, group in groups.items():
+        reasons = [_reason(bounds_of, profile) for profile in group]
+        known = [profile for profile, reason in zip(group, reasons) if reason is None]
+        exact = [_reason(hockey_stick_of, profile) is None for profile in known]
+        both = "upper and lower bound" + (", exact value for few users" if any(exact) else "")
+        kind = "none" if not known else "exact value" if all(exact) else both
+        without = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
+        yield f"| `{title}` | {kind} | {len(known)} of {len(group)} | {without} |"
+
+
+def table():
+    """Return the table: what is certified, and the reason for the objects that have no certificate."""
+    lines = ["| class | certificate | objects of tests/examples.py | without certificate, because |", "|---|---|---|---|"]
+    for name, example in EXAMPLES.items():
+        lines += _rows(name, example.profiles())
+    return "\n".join(lines)

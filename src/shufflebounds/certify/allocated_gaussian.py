@@ -1,0 +1,106 @@
+r"""delta of random allocation with Gaussian noise to one of t steps, between two bounds.
+
+The record is in one uniformly random step of t; every step adds N(0, sigma^2) to a sum of sensitivity 1. With mu = 1/sigma,
+standard normal g_i, L_i = e^(mu g_i - mu^2/2) (so E L_i = 1), S = L_1 + ... + L_t, E = e^eps and F(c) = E (c - S)_+,
+
+- a record is added: delta = E (1 - E S/t)_+ = (E/t) F(t/E);
+- a record is removed: delta = E (S/t - E)_+ = F(t E)/t + 1 - E, because x_+ = (-x)_+ + x.
+
+Theorem. With lambda(z) = E e^(-z L), z_m = theta + i m h and y = 2 pi/h >= c, Poisson's summation formula gives
+
+.. math:: \frac{h}{2\pi} \sum_m e^{z_m c} \lambda(z_m)^t / z_m^2 = \sum_j e^{-j \theta y}\, \mathbb{E} (c + j y - S)_+.
+
+The terms j < 0 are 0, as S >= 0 and y >= c; those of j > 0 are nonnegative and at most e^(-j theta y) (c + j y).
+
+Quadrature. lambda(z) = int N(x - i s) exp(-z e^(mu (x - i s) - mu^2/2)) dx at the shift s = arg(z)/mu. In the strip of half-width
+a = pi/(2 mu) around this line, the exponential is at most 1 in modulus: the trapezoidal rule has an error of at most
+2 e^((s + a)^2/2)/(e^(2 pi a/step) - 1).
+
+Large m. At a shift s <= pi/(4 mu), Re(z e^(-i mu s)) >= Im z sin(mu s) for all z in the first quadrant. So for all Im z >= T,
+|lambda(z)| <= e^(s^2/2) lambda(T sin(mu s)), a real number that decreases in T.
+"""
+
+from __future__ import annotations
+
+import math
+
+from shufflebounds.certify.balls import Ball, flint
+
+__all__ = ["delta"]
+
+NODES = 8192
+"""Resource limit: largest number of nodes. Raised: longer calls. Lowered: wider balls."""
+
+
+class _Transform:
+    """lambda, at the precision of the quadrature."""
+
+    def __init__(self, mu: Ball, bits: int) -> None:
+        ball = flint().arb
+        self.mu, self.a = mu, ball.pi() / (2 * mu)
+        wide = (math.pi / float(mu)) ** 2 / 2  # the largest (s + a)^2/2
+        self.step = 2 * ball.pi() * self.a / ball(0.7 * bits + wide)
+        self.last = math.ceil(math.sqrt(1.4 * bits + 2 * wide) / float(self.step))
+
+    def value(self, z: Ball) -> Ball:
+        """Return lambda(z) for Re z > 0 and Im z >= 0."""
+        ball, pair = flint().arb, flint().acb
+        s = z.arg() / self.mu
+        total, factor = pair(0), -z * (pair(0, -1) * self.mu * s - self.mu**2 / 2).exp()
+        for j in range(-self.last, self.last + 1):
+            x = j * self.step
+            total += (factor * (self.mu * x).exp() - pair(x, -s) ** 2 / 2).exp()
+        cut = ((s * s) / 2).exp() * (self.last * self.step / ball(2).sqrt()).erfc()
+        edge = abs(s) + self.a
+        error = ball(0, (2 * (edge * edge / 2).exp() / (2 * ball.pi() * self.a / self.step).expm1() + cut).upper())
+        return total * self.step / (2 * ball.pi()).sqrt() + pair(error, error)
+
+    def beyond(self, t: Ball, steps: int) -> Ball:
+        """Return a bound of |lambda(z)|^steps for Im z >= t."""
+        ball, best = flint().arb, flint().arb(1)
+        for scale in (1.0, 0.6, 0.3):
+            s = ball(min(float(t) * float(self.mu) * scale, math.pi / 4 / float(self.mu) * 0.9999))
+            best = best.min(((s * s / 2).exp() * self.value(flint().acb(t * (self.mu * s).sin())).real) ** steps)
+        return best.upper()
+
+
+def _put(mu: Ball, steps: int, c: Ball, digits: float, known: tuple[float, float] | None) -> Ball:
+    """Return E (c - S)_+ with an absolute error of about 10^-digits; `known` is (theta, y)."""
+    library = flint()
+    ball, pair = library.arb, library.acb
+    depth = math.log(10) * digits + math.log(steps) + 5
+    bits = math.ceil(2.6 * depth + 20 + 1.45 * math.log2(steps))
+    library.ctx.prec = math.ceil(bits + 40 + 0.75 * (math.pi / float(mu)) ** 2)
+    transform, most = _Transform(mu, bits), float(c.upper())
+    # theta (y - c) is `depth`, so that the term j = 1 is negligible. A larger y has more nodes, a larger theta c loses digits.
+    theta, y = (ball(x) for x in known or (depth / (1.4 * most), 2.5 * most))
+    if not (theta > 0 and y >= c):
+        raise ArithmeticError("theta and y are not a witness of this theorem")
+    h = 2 * ball.pi() / y
+    total, m, wanted = (theta * c).exp() * transform.value(pair(theta)).real ** steps / theta**2 / 2, 0, ball(10) ** -int(digits)
+    while True:
+        m += 1
+        z = pair(theta, m * h)
+        total += (transform.value(z) ** steps / (z * z) * (z * c).exp()).real
+        if m >= 8 and m & (m - 1) == 0:
+            rest = transform.beyond(m * h, steps) / (h * h * m) * (theta * c).exp()
+            if rest < wanted or m >= NODES:
+                break
+    upper = h / ball.pi() * (total + ball(0, rest.upper()))
+    decay = (-theta * y).exp()
+    alias = decay * (c + y / (1 - decay)) / (1 - decay)
+    return (upper - alias).lower().max(ball(0)).union(upper.upper())
+
+
+def delta(sigma: float, sensitivity: float, steps: int, factor: Ball, removed: bool, log_size: float,
+          known: tuple[float, float] | None = None) -> Ball:
+    """Return delta; `log_size` is a guess of log delta, by which the number of digits is chosen."""
+    library, digits = flint(), 10 + max(0.0, -log_size) / math.log(10)
+    eps = float(factor.log())
+    if not factor.log().contains(eps):
+        raise ArithmeticError("e^eps is not that of a double eps")
+    library.ctx.prec = 200 + math.ceil(4 * digits)
+    mu, loss = library.arb(sensitivity) / sigma, library.arb(eps).exp()
+    if removed:
+        return (_put(mu, steps, steps * loss, digits, known) / steps + 1 - loss).max(library.arb(0))
+    return loss / steps * _put(mu, steps, steps / loss, digits, known)

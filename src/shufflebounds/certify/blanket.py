@@ -1,0 +1,177 @@
+r"""Phi_n = (1/n) E(X_1 + ... + X_n)_+ for independent copies of a variable of finitely many values, between two bounds.
+
+With m at most the output distribution of every input and X = (R_0 - e^eps R_1)/m, this is the privacy blanket, an upper bound of
+delta for every dataset. If all other users have one input x and m = R_x, it is delta of this dataset, a lower bound of the largest
+delta.
+
+Theorem. Let S = X_1 + ... + X_n, H(s) = E(s + eta Z)_+ for a standard normal Z, phi(z) = E e^(zX), z_j = theta + i j D, y = 2 pi/D.
+For all theta, D, eta > 0, Poisson's summation formula gives
+
+.. math:: T = \frac{D}{2\pi} \sum_j \phi(z_j)^n e^{\eta^2 z_j^2/2}/z_j^2 = \sum_j e^{-j\theta y}\, \mathbb{E} H(S + jy),
+
+because the transform of H is e^(eta^2 z^2/2)/z^2. All terms on the right are nonnegative, and H(s) >= s_+. So T >= E S_+. Moreover
+
+- H(s) - s_+ <= eta/sqrt(2 pi) e^(-s^2/(2 eta^2)), and the mean of the right side at S is at most (eta^2 D/2 pi) sum_j phi(z_j)^n
+  e^(eta^2 z_j^2/2), by the same formula for a normal density;
+- for j > 0, H(s) <= |s| + eta and E|S| <= n E|X|;
+- for j < 0, H(s) <= e^(ts + t^2 eta^2/2)/(t e) for every t > theta.
+
+T minus these three bounds is at most E S_+. In the sums over nodes, |phi(z_j)| <= phi(theta) bounds all terms beyond the last node.
+
+The witness is (theta, t, D, eta, the number of nodes); :func:`contour` refuses one for which the theorem does not hold. If the sums
+of all users' values are few, :func:`enumerated` adds them up instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from shufflebounds.certify.balls import Ball, Outputs, flint
+
+__all__ = ["TOLERANCE", "Witness", "contour", "enumerated", "enumeration_operations", "phi_operations", "values_of", "witness"]
+
+TOLERANCE = 3e-5
+"""Allowed width of the ball in log delta: 1e-5 was seen for 1e6 users. The ball is wider if the sum is 0 with a large probability,
+as for one user; there the outputs are enumerated."""
+
+DIGITS = 7
+"""Digits of the smoothing term. Raised by 2: ten times more nodes. Lowered: a wider ball."""
+
+PRECISION = 128
+"""Bits of the balls; the nodes lose less than 40 of them."""
+
+BLOCK = 256
+"""Number of exponentials that are kept for each value of X. Raised or lowered: more exponentials are computed."""
+
+NODES = 200_000
+"""Resource limit: largest number of nodes, about 5 s for four outputs. Raised: longer calls. Lowered: fewer certificates."""
+
+
+class Witness(NamedTuple):
+    """The free numbers of the theorem: theta, t, y = 2 pi/D, eta and the last node."""
+
+    theta: float
+    t: float
+    y: float
+    eta: float
+    last: int
+
+
+def values_of(outputs: Outputs, factor: Ball) -> tuple[Ball, list[tuple[Ball, Ball]]]:
+    """Return the contribution of outputs with m = 0, which reveal the target's message, and (X, m) of all others."""
+    zero = flint().arb(0)
+    alone = sum(((a - factor * b).max(zero) for a, b, m in outputs if m == 0), zero)
+    return alone, [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
+
+
+def phi_operations(kinds: int) -> float:
+    """Return the number of ball operations of :func:`contour` at a typical number of nodes."""
+    return 1.5e5 * (10 + 3 * kinds)
+
+
+def witness(law: Sequence[tuple[Ball, Ball]], users: int) -> Witness:
+    """Return numbers near the best ones, computed in doubles; every witness gives valid bounds."""
+    floats = [(float(x), float(p)) for x, p in law]
+    big = max(x for x, _ in floats)
+
+    def log_phi(t: float) -> float:
+        return users * math.log1p(math.fsum(p * math.expm1(t * x) for x, p in floats))
+
+    low, high, cut = math.log(1e-9 / big), math.log(600 / big), (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        one, two = high - cut * (high - low), low + cut * (high - low)
+        smaller = log_phi(math.exp(one)) - 2 * one < log_phi(math.exp(two)) - 2 * two
+        low, high = (low, two) if smaller else (one, high)
+    theta = math.exp((low + high) / 2)
+    scale, small = log_phi(theta) - 2 * math.log(theta), math.log(10) * DIGITS + 3
+    eta = math.sqrt(2) * 10 ** (-DIGITS / 2) / theta
+    # The terms j > 0 and j < 0 are e^-small of the whole.
+    size = math.log(users * math.fsum(p * abs(x) for x, p in floats) + 1)
+    behind = {t: (small + log_phi(t) - scale - math.log(t)) / (t - theta)
+              for t in (theta * more for more in (1.1, 1.2, 1.4, 1.7, 2.2, 3))}
+    t = min(behind, key=lambda t: behind[t])
+    y = max((small - scale + size) / theta, behind[t])
+    return Witness(theta, t, y, eta, math.ceil(math.sqrt(2 * (small + 10)) / eta * y / (2 * math.pi)))
+
+
+def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, known: Witness | None = None) -> Ball:
+    """Return a ball that contains Phi_n; `law` has the values of X with their probabilities, and `rest` is that of X = 0."""
+    library = flint()
+    library.ctx.prec = PRECISION
+    ball, complex_ball = library.arb, library.acb
+    zero = ball(0)
+    above = sum((p * x.max(zero) for x, p in law), zero)
+    if not any(x > 0 for x, _ in law):
+        # E(X_1 + ... + X_n)_+ <= n E X_+, which is 0 or so small that the sign of X is not known.
+        return zero if above == 0 else above.union(zero)
+    try:
+        known = known or witness(law, users)
+    except (ValueError, OverflowError):
+        raise ArithmeticError("no witness was found: the values of X are too large") from None
+    theta, t, y, eta = (ball(x) for x in known[:4])
+    last = known.last
+    if not (theta > 0 and t > theta and y > 0 and eta > 0 and last >= 1 and (rest >= 0 or rest.contains(0))):
+        raise ArithmeticError(f"{known} is not a witness of this theorem")
+    if last > NODES:
+        raise ArithmeticError(f"the sum has {last} nodes: at most {NODES} are tried")
+    step, half = 2 * ball.pi() / y, eta * eta / 2
+    mass = rest + sum((p for _, p in law), zero)
+
+    def moment(at: Ball) -> Ball:
+        return (mass + sum((p * (at * x).expm1() for x, p in law), zero)) ** users
+
+    here = moment(theta)
+    grown, turns, still = [p * (theta * x).exp() for x, p in law], [step * x for x, _ in law], complex_ball(rest)
+    # Repeated multiplication by e^(iDx) would lose half a bit each time, so e^(ijDx) is a product of two exponentials.
+    near = [[complex_ball(0, i * turn).exp() for i in range(BLOCK)] for turn in turns]
+    total = here * (half * theta * theta).exp() / (theta * theta)
+    smooth = here * (half * theta * theta).exp()
+    for j in range(1, last + 1):
+        place = j % BLOCK
+        if place == 0 or j == 1:
+            far = [p * complex_ball(0, (j - place) * turn).exp() for p, turn in zip(grown, turns, strict=True)]
+        z = complex_ball(theta, j * step)
+        term = sum((one * table[place] for one, table in zip(far, near, strict=True)), still) ** users * (half * z * z).exp()
+        total += 2 * (term / (z * z)).real
+        smooth += 2 * term.real
+    bound = here * (half * (theta * theta - ((last + 1) * step) ** 2)).exp()
+    tail = (2 * bound / (step * step * last)).upper()
+    later = (2 * bound / (1 - (-half * step * step * (2 * last + 3)).exp())).upper()
+    scale = step / (2 * ball.pi())
+    gap = eta * eta * scale * (smooth + later)
+    d = (-theta * y).exp()
+    spread = users * sum((p * abs(x) for x, p in law), zero) * mass ** (users - 1) + eta * mass**users
+    ahead = d / (1 - d) * (spread + mass**users * y / (1 - d))
+    behind = moment(t) * (t * t * half).exp() / (t * ball(1).exp()) / ((t - theta) * y).expm1()
+    upper, lower = scale * (total + tail), scale * (total - tail) - gap - ahead - behind
+    return (lower.lower().max(zero) / users).union(upper.upper() / users)
+
+
+def enumeration_operations(kinds: int, users: int) -> float:
+    """Return the number of ball operations of :func:`enumerated`, or inf if min(kinds, users) >= 64.
+
+    It is twice the number of multisets of the outputs of all users, each of one of `kinds` kinds or of the kind with X = 0.
+    """
+    return 2.0 * math.comb(users + kinds, kinds) if min(kinds, users) < 64 else math.inf
+
+
+def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:
+    """Return Phi_n as the sum over all multisets of values."""
+    library = flint()
+    zero = library.arb(0)
+    # `tables` has mass^c/c!, c = 0, 1, ..., for each value and for X = 0.
+    masses = [*(m for _, m in law), rest]
+    tables = [[library.arb(1)] for _ in masses]
+    for table, mass in zip(tables, masses, strict=True):
+        for c in range(1, users + 1):
+            table.append(table[-1] * mass / c)
+
+    def over(kind: int, left: int, total: Ball, weight: Ball) -> Ball:
+        if kind == len(law):
+            return weight * tables[kind][left] * total.max(zero)
+        value, table = law[kind][0], tables[kind]
+        return sum((over(kind + 1, left - c, total + c * value, weight * table[c]) for c in range(left + 1)), zero)
+
+    return over(0, users, zero, library.arb(math.factorial(users))) / users

@@ -1,0 +1,91 @@
+"""delta of few users by its definition: every dataset of the other users, and every outcome.
+
+The distribution of what the analyst sees is the convolution of the contributions of all reports. A report is a polynomial whose
+exponents encode what it adds: numbers of reports of each kind, or of ones in each bin, are the digits of the exponent to a base
+above the number of reports (Kronecker's substitution), so no carry occurs. Products of polynomials are then convolutions. delta is
+the maximum, over the datasets and the ordered pairs of the target's inputs, of the sum over all exponents of (p - e^eps q)_+.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import permutations, zip_longest
+from typing import Any
+
+from shufflebounds._engines.datasets.every import all_shares
+from shufflebounds.certify.balls import Answer, Ball, flint, hockey_stick, polynomial
+
+__all__ = ["Reports", "bit_reports", "kind_reports", "of_datasets", "of_sum"]
+
+Reports = tuple[int, float, Callable[[], list[Any]]]
+"""The number of inputs, the largest exponent of a report, and a function that returns the polynomial of each input."""
+
+
+def kind_reports(inputs: int, outputs: int, rows: Callable[[], list[list[Ball]]], total: int) -> Reports:
+    """Return reports of one of several kinds of outputs each; `total` is the number of reports."""
+    shifts = [0, *((total + 1) ** y for y in range(outputs - 1))]
+
+    def polynomials() -> list[Any]:
+        out = []
+        for row in rows():
+            one = [flint().arb(0)] * (shifts[-1] + 1)
+            for shift, mass in zip(shifts, row, strict=True):
+                one[shift] = mass
+            out.append(flint().arb_poly(one))
+        return out
+
+    return inputs, float(shifts[-1]), polynomials
+
+
+def bit_reports(inputs: int, columns: int, chances: Callable[[], list[list[Ball]]], total: int) -> Reports:
+    """Return reports of independent bits, of which the sums are seen; `chances` returns the probabilities of ones of each input."""
+    shifts = [(total + 1) ** j for j in range(columns)]
+
+    def polynomials() -> list[Any]:
+        library, out = flint(), []
+        for row in chances():
+            one = library.arb_poly([1])
+            for shift, p in zip(shifts, row, strict=True):
+                one *= library.arb_poly([1 - p, *[0] * (shift - 1), p])
+            out.append(one)
+        return out
+
+    return inputs, float(sum(shifts)), polynomials
+
+
+def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[int], tuple[int, int] | None]] | None = None,
+                dummies: int = 0) -> Answer:
+    """Return the maximum of delta over datasets.
+
+    `chosen` lists the counts of the other users' inputs, with the target's pair or None for all pairs; None for all datasets. Each
+    of the `dummies` has a random input.
+    """
+    inputs, largest, polynomials = reports
+    size = 8.0 * (largest * (others + 1 + dummies) + 1)
+    number = len(chosen) if chosen is not None else math.comb(others + inputs - 1, inputs - 1) * inputs**2
+
+    def value(factor: Ball) -> Ball:
+        library = flint()
+        rows, best = polynomials(), library.arb(0)
+        hidden = (sum(rows[1:], rows[0]) * (library.arb(1) / inputs)) ** dummies if dummies else library.arb_poly([1])
+        for shares, pair in chosen if chosen is not None else [(shares, None) for shares in all_shares(others, inputs)]:
+            rest = hidden
+            for row, count in zip(rows, shares):
+                rest *= row**count
+            laws = [[law[k] for k in range(law.degree() + 1)] for law in (rest * row for row in rows)]
+            for first, second in permutations(laws, 2) if pair is None else [(laws[pair[0]], laws[pair[1]])]:
+                best = best.max(hockey_stick(zip_longest(first, second, fillvalue=library.arb(0)), factor))
+        return best
+
+    return Answer(size * number, value)
+
+
+Bits = tuple[Ball, Ball, int]
+"""The probabilities of 0 and of 1, and the number of such bits."""
+
+
+def of_sum(others: Sequence[Bits], zero: Bits, one: Bits, factor: Ball) -> Ball:
+    """Return the larger divergence, of both orders, of the sums of bits with the target's bits `zero` or `one`."""
+    first, second = polynomial([*others, zero]), polynomial([*others, one])
+    return hockey_stick(zip(first, second, strict=True), factor).max(hockey_stick(zip(second, first, strict=True), factor))

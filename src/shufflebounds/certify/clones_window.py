@@ -1,0 +1,138 @@
+r"""delta of the clone bounds, for any number of users whose window of clone counts can be summed up.
+
+The number C of clones is random, A ~ Bin(C, 1/2) of them send the first of two messages, and the target sends it with probability
+w = odds/(odds + 1) or 1 - w. With E = e^eps, u = w - E(1 - w) and v = E w - (1 - w),
+
+.. math:: \delta = \sum_c \Pr[C = c]\, H(c), \qquad H(c) = \max_k\; u \Pr[A \ge k - 1] - v \Pr[A \ge k].
+
+Theorem.
+
+1. The ratio of the two probabilities of k first messages is increasing in k, so the best k of H(c) is the first integer above
+   share (c + 1), share = v/(u + v) >= 1/2. Every k gives a lower bound of H(c). Where a ball does not decide between two integers,
+   the maximum of both is used.
+2. From c to c + 1 clones, P(A' >= k) = P(A >= k) + P(A = k - 1)/2, so each c takes a few operations.
+3. H(c + 1) <= H(c) <= H(0) = u, because another clone is a post-processing. So the c below a window contribute at most
+   P(C < low) u, and those above it at most P(C > high) H(high). If C is binomial, both probabilities are below geometric series.
+
+The witness is the window; every window gives valid bounds. P(A >= k) decreases along the window, which the precision covers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from shufflebounds.certify.balls import Ball, flint
+
+__all__ = ["Pair", "binomial_window", "divergence_weights", "every_count", "window_operations"]
+
+MOST_COUNTS = 5e6
+"""Resource limit: largest number of clone counts of a window. Raised: longer calls."""
+
+
+def _log_pmf(n: int, k: int, p: Ball) -> Ball:
+    """Return log P(Bin(n, p) = k)."""
+    ball = flint().arb
+    return ball(n + 1).lgamma() - ball(k + 1).lgamma() - ball(n - k + 1).lgamma() + k * p.log() + (n - k) * (1 - p).log()
+
+
+def _first_tail(c: int, k: int) -> tuple[Ball, Ball]:
+    """Return P(A >= k) and P(A = k - 1) for A ~ Bin(c, 1/2) and k >= c/2 - 1."""
+    ball, half = flint().arb, flint().arb(1) / 2
+    tail, term = ball(0), _log_pmf(c, k, half).exp() if k <= c else ball(0)
+    for j in range(k, c + 1):
+        tail += term
+        term = term * (c - j) / (j + 1)
+        if term < tail * ball(2) ** -flint().ctx.prec:
+            # The later terms decrease at least geometrically.
+            ratio = ball(c - j - 1) / (j + 2)
+            tail += (term / (1 - ratio)).union(ball(0))
+            break
+    return tail, _log_pmf(c, k - 1, half).exp() if k - 1 <= c else ball(0)
+
+
+def _divergences(u: Ball, v: Ball, low: int, high: int) -> Iterator[Ball]:
+    """Yield H(c) for c = low..high."""
+    ball, share = flint().arb, v / (u + v)
+    # The lower end of the ball is rounded down to an integer exactly, since a later start would not be the first integer.
+    k = max(1, int((share * (low + 1)).lower().floor().unique_fmpz()))
+    tail, before = _first_tail(low, k)
+    for c in range(low, high + 1):
+        edge = share * (c + 1)
+        while ball(k) <= edge:
+            before, k = before * (c - k + 1) / k, k + 1
+            tail -= before
+        best = u * (tail + before) - v * tail
+        if not ball(k) > edge:
+            at = before * (c - k + 1) / k
+            best = best.max(u * tail - v * (tail - at))
+        yield best
+        tail, before = tail + before / 2, before * (c + 1) / (2 * (c + 2 - k))
+
+
+class Pair(NamedTuple):
+    """The probability of a clone, and the function from e^eps to (u, v), each computed at the precision of the call."""
+
+    probability: Callable[[], Ball]
+    weights: Callable[[Ball], tuple[Ball, Ball]]
+
+
+def divergence_weights(odds: Ball, factor: Ball) -> tuple[Ball, Ball]:
+    """Return (u, v)."""
+    return (odds - factor) / (odds + 1), (factor * odds - 1) / (odds + 1)
+
+
+def every_count(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
+    """Return delta if the number of clones is c with probability law[c]."""
+    u, v = divergence_weights(odds, factor)
+    if not u > 0:
+        return u.max(flint().arb(0))
+    return sum((weight * here for weight, here in zip(law, _divergences(u, v, 0, len(law) - 1), strict=True)), flint().arb(0))
+
+
+def _window(n: int, p: float, share: float, bits: int) -> tuple[float, int, int]:
+    """Return about -log delta, and the window."""
+    if p >= 1:
+        return n * math.log(2), n, n
+    rate = math.log(2) + (share * math.log(share) + (1 - share) * math.log1p(-share) if share < 1 else 0.0)
+    depth = -n * math.log1p(p * math.expm1(-rate))
+    wide = math.sqrt(2 * (depth + 0.7 * bits) * n * p * (1 - p)) + depth + 0.7 * bits
+    return depth, max(0, math.floor(n * p - wide)), min(n, math.ceil(n * p + wide))
+
+
+def window_operations(n: int, p: float) -> float:
+    """Return an estimate of the ball operations of :func:`binomial_window` at eps = 0, where delta is largest."""
+    _, low, high = _window(n, p, 0.5, 115)
+    return 12.0 * (high - low) + 4.0 * math.sqrt(100.0 * n) + 12
+
+
+def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
+    """Return delta if the number of clones is Bin(n, p)."""
+    library = flint()
+    ball, bits = library.arb, library.ctx.prec
+    u, v = pair.weights(factor)
+    if not u > 0:
+        return u.max(ball(0))
+    depth, low, high = _window(n, float(pair.probability()), float(v / (u + v)), bits)
+    if high - low > MOST_COUNTS:
+        raise ArithmeticError(f"the window has {high - low} clone counts: at most {MOST_COUNTS:g} are tried")
+    # log(v/u) is at most the budget; next to it the share of the best test is within 1/e^budget of 1.
+    library.ctx.prec = bits + 64 + math.ceil(1.5 * depth + float((1 + v / u).log()))
+    try:
+        (u, v), p = pair.weights(factor), pair.probability()
+        weight = _log_pmf(n, low, p).exp() if p < 1 else ball(low == n)
+        total = below = above = ball(0)
+        if low:
+            ratio = low * (1 - p) / ((n - low + 1) * p)
+            below = weight * ratio / (1 - ratio) if ratio < 1 else ball(1)
+        for c, best in enumerate(_divergences(u, v, low, high), low):
+            total += weight * best
+            if c < high:
+                weight = weight * (n - c) * p / ((c + 1) * (1 - p))
+        if high < n:
+            ratio = (n - high) * p / ((high + 1) * (1 - p))
+            above = weight * ratio / (1 - ratio) * best if ratio < 1 else u
+        return total.union(total + below * u + above)
+    finally:
+        library.ctx.prec = bits

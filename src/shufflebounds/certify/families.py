@@ -1,0 +1,232 @@
+"""The output distributions of local randomizers on finitely many classes of outputs, in interval arithmetic."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shufflebounds._engines.datasets.matrix import MatrixDatasets
+from shufflebounds.certify._by_kind import by_kind
+from shufflebounds.certify.balls import Ball, NoCertificateError, flint
+
+__all__ = ["Family", "family_of", "kary_family", "matrix_of"]
+
+
+class Family(NamedTuple):
+    """The output distributions of a randomizer on its classes of outputs.
+
+    The attributes are what the bound over every dataset needs:
+
+    - `rows`: the distributions of those inputs of another user among which a maximum over all inputs is attained.
+    - `pairs`: the target's pairs of inputs, as indices of `rows`.
+    - `least`: a measure that is at most the distribution of every input, for each output.
+    - `centre`: a measure whose distance from the distribution of every input is at most its largest distance from one of `rows`;
+      None if there is no bound of docs/theorems/worst-dataset for the family.
+    - `others`: the rows of inputs that other users may have; None for all rows.
+    """
+
+    rows: list[list[Ball]]
+    pairs: list[tuple[int, int]]
+    least: list[Ball]
+    centre: list[Ball] | None = None
+    others: tuple[int, ...] | None = None
+
+    def thinned(self, share: float) -> Family:
+        """Return the family with the output "no message" of probability 1 - share."""
+        if share == 1:
+            return self
+
+        def sent(row: list[Ball]) -> list[Ball]:
+            return [*(share * p for p in row), 1 - flint().arb(share)]
+
+        centre = None if self.centre is None else sent(self.centre)
+        return self._replace(rows=[sent(row) for row in self.rows], least=sent(self.least), centre=centre)
+
+
+@by_kind
+def family_of(randomizer: object) -> tuple[int, Callable[[], Family]]:
+    """Return the product of the numbers of pairs, inputs and outputs, and a function that makes the family."""
+    raise NoCertificateError(f"the messages of {type(randomizer).__name__} are not a family of finitely many outputs")
+
+
+@by_kind
+def matrix_of(randomizer: object) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
+    """Return the numbers of inputs and of outputs, and a function that returns the distribution for every input."""
+    raise NoCertificateError(f"{type(randomizer).__name__} has no matrix")
+
+
+@family_of.of("FiniteRandomizer")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    columns, counts = np.unique(randomizer._rows[:, randomizer._rows.any(axis=0)], axis=1, return_counts=True)
+    pairs = list(itertools.permutations(range(len(columns)), 2))
+
+    def family() -> Family:
+        ball = flint().arb
+        rows = [[many * ball(p) for p, many in zip(row, counts.tolist(), strict=True)] for row in columns.tolist()]
+        least = [many * ball(p) for p, many in zip(columns.min(axis=0).tolist(), counts.tolist(), strict=True)]
+        if not columns.min(axis=0).all():
+            return Family(rows, pairs, least)
+        weights = [ball(w) for w in MatrixDatasets(randomizer._rows).centre.tolist()]
+        centre = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0)) for y in range(len(least))]
+        return Family(rows, pairs, least, centre)
+
+    return len(pairs) * columns.size, family
+
+
+def _lifted(shares: Sequence[tuple[Ball, tuple[bool, ...]]], ratio: Ball) -> Family:
+    """Return the family of a two-level randomizer.
+
+    A class of outputs has its probability under B, and for each input whether its probability is multiplied by `ratio`.
+    """
+    ball = flint().arb
+    lifted = sum((share for share, inside in shares if inside[0]), ball(0))
+    base = 1 / (1 + lifted * (ratio - 1))
+    rows = [[base * share * (ratio if inside[x] else 1) for share, inside in shares] for x in range(len(shares[0][1]))]
+    return Family(rows, [(0, 1)], [base * share for share, _ in shares], [ball(share) for share, _ in shares])
+
+
+def _patterns(inputs: int) -> Iterable[tuple[bool, ...]]:
+    return itertools.product([True, False], repeat=inputs)
+
+
+@family_of.of("LocalHashing")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    inputs = min(randomizer.bins, 3)
+
+    def family() -> Family:
+        # The hashes of up to three bins are independent and uniform.
+        hit = flint().fmpq(1, randomizer._g)
+        shares = [(flint().arb(math.prod([hit if one else 1 - hit for one in inside])), inside) for inside in _patterns(inputs)]
+        return _lifted(shares, flint().arb(randomizer.local_eps).exp())
+
+    return inputs * 2**inputs, family
+
+
+@family_of.of("SubsetSelection")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    inputs, bins, size = min(randomizer.bins, 3), randomizer.bins, randomizer._d
+
+    def family() -> Family:
+        shares = []
+        for inside in _patterns(inputs):
+            # The number of sets with these bins, relative to all: a quotient of binomial coefficients.
+            drawn, total = [size - i for i in range(sum(inside))] + [bins - size - i for i in range(inputs - sum(inside))], bins
+            share = math.prod(drawn)
+            if min(drawn) > 0:
+                shares.append((flint().arb(flint().fmpq(share, math.prod(total - i for i in range(inputs)))), inside))
+        return _lifted(shares, flint().arb(randomizer.local_eps).exp())
+
+    return inputs * 2**inputs, family
+
+
+@family_of.of("HadamardResponse")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    # The codes of the bins are 1, 2, 3, ...; 3 is the exclusive or of 1 and 2. Parities with 1, 2 and 4 are independent.
+    inputs = min(randomizer.bins, 4)
+
+    def family() -> Family:
+        free = 3 if inputs == 4 else 2
+        shares = []
+        for inside in _patterns(free):
+            summed = inside[0] == inside[1]
+            shares.append((flint().arb(flint().fmpq(1, 2**free)), (*inside[:2], summed, *inside[2:])[:inputs]))
+        return _lifted(shares, flint().arb(randomizer.local_eps).exp())
+
+    return inputs * 8, family
+
+
+@family_of.of("UnaryEncoding")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    inputs = min(randomizer.bins, 3)
+
+    def family() -> Family:
+        p, q = flint().arb(randomizer.p), flint().arb(randomizer.q)
+        shares = [(math.prod([q if one else 1 - q for one in inside]), inside) for inside in _patterns(inputs)]
+        return _lifted(shares, p * (1 - q) / (q * (1 - p)))
+
+    return inputs * 2**inputs, family
+
+
+def kary_family(bins: int, local_eps: float) -> Callable[[], Family]:
+    """Return the function that makes the family of k-ary response; its outputs are up to three values, and all others."""
+    inputs = min(bins, 3)
+    sizes = [1] * inputs + ([bins - 3] if bins > 3 else [])
+
+    def family() -> Family:
+        odds = flint().arb(local_eps).exp()
+        small = 1 / (odds + bins - 1)
+        rows = [[size * small * (odds if y == x else 1) for y, size in enumerate(sizes)] for x in range(inputs)]
+        return Family(rows, [(0, 1)], [size * small for size in sizes])
+
+    return family
+
+
+@family_of.of("KaryResponse")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    return 12, kary_family(randomizer.bins, randomizer.local_eps)
+
+
+@family_of.of("RandomizedResponse")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    # The bit of a value inside of the range is a mixture of those of the two ends.
+    return 12, kary_family(2, randomizer.eps)
+
+
+@matrix_of.of("KaryResponse")
+def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
+    bins = randomizer.bins
+
+    def rows() -> list[list[Ball]]:
+        odds = flint().arb(randomizer.local_eps).exp()
+        return [[(odds if y == x else 1) / (odds + bins - 1) for y in range(bins)] for x in range(bins)]
+
+    return bins, bins, rows
+
+
+@matrix_of.of("FiniteRandomizer")
+def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
+    columns, counts = np.unique(randomizer._rows[:, randomizer._rows.any(axis=0)], axis=1, return_counts=True)
+    return *columns.shape, lambda: [[many * flint().arb(p) for p, many in zip(row, counts.tolist(), strict=True)]
+                                    for row in columns.tolist()]
+
+
+@family_of.of("RatioBounded")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+
+    def family() -> Family:
+        p, beta, q = (flint().arb(x) for x in (randomizer.p, randomizer.beta, randomizer.q))
+        alpha = beta / (p - 1)
+        rest = (1 - (p + 1) * alpha).max(flint().arb(0))
+        others = [p * alpha / q, p * alpha / q, rest / q, (1 - (1 + beta) / q).max(flint().arb(0))]
+        rows = [[p * alpha, alpha, rest, 0 * p], [alpha, p * alpha, rest, 0 * p], others]
+        # Other users need not be permitted to have the target's inputs.
+        return Family(rows, [(0, 1)], [*others[:3], 0 * p], others=(2,))
+
+    return 12, family
+
+
+@family_of.of("PureLocal")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+
+    def family() -> Family:
+        odds = flint().arb(randomizer.local_eps).exp()
+        low, high = 1 / (odds + 1), odds / (odds + 1)
+        return Family([[high, low], [low, high]], [(0, 1)], [low, low])
+
+    return 4, family
+
+
+@family_of.of("PrivUnit")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+
+    def family() -> Family:
+        cap = flint().arb(randomizer.cap)
+        # The caps of two opposite vectors are disjoint.
+        shares = [(cap, (True, False)), (cap, (False, True)), ((1 - 2 * cap).max(0 * cap), (False, False))]
+        return _lifted(shares, flint().arb(randomizer.local_eps).exp())._replace(centre=None)
+
+    return 12, family

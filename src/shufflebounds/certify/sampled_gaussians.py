@@ -1,0 +1,232 @@
+r"""delta of a composition of Gaussian mechanisms, each on all records or on a Poisson sample, between two bounds.
+
+One release adds N(0, sigma^2) to a sum of sensitivity 1 over a Poisson sample of rate q. With Q = N(0, sigma^2), v = dP/dQ =
+1 - q + q e^u, u = (x - 1/2)/sigma^2 and G(z) = E_Q v^z, the loss of removal is ln v under P and that of addition -ln v under Q,
+with the moment generating functions M(z) = G(z + 1) and G(-z). For q = 1, G(z) = e^((z^2 - z)/2 sigma^2).
+
+Theorem. For the sum S of the losses, g(s) = (1 - e^-s)_+, z_m = theta + i m h and y = 2 pi/h, Poisson's summation formula gives
+
+.. math:: T = \frac{h}{2\pi} \sum_m \frac{e^{-z_m \varepsilon} \prod M(z_m)}{z_m (z_m + 1)} =
+    \sum_j e^{-j \theta y}\, \mathbb{E}\, g(S - \varepsilon + j y).
+
+All terms on the right are nonnegative, and that of j = 0 is delta: T is an upper bound for every theta > 0 and h > 0. The others
+are
+
+- for j > 0, by g <= 1, at most 1/(e^(theta y) - 1) in all;
+- for j < 0, by g(s) <= e^(t s), at most e^(-t eps) prod M(t)/(e^((t - theta) y) - 1) in all, for every t > theta.
+
+Quadrature. G(a + it) = int N(x + ib) v(x + ib)^(a + it) dx for every shift 0 <= b <= pi sigma^2/4. For t >= 0 and Im x between 0
+and 2b, |v| <= v(Re x), Re v >= 1 - q and arg v >= 0. So the trapezoidal rule on the line Im x = b has an error of at most
+(1 + e^(2 b^2/sigma^2)) |G|(a)/(e^(2 pi b/step) - 1), where |G|(a) = G(a) for a >= 0 and (1 - q)^a for a < 0.
+
+Large t. |G(a + it)| <= e^(b^2/2 sigma^2) int N(x) |v(x + ib)|^a e^(-t arg v(x + ib)) dx, which decreases in t: its value at one t
+bounds all later nodes. The integrand is N v(x + ib)^((a + it)/2) v(x - ib)^((a - it)/2), which is analytic in x; in a strip of
+half-width c <= 2 B - b, B the line of the quadrature, it is at most e^(c^2/2 sigma^2) times that of |G|(a), because arg v(x + iw)
+increases with w.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from shufflebounds.certify.balls import Ball, flint
+
+__all__ = ["TOLERANCE", "Part", "delta"]
+
+DIGITS = 9
+"""Digits of the smallest terms. Raised: more nodes. Lowered: a wider ball."""
+
+TOLERANCE = 1e-8
+"""Allowed width of the ball in log delta."""
+
+NODES = 512
+"""Resource limit: largest number of nodes, 1 to 10 s; few releases of rare samples need more. Lowered: wider balls."""
+
+
+MOST_BITS = 1200
+"""Resource limit: largest precision, for delta down to about e^-700. Raised: longer calls."""
+
+
+class Part(NamedTuple):
+    """`times` releases of noise `sigma` (for sensitivity 1) on samples of rate `rate`; rate 1 is every record."""
+
+    sigma: float
+    sensitivity: float
+    rate: float
+    times: int
+
+
+class _Plain:
+    """G of a release on all records, on the line Re z = a."""
+
+    def __init__(self, part: Part, a: Ball) -> None:
+        self.half, self.a = 2 * (flint().arb(part.sigma) / part.sensitivity) ** 2, a
+
+    def value(self, t: Ball) -> Ball:
+        z = flint().acb(self.a, t)
+        return ((z * z - z) / self.half).exp()
+
+    def beyond(self, t: Ball) -> Ball:
+        return ((self.a * self.a - self.a - t * t) / self.half).exp()
+
+
+class _Sampled:
+    """G of a release on a sample, on the line Re z = a; values that do not depend on t are computed once."""
+
+    def __init__(self, part: Part, a: Ball, bits: int) -> None:
+        ball = flint().arb
+        self.sigma, self.q, self.a = ball(part.sigma) / part.sensitivity, ball(part.rate), a
+        self.near = sigma = part.sigma / part.sensitivity
+        shift = min(0.78 * sigma**2, 3.0 * sigma)
+        self.b, self.step = ball(shift), ball(2 * math.pi * shift / (0.7 * bits + 2 * (shift / sigma) ** 2))
+        if not (self.b > 0 and 4 * self.b <= ball.pi() * self.sigma**2):
+            raise ArithmeticError("the shift of the quadrature is outside of its range")
+        far, step = sigma * math.sqrt(1.4 * bits + (shift / sigma) ** 2), float(self.step)
+        self.nodes = range(math.floor(-far / step), math.ceil((max(float(a), 0) + far) / step) + 1)
+        rate = 1 / (2 * ball.pi() * self.b / self.step).expm1()
+        grown = (self.b**2 / (2 * self.sigma**2)).exp()
+        self.tails = self._tails()
+        if a >= 0:
+            # The rule on the real line has an error of at most 2 grown |G| rate, so it gives a bound of |G| = G(a).
+            total = sum((self._point(j, ball(0))[0].real for j in self.nodes), ball(0)) + self.tails
+            if not 2 * grown * rate < 1:
+                raise ArithmeticError("the step of the quadrature is too large")
+            self.absolute = (total / (1 - 2 * grown * rate)).upper()
+        else:
+            self.absolute = ((1 - self.q) ** a).upper()
+        self.error = ((1 + grown**4) * rate * self.absolute + grown * self.tails).upper()
+        self.points = [self._point(j, self.b) for j in self.nodes]
+
+    def _log_v(self, x: Ball) -> Ball:
+        return (1 - self.q + self.q * ((x - flint().arb(0.5)) / self.sigma**2).exp()).log()
+
+    def _point(self, j: int, b: Ball) -> tuple[Ball, Ball]:
+        """Return the integrand for t = 0 times the step, and log v."""
+        x = flint().acb(j * self.step, b)
+        log_v = self._log_v(x)
+        weight = (-x * x / (2 * self.sigma**2) + self.a * log_v).exp()
+        return weight * self.step / (self.sigma * (2 * flint().arb.pi()).sqrt()), log_v
+
+    def _tails(self) -> Ball:
+        """Return a bound of the terms on the real line beyond the last nodes: decreasing sums, each below its integral."""
+        ball, q, a = flint().arb, self.q, self.a
+
+        def normal(x: Ball) -> Ball:
+            return (x / (self.sigma * ball(2).sqrt())).erfc() / 2
+
+        low, high = self.nodes[0] * self.step, self.nodes[-1] * self.step
+        if a < 0:
+            return (1 - q) ** a * (normal(-low) + normal(high))
+        if not high > a:
+            raise ArithmeticError("the nodes end before the terms decrease")
+        less = (a * self._log_v(low)).exp() * normal(-low)
+        # Beyond x = high, v <= e^u (q + (1 - q) e^-u(high)); N(x) e^(a u) is a normal density around a.
+        top = q + (1 - q) * (-(high - ball(0.5)) / self.sigma**2).exp()
+        return less + top**a * ((a * a - a) / (2 * self.sigma**2)).exp() * normal(high - a)
+
+    def value(self, t: Ball) -> Ball:
+        """Return G(a + it), t >= 0."""
+        ball, pair = flint().arb, flint().acb
+        error = ball(0, self.error)
+        return sum((weight * pair(-t * log_v.imag, t * log_v.real).exp() for weight, log_v in self.points), pair(error, error))
+
+    def beyond(self, t: Ball) -> Ball:
+        """Return a bound of |G(a + is)| for all s >= t; the shift is free, and near the best one."""
+        ball, found = flint().arb, []
+        weights = [(float(abs(weight)), float(log_v.imag)) for weight, log_v in self.points]
+        slope = math.fsum(w * turn for w, turn in weights) / math.fsum(w for w, _ in weights) / float(self.b)
+        for scale in (1.0, 0.5):
+            half = ball(min(float(self.b) / 2, self.near**2 * slope * float(t) * scale))
+            width, total = 2 * self.b - half, ball(0)
+            for j in self.nodes:
+                log_v = self._log_v(flint().acb(j * self.step, half))
+                total += self.step * (-(j * self.step) ** 2 / (2 * self.sigma**2) + self.a * log_v.real - t * log_v.imag).exp()
+            total = total / (self.sigma * (2 * ball.pi()).sqrt()) + self.tails
+            total += 2 * (width**2 / (2 * self.sigma**2)).exp() * self.absolute / (2 * ball.pi() * width / self.step).expm1()
+            total *= (half**2 / (2 * self.sigma**2)).exp()
+            found.append(total)
+        return found[0].min(found[1]).upper()
+
+
+def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tuple[float, float, float]:
+    """Return theta near the saddle point, log of the term m = 0, and t > theta, in doubles: a witness."""
+
+    def log_g(sigma: float, q: float, a: float) -> float:
+        if q == 1:
+            return (a * a - a) / (2 * sigma**2)
+        step, far = min(sigma, sigma**2) / 4, 9 * sigma
+        points = [j * step for j in range(math.floor(-far / step), math.ceil((max(a, 0) + far) / step))]
+        logs = []
+        for x in points:
+            u = (x - 0.5) / sigma**2
+            log_v = math.log1p(q * math.expm1(u)) if u < 600 else math.log(q) + u
+            logs.append(-x * x / (2 * sigma**2) + a * log_v)
+        top = max(logs)
+        return top + math.log(math.fsum(math.exp(x - top) for x in logs) * step / (sigma * math.sqrt(2 * math.pi)))
+
+    def moment(theta: float) -> float:
+        return sum(k * log_g(s / d, q, theta + 1 if removed else -theta) for s, d, q, k in parts) - theta * eps
+
+    def size(log_theta: float) -> float:
+        theta = math.exp(log_theta)
+        return moment(theta) - math.log(theta * (theta + 1))
+
+    low, high, ratio = -3.0, 6.0, (math.sqrt(5) - 1) / 2
+    for _ in range(25):
+        one, two = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, two) if size(one) < size(two) else (one, high)
+    theta, log_size = math.exp((low + high) / 2), size((low + high) / 2)
+    more = min((theta * f for f in (1.03, 1.06, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, 3.0)),
+               key=lambda t: (small - log_size + moment(t)) / (t - theta))
+    return theta, log_size, more
+
+
+def delta(parts: Sequence[Part], factor: Ball, removed: bool, known: tuple[float, float, float] | None = None) -> Ball:
+    """Return delta of the composition for a record that is removed or added; `known` is a witness as of :func:`_tilt`."""
+    library = flint()
+    ball, pair = library.arb, library.acb
+    eps = float(factor.log())
+    if not factor.log().contains(eps):
+        raise ArithmeticError("e^eps is not that of a double eps")
+    if not removed and all(part.rate < 1 for part in parts):
+        # v >= 1 - q, so the loss of addition is at most -ln(1 - q) in each release.
+        most = -sum((part.times * (1 - ball(part.rate)).log() for part in parts), ball(0))
+        if most <= eps:
+            return ball(0)
+    small = math.log(10) * DIGITS + 5
+    theta, log_size, more = known or _tilt(parts, eps, removed, small)
+    bits = math.ceil(1.5 * (small - min(log_size, 0)) + 40)
+    if bits > MOST_BITS:
+        raise ArithmeticError(f"the precision would be {bits} bits: at most {MOST_BITS} are tried")
+    library.ctx.prec = bits + 40
+    at, t_more, loss = ball(theta), ball(more), ball(eps)
+
+    def lines(z: Ball) -> list[tuple[_Plain | _Sampled, int]]:
+        a = z + 1 if removed else -z
+        return [(_Plain(part, a) if part.rate == 1 else _Sampled(part, a, bits), part.times) for part in parts]
+
+    def product(known: list[tuple[_Plain | _Sampled, int]], t: Ball) -> Ball:
+        return math.prod((line.value(t) ** times for line, times in known), start=pair(1))
+
+    base = lines(at)
+    peak = product(base, ball(0)).real * (-at * loss).exp()
+    above = product(lines(t_more), ball(0)).real * (-t_more * loss).exp()
+    y = ball(max((small - log_size) / theta, (small + float(above.log()) - log_size) / (more - theta)))
+    if not (at > 0 and t_more > at and y > 0):
+        raise ArithmeticError(f"theta={theta!r}, t={more!r} is not a witness of this theorem")
+    h, m = 2 * ball.pi() / y, 0
+    total = peak / (at * (at + 1)) / 2
+    while True:
+        m += 1
+        t = m * h
+        z, grown = pair(at, t), product(base, t)
+        total += ((grown if removed else grown.conjugate()) * (-z * loss).exp() / (z * (z + 1))).real
+        if m >= 8 and m & (m - 1) == 0:
+            rest = math.prod((line.beyond(t) ** times for line, times in base), start=ball(1)) * (-at * loss).exp() / (h * t)
+            if m >= NODES or rest.log() < log_size - small:
+                break
+    upper = (total + ball(0, rest.upper())) * h / ball.pi()
+    alias = 1 / (at * y).expm1() + above / ((t_more - at) * y).expm1()
+    return (upper - alias).lower().max(ball(0)).union(upper.upper())

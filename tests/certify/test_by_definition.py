@@ -1,0 +1,171 @@
+"""Certificates by the definition, against enumerations of every report of every user in mpmath."""
+
+import itertools
+import math
+
+import mpmath as mp
+import pytest
+
+from shufflebounds import mechanisms, shuffle
+
+pytest.importorskip("flint")
+
+
+def stick(p, q, eps):
+    """Return the hockey-stick divergence of two dictionaries of probabilities."""
+    return mp.fsum(max(mp.mpf(0), p.get(key, 0) - mp.exp(eps) * q.get(key, 0)) for key in {*p, *q})
+
+
+def merged(laws, seen):
+    """Return the law of what is seen of one output of each law."""
+    out = {}
+    for outputs in itertools.product(*(law.items() for law in laws)):
+        key = seen([output for output, _ in outputs])
+        out[key] = out.get(key, 0) + mp.fprod(p for _, p in outputs)
+    return out
+
+
+def ones(p):
+    return {0: 1 - mp.mpf(p), 1: mp.mpf(p)}
+
+
+def columns(outputs):
+    return tuple(map(sum, zip(*outputs)))
+
+
+def records(outputs):
+    return tuple(sorted(outputs))
+
+
+def report(chances):
+    """Return the law of independent bits."""
+    return merged([ones(p) for p in chances], tuple)
+
+
+def one_hot(bins, flip):
+    return [report([1 - mp.mpf(flip) if j == x else flip for j in range(bins)]) for x in range(bins)]
+
+
+def worst(rows, others, seen, eps, extra=()):
+    """Return the largest divergence over all inputs of the other users and ordered pairs of the target's inputs."""
+    found = []
+    for data in itertools.combinations_with_replacement(range(len(rows)), others):
+        laws = [merged([row, *(rows[x] for x in data), *extra], seen) for row in rows]
+        found += [stick(p, q, eps) for p, q in itertools.permutations(laws, 2)]
+    return max(found)
+
+
+def assert_certified(profile, eps, exact, digits=20):
+    ball = profile.certify(eps, digits=digits)
+    middle, radius = (mp.mpf(x.str(60, radius=False)) for x in (ball.mid(), ball.rad()))
+    assert abs(middle - exact) <= radius + abs(exact) * mp.mpf(10) ** -45
+    assert radius <= abs(exact) * mp.mpf(10) ** -digits
+    assert profile.delta(eps, bound="lower") <= exact <= profile.delta(eps)
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    with mp.workdps(60):
+        yield
+
+
+def shifted(weight, shift, size):
+    total = mp.fsum(weight(k) for k in range(-size, size + 1))
+    p = {k: weight(k) / total for k in range(-size, size + 1)}
+    return p, {k + shift: value for k, value in p.items()}
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3, 4.0])
+def test_noise_on_integers(eps):
+    p, q = shifted(lambda k: mp.exp(-mp.mpf(k) ** 2 / (2 * mp.mpf(1.3) ** 2)), 2, 40)
+    assert_certified(mechanisms.DiscreteGaussianMechanism(1.3, 2), eps, stick(p, q, eps))
+    ratio = mp.exp(-mp.mpf(0.9) / 3)
+    clipped = {}
+    for k in range(-1200, 1201):
+        place = max(-4, min(4, k))
+        clipped[place] = clipped.get(place, 0) + (1 - ratio) / (1 + ratio) * ratio ** abs(k)
+    exact = max(stick(clipped, {k + s: v for k, v in clipped.items()}, eps) for s in (1, 2, 3))
+    assert_certified(mechanisms.GeometricMechanism(0.9, 3, 4), eps, exact)
+
+
+@pytest.mark.parametrize("eps", [0.2, 0.7])
+def test_one_report_of_bits_and_vectors(eps):
+    f, p, q = map(mp.mpf, (0.5, 0.75, 0.25))
+    one, other = p - f * (p - q) / 2, q + f * (p - q) / 2
+    first, second = report([one, one, other, other]), report([other, other, one, one])
+    assert_certified(mechanisms.Rappor(0.5, 0.75, 0.25, 2), eps, stick(first, second, eps))
+    # Two opposite caps of measure c have the ratio e^eps0.
+    c, odds = mp.mpf(0.1), mp.exp(mp.mpf(1.5))
+    assert_certified(mechanisms.PrivUnit(5, 1.5, 0.1), eps, c * (odds - mp.exp(eps)) / (1 + c * (odds - 1)))
+    mu = 2 / mp.mpf(3)
+    normal = mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu)
+    assert_certified(mechanisms.GaussianVector(3.0, 4, "sphere"), eps, normal)
+    exact = [stick(*[merged([ones(t), ones(0.8), ones(0.8), ones(0.2)], sum) for t in order], eps)
+             for order in ((0.2, 0.8), (0.8, 0.2))]
+    flip = shuffle.ShuffledBits(4, 0.2, ones=2)
+    for pair, value in zip((flip.pair(2), flip.pair(2).reverse()), exact, strict=True):
+        assert abs(mp.mpf(pair.certify(eps, digits=20).str(40, radius=False)) - value) < 1e-16
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.5])
+def test_shifted_counts(eps):
+    users, gamma = 6, 0.3
+    count = merged([ones(gamma)] * users, sum)
+    more = {k + 1: p for k, p in count.items()}
+    assert_certified(shuffle.ZeroSum(users, gamma), eps, max(stick(count, more, eps), stick(more, count, eps)))
+    pair = [{(a, b): x * y for a, x in one.items() for b, y in two.items()} for one, two in ((more, count), (count, more))]
+    assert_certified(shuffle.ShuffledHistogram(users, 3, gamma), eps, stick(*pair, eps))
+    for bins in (2, 5):
+        total = mp.mpf(0)
+        for n in range(8):
+            half = {k: mp.binomial(n, k) / 2**n for k in range(n + 1)}
+            chance = mp.binomial(7, n) * (mp.mpf(2) / bins) ** n * (1 - mp.mpf(2) / bins) ** (7 - n)
+            total += chance * stick({k + 1: p for k, p in half.items()}, half, eps)
+        assert_certified(shuffle.ClearReports(7, bins), eps, total)
+
+
+def test_sums_of_several_bits():
+    flip = mp.mpf(2) / 8
+    rows = [merged([ones(flip)] * 2, sum), merged([ones(1 - flip)] * 2, sum)]
+    found = []
+    for bits in range(7):
+        others = [ones(1 - flip)] * bits + [ones(flip)] * (6 - bits)
+        p, q = (merged([row, *others], sum) for row in rows)
+        found += [stick(p, q, 0.6), stick(q, p, 0.6)]
+    assert_certified(shuffle.RealSum(4, 2.0, 2), 0.6, max(found))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("users", "fakes", "bins", "view", "fake"), [
+    (3, 0, 3, "sums", "uniform"), (4, 0, 2, "records", "uniform"), (2, 1, 3, "records", "known"), (2, 1, 3, "sums", "known"),
+    (2, 2, 2, "sums", "uniform"), (2, 1, 3, "records", "uniform"), (2, 1, 3, "sums", "uniform"),
+])
+def test_flipped_reports_of_few_users(users, fakes, bins, view, fake):
+    rows, others = one_hot(bins, 0.2), users - 1 + (fakes if fake == "known" else 0)
+    hidden = {key: mp.fsum(row[key] for row in rows) / bins for key in rows[0]}
+    exact = worst(rows, others, columns if view == "sums" else records, 0.4, [hidden] * (fakes if fake == "uniform" else 0))
+    protocol = shuffle.FlippedReports(users, fakes, bins, 0.2, view=view, fake=fake)
+    ball = protocol.certify(0.4, digits=20)
+    assert abs(mp.mpf(ball.str(40, radius=False)) - exact) < exact * 1e-15
+    # Both bounds are valid, although they need not be equal.
+    assert protocol.delta(0.4, bound="lower") <= exact <= protocol.delta(0.4)
+
+
+def test_personalized_bits_of_every_dataset():
+    budgets, found = (0.5, 1.0, 2.0), []
+    kept = [mp.exp(b) / (1 + mp.exp(b)) for b in budgets]
+    for target in range(3):
+        rest = [kept[i] for i in range(3) if i != target]
+        for data in itertools.product((0, 1), repeat=2):
+            others = [ones(k if bit else 1 - k) for k, bit in zip(rest, data, strict=True)]
+            p, q = (merged([ones(chance), *others], sum) for chance in (kept[target], 1 - kept[target]))
+            found += [stick(p, q, 0.3), stick(q, p, 0.3)]
+    assert_certified(shuffle.PersonalizedBits(budgets), 0.3, max(found))
+
+
+def test_too_many_datasets_are_refused():
+    with pytest.raises(TypeError, match="PersonalizedBits has no certified digits: only the datasets of few users"):
+        shuffle.PersonalizedBits([1.0] * 30).certify(0.3)
+    with pytest.raises(ValueError, match="seconds=10 is the limit"):
+        shuffle.FlippedReports(30, 3, 3, 0.2, view="records").certify(0.3)
+    assert math.isfinite(shuffle.ClearReports(3, 1).certify(0.2))

@@ -1,0 +1,220 @@
+"""Random objects of every class at random eps: both stated bounds against their certificates in interval arithmetic.
+
+The certificate of a class with one exact value must meet the stated interval. That of an upper bound must not be below the stated
+lower bound, and that of a lower bound not above the stated upper one, without tolerance; a certificate that just misses the bound
+that it should reach is a violation, too. A certificate is then computed at a perturbed witness, which may be wider, but must not
+contradict the stated bounds: this tests the checker. Violations found earlier are in found.json, which runs first.
+
+Objects are drawn by tests/examples.py, and eps where the upper delta is between 1e-300 and 1, at 0, and within four ulp of the pure
+budget. A certificate that would take longer than `SECONDS`, or does not exist, is counted, but is not a violation.
+"""
+
+import collections
+import contextlib
+import json
+import math
+import pathlib
+import random
+import signal
+import time
+
+from shufflebounds import CertificateGap, InfeasibleError, mechanisms, sampling, shuffle
+from tests.examples import EXAMPLES
+
+FOUND = pathlib.Path(__file__).with_name("found.json")
+
+SECONDS = 2.5
+"""Largest predicted run time of a certificate. Raised: fewer draws in the same time, and more classes with certificates."""
+
+
+LONGEST = 10.0
+"""Seconds after which a draw is given up."""
+
+
+def stop(number, frame):
+    raise TimeoutError
+
+
+def _many_clones(r):
+    return r.choice([shuffle.Clones, shuffle.StrongerClones])(round(10 ** r.uniform(4, 7)), r.uniform(0.1, 6))
+
+
+def _blankets(r):
+    users, share = round(10 ** r.uniform(1.5, 5)), r.choice([1.0, r.uniform(0.1, 1)])
+    eps0 = r.uniform(0.1, 4)
+    one = r.choice([
+        lambda: mechanisms.KaryResponse(r.randint(2, 20), eps0), lambda: mechanisms.LocalHashing(100, eps0),
+        lambda: mechanisms.SubsetSelection(20, eps0), lambda: mechanisms.HadamardResponse(30, eps0),
+        lambda: mechanisms.UnaryEncoding.optimized(8, eps0), lambda: mechanisms.PureLocal(eps0),
+        lambda: mechanisms.RatioBounded(p := math.exp(eps0), r.uniform(0.1, 1) * (p - 1) / (p + 1), p),
+    ])()
+    return one.shuffled(users, share)
+
+
+def _sampled(r):
+    noise = mechanisms.GaussianMechanism(r.uniform(0.6, 4), r.choice([1.0, r.uniform(0.5, 2)]))
+    return noise.subsampled(10 ** r.uniform(-3, -0.5)).self_compose(round(10 ** r.uniform(0.5, 3.5)))
+
+
+def _allocated(r):
+    return sampling.AllocationPair(mechanisms.GaussianMechanism(r.uniform(0.7, 4)), r.randint(1, 300), r.random() < 0.5)
+
+
+DRAWS = {
+    **{name: example.draw for name, example in EXAMPLES.items()},
+    "many clones": _many_clones, "many users": _blankets, "sampled Gaussian": _sampled, "allocated Gaussian": _allocated,
+}
+"""Functions of a random generator: one for each class, and one for each family of certificates of many users or releases."""
+
+
+def points(r, profile):
+    """Return a random eps."""
+    pure = profile.epsilon(0.0)
+    kind = r.random()
+    if kind < 0.1:
+        return 0.0
+    if kind < 0.25 and 0 < pure < 700:
+        for _ in range(r.randint(0, 4)):
+            pure = math.nextafter(pure, 0)
+        return pure
+    delta = 10.0 ** (r.uniform(-12, 0) if kind < 0.8 else r.uniform(-300, -12))
+    return profile.epsilon(delta)
+
+
+def violation(profile, eps):
+    """Return (what was certified, a line about a contradiction or None)."""
+    import flint
+
+    proved, sides = [], {bound: profile.log_delta(eps, bound=bound) for bound in ("lower", "upper")}
+    for bound in sides:
+        try:
+            ball = profile.certify(eps, bound=bound, seconds=SECONDS)
+        except CertificateGap as gap:
+            # A wide ball is a weak certificate; a contradiction is found below where the ball is on the wrong side.
+            proved.append("wide")
+            if (gap.certified > gap.stated + 0.1) == (bound == "upper") and abs(gap.certified - gap.stated) < 1e-3:
+                return proved, f"{profile!r}.certify({eps!r}, bound={bound!r}): {gap}"
+            continue
+        except (TypeError, InfeasibleError, ArithmeticError):
+            proved.append("none")
+            continue
+        proved.append(bound)
+        other, end = ("lower", ball.upper()) if bound == "upper" else ("upper", ball.lower())
+        number = end.log() if end > 0 else flint.arb(-math.inf)
+        if bound == "upper" and sides[other] > -math.inf and number < sides[other]:
+            return proved, f"{profile!r}: lower log_delta({eps!r}) {sides[other]!r} > {number}"
+        if bound == "lower" and end > 0 and (sides[other] == -math.inf or number > sides[other]):
+            return proved, f"{profile!r}: upper log_delta({eps!r}) {sides[other]!r} < {number}"
+    return proved, exact_violation(profile, eps, sides)
+
+
+def exact_violation(profile, eps, sides):
+    """Return a line if the ball of the exact value is beside the stated interval."""
+    import flint
+
+    try:
+        ball = profile.certify(eps, seconds=SECONDS)
+    except (TypeError, InfeasibleError, ArithmeticError):
+        return None
+    if sides["lower"] > -math.inf and (ball <= 0 or ball.log() < sides["lower"]):
+        return f"{profile!r}: lower log_delta({eps!r}) {sides['lower']!r} > exact {ball.log() if ball > 0 else 0}"
+    if ball > 0 and (sides["upper"] == -math.inf or ball.log() > flint.arb(sides["upper"])):
+        return f"{profile!r}: upper log_delta({eps!r}) {sides['upper']!r} < exact {ball.log()}"
+    return None
+
+
+@contextlib.contextmanager
+def perturbed(r):
+    """Multiply the free numbers of every witness by random factors."""
+    from shufflebounds.certify import blanket, clones_window, sampled_gaussians
+
+    kept = blanket.witness, clones_window._window, sampled_gaussians._tilt
+    factors = [r.choice([0.7, 0.9, 1.1, 1.3]) for _ in range(4)]
+
+    def of_blanket(law, users):
+        found = kept[0](law, users)
+        return found._replace(theta=found.theta * factors[0], y=found.y * factors[1], eta=found.eta * 10 * factors[2],
+                              last=max(1, found.last // 10))
+
+    def of_window(n, p, share, bits):
+        depth, low, high = kept[1](n, p, share, bits)
+        return depth * factors[0], max(0, low + round((high - low) * (1 - factors[1]) / 4)), high
+
+    def of_tilt(parts, eps, removed, small):
+        theta, size, more = kept[2](parts, eps, removed, small)
+        return theta * factors[0], size, more * factors[1]
+
+    blanket.witness, clones_window._window, sampled_gaussians._tilt = of_blanket, of_window, of_tilt
+    try:
+        yield
+    finally:
+        blanket.witness, clones_window._window, sampled_gaussians._tilt = kept
+
+
+def contradiction(profile, eps):
+    """Return a line if a certificate at a perturbed witness is on the wrong side of a stated bound."""
+    from shufflebounds.certify import bounds_of
+    from shufflebounds.certify.balls import certified
+
+    for bound in ("upper", "lower"):
+        other = profile.log_delta(eps, bound="lower" if bound == "upper" else "upper")
+        try:
+            answers = [answer for answer in bounds_of(profile)(eps, bound == "upper") if answer.operations < 4e6]
+            balls = [certified(answer, eps, 15, SECONDS) for answer in answers[:2]]
+        except (TypeError, ValueError, ArithmeticError):
+            continue
+        for ball in balls:
+            if not ball.is_finite():
+                continue
+            end = ball.upper() if bound == "upper" else ball.lower()
+            if bound == "upper" and other > -math.inf and (end <= 0 or end.log() < other):
+                return f"{profile!r} at {eps!r}: at a perturbed witness the upper end {end} is below the lower bound e^{other!r}"
+            if bound == "lower" and end > 0 and end.log() > other:
+                return f"{profile!r} at {eps!r}: at a perturbed witness the lower end {end} is above the upper bound e^{other!r}"
+    return None
+
+
+def earlier():
+    """Return the violations of found.json that still occur; each entry has an expression and an eps."""
+    found = []
+    for entry in json.loads(FOUND.read_text()):
+        profile = eval(entry["profile"], {"mechanisms": mechanisms, "sampling": sampling, "shuffle": shuffle})
+        line = violation(profile, entry["eps"])[1]
+        if line is not None:
+            found.append(line)
+    return found
+
+
+def attack(seed, cases=None, late=lambda: False, only=None):
+    """Return the numbers of certificates by class and kind, and the violations."""
+    counts, found = collections.Counter(), earlier()
+    names = [name for name in DRAWS if only is None or only in name]
+    started = time.monotonic()
+    signal.signal(signal.SIGALRM, stop)
+    for turn in range(cases if cases is not None else 10**9):
+        if late() and time.monotonic() > started:
+            break
+        name, r = names[turn % len(names)], random.Random(f"{seed} {turn}")
+        profile = DRAWS[name](r)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, LONGEST)
+            eps = points(r, profile)
+            if not 0 <= eps <= 700:
+                continue
+            proved, line = violation(profile, eps)
+            for kind in proved:
+                counts[f"{name}: {kind}"] += 1
+            if line is None and r.random() < 0.3:
+                with perturbed(r):
+                    line = contradiction(profile, eps)
+                counts["perturbed"] += 1
+        except TimeoutError:
+            counts[f"{name}: slow"] += 1
+            continue
+        except Exception as error:
+            line = f"{profile!r}: {type(error).__name__} {error}"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if line is not None:
+            found.append(line)
+    return counts, found
