@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from shufflebounds._base import validate as _validate
 from shufflebounds.cli.output.printing import as_json, as_table, both, format_bound
 from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.sampling import RandomAllocation
+from shufflebounds.sampling import RandomAllocation, ShuffledBatches
 
 __all__ = ["Allocate", "Sgd"]
 
@@ -16,7 +17,7 @@ SIGMA = "standard deviation of the noise over the clipping norm"
 
 
 class Sgd:
-    """The command ``sgd``: every batch is drawn by Poisson subsampling."""
+    """The command ``sgd``: every batch is drawn by Poisson subsampling, or all records are shuffled and cut into batches."""
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
@@ -24,14 +25,28 @@ class Sgd:
         given = parser.add_mutually_exclusive_group(required=True)
         given.add_argument("--sigma", type=float, help=SIGMA)
         given.add_argument("--eps", type=float, help="target privacy loss in nats; finds the smallest sigma that meets it")
-        parser.add_argument("--rate", type=float, required=True, help="probability that a record is in a batch")
-        parser.add_argument("--steps", type=number, required=True, help="number of batches, over all epochs")
+        drawn = parser.add_mutually_exclusive_group(required=True)
+        drawn.add_argument("--rate", type=float, help="Poisson batches: the probability that a record is in a batch")
+        drawn.add_argument("--shuffled", action="store_true", help="batches of fixed size, cut from the shuffled records")
+        text = "number of batches, over all epochs; with --shuffled, of one epoch"
+        parser.add_argument("--steps", type=number, required=True, help=text)
+        parser.add_argument("--batch-size", type=number, help="with --shuffled: records of a batch; 1, valid for every size, by default")
+        parser.add_argument("--epochs", type=number, help="with --shuffled: number of epochs; 1 by default")
         _add_delta(parser)
 
     @staticmethod
     def run(arguments: argparse.Namespace) -> None:
         """Print eps of the composition of all steps. If a target eps is given, sigma is the smallest that meets it."""
         sigma = arguments.sigma
+        if arguments.shuffled:
+            if sigma is None:
+                raise ValueError("--eps is for Poisson batches: pass --sigma with --shuffled")
+            steps = _validate.integer("steps", arguments.steps, 1)
+            epoch = ShuffledBatches(GaussianMechanism(sigma), steps, _or_one(arguments.batch_size))
+            _print_eps(_repeated(epoch, _or_one(arguments.epochs)), arguments, {})
+            return
+        if arguments.batch_size is not None or arguments.epochs is not None:
+            raise ValueError("--batch-size and --epochs are for --shuffled: with --rate, pass the number of all batches as --steps")
         if sigma is None:
             sigma = GaussianMechanism.from_training(
                 rate=arguments.rate, steps=arguments.steps, eps=arguments.eps, delta=arguments.delta).sigma
@@ -56,7 +71,15 @@ class Allocate:
     def run(arguments: argparse.Namespace) -> None:
         """Print eps of all epochs."""
         epoch = RandomAllocation(GaussianMechanism(arguments.sigma), arguments.steps, chosen=arguments.chosen)
-        _print_eps(epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs), arguments, {})
+        _print_eps(_repeated(epoch, arguments.epochs), arguments, {})
+
+
+def _repeated(epoch: PrivacyProfile, times: int) -> PrivacyProfile:
+    return epoch if times == 1 else epoch.self_compose(times)
+
+
+def _or_one(value: int | None) -> int:
+    return 1 if value is None else value
 
 
 def _add_delta(parser: argparse.ArgumentParser) -> None:
@@ -73,4 +96,5 @@ def _print_eps(whole: PrivacyProfile, arguments: argparse.Namespace, found: dict
     cells = [*(repr(value) for value in found.values()), *(format_bound(sides[side], side) for side in ("lower", "upper"))]
     print(as_table([(*found, "eps lower", "eps upper"), cells]))
     if arguments.explain:
-        print("neighbours: add or remove one record")
+        changes = whole.neighbours if whole.relation == "zeroed" else "add or remove one record"
+        print(f"neighbours: {changes}")
