@@ -43,9 +43,12 @@ def test_shuffled_batches(capsys):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (["--eps", "1", "--shuffled"], "pass --sigma with --shuffled"), (["--sigma", "1", "--rate", "0.1", "--epochs", "2"], "--shuffled"),
-    (["--sigma", "1", "--rate", "0.1", "--batch-size", "2"], "--shuffled"), (["--sigma", "1", "--shuffled", "--rate", "0.1"], "--rate"),
-    (["--sigma", "1"], "--shuffled"), (["--sigma", "1", "--shuffled", "--batch-size", "0"], "--batch-size"),
+    (["--eps", "1", "--shuffled"], "pass --sigma with --shuffled"),
+    (["--sigma", "1", "--rate", "0.1", "--epochs", "2"], "--shuffled"),
+    (["--sigma", "1", "--rate", "0.1", "--batch-size", "2"], "--shuffled"),
+    (["--sigma", "1", "--shuffled", "--rate", "0.1"], "--rate"),
+    (["--sigma", "1"], "--shuffled"),
+    (["--sigma", "1", "--shuffled", "--batch-size", "0"], "--batch-size"),
 ])
 def test_arguments_of_another_sampling(capsys, words, message):
     with pytest.raises(SystemExit) as stop:

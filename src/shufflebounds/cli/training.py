@@ -30,7 +30,8 @@ class Sgd:
         drawn.add_argument("--shuffled", action="store_true", help="batches of fixed size, cut from the shuffled records")
         text = "number of batches, over all epochs; with --shuffled, of one epoch"
         parser.add_argument("--steps", type=number, required=True, help=text)
-        parser.add_argument("--batch-size", type=number, help="with --shuffled: records of a batch; 1, valid for every size, by default")
+        text = "with --shuffled: number of records of a batch; 1, which is valid for every number, by default"
+        parser.add_argument("--batch-size", type=number, help=text)
         parser.add_argument("--epochs", type=number, help="with --shuffled: number of epochs; 1 by default")
         _add_delta(parser)
 

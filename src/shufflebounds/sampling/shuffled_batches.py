@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.crossing import Curve
+from shufflebounds._base.crossing import Curve, eps_at
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.attained_pairs import both_orders
@@ -40,23 +41,41 @@ and a longer run time."""
 class _Forms(OfMechanismForms):
     """Each bound of delta without the other one, and approximations of both."""
 
-    def __init__(self, batches: ShuffledBatches) -> None:
+    def __init__(self, noise: GaussianMechanism, batches: int, batch_size: int) -> None:
         # Given the step that has the record, the outputs are those of this step and a function of them.
-        super().__init__(batches.noise, (batches.noise,))
-        self.batches = batches
+        super().__init__(noise, (noise,))
+        self.noise, self.batches, self.epoch = noise, batches, Epoch(noise.mu, batches, batch_size)
+
+    @cached_property
+    def law(self) -> ExcessLaw:
+        """The distribution of X if all other vectors are opposite to the target's."""
+        return all_opposite(min(self.noise.mu, _LARGEST_MU))
+
+    @cached_property
+    def below(self) -> tuple[DominatingPairInfo, ...]:
+        """The pair of the lower bound in both orders."""
+        # `all_opposite` changes log a and log b by less than 4 BLUR.
+        return tuple(both_orders(self.law, self.batches, _SPACING, 4 * BLUR))
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         if upper:
-            return np.array([self.batches._epoch.log_delta(at) for at in eps.tolist()])
-        return np.asarray(np.max([pair.hockey_stick(eps).lower for pair in self.batches._below], axis=0))
+            return np.array([self.epoch.log_delta(at) for at in eps.tolist()])
+        return np.asarray(np.max([pair.hockey_stick(eps).lower for pair in self.below], axis=0))
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(self.side(eps, False), self.side(eps, True))
 
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        if not upper or not 0 < delta < 1:
+            return None
+        found = eps_at(self.epoch.log_delta, delta, upper=True, rough=self.rough(True), pure=math.inf, cap=1e6 * self.eps_scale)
+        # The search has a tolerance, so that it may end above the exact eps of one step.
+        return min(found, self.noise._epsilon(delta, True))
+
     def rough(self, upper: bool) -> Curve | None:
         if upper:
-            return Curve(self.batches._epoch.approximate, rtol=_CLOSE, settles=_CLOSE)
-        law, steps = self.batches._law, self.batches.batches
+            return Curve(self.epoch.approximate, rtol=_CLOSE, settles=_CLOSE)
+        law, steps = self.law, self.batches
         return Curve(lambda eps: min(0.0, law.approximate_log_phi(eps, steps, True)), rtol=1e-2, settles=_CLOSE, jumps=False)
 
 
@@ -137,24 +156,11 @@ class ShuffledBatches(PrivacyProfile):
         _validate.integer_field(self, "batches", 1)
         _validate.integer_field(self, "batch_size", 1)
 
-    @cached_property
-    def _epoch(self) -> Epoch:
-        return Epoch(self.noise.mu, self.batches, self.batch_size)
-
-    @cached_property
-    def _law(self) -> ExcessLaw:
-        """The distribution of X if all other vectors are opposite to the target's."""
-        return all_opposite(min(self.noise.mu, _LARGEST_MU))
-
-    @cached_property
-    def _below(self) -> tuple[DominatingPairInfo, ...]:
-        """The pair of the lower bound in both orders."""
-        # `all_opposite` changes log a and log b by less than 4 BLUR.
-        return tuple(both_orders(self._law, self.batches, _SPACING, 4 * BLUR))
-
     def closed_forms(self) -> _Forms:
-        return _Forms(self)
+        return _Forms(self.noise, self.batches, self.batch_size)
 
     def describe(self) -> DominatingPairInfo:
-        return DominatingPairInfo(self.closed_forms().log_delta, sampling=Sampling(_EFFORT, _SPACING, convex=False),
-                                  attained=Attained(pairs=self._below))
+        forms = self._closed
+        assert isinstance(forms, _Forms)
+        return DominatingPairInfo(forms.log_delta, sampling=Sampling(_EFFORT, _SPACING, convex=False),
+                                  attained=Attained(pairs=forms.below))

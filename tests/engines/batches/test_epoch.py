@@ -45,7 +45,7 @@ def drawn_rule(rng, records, dimension):
 
 
 def density(rule, order, target, outputs):
-    """Return the density of the outputs, up to a constant, if batch t has the records order[t]; the target's vectors times 0 or 1."""
+    """Return the density of the outputs up to a constant if batch t has the records order[t]; target = 0: the record is zeroed."""
     found = 1.0
     for step, batch in enumerate(order):
         total = sum(rule(record, outputs[:step]) * (target if record == 0 else 1.0) for record in batch)
@@ -114,11 +114,8 @@ def stop_loss(mu, level, angle, s, swapped):
         # R_0/R_w = b, and R_a/R_w = a e^(across v - across^2/2) with a standard normal v.
         b = math.exp(-mu * z - mu * mu / 2)
         a = math.exp(mu * (angle - 1) * z - (mu * (angle - 1)) ** 2 / 2)
-        if swapped:
-            # (b - E a e - s)_+ is a put.
-            gain = call(level * a, b - s, across) - (level * a - (b - s))
-        else:
-            gain = call(a, level * b + s, across)
+        # The expectation of (b - E a e^... - s)_+ is that of a put, and follows from the call.
+        gain = call(level * a, b - s, across) - (level * a - (b - s)) if swapped else call(a, level * b + s, across)
         return gain * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
     ends = np.linspace(-12, 12, 25)
@@ -145,7 +142,8 @@ def test_every_kind_is_below_the_largest(mu, eps, swapped):
         assert max(found) <= most <= max(found) * (1 + 3e-3) + 1e-9
         # The lemma: the expectation is monotone in the angle, and constant at s = 0.
         rises = np.diff(found) * (-1 if swapped else 1) * np.sign(s)
-        assert (rises <= 1e-9).all() and (s != 0 or np.ptp(found) < 1e-9)
+        assert (rises <= 1e-9).all()
+        assert s != 0 or np.ptp(found) < 1e-9
 
 
 def test_values_beyond_the_cut_are_paid_for():
@@ -271,7 +269,7 @@ def test_the_bound_is_the_formula_at_its_own_choice():
     eps, choice = 0.015, several._choice(0.015)
     assert choice.place >= 0
     pivots, level, chosen, near, terms, excess = (float(part[choice.place]) for part in several._pivots)
-    assert excess == 0 and terms == math.floor((10**4 - pivots) / level**2)
+    assert (excess, terms) == (0, math.floor((10**4 - pivots) / level**2))
     f = math.exp(kinds.log_mean_excess(0.25, math.log(level), chosen, 0.0, -30.0))
     f += (2 * hockey_stick(0.25, level) + level - 1) * float(np.interp(pivots / chosen, weights.CUTS, weights.Weights(0.25).alone))
     assert near == pytest.approx(f, rel=0.3)
