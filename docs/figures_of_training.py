@@ -9,12 +9,15 @@ from matplotlib.patches import FancyBboxPatch
 from matplotlib.ticker import NullLocator
 
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.sampling import RandomAllocation
+from shufflebounds.sampling import RandomAllocation, ShuffledBatches
 
 DELTA, SIGMA, STEPS = 1e-5, 1.0, 100
 """One epoch is STEPS batches, at rate 1/STEPS."""
 
 EPOCHS = (1, 2, 4, 7, 10, 20, 40, 70, 100)
+
+SIGMAS, BATCH, BATCHES = (1.0, 2.0, 4.0), 1000, np.round(np.geomspace(10**2, 10**6, 17))
+"""Noise, records of a batch and numbers of batches of the figure of shuffled batches."""
 
 
 def sides(profile):
@@ -86,6 +89,39 @@ def training() -> plt.Figure:
     right.legend(loc="upper right", bbox_to_anchor=(1.0, 0.86), fontsize=9)
     for ax in (left, right):
         plainly(ax.xaxis, (1, 2, 5, 10, 20, 50, 100))
+    return figure
+
+
+def of_batches(sigma, batches):
+    """Eps of one epoch over the number of batches: both bounds of shuffled batches of BATCH records, Poisson batches, one step."""
+    noise = GaussianMechanism(sigma)
+    shuffled = np.array([sides(ShuffledBatches(noise, int(t), BATCH)) for t in batches])
+    poisson = np.array([noise.subsampled(1 / t).self_compose(int(t)).epsilon(DELTA) for t in batches])
+    return shuffled, poisson, noise.epsilon(DELTA)
+
+
+def shuffled_batches() -> plt.Figure:
+    """Eps over the number of batches of an epoch: no shuffle, both bounds of shuffled batches, and Poisson batches."""
+    figure, axes = panels(1, 3, figsize=(11.0, 4.4), sharey=not is_narrow())
+    gains = []
+    for ax, sigma in zip(axes, SIGMAS):
+        shuffled, poisson, alone = of_batches(sigma, BATCHES)
+        gains.append(alone / shuffled[-1, 1])
+        ax.axhline(alone, color=GREY, lw=1.2, ls=":", label="one step, which holds without a shuffle")
+        ax.plot(BATCHES, shuffled[:, 1], **EXACT, label="shuffled batches, upper bound")
+        ax.plot(BATCHES, shuffled[:, 0], color=BLUE, lw=1.2, ls="-.", label="shuffled batches, lower bound (the known pair)")
+        ax.plot(BATCHES, poisson, **PRINTED, label="Poisson batches: not valid for shuffled batches")
+        ax.set(xscale="log", yscale="log", xlabel="batches of an epoch $T$", title=rf"$\sigma$ = {sigma:g}")
+    for ax in axes if is_narrow() else axes[:1]:
+        ax.set_ylabel(r"$\varepsilon$ of one epoch (nats)")
+    figure.suptitle(
+        rf"A shuffle divides $\varepsilon$ by at least {min(gains):.0f} to {max(gains):.0f} at $10^{{6}}$ batches" + "\n"
+        rf"One epoch, batches of {BATCH} records, $\delta = 10^{{-5}}$, a record is zeroed")
+    if is_narrow():
+        axes[-1].legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=8)
+        figure.set_figheight(11.5)
+    else:
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 

@@ -511,6 +511,7 @@ FIGURES: dict[str, Callable[[], plt.Figure]] = {
     "randomizers": figures_of_randomizers.randomizers, "worst_dataset": figures_of_randomizers.worst_dataset,
     "growth": figures_of_costs.growth,
     "training": figures_of_training.training, "neighbours": figures_of_training.neighbours,
+    "shuffled-batches": figures_of_training.shuffled_batches,
     **figures_of_ideas.IDEAS,
 }
 

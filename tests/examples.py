@@ -324,6 +324,12 @@ EXAMPLES = {
         lambda: [sampling.SampledPair(m.GaussianMechanism(2.0), 0.05, False), sampling.SampledPair(m.KaryResponse(5, 1.0), 0.2)],
         lambda r: sampling.SampledPair(_one_pair(r), 10.0 ** r.uniform(-4, 0), r.random() < 0.5), cheap=False,
     ),
+    "sampling.ShuffledBatches": Example(
+        lambda: [sampling.ShuffledBatches(GAUSSIAN, 100), sampling.ShuffledBatches(m.GaussianMechanism(4.0), 10**4, 1000)],
+        lambda r: sampling.ShuffledBatches(m.GaussianMechanism(math.exp(r.uniform(-1, 2))), r.choice([1, 2, 100, 10**4, 10**6]),
+                                           r.choice([1, 30, 10**4])),
+        cheap=False,
+    ),
     "sampling.Subsampled": Example(
         lambda: [GAUSSIAN.subsampled(0.01), LAPLACE.subsampled(0.1), m.KaryResponse(5, 1.0).subsampled(0.2),
                  m.FiniteRandomizer(MATRIX).subsampled(0.2)],

@@ -3,8 +3,8 @@
 import numpy as np
 from measuring import row
 
-from shufflebounds.mechanisms import FiniteRandomizer, KaryResponse, LaplaceMechanism
-from shufflebounds.sampling import shuffled_sgd_delta
+from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.sampling import ShuffledBatches
 from shufflebounds.shuffle import (
     BinomialNoise,
     PersonalizedClones,
@@ -56,7 +56,8 @@ def alone():
     budgets = np.random.default_rng(1).uniform(0.1, 4, 10**6)
     matrix = FiniteRandomizer([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     return [
-        row("shuffled SGD, sigma 1, 1000 steps: lower delta(0.5)", lambda: shuffled_sgd_delta(0.5, 1.0, 1000)),
+        row("shuffled batches, sigma 4, 1e4 of 1000: eps(1e-5)",
+            lambda: ShuffledBatches(GaussianMechanism(4.0), 10**4, 1000).epsilon(1e-5)),
         row("Laplace noise shuffled, n=1e6: eps(1e-8)", lambda: Shuffled(LaplaceMechanism(1.0), 10**6).epsilon(1e-8)),
         row("3x3 randomizer, 8 users, mixed data below: eps(1e-3)", lambda: Shuffled(matrix, 8).epsilon(1e-3, bound="lower")),
         row("certified digits, noise of 1000 trials: delta(0.1)", lambda: BinomialNoise(1000, 0.5).certify(0.1), show=None),

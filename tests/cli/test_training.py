@@ -7,7 +7,7 @@ import pytest
 from shufflebounds._base import __version__
 from shufflebounds.cli.command import main
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.sampling import RandomAllocation
+from shufflebounds.sampling import RandomAllocation, ShuffledBatches
 
 
 @pytest.mark.slow
@@ -39,6 +39,36 @@ def test_the_json_of_random_allocation_has_the_parameters(capsys):
     assert found["parameters"] == {"sigma": 2.0, "steps": 20, "chosen": 2, "epochs": 3, "delta": 1e-3}
     assert (found["mechanism"], found["version"]) == ("allocate", __version__)
     assert 0 < found["epsilon"]["lower"] <= found["epsilon"]["upper"]
+
+
+@pytest.mark.slow
+def test_shuffled_batches(capsys):
+    words = ["sgd", "--shuffled", "--sigma", "4", "--steps", "1e3", "--delta", "1e-5"]
+    one = ShuffledBatches(GaussianMechanism(4.0), 1000, 100)
+    assert main([*words, "--batch-size", "100", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["epsilon"]
+    assert found == {"upper": one.epsilon(1e-5), "lower": one.epsilon(1e-5, bound="lower")}
+    assert main([*words, "--batch-size", "100", "--epochs", "3", "--explain"]) == 0
+    text = capsys.readouterr().out
+    assert float(text.splitlines()[1].split()[1]) >= one.self_compose(3).epsilon(1e-5) > found["upper"]
+    assert "counts as zero" in text
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epsilon"]["upper"] == ShuffledBatches(GaussianMechanism(4.0), 1000).epsilon(1e-5)
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--eps", "1", "--shuffled"], "pass --sigma with --shuffled"),
+    (["--sigma", "1", "--rate", "0.1", "--epochs", "2"], "--shuffled"),
+    (["--sigma", "1", "--rate", "0.1", "--batch-size", "2"], "--shuffled"),
+    (["--sigma", "1", "--shuffled", "--rate", "0.1"], "--rate"),
+    (["--sigma", "1"], "--shuffled"),
+    (["--sigma", "1", "--shuffled", "--batch-size", "0"], "--batch-size"),
+])
+def test_arguments_of_another_sampling(capsys, words, message):
+    with pytest.raises(SystemExit) as stop:
+        main(["sgd", *words, "--steps", "20", "--delta", "1e-5"])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 def test_bad_rates(capsys):

@@ -19,13 +19,13 @@ SCRIPT = Path(__file__).parents[2] / "docs" / "make_figures.py"
 FIGURES = sorted(path.stem for path in (SCRIPT.parent / "_static" / "figures").glob("*.svg"))
 SLOW = {
     "areas", "bits", "budgets", "chernoff", "comparison", "growth", "histogram", "hockey-stick", "mechanisms", "overshoot",
-    "randomizers", "reals", "rules", "training", "worst_dataset", "year",
+    "randomizers", "reals", "rules", "shuffled-batches", "training", "worst_dataset", "year",
 }
 
 
 COARSE = {
     "budgets": ("make_figures.BUDGET_USERS", (10**3, 10**6)), "comparison": ("make_figures.COMPARED_USERS", (10**4, 10**8)),
-    "training": ("figures_of_training.EPOCHS", (1, 100)),
+    "shuffled-batches": ("figures_of_training.BATCHES", (10**2, 10**6)), "training": ("figures_of_training.EPOCHS", (1, 100)),
 }
 """Grids with the ends only, for figures that take over half a minute. Their texts depend on the points at the ends."""
 

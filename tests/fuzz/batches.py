@@ -8,14 +8,18 @@ epoch, with s = x + y and d = x - y,
 and s is independent of d under both distributions. So the best test is a threshold on s for each d, and delta is one integral. For
 more batches, delta is the mean of (1 - e^eps Q/P)_+ over random outputs drawn from P, with a margin of six standard errors, and for
 the other order the same with P and Q exchanged.
+
+`Dataset` is an epoch of few records whose vectors may depend on the earlier outputs. Its two densities at given outputs are sums
+over all ways to cut the records into batches, and delta is estimated from outputs drawn at random.
 """
 
+import itertools
 import math
 
 import numpy as np
 from scipy.special import ndtr
 
-__all__ = ["exact", "sampled"]
+__all__ = ["Dataset", "exact", "sampled"]
 
 DRAWS, WIDTH = 20_000, 6.0
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(100)
@@ -66,3 +70,87 @@ def sampled(rng, eps, sigma, steps, epochs):
     # The last term follows from Bernstein's inequality. It matters if the divergence is so small that no draw may have a positive
     # gain.
     return float((gains.mean(axis=1) + WIDTH * gains.std(axis=1) / math.sqrt(DRAWS)).max()) + 40 / DRAWS
+
+
+class Dataset:
+    """An epoch of DP-SGD on T batches of B records in d dimensions; the first record is the target.
+
+    Each record has two vectors, and uses the first or the second one according to the sign of a linear function of the last output.
+    In the first step it uses the first one. No vector is longer than 1.
+
+    Parameters
+    ----------
+    r : random.Random
+        Draws the vectors. Half of the datasets are close to those in which all other vectors are opposite to the target's.
+    sigma : float
+        Standard deviation of the noise.
+    steps, batch : int
+        T and B.
+    """
+
+    def __init__(self, r, sigma, steps, batch):
+        self.sigma, self.steps, self.batch, self.records = sigma, steps, batch, steps * batch
+        rng = np.random.default_rng(r.randrange(2**32))
+        dimension = int(rng.integers(1, 4))
+        vectors = rng.normal(size=(2, self.records, dimension))
+        vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+        if r.random() < 0.5:
+            # Most of the other records are opposite to the target, some are equal to it, and the second vectors are turned.
+            signs = np.where(rng.random(self.records) < r.choice([1.0, 0.9, 0.5]), -1.0, 1.0)
+            signs[0] = 1.0
+            vectors = signs[:, None] * vectors[:, :1] * np.where(r.random() < 0.5, 1.0, np.array([1.0, -1.0]))[:, None, None]
+        elif r.random() < 0.5:
+            vectors *= rng.random((2, self.records, 1))
+        self.vectors, self.normals = vectors, rng.normal(size=(self.records, dimension))
+        self.rng = rng
+
+    def _chosen(self, last):
+        """Return the vectors of all records after the given outputs: an array of outputs, records and coordinates."""
+        if last is None:
+            return self.vectors[0][None]
+        second = last @ self.normals.T > 0
+        return np.where(second[:, :, None], self.vectors[1], self.vectors[0])
+
+    def outputs(self, draws, present):
+        """Return random outputs of all steps: an array of draws, steps and coordinates."""
+        order = self.rng.permuted(np.tile(np.arange(self.records), (draws, 1)), axis=1).reshape(draws, self.steps, self.batch)
+        found = []
+        for step in range(self.steps):
+            vectors = np.broadcast_to(self._chosen(found[-1] if found else None), (draws, *self.vectors.shape[1:])).copy()
+            vectors[:, 0] *= present
+            total = np.take_along_axis(vectors, order[:, step, :, None], 1).sum(axis=1)
+            found.append(total + self.sigma * self.rng.normal(size=total.shape))
+        return np.stack(found, axis=1)
+
+    def log_densities(self, outputs):
+        """Return the log densities with and without the target, up to a common number for each row of outputs."""
+        return [self._log_density(outputs, present) for present in (1.0, 0.0)]
+
+    def _log_density(self, outputs, present):
+        sums, scale = {0: np.ones(len(outputs))}, np.zeros(len(outputs))
+        for step in range(self.steps):
+            vectors = np.broadcast_to(self._chosen(outputs[:, step - 1] if step else None),
+                                      (len(outputs), *self.vectors.shape[1:])).copy()
+            vectors[:, 0] *= present
+            powers = {}
+            for chosen in itertools.combinations(range(self.records), self.batch):
+                total = vectors[:, chosen].sum(axis=1)
+                powers[chosen] = np.einsum("ij,ij->i", total, outputs[:, step] - total / 2) / self.sigma**2
+            top = np.max(list(powers.values()), axis=0)
+            terms = {sum(1 << one for one in chosen): np.exp(power - top) for chosen, power in powers.items()}
+            new = {}
+            for taken, value in sums.items():
+                for more, term in terms.items():
+                    if not taken & more:
+                        new[taken | more] = new.get(taken | more, 0.0) + value * term
+            sums, scale = new, scale + top
+        return scale + np.log(sums[2**self.records - 1])
+
+    def least_delta(self, eps, draws=2000):
+        """Return a random number that is at most the larger hockey-stick divergence, except with probability about 1e-9."""
+        found = []
+        for present in (1.0, 0.0):
+            first, second = self.log_densities(self.outputs(draws, present))
+            gain = np.maximum(-np.expm1(eps - (first - second if present else second - first)), 0.0)
+            found.append(gain.mean() - WIDTH * gain.std() / math.sqrt(draws))
+        return float(max(found))

@@ -179,26 +179,35 @@ def rare(r):
 
 
 class Batches:
-    """A lower bound of delta for shuffled batches, which is a number and no profile."""
+    """Epochs of shuffled batches: the lower bound against delta of its pair, the upper bound against a dataset of few records."""
 
-    def __init__(self, sigma, steps, epochs, seed):
-        self.sigma, self.steps, self.epochs, self.seed = sigma, steps, epochs, seed
+    def __init__(self, sigma, steps, batch, epochs, seed):
+        self.sigma, self.steps, self.batch, self.epochs, self.seed = sigma, steps, batch, epochs, seed
 
     def __repr__(self):
-        return f"shuffled_sgd_delta(sigma={self.sigma!r}, steps={self.steps}, epochs={self.epochs})"
+        return f"Batches(sigma={self.sigma!r}, steps={self.steps}, batch={self.batch}, epochs={self.epochs}, seed={self.seed})"
 
     def wrong(self, eps):
-        found = sampling.shuffled_sgd_delta(eps, self.sigma, self.steps, self.epochs)
+        one = sampling.ShuffledBatches(mechanisms.GaussianMechanism(self.sigma), self.steps, self.batch)
+        profile = one if self.epochs == 1 else one.self_compose(self.epochs)
+        low, high = (profile.delta(eps, bound=side) for side in ("lower", "upper"))
+        least, r = 0.0, random.Random(self.seed)
         if self.steps == 1 or (self.steps, self.epochs) == (2, 1):
-            most = batched.exact(eps, self.sigma, self.steps, self.epochs) + 1e-12
+            least = batched.exact(eps, self.sigma, self.steps, self.epochs)
+            most = least + 1e-12
+            least -= 1e-12
         else:
             most = batched.sampled(np.random.default_rng(self.seed), eps, self.sigma, self.steps, self.epochs)
-        return f"lower {found} > {most}" if found > most else None
+        if self.epochs == 1 and 1 < self.steps * self.batch <= 8:
+            least = max(least, batched.Dataset(r, self.sigma, self.steps, self.batch).least_delta(eps))
+        return None if low <= most and least <= high else f"lower {low} > {most}, or upper {high} < {least}"
 
 
 def sgd(r):
-    steps = r.choice([1, 2, 2, r.randint(3, 12)])
-    return Batches(math.exp(r.uniform(-3, 3)), steps, r.randint(1, 3) if steps != 2 or r.random() < 0.2 else 1, r.randrange(2**32))
+    steps = r.choice([1, 2, 2, 3, 4, 5, 6, 7, 8, r.randint(3, 12)])
+    batch = r.choice([1, 1, r.randint(1, max(1, 8 // steps)), 10 ** r.randint(1, 6)])
+    epochs = r.randint(2, 3) if r.random() < 0.03 else 1
+    return Batches(math.exp(r.uniform(-2, 4)), steps, batch, epochs, r.randrange(2**32))
 
 
 KINDS = {
@@ -296,7 +305,7 @@ def question(r, profile):
     For two-level randomizers it may lie next to a kink of delta, where a sum of likelihood ratios is exactly zero.
     """
     if isinstance(profile, Batches):
-        return near(r, 0, 12)
+        return near(r, 0, 12) if r.random() < 0.2 else r.uniform(0, 2 / profile.sigma)
     inner = getattr(profile, "mechanism", getattr(profile, "randomizer", None))
     if isinstance(inner, mechanisms.PrivUnit | mechanisms.KaryResponse) and r.random() < 0.5:
         users = profile.users if isinstance(profile, shuffle.Shuffled) else getattr(profile, "steps", 1)

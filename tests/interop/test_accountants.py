@@ -26,7 +26,7 @@ from shufflebounds.interop.dp_accountant import (  # noqa: E402
     ShuffledDpEvent,
 )
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, RandomizedResponse  # noqa: E402
-from shufflebounds.sampling import RandomAllocation  # noqa: E402
+from shufflebounds.sampling import RandomAllocation, ShuffledBatches  # noqa: E402
 from shufflebounds.shuffle import StrongerClones  # noqa: E402
 from tests.strategies import slow  # noqa: E402
 
@@ -104,6 +104,9 @@ def test_events_of_this_library():
         (Relation.REPLACE_ONE, dp_event.PoissonSampledDpEvent(0.5, dp_event.GaussianDpEvent(1.0))),
         (Relation.REPLACE_ONE, RandomAllocationDpEvent(dp_event.GaussianDpEvent(1.0), 10)),
         (Relation.ADD_OR_REMOVE_ONE, dp_event.SampledWithoutReplacementDpEvent(10, 5, dp_event.GaussianDpEvent(1.0))),
+        (Relation.ADD_OR_REMOVE_ONE, ProfileDpEvent(ShuffledBatches(GaussianMechanism(1.0), 10))),
+        (Relation.REPLACE_ONE, ProfileDpEvent(ShuffledBatches(GaussianMechanism(1.0), 10))),
+        (Relation.REPLACE_SPECIAL, ShuffledDpEvent(1.0, 100)),
     ],
 )
 def test_other_adjacency_relations_are_refused(relation, event):
@@ -112,6 +115,12 @@ def test_other_adjacency_relations_are_refused(relation, event):
     with pytest.raises(dp_accounting.UnsupportedEventError):
         accountant.compose(event)
     assert accountant.profile is None
+
+
+def test_a_zeroed_record_is_one_that_a_special_value_replaces():
+    epoch = ShuffledBatches(GaussianMechanism(1.0), 10)
+    accountant = ShuffleAccountant(Relation.REPLACE_SPECIAL).compose(ProfileDpEvent(epoch))
+    assert accountant.get_epsilon(1e-5) == epoch.epsilon(1e-5)
 
 
 @attr.s(frozen=True, auto_attribs=True)

@@ -62,9 +62,8 @@ CALLS = (
     "shuffle.shuffled_epsilon(mechanisms.KaryResponse(10, 2.0), [1000, 10**5], 1e-6)",
     "shuffle.shuffled_log_delta(mechanisms.UnaryEncoding(4, 0.8, 0.1), [1000, 10**5], 0.1, bound='lower')",
     "shuffle.shuffled_epsilon(mechanisms.LaplaceMechanism(1.0), [1000, 10**5], 1e-6, bound='lower')",
-    "sampling.shuffled_sgd_delta(1.0, 1.0, 100)",
 )
-"""Public functions that answer for many protocols at once, or for a sampling scheme without a class. Their class is "functions"."""
+"""Public functions that answer for many protocols at once. Their class is "functions"."""
 
 
 MODULES = {"mechanisms": mechanisms}

@@ -1,7 +1,8 @@
-"""The lower bound for shuffled batches: its pair of distributions against enumeration, and its value against quadrature."""
+"""Shuffled batches: the pair of the lower bound by enumeration; both bounds against quadrature, random datasets, known values."""
 
 import itertools
 import math
+import random
 from collections import Counter
 from fractions import Fraction
 
@@ -9,9 +10,13 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.sampling import shuffled_sgd_delta
-from shufflebounds.sampling.shuffled_batches import largest_entry
+from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
+from shufflebounds.sampling import RandomAllocation, ReplaceOne, ShuffledBatches, Subsampled, WithoutReplacement
+from tests.fuzz import batches as batched
+
+
+def epoch(sigma, steps, batch=1):
+    return ShuffledBatches(GaussianMechanism(sigma), steps, batch)
 
 
 @pytest.mark.parametrize(("records", "batch"), [(2, 1), (4, 2), (6, 2), (6, 3)])
@@ -28,83 +33,196 @@ def test_the_pair_by_all_orders(records, batch, gradient, shift):
     assert seen == {tuple(shift * (i == j) for i in range(steps)): share for j in range(steps)}
 
 
-def hockey_stick(eps, sigma, first, second):
-    """Return the exact divergence of the mixtures over two batches with means `first` and `second`, by quadrature."""
-    # Because of the kink, the error is proportional to the square of the step, so two step sizes are extrapolated.
-    fine, coarse = (trapezoid(eps, sigma, first, second, points) for points in (1601, 801))
-    return (4 * fine - coarse) / 3
-
-
-def trapezoid(eps, sigma, first, second, points):
-    y = np.linspace(-8 * sigma, 2 + 8 * sigma, points)
-
-    def law(mean):
-        one, other = (np.exp(-((y - m) ** 2) / (2 * sigma**2)) / (sigma * math.sqrt(2 * math.pi)) for m in (mean, 0.0))
-        return 0.5 * (np.multiply.outer(one, other) + np.multiply.outer(other, one))
-
-    return float(np.maximum(law(first) - math.exp(eps) * law(second), 0).sum()) * (y[1] - y[0]) ** 2
-
-
-@pytest.mark.parametrize(("sigma", "eps"), [(0.3, 0.5), (0.5, 1.0), (0.5, 4.0), (1.0, 0.0), (2.0, 0.3)])
+@pytest.mark.parametrize(("sigma", "eps"), [(0.3, 0.5), (0.5, 1.0), (0.5, 4.0), (1.0, 0.0), (2.0, 0.3), (20.0, 0.02)])
 def test_two_batches_by_quadrature(sigma, eps):
-    exact = max(hockey_stick(eps, sigma, 2.0, 1.0), hockey_stick(eps, sigma, 1.0, 2.0))
-    lower = shuffled_sgd_delta(eps, sigma, 2)
-    assert 0.4 * exact <= lower <= exact * (1 + 3e-5)
-    if sigma <= 0.5:
-        # The largest entry contains most of the information.
-        assert lower >= 0.9 * exact
+    exact = batched.exact(eps, sigma, 2, 1)
+    lower, upper = (epoch(sigma, 2).delta(eps, bound=bound) for bound in ("lower", "upper"))
+    assert exact * (1 - 6e-3) <= lower <= exact * (1 + 1e-9)
+    assert exact <= upper
 
 
 @pytest.mark.parametrize(("sigma", "eps"), [(1.0, 0.0), (1.0, 1.0), (0.5, 2.0), (3.0, 0.2)])
 def test_one_batch_is_the_gaussian_mechanism(sigma, eps):
     exact = GaussianMechanism(sigma).delta(eps)
-    assert exact * (1 - 1e-4) <= shuffled_sgd_delta(eps, sigma, 1) <= exact
+    assert exact * (1 - 1e-3) <= epoch(sigma, 1).delta(eps, bound="lower") <= exact <= epoch(sigma, 1).delta(eps) * (1 + 1e-12)
+
+
+def two_adaptive_steps(sigma, eps, first, second):
+    """Return delta of two batches of one record, whose vectors on the line are `first` in step 1, and second(y)[i] in step 2.
+
+    The target is the first of the two records. The integral over the outputs is a sum over a grid.
+    """
+    y = np.linspace(-8 * sigma, 8 * sigma, 641)
+
+    def normal(mean):
+        return np.exp(-((y - mean) ** 2) / (2 * sigma**2)) / (sigma * math.sqrt(2 * math.pi))
+
+    later = np.array([second(at) for at in y]).T
+
+    def density(target):
+        one = normal(target * first[0])[:, None] * np.array([normal(mean) for mean in later[1]])
+        other = normal(first[1])[:, None] * np.array([normal(target * mean) for mean in later[0]])
+        return (one + other) / 2
+
+    p, q = density(1.0), density(0.0)
+    return max(np.maximum(a - math.exp(eps) * b, 0).sum() for a, b in ((p, q), (q, p))) * (y[1] - y[0]) ** 2
+
+
+@pytest.mark.parametrize(("sigma", "eps"), [(8.0, 0.0), (8.0, 0.1), (30.0, 0.02)])
+@pytest.mark.parametrize("second", [
+    lambda y: (1.0, -1.0), lambda y: (math.copysign(1.0, y), -math.copysign(1.0, y)), lambda y: (1.0, 1.0 if y > 0 else -1.0)])
+def test_adaptive_vectors_have_smaller_delta(sigma, eps, second):
+    """The bound is below that of one step, and above delta of rules that look at the first output."""
+    bound = epoch(sigma, 2).delta(eps)
+    found = max(two_adaptive_steps(sigma, eps, (1.0, other), second) for other in (-1.0, 1.0))
+    assert found <= bound * (1 + 1e-4)
+    assert found > 0.3 * GaussianMechanism(sigma).delta(eps)
 
 
 @pytest.mark.slow
-def test_epochs_are_a_product():
-    """Two epochs are compared with the sum over all pairs of intervals, in both orders."""
-    sigma, steps, eps = 0.5, 20, 2.0
-    p, q = (np.exp(law) for law in largest_entry(sigma, steps))
-    two_p, two_q = np.multiply.outer(p, p), np.multiply.outer(q, q)
-    exact = max(np.maximum(a - math.exp(eps) * b, 0).sum() for a, b in ((two_p, two_q), (two_q, two_p)))
-    assert exact * (1 - 2e-3) <= shuffled_sgd_delta(eps, sigma, steps, 2) <= exact
+def test_random_datasets_have_smaller_delta():
+    r = random.Random(11)
+    for sigma, steps, batch in ((6.0, 7, 1), (20.0, 8, 1), (40.0, 4, 2), (15.0, 5, 1)):
+        one = epoch(sigma, steps, batch)
+        assert one.delta(0.0) < GaussianMechanism(sigma).delta(0.0)
+        for _ in range(3):
+            eps = r.uniform(0, 1 / sigma)
+            assert batched.Dataset(r, sigma, steps, batch).least_delta(eps) <= one.delta(eps)
 
 
-@pytest.mark.parametrize(("sigma", "steps"), [(0.05, 3), (0.5, 1000), (1.0, 10**6), (1e4, 7), (0.3, 2**53)])
-def test_intervals_have_all_the_mass(sigma, steps):
-    for law in largest_entry(sigma, steps):
-        assert (law < 0).all()
-        assert math.fsum(np.exp(law)) == pytest.approx(1.0, abs=1e-9)
+def test_two_densities_of_a_dataset_by_enumeration():
+    """The sum over subsets in `Dataset` is the mean over all orders of the records."""
+    dataset = batched.Dataset(random.Random(4), 1.5, 3, 2)
+    outputs = dataset.outputs(3, 1.0)
+    logs = dataset.log_densities(outputs)
+    for present, log_density in zip((1.0, 0.0), logs):
+        densities = np.zeros(len(outputs))
+        for order in itertools.permutations(range(6)):
+            log_one = np.zeros(len(outputs))
+            for step in range(3):
+                vectors = np.broadcast_to(dataset._chosen(outputs[:, step - 1] if step else None), (3, 6, outputs.shape[2])).copy()
+                vectors[:, 0] *= present
+                total = vectors[:, order[2 * step : 2 * step + 2]].sum(axis=1)
+                log_one += (-((outputs[:, step] - total) ** 2).sum(axis=1) + (outputs[:, step] ** 2).sum(axis=1)) / (2 * 1.5**2)
+            densities += np.exp(log_one)
+        # Each way to cut the records into batches has 2!^3 orders.
+        assert np.log(densities / 8) == pytest.approx(log_density, rel=1e-9)
 
 
-def test_the_largest_entry_by_its_own_formula():
-    """The bound is at least that of the event that the largest entry exceeds a threshold, computed from its own formula."""
+PRINTED = [
+    (4, 10**3, 1e-5, 1, 0.0246, 0.0702), (4, 10**3, 1e-5, 1000, 0.0246, 0.0318), (4, 10**3, 1e-5, 10**4, 0.0246, 0.0292),
+    (4, 10**4, 1e-5, 1, 0.00668, 0.0170), (4, 10**4, 1e-5, 1000, 0.00668, 0.00874), (4, 10**4, 1e-5, 10**4, 0.00668, 0.00798),
+    (4, 10**6, 1e-5, 1, 0.00042, 0.00069), (4, 10**6, 1e-5, 1000, 0.00042, 0.00055), (4, 10**6, 1e-5, 10**4, 0.00042, 0.00054),
+    (4, 10**3, 1e-8, 1, 0.0405, 0.168), (4, 10**3, 1e-8, 1000, 0.0405, 0.0579),
+    (4, 10**6, 1e-8, 1, 0.00106, 0.00174), (4, 10**6, 1e-8, 1000, 0.00106, 0.00131),
+    (2, 10**3, 1e-5, 1, 0.0937, 1.993), (2, 10**3, 1e-5, 1000, 0.0937, 0.162), (2, 10**3, 1e-5, 10**4, 0.0937, 0.120),
+    (2, 10**4, 1e-5, 1, 0.0232, 0.274), (2, 10**4, 1e-5, 1000, 0.0232, 0.0384), (2, 10**4, 1e-5, 10**4, 0.0232, 0.0299),
+    (2, 10**6, 1e-5, 1, 0.00163, 0.0140), (2, 10**6, 1e-5, 1000, 0.00163, 0.00247), (2, 10**6, 1e-5, 10**4, 0.00163, 0.00223),
+    (2, 10**3, 1e-8, 1, 0.263, 2.708), (2, 10**3, 1e-8, 1000, 0.263, 0.945),
+    (2, 10**4, 1e-8, 1, 0.0405, 2.708), (2, 10**4, 1e-8, 1000, 0.0405, 0.134),
+    (2, 10**6, 1e-8, 1, 0.00334, 0.0640), (2, 10**6, 1e-8, 1000, 0.00334, 0.0081),
+    (1, 10**6, 1e-5, 1, 0.0253, 4.377), (1, 10**6, 1e-5, 1000, 0.0253, 0.70), (1, 10**6, 1e-5, 10**4, 0.0253, 0.17),
+]
+"""Sigma, steps, delta, batch, and eps of the known pair and of the bound by Fourier transforms of other discretizations, by a
+program that is not part of this library. Its eps of the pair is too large by up to 4 %."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sigma", [4, 2, 1])
+def test_values_of_another_program(sigma):
+    for _, steps, delta, batch, pair, bound in (row for row in PRINTED if row[0] == sigma):
+        lower, upper = (epoch(sigma, steps, batch).epsilon(delta, bound=side) for side in ("lower", "upper"))
+        digit = 10.0 ** -len(str(bound).partition(".")[2])
+        assert 0.96 * pair <= lower <= 1.01 * pair
+        assert lower <= upper <= 1.01 * bound + digit
+        assert upper <= GaussianMechanism(sigma).epsilon(delta) * (1 + 1e-9)
+
+
+@pytest.mark.slow
+def test_ten_epochs():
+    run = epoch(4.0, 10**4, 1000).self_compose(10)
+    assert 0.024 < run.epsilon(1e-5, bound="lower") < run.epsilon(1e-5) < 0.0339
+
+
+def test_epochs_of_one_batch_are_gaussian():
+    run = epoch(2.0, 1).self_compose(4)
+    exact = GaussianMechanism(1.0).epsilon(1e-4)
+    assert 0.98 * exact <= run.epsilon(1e-4, bound="lower") <= exact <= run.epsilon(1e-4) <= 1.02 * exact
+
+
+@pytest.mark.parametrize(("larger", "smaller"), [
+    ((4.0, 1000, 100), (4.0, 1500, 100)), ((4.0, 1000, 1), (4.0, 1000, 30)), ((4.0, 1000, 30), (4.0, 1000, 2**53)),
+    ((4.0, 1000, 100), (4.5, 1000, 100)), ((4.0, 10**4, 1), (4.0, 2**53, 1)), ((0.5, 100, 1), (1.0, 100, 1)),
+])
+def test_monotone(larger, smaller):
+    """Both bounds decrease in the number of batches, their size and sigma, and in eps."""
+    eps = np.array([0.0, 0.003, 0.01, 0.03, 0.1])
+    for bound in ("lower", "upper"):
+        one, other = (epoch(*parameters).log_delta(eps, bound=bound) for parameters in (larger, smaller))
+        # The choice of pivots and cuts is close to the best one only.
+        assert (other <= one + 0.02).all()
+        assert (np.diff(one) < 0).all()
+
+
+def test_the_largest_output():
+    """The lower bound is at least delta of the event that the largest output exceeds a threshold."""
     sigma, steps, eps = 0.4, 100, 4.0
     at = np.linspace(0, 10, 2001)
     first, second = (1 - ndtr(at - mean / sigma) * ndtr(at) ** (steps - 1) for mean in (2.0, 1.0))
-    assert shuffled_sgd_delta(eps, sigma, steps) >= (first - math.exp(eps) * second).max() * (1 - 1e-4)
+    assert epoch(sigma, steps).delta(eps, bound="lower") >= (first - math.exp(eps) * second).max() * (1 - 1e-3)
 
 
 @pytest.mark.slow
 def test_shuffled_batches_have_larger_delta_than_sampled_ones():
     """With little noise, delta of shuffled batches is much larger than that of Poisson sampling (Chua et al. 2024)."""
     poisson = GaussianMechanism(0.4).subsampled(1 / 100).self_compose(100)
-    assert shuffled_sgd_delta(4.0, 0.4, 100) > 10 * poisson.delta(4.0)
+    assert epoch(0.4, 100).delta(4.0, bound="lower") > 10 * poisson.delta(4.0)
 
 
-@pytest.mark.parametrize("bad", [(-1, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1, 0), (1, 1, 1, 1.5)])
+@pytest.mark.slow
+def test_extreme_noise():
+    for sigma in (1e-3, 0.05, 1e6, 1e11):
+        for steps, batch in ((2, 1), (2**53, 2**53)):
+            one = epoch(sigma, steps, batch)
+            for eps in (0.0, 1e-12, 1e6):
+                assert 0 <= one.delta(eps, bound="lower") <= one.delta(eps) <= 1
+    # Adding noise to outputs shows that the lower bound of a larger sigma is valid.
+    assert epoch(0.01, 10).delta(50.0, bound="lower") == epoch(0.1, 10).delta(50.0, bound="lower") > 0
+
+
+def test_the_sensitivity_scales_the_noise():
+    scaled = ShuffledBatches(GaussianMechanism(8.0, 2.0), 1000, 10)
+    assert scaled.delta(0.02) == epoch(4.0, 1000, 10).delta(0.02)
+
+
+@pytest.mark.parametrize("bad", [(1.0, 0), (1.0, 1.5), (1.0, 10, 0), (1.0, 10, -1), (0.0, 1)])
 def test_bad_arguments(bad):
     with pytest.raises(ValueError, match="must be"):
-        shuffled_sgd_delta(*bad)
+        epoch(*bad)
 
 
-@pytest.mark.parametrize(("sigma", "steps"), [(0.01, 2), (1.0, 100), (3.0, 10**5)])
-def test_intervals_have_a_minimum_share_of_the_smaller_tail(sigma, steps):
-    # A mass is the difference of two tails. If the mass is a thousandth of the tails, its relative error is a thousand times larger
-    # than theirs. At sigma = 0.01 neighbouring tails can be equal doubles, and the interval between them would have mass 0.
-    for log_mass in largest_entry(sigma, steps):
-        mass = np.exp(log_mass)
-        smaller = np.minimum(np.cumsum(mass)[1:-1], np.cumsum(mass[::-1])[::-1][1:-1])
-        assert (mass[1:-1] >= 0.999e-3 * smaller).all()
-        assert math.fsum(mass) == pytest.approx(1, abs=1e-12)
+def test_other_noise_is_refused():
+    with pytest.raises(TypeError, match=r"must be Gaussian noise: pass GaussianMechanism\(sigma\)"):
+        ShuffledBatches(LaplaceMechanism(1.0), 10)
+
+
+def test_the_relation_is_a_zeroed_record():
+    one = epoch(4.0, 10)
+    assert one.relation == one.self_compose(2).relation == one.compose(GaussianMechanism(1.0)).relation == "zeroed"
+    for other in (Subsampled(GaussianMechanism(1.0), 0.1), WithoutReplacement(GaussianMechanism(1.0), 10, 1)):
+        with pytest.raises(ValueError, match="no composition holds for both"):
+            one.compose(other)
+    assert ReplaceOne(one).relation == "replace-one"
+    with pytest.raises(ValueError, match="not under its removal"):
+        Subsampled(one, 0.1)
+    with pytest.raises(ValueError, match="not under its removal"):
+        RandomAllocation(one, 3)
+    with pytest.raises(ValueError, match="private under the replacement"):
+        WithoutReplacement(one, 10, 2)
+
+
+def test_the_statement_names_the_neighbours_and_the_proof():
+    text = str(epoch(4.0, 10**4, 1000).statement(delta=1e-5))
+    assert "counts as zero" in text
+    assert "adaptive gradients" in text
+    assert "on its own record" in text

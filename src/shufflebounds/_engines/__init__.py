@@ -5,6 +5,6 @@
 - `datasets`: the largest such value over every dataset of the other users;
 - `amplification`: both bounds of a shuffled randomizer, by the two engines above;
 - `inputs`: these distributions for noise on numbers and vectors and for densities;
-- `clones`: the clone bounds; `bits`: sums of flipped bits; `allocation`: random allocation to steps;
+- `clones`: the clone bounds; `bits`: sums of flipped bits; `allocation`: random allocation to steps; `batches`: shuffled batches;
 - `errors`: estimates from counts of messages, and the distributions of their errors.
 """

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from shufflebounds._base import validate as _validate
 from shufflebounds.cli.output.printing import as_json, as_table, both, format_bound, report
 from shufflebounds.cli.parsers import Parser, add_forms, number
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.sampling import RandomAllocation
+from shufflebounds.sampling import RandomAllocation, ShuffledBatches
 
 __all__ = ["Allocate", "Sgd"]
 
@@ -17,21 +18,38 @@ SIGMA = "standard deviation of the noise over the clipping norm"
 
 
 class Sgd:
-    """The command ``sgd``: every batch is drawn by Poisson subsampling."""
+    """The command ``sgd``: every batch is drawn by Poisson subsampling, or all records are shuffled and cut into batches."""
 
     @staticmethod
     def add_arguments(parser: Parser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser; the target eps is an alternative to sigma."""
         target = "target privacy loss in nats; finds the smallest sigma that meets it"
         parser.add_one_of({"--sigma": {"type": float, "help": SIGMA}, "--eps": {"type": float, "help": target}})
-        parser.add_argument("--rate", type=float, required=True, help="probability that a record is in a batch")
-        parser.add_argument("--steps", type=number, required=True, help="number of batches, over all epochs")
+        parser.add_one_of({
+            "--rate": {"type": float, "help": "Poisson batches: the probability that a record is in a batch"},
+            "--shuffled": {"action": "store_true", "help": "batches of fixed size, cut from the shuffled records"},
+        })
+        text = "number of batches, over all epochs; with --shuffled, of one epoch"
+        parser.add_argument("--steps", type=number, required=True, help=text)
+        text = "with --shuffled: number of records of a batch; 1, which is valid for every number, by default"
+        parser.add_argument("--batch-size", type=number, help=text)
+        parser.add_argument("--epochs", type=number, help="with --shuffled: number of epochs; 1 by default")
         _add_delta(parser)
 
     @staticmethod
     def run(arguments: argparse.Namespace) -> None:
         """Print eps of the composition of all steps. If a target eps is given, sigma is the smallest that meets it."""
         sigma = arguments.sigma
+        if arguments.shuffled:
+            if sigma is None:
+                raise ValueError("--eps is for Poisson batches: pass --sigma with --shuffled")
+            steps = _validate.integer("steps", arguments.steps, 1)
+            size, epochs = (1 if value is None else value for value in (arguments.batch_size, arguments.epochs))
+            given = {"sigma": sigma, "steps": steps, "batch_size": size, "epochs": epochs}
+            _print_eps("sgd", _repeated(ShuffledBatches(GaussianMechanism(sigma), steps, size), epochs), arguments, given)
+            return
+        if arguments.batch_size is not None or arguments.epochs is not None:
+            raise ValueError("--batch-size and --epochs are for --shuffled: with --rate, pass the number of all batches as --steps")
         if sigma is None:
             sigma = GaussianMechanism.from_training(
                 rate=arguments.rate, steps=arguments.steps, eps=arguments.eps, delta=arguments.delta).sigma
@@ -58,7 +76,12 @@ class Allocate:
         """Print eps of all epochs."""
         epoch = RandomAllocation(GaussianMechanism(arguments.sigma), arguments.steps, chosen=arguments.chosen)
         given = {name: getattr(arguments, name) for name in ("sigma", "steps", "chosen", "epochs")}
-        _print_eps("allocate", epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs), arguments, given)
+        _print_eps("allocate", _repeated(epoch, arguments.epochs), arguments, given)
+
+
+def _repeated(epoch: PrivacyProfile, times: int) -> PrivacyProfile:
+    return epoch if times == 1 else epoch.self_compose(times)
+
 
 
 def _add_delta(parser: Parser) -> None:
@@ -78,4 +101,5 @@ def _print_eps(
     cells = [*(repr(given[name]) for name in found), *(format_bound(sides[side], side) for side in ("lower", "upper"))]
     print(as_table([(*found, "eps lower", "eps upper"), cells]))
     if arguments.explain:
-        print("neighbours: add or remove one record")
+        changes = whole.neighbours if whole.relation == "zeroed" else "add or remove one record"
+        print(f"neighbours: {changes}")

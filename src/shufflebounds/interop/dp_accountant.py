@@ -146,9 +146,12 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         if isinstance(event, dp_event.NonPrivateDpEvent):
             return None
         profile = self._release_of(event)
-        wrong = "add-remove" if self._neighboring_relation == Relation.REPLACE_ONE else "replace-one"
-        if profile is not None and profile is not _NOTHING and profile.relation == wrong:
-            other = "REPLACE_ONE" if wrong == "replace-one" else "ADD_OR_REMOVE_ONE"
+        own = self._neighboring_relation
+        # A zeroed record is one that a special value replaces; what covers its removal is accepted for it, as in dp-accounting.
+        wrong = {Relation.REPLACE_ONE: {"add-remove": "ADD_OR_REMOVE_ONE", "zeroed": "REPLACE_SPECIAL"},
+                 Relation.ADD_OR_REMOVE_ONE: {"replace-one": "REPLACE_ONE", "zeroed": "REPLACE_SPECIAL"}}
+        other = None if profile in (None, _NOTHING) else wrong.get(own, {"replace-one": "REPLACE_ONE"}).get(profile.relation)
+        if other is not None:
             raise ValueError(f"its neighbours are {profile.neighbours!r}, but the accountant is for {self._neighboring_relation}: "
                              f"use ShuffleAccountant(NeighboringRelation.{other}) for all events")
         return profile

@@ -33,6 +33,10 @@ from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Composition", "DominatingPair", "GivenCurve", "KnownPair", "MassPair", "OutcomePair", "PrivacyProfile"]
 
+_CHANGES = {"replace-one": "a record replaced by another", "add-remove": "datasets with or without a record",
+            "zeroed": "a record that counts as zero"}
+"""The kinds of neighbouring relations in words."""
+
 
 @with_passages
 class PrivacyProfile(ExportMixin):
@@ -49,9 +53,9 @@ class PrivacyProfile(ExportMixin):
         What is proven, and where; one line.
     neighbours : str
         The neighbouring relation of the guarantee; one line.
-    relation : {"replace-one", "add-remove", "either"}
-        The kind of this relation. "either": neighbours' values differ by at most the sensitivity, which covers any relation, as for
-        noise on a sum. Composing "replace-one" with "add-remove" raises an error.
+    relation : {"replace-one", "add-remove", "zeroed", "either"}
+        The kind of this relation. "zeroed": the record keeps its place, and counts as zero. "either": neighbours' values differ by
+        at most the sensitivity, which covers any relation, as for noise on a sum. Composing two of the other kinds raises an error.
     """
 
     theorem: ClassVar[str] = "not stated"
@@ -655,11 +659,14 @@ class Composition(PrivacyProfile):
         kinds: dict[str, PrivacyProfile] = {}
         for profile, _ in self.factors:
             kinds.setdefault(profile.relation, profile)
-        if "add-remove" in kinds and "replace-one" in kinds:
+        kinds.pop("either", None)
+        if len(kinds) > 1:
+            # The first one can be converted: "replace-one" comes last.
+            first, *_, last = (kinds[kind] for kind in ("add-remove", "zeroed", "replace-one") if kind in kinds)
             raise ValueError(
-                f"the guarantee of {kinds['add-remove']!r} is for datasets with or without a record, that of "
-                f"{kinds['replace-one']!r} for a record replaced by another: no composition holds for both. Convert the first by "
-                "sampling.ReplaceOne(...), which replaces by removing and adding, or give both for the same neighbours"
+                f"the guarantee of {first!r} is for {_CHANGES[first.relation]}, that of {last!r} for {_CHANGES[last.relation]}: no "
+                "composition holds for both. Convert to a replaced record by sampling.ReplaceOne(...), which replaces by removing "
+                "and adding, or give both for the same neighbours"
             )
         loose = next((p for p, _ in self.factors if p.reverse() is not p and p._pair_info().attained.single), None)
         two_ways = next((p for p, _ in self.factors if p._adjacencies()), None)

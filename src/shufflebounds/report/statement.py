@@ -32,6 +32,7 @@ _HEADINGS = ("What is protected", "From whom", "The guarantee", "Assumptions", "
 _SUBJECT = {
     "replace-one": "What one user contributes",
     "add-remove": "Whether one record is part of the data, and its content",
+    "zeroed": "What one record contributes",
     "either": "One change of the input",
 }
 _INSIDER = {

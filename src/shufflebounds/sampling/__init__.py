@@ -1,4 +1,4 @@
-"""Mechanisms on a random part of the data: Poisson sampling, sampling without replacement, random allocation.
+"""Mechanisms on a random part of the data: Poisson sampling, sampling without replacement, random allocation, shuffled batches.
 
 The guarantee depends on the adjacency relation: a dataset with a record is compared with one without it (add or remove one record),
 or with one in which another record takes its place (replace one record). No class changes the relation unless the caller asks for
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shufflebounds.sampling.poisson import SampledPair as SampledPair
     from shufflebounds.sampling.poisson import Subsampled as Subsampled
     from shufflebounds.sampling.replace import ReplaceOne as ReplaceOne
-    from shufflebounds.sampling.shuffled_batches import shuffled_sgd_delta as shuffled_sgd_delta
+    from shufflebounds.sampling.shuffled_batches import ShuffledBatches as ShuffledBatches
     from shufflebounds.sampling.without_replacement import WithoutReplacement as WithoutReplacement
 
 _HOMES = {
@@ -26,7 +26,7 @@ _HOMES = {
     **dict.fromkeys(("SampledPair", "Subsampled"), "shufflebounds.sampling.poisson"),
     "ReplaceOne": "shufflebounds.sampling.replace",
     "WithoutReplacement": "shufflebounds.sampling.without_replacement",
-    "shuffled_sgd_delta": "shufflebounds.sampling.shuffled_batches",
+    "ShuffledBatches": "shufflebounds.sampling.shuffled_batches",
 }
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -74,7 +74,7 @@ def checked_presence(mechanism: PrivacyProfile) -> None:
     if isinstance(mechanism, Composition):
         for factor, _ in mechanism.factors:
             checked_presence(factor)
-    elif mechanism.relation == "replace-one":
+    elif mechanism.relation in ("replace-one", "zeroed"):
         raise ValueError(f"mechanism={mechanism!r} is private under the replacement of a record, but not under its removal: "
                          "sampling for neighbours with and without a record needs noise on a sum, a local randomizer or a "
                          "DominatingPair; for a replaced record use WithoutReplacement")

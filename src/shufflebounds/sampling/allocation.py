@@ -429,7 +429,7 @@ class RandomAllocation(OfPresence):
     of Gaussian noise with sigma >= 1, and by up to 3 % otherwise; the gap decreases as t grows.
 
     Shuffling the records and cutting them into batches of fixed size is *not* random allocation: there, the batches of the other
-    records depend on the batch of this record. For that sampling only a lower bound is known, :func:`shuffled_sgd_delta`.
+    records depend on the batch of this record. :class:`ShuffledBatches` is for that sampling.
 
     References
     ----------

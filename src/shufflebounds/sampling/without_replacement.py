@@ -91,7 +91,7 @@ class WithoutReplacement(OfMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mechanism.relation == "add-remove":
+        if self.mechanism.relation in ("add-remove", "zeroed"):
             raise ValueError(f"mechanism={self.mechanism!r} is private under the removal of a record: for a batch of fixed size "
                              "pass one that is private under the replacement of a record, or use mechanism.subsampled(rate)")
         _validate.integer_field(self, "records", 1)

@@ -14,7 +14,7 @@ from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Remembered, Reverse, Sampling
 
-__all__ = ["attained_pairs"]
+__all__ = ["attained_pairs", "both_orders"]
 
 
 def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[DominatingPairInfo, ...]:
@@ -29,10 +29,10 @@ def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[Dom
     wide = max([law for law in below if _mirrored(law)] or below, key=lambda law: law.spread(0.0))
     plain = max(below, key=lambda law: law.lost)
     used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
-    return tuple(one for law in used for one in _described(law, users, spacing, laws.error))
+    return tuple(one for law in used for one in both_orders(law, users, spacing, laws.error))
 
 
-def _described(law: ExcessLaw, users: int, spacing: float, error: float) -> list[DominatingPairInfo]:
+def both_orders(law: ExcessLaw, users: int, spacing: float, error: float) -> list[DominatingPairInfo]:
     """Return the pairs in both orders whose divergence is Phi of a distribution of X; only one if they are equal.
 
     The two orders have the same two divergences, and share their values.

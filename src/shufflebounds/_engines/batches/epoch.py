@@ -1,0 +1,213 @@
+r"""The upper bound of delta of one epoch of shuffled batches, by the theorem of docs/theorems/shuffled-batches.
+
+With the variables X* of `kinds`, :math:`\Gamma_N(E; u) = \frac1N \mathbb{E}(X^*_1 + \cdots + X^*_N + u)_+`, the tail D(c, B) of
+`weights`, the divergence h of one step, T steps and :math:`E = e^\varepsilon`,
+
+.. math:: F_T(E) \le \Gamma_N(E; 0) + (2h + E - 1)\, D(T/N, B), \qquad
+    F_T(E) \le (1 - \tfrac{k}{T})\, \Gamma_N(E; u) + \tfrac{k}{T} \zeta + (2h + E - 1)(\eta + \beta)
+
+for every number N of terms. The second bound has k pivots and a level A > 1 with :math:`f \ge F_k(A)`, which the first bound
+gives. Then :math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)`, :math:`\zeta = \eta` for A > E and f otherwise;
+either :math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean excess of
+:math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
+
+Every choice of N, k and A is valid. It is made by approximations of :math:`\Gamma`, and the bound is evaluated once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from shufflebounds._base.caches import Kept, cached_property, kept
+from shufflebounds._base.limits import CACHED_ANSWERS, COMPUTED_ERROR, FEW, TINY
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core._gaussian import gaussian_epsilon
+from shufflebounds._engines.batches.kinds import Approximation, log_mean_excess
+from shufflebounds._engines.batches.weights import CUTS, Weights, log_binomial_excess, log_divergence
+
+__all__ = ["LARGEST_MU", "Epoch"]
+
+LARGEST_MU = 3.25
+"""Largest mu at which an epoch is bounded by more than its single steps. There the second moment of X* is e^42, 200 times the
+largest number of steps, 2**53: for a larger mu rare values dominate the sums, and no bound is below that of a step."""
+
+_SMALLEST = -200.0
+"""Smallest log delta of one step at which a bound is computed. At a larger eps, the bound is that at the last such eps, or that of
+one step. Lowered: masses underflow."""
+
+_BELOW = 9.0
+"""The outputs that are bounded instead of computed add e^-9 of the bound. Raised: heavier tails and longer run time."""
+
+_LEVELS = 32
+"""Number of levels A of the pivots. Raised: a tighter bound by up to 1 % of eps, and longer run time."""
+
+_HIGHEST = 3.0
+"""Largest log A. Pivots with a larger A are of no use: the number of terms is divided by A^2."""
+
+_TERMS = np.geomspace(1.0, 2.0**53, 120)
+"""Numbers of terms at which the sums of the pivots are approximated."""
+
+_SHARES = np.geomspace(1e-4, 1.0, 500)
+"""Values of (c - 1)/(A^2 - 1) that are tried for batches."""
+
+_PART = 0.15
+"""The mean excess of batches may add this fraction of the excess of single records. Any fraction is valid."""
+
+
+class _Noise:
+    """What the bounds of all epochs with the same mu share: the tails of the weights, and approximations of the pivots' sums."""
+
+    def __init__(self, mu: float) -> None:
+        self.mu, self.weights = mu, Weights(mu)
+        # The largest eps at which a bound is computed, and the logarithms of the levels A of pivots.
+        self.last = float(gaussian_epsilon(1.0, mu, math.exp(_SMALLEST), False))
+        self.log_levels: list[float] = np.geomspace(1e-4 * self.last, min(0.7 * self.last, _HIGHEST), _LEVELS).tolist()
+
+    @cached_property
+    def sums(self) -> FloatArray:
+        """Approximations of the log of Gamma_N(A) at all levels and `_TERMS`."""
+        return np.array([Approximation(self.mu, level).log_mean(_TERMS, np.zeros(_TERMS.size)) for level in self.log_levels])
+
+
+_NOISE: Kept[float, _Noise] = Kept(FEW)
+
+
+class _Pivots(NamedTuple):
+    """All numbers k of pivots and levels A that are tried, one entry each.
+
+    `chosen` is the number of terms of the bound of F_k(A), `terms` that of the bound of F_T, and `excess` is beta.
+    """
+
+    pivots: FloatArray
+    level: FloatArray
+    chosen: FloatArray
+    bound: FloatArray
+    terms: FloatArray
+    excess: FloatArray
+
+
+class _Choice(NamedTuple):
+    """An approximation of the bound, the number of terms, and the place in `_Pivots`, or -1 for the first bound."""
+
+    value: float
+    terms: float
+    place: int
+
+
+class Epoch:
+    """Upper bounds of log delta of an epoch, for all datasets, adaptive gradients and both orders.
+
+    Parameters
+    ----------
+    mu : float
+        Largest length of a vector over the standard deviation of the noise.
+    steps : int
+        Number T of batches.
+    batch : int
+        Number B of records of a batch.
+    """
+
+    def __init__(self, mu: float, steps: int, batch: int) -> None:
+        self.mu, self.steps, self.batch = mu, steps, batch
+
+    @cached_property
+    def _noise(self) -> _Noise:
+        return _NOISE.of(self.mu, lambda: _Noise(self.mu))
+
+    @kept(CACHED_ANSWERS)
+    def log_delta(self, eps: float) -> float:
+        """Return the bound at one eps >= 0."""
+        alone = float(log_divergence(self.mu, eps))
+        if self.steps == 1 or self.mu > LARGEST_MU:
+            return alone
+        if eps > self._noise.last:
+            return min(alone, self.log_delta(self._noise.last))
+        value, terms, place = self._choice(eps)
+        one, weight = self._step(eps)
+        if value >= one:
+            return alone
+        if place < 0:
+            return min(alone, math.log(self._by_one(self.steps, eps, terms, value)))
+        count, level, chosen, near, _, excess = (float(part[place]) for part in self._pivots)
+        f = self._pivot_bound(count, level, chosen, near)
+        eta, factor = (1 + level) * f, math.exp(eps)
+        shift = max(0.0, level * (level - factor)) * count * terms / (self.steps - count)
+        main = (1 - count / self.steps) * math.exp(log_mean_excess(self.mu, eps, terms, shift, math.log(value) - _BELOW))
+        more = count / self.steps * (eta if level > factor else f) + weight * (eta + excess)
+        return min(alone, math.log(main + more) + COMPUTED_ERROR)
+
+    def approximate(self, eps: float) -> float:
+        """Return an approximation of the bound at one eps, in less time."""
+        alone = float(log_divergence(self.mu, eps))
+        if self.steps == 1 or self.mu > LARGEST_MU or eps > self._noise.last:
+            return alone
+        return min(alone, math.log(self._choice(eps).value))
+
+    def _by_one(self, steps: float, eps: float, terms: float, near: float) -> float:
+        """Return the bound with one pivot, for a given number of terms; `near` is an approximation of it."""
+        main = math.exp(log_mean_excess(self.mu, eps, terms, 0.0, math.log(near) - _BELOW))
+        return (main + self._step(eps)[1] * float(self._tail(np.array([steps / terms]))[0])) * (1 + COMPUTED_ERROR)
+
+    @kept(CACHED_ANSWERS)
+    def _pivot_bound(self, count: float, level: float, chosen: float, near: float) -> float:
+        """Return an upper bound f of F_k(A)."""
+        # The logarithm is rounded down, since the divergence decreases.
+        eps = math.log(level) * (1 - 4 * ULP)
+        return min(self._step(eps)[0], self._by_one(count, eps, chosen, near))
+
+    def _tail(self, c: FloatArray) -> FloatArray:
+        """Return upper bounds of D(c, B)."""
+        return np.asarray(np.interp(c, CUTS, self._noise.weights.batched(self.batch)))
+
+    def _terms(self, steps: FloatArray) -> FloatArray:
+        """Return numbers of terms to try: one row for each number of steps, one for each value of `CUTS`."""
+        return np.asarray(np.maximum(np.floor(steps[:, None] / CUTS), 1.0))
+
+    @cached_property
+    def _pivots(self) -> _Pivots:
+        count = np.unique(np.round(2 ** np.arange(2, math.log2(max(self.steps / 2, 1)), 0.5)))
+        terms = self._terms(count)
+        tail, found = self._tail(count[:, None] / terms), [np.empty((6, 0))]
+        for log_level, sums in zip(self._noise.log_levels, self._noise.sums) if count.size else ():
+            level, (one, weight) = math.exp(log_level), self._step(log_level)
+            total = np.exp(np.interp(np.log(terms), np.log(_TERMS), sums)) + weight * tail
+            best = total.argmin(axis=1)[:, None]
+            bound, chosen = (np.take_along_axis(part, best, 1)[:, 0] for part in (total, terms))
+            bound = np.minimum(bound, one)
+            # The smallest c at which the mean excess of a batch adds little. It is 0 at c = A^2.
+            fine = 1 + (level**2 - 1) * _SHARES
+            excess = np.exp(log_binomial_excess(self.batch, np.array(level**2), fine))
+            place = np.minimum(np.searchsorted(-excess, -_PART * (1 + level) * bound), fine.size - 1)
+            most = np.floor((self.steps - count) / fine[place])
+            excess = np.exp(log_binomial_excess(self.batch, np.array(level**2), (self.steps - count) / np.maximum(most, 1.0)))
+            found.append(np.stack([count, np.full(count.size, level), chosen, bound, most, excess]))
+        table = np.concatenate(found, axis=1)
+        return _Pivots(*table[:, table[4] >= 1])
+
+    @kept(CACHED_ANSWERS)
+    def _choice(self, eps: float) -> _Choice:
+        """Return the choice with the smallest approximation of the bound."""
+        weight, factor = self._step(eps)[1], math.exp(eps)
+        near = Approximation(self.mu, eps)
+        terms = np.unique(self._terms(np.array([float(self.steps)])))
+        total = np.exp(near.log_mean(terms, np.zeros(terms.size))) + weight * self._tail(self.steps / terms)
+        best = _Choice(float(total.min()), float(terms[total.argmin()]), -1)
+        count, level, _, bound, terms, excess = self._pivots
+        eta, share = (1 + level) * bound, count / self.steps
+        total = share * np.where(level > factor, eta, bound) + weight * (eta + excess)
+        places = np.flatnonzero(total < best.value)
+        if places.size:
+            count, level, terms, share, total = (part[places] for part in (count, level, terms, share, total))
+            shift = np.maximum(0.0, level * (level - factor)) * count * terms / (self.steps - count)
+            total = total + (1 - share) * np.exp(near.log_mean(terms, shift))
+            at = int(total.argmin())
+            best = min(best, _Choice(float(total[at]), float(terms[at]), int(places[at])))
+        return best
+
+    def _step(self, eps: float) -> tuple[float, float]:
+        """Return the divergence h of one step and the factor 2 h + E - 1 of the tails."""
+        one = max(math.exp(float(log_divergence(self.mu, eps))), TINY)
+        return one, 2 * one + math.expm1(eps)

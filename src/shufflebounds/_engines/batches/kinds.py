@@ -1,0 +1,175 @@
+r"""The distribution of X* for shuffled batches, and approximations of the sums of such variables.
+
+The unit of length is the standard deviation of the noise, :math:`R_w = N(w, 1)` on the line, :math:`E = e^\varepsilon`, and the
+target's vector has the length mu. By the lemma of docs/theorems/shuffled-batches, every convex function of
+:math:`(R_a - E R_0)/R_w` under :math:`R_w`, for vectors a and w of a ball of radius mu, has an expectation of at most that of X*:
+
+- the positive values of X* are those of :math:`(R_\mu - E R_0)/R_w` under R_w for w = -mu, or w = 0 in the other order (Q, P);
+- the negative values are those for w = mu, or w = 2 mu in the other order; with the remaining probability X* = 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._base.convex_order import shares, to_nodes
+from shufflebounds._base.limits import SAME_LOG, TINY
+from shufflebounds._base.quadrature import STEEPEST, log_normal_masses
+from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._engines.batches.weights import log_divergence
+from shufflebounds._engines.excess.evaluation import BLUR, Effort, rounding, without_negligible
+from shufflebounds._engines.excess.laws import ExcessLaw
+
+__all__ = ["Approximation", "all_opposite", "largest_kind", "log_mean_excess"]
+
+_BINS = 160
+"""Number of bins of outputs for the positive and for the negative values. Raised: longer run time. Lowered: a looser bound; 160
+bins raise log delta by about 1e-4."""
+
+_ROUGH_BINS = 40
+"""The same for approximations, whose error is about 0.05 in log delta."""
+
+_LOWEST = -40.0
+"""Log of the probability under R_0 of the outputs below the last bin. Their values X < 0 are raised to that of the end of the bin.
+Raised: a looser bound for more than 1e15 steps. Lowered: wider bins."""
+
+_DEEPEST = -250.0
+"""Smallest log of the probability of outputs that are bounded instead of computed. Lowered to -280 or less: masses underflow."""
+
+_LEVELS = (-2.0, -4.0, -6.0, -8.0, -10.0, -13.0, -16.0, -20.0)
+"""Logs of the probabilities beyond which an approximation treats large values one at a time."""
+
+_FEW_LARGE = 0.03
+"""Expected number of large values in a sum that an approximation treats one at a time. Raised: sums of two of them are missing.
+Lowered: the saddle point has a larger error."""
+
+_TILTS = np.geomspace(1e-9, 10.0, 128)
+"""Tilts of the saddle points, in units of the inverse standard deviation of X*. More of them: smaller errors."""
+
+_HERMITE = np.polynomial.hermite_e.hermegauss(9)
+"""Nodes and weights for the fluctuation of the other values if one value is large."""
+
+
+def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int = _BINS) -> tuple[FloatArray, FloatArray]:
+    """Return values and log masses of a variable that is larger than X* in the increasing convex order, up to large outputs.
+
+    Outputs whose probability under R_mu is e^log_cut together, and for which X* is large, are moved to X* = 0. As
+    (s + x)_+ <= s_+ + x_+, the mean positive part of a sum of X* is that of the result plus at most e^log_cut for each term.
+
+    In each bin of outputs X* is monotone, and is replaced by its values at the two ends with the same mean. Rounding is covered as
+    in `ExcessLaw.widened`: masses are lowered by a relative BLUR, values and means are raised by several BLUR of their terms.
+    """
+    root, rest = eps / mu + mu / 2, BLUR
+    values, masses = [], []
+    for sign in (1, -1):
+        w = mu * (swapped - sign)
+        end = max(mu - float(ndtri_exp(log_cut)), root + 0.5) if sign > 0 else float(ndtri_exp(_LOWEST))
+        fine = np.linspace(root, end, 513)
+        # Most bins have a density proportional to the cube root of the mass times the squared slope of X.
+        power = -((fine - (mu * (1 + sign) - w)) ** 2) / 6
+        weight = np.exp(power - power.max())
+        climb = np.append(0.0, np.cumsum(weight[1:] + weight[:-1]))
+        share = 0.8 * climb / climb[-1] + np.linspace(0.0, 0.2, fine.size)
+        # No log density changes by more than STEEPEST over a bin.
+        width = abs(end - root)
+        number = max(bins, math.ceil(5 * width * (width + 2 * mu) / STEEPEST))
+        edges = np.interp(np.linspace(0.0, 1.0, number + 1), share, fine)[::sign]
+        own, first, second = (log_normal_masses(edges, mean, 1.0) for mean in (w, mu, 0.0))
+        # log(E R_0/R_w), from which X and the sum of its two terms follow.
+        log_b = eps - w * edges + w * w / 2
+        loss = mu * (edges - root)
+        size = np.exp(log_b) * (1 + np.exp(loss))
+        value = np.exp(log_b) * np.expm1(loss) + 2 * BLUR * size
+        mean = np.exp(first - own) - np.exp(eps + second - own) + 4 * BLUR * np.maximum(size[1:], size[:-1])
+        mass = np.exp(own) * (1 - BLUR)
+        mass = to_nodes(mass, mass * shares(mean, value[:-1], value[1:]))
+        beyond = math.exp(float(log_ndtr(sign * (w - end))))
+        # Beyond the last bin, positive values are moved to 0 and negative ones to the end of the bin.
+        if sign > 0:
+            rest += beyond
+        else:
+            mass[0] += beyond
+        rest -= sign * math.exp(float(log_ndtr(w - root)))
+        values.append(value)
+        masses.append(mass)
+    value, mass = np.concatenate(values), np.concatenate(masses)
+    return np.append(value[mass > 0], 0.0), np.log(np.append(mass[mass > 0], max(rest, TINY)))
+
+
+def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: float) -> float:
+    """Return an upper bound of the log of E(X*_1 + ... + X*_N + shift)_+ / N for both orders, N = `terms`.
+
+    Outputs whose probability is below e^log_cut may be bounded instead of computed, which adds at most e^log_cut.
+    """
+    found, log_cut = -math.inf, max(log_cut, _DEEPEST)
+    for swapped in (False, True):
+        value, log_mass = largest_kind(mu, eps, swapped, log_cut)
+        moved = value + shift / terms * (1 + BLUR)
+        upper = without_negligible(moved, log_mass, terms, True, Effort.SAMPLED)[1]
+        slack = rounding(log_mass, 0 * log_mass, 0 * log_mass) + 32 * ULP * abs(upper)
+        found = max(found, upper + slack - math.log(terms) * (1 - 4 * ULP))
+    return float(np.logaddexp(found, log_cut + SAME_LOG)) + 8 * ULP
+
+
+class Approximation:
+    """Approximations of the log of E(X*_1 + ... + X*_N + u)_+ / N for many N and u at one eps, in the order (P, Q).
+
+    The light values have a saddle point. At most one value of a sum is large, and is added to a normal sum of the others.
+    """
+
+    def __init__(self, mu: float, eps: float) -> None:
+        self.mu, self.factor, self.log_one = mu, math.exp(eps), float(log_divergence(mu, eps))
+        tilts, logs, curvatures, large, deviations = [], [], [], [], []
+        for level in _LEVELS:
+            value, log_mass = largest_kind(mu, eps, False, level, _ROUGH_BINS)
+            deviation = math.sqrt(float(np.exp(log_mass) @ value**2))
+            tilt = _TILTS / deviation
+            exponent = tilt[:, None] * value + log_mass
+            top = exponent.max(axis=1)
+            mass = np.exp(exponent - top[:, None])
+            total = mass.sum(axis=1)
+            tilts.append(tilt)
+            logs.append(top + np.log(total))
+            curvatures.append((mass @ value**2) / total - ((mass @ value) / total) ** 2)
+            large.append(float(value.max()))
+            deviations.append(deviation)
+        self._tilts, self._logs, self._curvatures, self._large, self._deviations = map(
+            np.array, (tilts, logs, curvatures, large, deviations))
+        self._chance = np.exp(self._tail(self._large)[0])
+
+    def _tail(self, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log Pr[X* > s] and E(X* - s)_+ for s >= 0."""
+        half = self.factor * math.exp(self.mu**2 / 2)
+        y = np.log(0.5 * (half + np.sqrt(half * half + 4 * s))) / self.mu
+        logs = [log_ndtr(mean - y) for mean in (-self.mu, 0.0, self.mu)]
+        own, other, first = map(np.exp, logs)
+        return logs[0], np.maximum(first - self.factor * other - s * own, TINY)
+
+    def log_mean(self, terms: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return approximations of log E(X*_1 + ... + X*_N + u)_+ / N for arrays of N and u."""
+        place = np.minimum(np.searchsorted(-self._chance, -_FEW_LARGE / terms), len(_LEVELS) - 1)
+        tilts, curvatures = self._tilts[place], self._curvatures[place]
+        power = terms[:, None] * self._logs[place] + shift[:, None] * tilts - 2 * np.log(tilts)
+        best = power.argmin(axis=1)[:, None]
+        tilt, curvature, power = (np.take_along_axis(array, best, 1)[:, 0] for array in (tilts, curvatures, power))
+        light = power - 0.5 * np.log(2 * math.pi * (terms * curvature + 2 / tilt**2))
+        need = terms * (self.factor - 1) - shift
+        level = need[:, None] - np.sqrt(terms)[:, None] * self._deviations[place][:, None] * _HERMITE[0]
+        gain = self._tail(np.maximum(level, self._large[place][:, None]))[1] @ _HERMITE[1] / math.sqrt(2 * math.pi)
+        found = np.logaddexp(light - np.log(terms), np.log(np.maximum(gain, TINY)))
+        return np.asarray(np.minimum(found, np.logaddexp(self.log_one, np.log(np.maximum(shift / terms, TINY)))))
+
+
+def all_opposite(mu: float, bins: int = 500) -> ExcessLaw:
+    """Return the distribution of (R_mu - E R_0)/R_-mu under R_-mu, for a lower bound.
+
+    All other vectors are opposite to the target's vector, and each output is rounded to a bin. The ends of the outermost bins are
+    infinite, so that no output is left out.
+    """
+    edges = np.linspace(-mu - 12.0, mu + 12.0, bins - 1)
+    own, first, second = (np.concatenate([[log_ndtr(edges[0] - mean)], log_normal_masses(edges, mean, 1.0),
+                                          [log_ndtr(mean - edges[-1])]]) for mean in (-mu, mu, 0.0))
+    return ExcessLaw(own, first - own, second - own, -math.inf).widened(upper=False, error=BLUR)
