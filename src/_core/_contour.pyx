@@ -15,20 +15,15 @@ The terms that are subtracted from 1 have one sign. The two terms of chi have op
 to 9 sigma theta radians, so that the phases need no argument reduction and no extended precision at any n. For u >= 1/2, chi is
 formed from 1 - u and 1 - T.
 
-Bounds.
-    aliasing    the trapezoidal rule of step h adds sum_(m <> 0) e^(theta m y) E max(0, S - m y), y = 2 pi/h. All terms are
-                positive, and by max(0, x) <= e^(theta' x)/(e theta') each has a Chernoff bound, with theta' above theta for
-                m > 0 and below it for m < 0. y is chosen to make the sum e^-36
+Bounds. docs/theorems/contours.md proves the error terms, that of the secondary maxima included.
+    aliasing    at tilts 8.2/sqrt(a) above and below theta; the period 2 pi/h is chosen to make the sum e^-36
     truncation  |phi/phi(theta)|^n <= exp(-a sin^2(t)/2) by the triangle inequality; nodes with an exponent up to 36 are evaluated
-    secondary   exp(-a sin^2(t)/2) is 1 again at t = pi j. At t = pi j + tau, the phase psi_j = pi j (1 - u) of zeta adds the factor
-    maxima      exp(-c |zeta| (1 - cos(psi_j + chi(tau)))), c = n r' (1 - r'), and 1/|s|^2 is 1/(pi j)^2, not 1/theta^2.
-                The psi_j of even j (and those of odd j) advance by 2 pi u a step, so that the factors of one turn sum to at most
-                1 + mean/u, mean <= 1.2/sqrt(2 pi c): of every turn only the neighbourhood of psi = 0 counts, first at
-                j = 1/u. The weights of all secondary maxima sum to about u^2/5, which is theta^2 u^2 relative to the
-                central peak; it is theta^2/12 where M has so small a variance that the first secondary maximum, psi = 2 pi u,
-                keeps its height. Up to `peaks` maxima of even j = 2, 4, .. may be integrated, by nodes of the same rule; the
-                bound of the remaining maxima widens the gap. The constants of this paragraph (1.2, and 0.0462 and 0.1576 in
-                secondary_maxima()) are measured, not proved.
+    secondary   this envelope is 1 again at t = pi j. There the phase psi = pi j (1 - u) of zeta adds the factor
+    maxima      exp(-c |zeta| (1 - cos(psi + chi(tau)))), c = n r' (1 - r'), at t = pi j + tau, and 1/|s|^2 is 1/(pi j)^2, not
+                1/theta^2. The weights of all secondary maxima sum to about u^2/5, which is theta^2 u^2 relative to the central
+                peak; it is theta^2/12 where M has so small a variance that the first secondary maximum, psi = 2 pi u, keeps its
+                height. Up to `peaks` maxima of even j = 2, 4, .. may be integrated, by nodes of the same rule; the bound of the
+                remaining maxima widens the gap.
 
 Measured error against the sweep of _compound.pyx, in 137,224 cases of n = 1e5 .. 1e9, r = 0.001 .. 0.99, u = x/sqrt(n r), no
 secondary maximum integrated: the distance of the middle of the bounds from that of the sweep, and the gap of the bounds;
@@ -51,6 +46,7 @@ from libc.math cimport (INFINITY, M_PI, NAN, asin, atan, atan2, atanh, ceil, cos
                         remainder, sin, sinh, sqrt, tanh)
 
 from shufflebounds._core._constants cimport TWO_53, UNIT
+from shufflebounds._core._dd cimport dd, dd_accumulate, dd_make
 from shufflebounds._core._ufunc cimport ufunc_of_pairs
 
 cdef extern from "arithmetic.h" nogil:
@@ -60,10 +56,16 @@ cdef extern from *:
     """
     #define DEPTH 36.0                      /* -log of the aliasing and truncation errors relative to the sum; more: more nodes */
     #define LEAST_SPREAD 1000.0             /* smallest a: for smaller a the tails of a peak reach the next one */
+    #define MEAN 1.2                        /* at least sqrt(2 pi c) e^-c I_0(c) for every c > 0 */
+    #define EVEN 0.04583                    /* at least zeta(2, 15/16)/(4 pi^2): weights of the maxima of even j near full turns */
+    #define ODD 0.15741                     /* at least zeta(2, 7/16)/(4 pi^2): those of odd j */
     #define EXPLICIT 64                     /* secondary maxima that are bounded one by one where u >= 1/8 */
     """
     const double DEPTH
     const double LEAST_SPREAD
+    const double MEAN
+    const double EVEN
+    const double ODD
     const int EXPLICIT
 
 cdef struct Tilt:
@@ -152,16 +154,16 @@ cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
     cdef int j, strands
     drift = fabs(p.slope - u) if u < 0.5 else fabs(v - p.off)
     slack = drift * reach + p.off * (1 + p.slope) * p.slope * reach * reach * reach / (1 - reach * reach) + 4 * UNIT * EXPLICIT
-    mean = fmin(1.0, slack / M_PI + 1.2 / sqrt(2 * M_PI * c)) if c > 0 else 1.0
+    mean = fmin(1.0, slack / M_PI + MEAN / sqrt(2 * M_PI * c)) if c > 0 else 1.0
     if u < 0.125:
         # The maxima with an even index 2 j have the phase psi = 2 pi u j. For j <= peaks + 4 the phase is at most pi, so that the
         # factors decrease with j.
         for j in range(peaks + 1, peaks + 4):
             total += factor(2 * M_PI * u * j, slack, c) / (4 * M_PI * M_PI * j * j)
         total += factor(2 * M_PI * u * (peaks + 4), slack, c) / (4 * M_PI * M_PI * (peaks + 3))
-        # All other maxima. If psi is within pi/8 of a multiple of 2 pi, they contribute at most the first summand; its constants
-        # 0.0462 and 0.1576 are measured, for even and for odd indices. Otherwise their factors are at most that at psi = pi/8.
-        total += (0.0462 + 0.1576) * u * (u + mean) + factor(M_PI / 8, slack, c) / 6
+        # All other maxima. If psi is within pi/8 of a multiple of 2 pi, they contribute at most the first summand. Otherwise their
+        # factors are at most that at psi = pi/8.
+        total += (EVEN + ODD) * u * (u + mean) + factor(M_PI / 8, slack, c) / 6
     else:
         for j in range(1, EXPLICIT + 1):
             psi = M_PI * v * j if u >= 0.5 else M_PI * (j & 1) - M_PI * u * j
@@ -178,7 +180,8 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
                              double *upper) noexcept nogil:
     cdef Tilt p
     cdef double theta = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v))
-    cdef double depth, reach, period, d, h, tau, total, error, tails, wings, low, high
+    cdef double depth, reach, period, d, h, tau, error, tails, wings, low, high
+    cdef dd total
     cdef int j, k, nodes
     p.n, p.rate, p.u, p.v = n, rate, u, v
     # theta is the saddle point if K is replaced by its parabola at atanh u, where K' = 0
@@ -207,37 +210,43 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     # fewer than 2**7 nodes, because reach <= 0.28 and reach/h < 60
     nodes = <int> whole(ceil(reach / h), 1, 500)
     error = 4 * UNIT / (theta * theta)
-    total = 0.5 / (theta * theta)
+    total = dd_make(0.5 / (theta * theta), 0)
     for k in range(1, nodes + 1):
-        total += node(k * h, 0, &p, &error)
+        dd_accumulate(&total, node(k * h, 0, &p, &error))
     # If the remaining secondary maxima alone make the gap larger than `accepted`, none is integrated.
     d = 1 - reach / M_PI
     tau = 2 * (h + 1.044 * sqrt(2 * M_PI / p.spread)) / (d * d)
-    if u * (peaks + 4) > 0.5 or (peaks > 0 and 2 * tau * secondary_maxima(reach, peaks, &p) > accepted * 2 * h * total):
+    if u * (peaks + 4) > 0.5 or (peaks > 0 and 2 * tau * secondary_maxima(reach, peaks, &p) > accepted * 2 * h * total.hi):
         peaks = 0
     for j in range(1, peaks + 1):
         # integrate by the nodes of the same rule around 2 pi j, and stop if the next maximum is negligible
         tau = ceil((2 * M_PI * j - reach) / h)
         for k in range(<int> whole(floor((2 * M_PI * j + reach) / h) - tau, 0, 1000) + 1):
-            total += node((tau + k) * h - 2 * M_PI * j, j, &p, &error)
+            dd_accumulate(&total, node((tau + k) * h - 2 * M_PI * j, j, &p, &error))
         if factor(2 * M_PI * u * (j + 1), 0, n * p.tilted * p.idle) < 1e-14 / (theta * theta):
             peaks = j
             break
-    total *= 2 * h
     error *= 2 * h * (1 + nodes * UNIT)
-    # Truncated nodes: those between `reach` and 0.5 from a multiple of pi (`wings`, with sin(t)^2 >= 0.9194 t^2 for t <= 0.5), and
-    # those farther than 0.5 from every multiple of pi.
+    # Truncated nodes: those between `reach` and 0.5 from a multiple of pi (`wings`; there sin(t) has a slope of at least
+    # cos(0.5) >= 0.877), and those farther than 0.5 from every multiple of pi.
     wings = exp(-DEPTH) * (h + 1 / (0.877 * sqrt(2 * DEPTH * p.spread)))
     error += 2 * wings * (1 / (theta * theta) + 0.5) + 4.2 * exp(-0.1149 * p.spread) * (1 + 1 / (theta * theta))
     d = 1 - reach / M_PI
+    # within 0.5 of a secondary maximum sin(t)^2 >= 0.9193 t^2, and 1.044 >= 1/sqrt(0.9193)
     error += 2 * (h + 1.044 * sqrt(2 * M_PI / p.spread)) * secondary_maxima(reach, peaks, &p) / (d * d)
-    low = total - error - tails
-    high = total + error
+    low = 2 * h * (total.hi + total.lo)
+    high = low + error
+    low -= error + tails
     p.level -= log(2 * M_PI)
     p.level_error += 8 * UNIT * (1 + fabs(p.level))
     lower[0] = p.level + log(low) - p.level_error if low > 0 else -INFINITY
     upper[0] = p.level + log(high) + p.level_error
     return True
+
+
+def secondary_constants():
+    """Return MEAN, EVEN and ODD, which a test proves to be large enough."""
+    return MEAN, EVEN, ODD
 
 
 cdef void each_sign_contour(const double *x, double *sides) noexcept nogil:

@@ -8,13 +8,12 @@ and ``turned_sums`` for Python.
 
 Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from linear programs in tests/reference/sandwich.py; a
                          test checks B <= g/pdf <= A). E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
-         trapezoid       on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k. Let E h(S) be
-                         the exact integral; the rule adds sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step, over m != 0. For the
-                         upper bound x_+ <= h(x), and these terms only increase it. For the lower bound h(x) <= x_+, and their
-                         Chernoff bound at theta +- d (c_alias) is subtracted; L grows until this is a thousandth of rtol
-         secondary       |phi| may return to 1. As arccos|phi_i(t)| changes at most by sd_i dt (c_stride), and |phi_i| is near 1
-         maxima          only where all atoms have nearly one phase (c_apart), intervals are found on which |phi| < e^-band is
-                         proven; nodes are evaluated only outside of these intervals
+         trapezoid       on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k; the period
+                         2 pi/step grows until the aliasing (c_alias) is a thousandth of rtol. Aliasing only increases an upper
+                         bound, for which x_+ is replaced by a larger function; it is subtracted from the lower bound
+         secondary       |phi| may return to 1. Nodes are evaluated only outside of intervals on which |phi| < e^-band is proven
+         maxima          from the deviations (c_stride), or because all atoms would need nearly one phase (c_apart)
+Bounds      docs/theorems/contours.md proves the error terms
 Roundings   a model (ulp counts) bounds the errors of n arg phi, n log|phi| and the sum of nodes; `blur` bounds the error of K
 Checked     as a part of _excess.pyx, whose header states errors and run time
 Source   inversion: classical; the smoothing bounds and the step are derived above

@@ -97,11 +97,13 @@ DD_INLINE dd dd_mul_d(dd a, double b) { return dd_mul_d_by(a, b, DD_FUSED); }
 DD_INLINE dd dd_mul(dd a, dd b) { return dd_mul_by(a, b, DD_FUSED); }
 DD_INLINE dd dd_div(dd a, dd b) { return dd_div_by(a, b, DD_FUSED); }
 
-/* e^x within 2^-95, |x| <= 700: Taylor's polynomial of degree 10 at (x - k ln 2)/64, with three parts of ln 2; then six squarings. */
+/* e^x within 2^-95, |x| <= 700: Taylor's polynomial of degree 10 at (x - k ln 2)/64, with ln 2 in three parts; then six
+ * squarings. */
 static inline dd dd_exp(double x)
 {
-    static const double inverse[] = {1, 1, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333, 0.001388888888888889,
-        0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07};    /* 1/j!, and its rounding error */
+    /* 1/j!, and its rounding error */
+    static const double inverse[] = {1, 1, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333,
+        0.001388888888888889, 0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07};
     static const double inverse_lo[] = {0, 0, 0, 9.25185853854297e-18, 2.3129646346357427e-18, 1.1564823173178714e-19,
         -5.300543954373577e-20, 1.7209558293420705e-22, 2.1511947866775882e-23, -1.858393274046472e-22,
         2.3767714622250297e-23};

@@ -16,7 +16,7 @@
 #include "dd.h"
 #include "vectors.h"
 
-enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMALL = 28, LATTICE_LONG = 1 << 21, LATTICE_EXACT = 24 };
+enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMALL = 28, LATTICE_EXACT = 24, LATTICE_LONG = 1 << 21 };
 
 /* Called after every LATTICE_LONG elements of a slow pass, unless it is NULL; returns whether to stop the pass. The sums of a
  * stopped pass are not valid. Two calls may be a tenth of a second apart. */

@@ -83,6 +83,31 @@ def test_secondary_maxima_narrow_the_gap(u_sigmas, gain):
     assert wide[1] - wide[0] > gain * (close[1] - close[0] - 2e-12)
 
 
+def test_the_constants_of_the_secondary_maxima_are_large_enough():
+    # These inequalities are used in the proof of docs/theorems/contours.md.
+    flint = pytest.importorskip("flint")
+    arb, pi = flint.arb, flint.arb.pi()
+    mean, even, odd = map(arb, _contour.secondary_constants())
+
+    def proven(low, high):
+        """Return whether sqrt(2 pi c) e^-c I_0(c) <= mean for low <= c <= high: e^-c I_0(c) decreases."""
+        return (2 * pi * arb(high)).sqrt() * (-arb(low)).exp() * arb(low).bessel_i(0) <= mean
+
+    parts = [(0.0, 3.0)]
+    while parts:
+        low, high = parts.pop()
+        if not proven(low, high):
+            assert high - low > 1e-3, (low, high)
+            parts += [(low, (low + high) / 2), ((low + high) / 2, high)]
+    # For c >= 3, e^-c I_0(c) = (2/pi) int_0^1 e^(-2 c v^2)/sqrt(1 - v^2) dv, and 1/sqrt(1 - x) <= 1 + x for x <= .618.
+    cut = arb("0.618")
+    assert (1 + cut) * (1 - cut).sqrt() >= 1
+    c = arb(3)    # both terms beside 1 decrease with c
+    assert 1 + 1 / (4 * c) + 2 / pi * (1 - cut).sqrt().asin() * (2 * pi * c).sqrt() * (-2 * cut * c).exp() <= mean
+    assert flint.acb(2).zeta(flint.acb(15) / 16).real / (4 * pi**2) <= even
+    assert flint.acb(2).zeta(flint.acb(7) / 16).real / (4 * pi**2) <= odd
+
+
 def test_nan_where_the_method_does_not_apply():
     # If the number of clones or of signs -1 is too small, the result is NaN.
     assert math.isnan(_contour.log_sign_contour(100.0, 0.5, 0.1, 0.9, 0)[0])

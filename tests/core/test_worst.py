@@ -55,7 +55,9 @@ def test_no_dataset_exceeds_the_upper_bound(users, flip):
 @pytest.mark.parametrize(
     ("others", "fakes", "flip", "eps"),
     [(1300, 0, 0.4, 0.2), (2000, 500, 0.3, 0.02), (9000, 0, 0.12, 0.1), (9000, 20000, 0.05, 0.3), (40000, 0, 0.2, 0.0),
-     (40000, 0, 0.45, 1e-3)],
+     (40000, 0, 0.45, 1e-3),
+     # In these two the terms that shorter intervals do not reduce decide the upper bound, by 1.1e-4 and 1.9e-5.
+     (2776, 1556, 0.016003, 0.0), (2127, 1586, 0.0434, 0.0)],
 )
 def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip, eps):
     gap = float(log_odds(flip).less(eps))
@@ -80,6 +82,18 @@ def test_the_datasets_meet_delta_at_eps(users, fakes, flip, delta):
         least, most = low.max(), high.max()
         assert least - 1e-3 <= math.log(delta) <= most + 1e-3
         assert least <= math.log(delta) if bound == "upper" else math.log(delta) <= most
+
+
+@pytest.mark.parametrize(("others", "fakes", "flip", "eps"), [(3500000, 11800, 0.00113, 0.0375), (2700000, 10000, 0.00117, 0.0405)])
+def test_between_the_ends_of_an_interval_the_bound_is_above_both(others, fakes, flip, eps):
+    # The expansion gives the upper bound at the ends of an interval of datasets. In between, its logarithm is up to 1.4e-4 larger.
+    gap = float(log_odds(flip).less(eps))
+    low, high = _worst.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
+    ones = np.arange(400.0)
+    zeros = others + fakes - ones
+    least, most = np.max([shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))], axis=(0, 2))
+    assert least <= high[0] <= most + 1e-4
+    assert low[0] <= high[0]
 
 
 @pytest.mark.parametrize(

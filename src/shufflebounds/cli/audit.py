@@ -13,7 +13,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds.audit import Refuted
 from shufflebounds.cli.output.files import save, text_of
 from shufflebounds.cli.output.printing import as_json, as_table, format_bound, format_parameter
-from shufflebounds.cli.parsers import add_forms, number
+from shufflebounds.cli.parsers import Parser, add_forms, number
 from shufflebounds.cli.release_files import number_in, rows_of
 from shufflebounds.tradeoff import Tradeoff
 
@@ -23,7 +23,7 @@ COUNTS = ("hits", "trials", "false_hits", "false_trials")
 GUESSES = ("right", "guesses", "canaries")
 
 
-def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+def add_arguments(parser: Parser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     text = "a table with the columns score and in (1 on the dataset with the record, 0 on the other); - reads standard input"
     parser.add_argument("file", metavar="FILE.csv", nargs="?", help=text)
