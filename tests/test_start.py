@@ -51,6 +51,12 @@ def test_one_answer_of_the_command():
     assert not {"shufflebounds.published", "shufflebounds.cli.curve"} & set(modules)
 
 
+def test_a_first_answer_of_shuffled_noise_comes_without_optimizers():
+    modules = imported("from shufflebounds.mechanisms import LaplaceMechanism; LaplaceMechanism(1.0).shuffled(1000).epsilon(1e-6)")
+    assert "shufflebounds._engines.datasets.pair_weights" in modules
+    assert not heavy(modules)
+
+
 @pytest.mark.parametrize("asked", [None, "2"])
 def test_the_command_keeps_no_threads_for_matrices(asked):
     code = ("import os, sys; from shufflebounds.__main__ import main; sys.argv = ['shufflebounds', '--help']\n"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from shufflebounds._base.caches import cached_property
@@ -119,7 +120,7 @@ class _Bound:
         """Return the error term."""
         ball, users, weights, distance = flint().arb, self._users, choices.weights, self._distance
         if weights.omegas is not None:
-            omegas = [ball(1), *map(ball, weights.omegas)]
+            omegas = [ball(1), *(ball(omega.numerator) / ball(omega.denominator) for omega in weights.omegas)]
         else:
             omegas = [ball(math.comb(weights.pairs, k)) / ball(weights.pairs) ** k if weights.pairs else ball(k == 0)
                       for k in range(min(weights.pairs, ORDERS) + 1)]
@@ -195,7 +196,7 @@ class _Bound:
         return found
 
 
-def _nonnegative(omegas: Sequence[float], pairs: int, less: float) -> bool:
+def _nonnegative(omegas: Sequence[float | Fraction], pairs: int, less: float) -> bool:
     """Return whether the weighted sum W is nonnegative at every corner, for likelihood ratios with C - 1 = `less`.
 
     The elementary symmetric polynomials in W are computed in rational arithmetic.

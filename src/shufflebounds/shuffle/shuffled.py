@@ -182,11 +182,11 @@ class Shuffled(PrivacyProfile):
     a probability of e^-700, and the lower bound is that of the largest message, if all other users have an end of the interval: for
     sigma = 1 and 1e4 users, eps of the two differs by 0.4 % at delta = 1e-30 and 0.1 % at 1e-100.
     The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from
-    a mixture that the randomizer lists. For a matrix and few users (1023 of
-    two outputs; with two inputs, 100 of three and 40 of four outputs) every dataset is enumerated, and both bounds equal the
-    largest delta, up to rounding. For two users of Gaussian noise on an interval the worst dataset is known, too
-    (docs/theorems/worst-dataset); the gap is about a relative 1e-5 of delta. The largest delta of few users is also an upper bound for more users. For up to 2047 users of two
-    outputs the lower bound searches datasets with several inputs.
+    a mixture that the randomizer lists. For a matrix and few users (1023 of two outputs; with two inputs, 100 of three and 40 of
+    four outputs) every dataset is enumerated, and both bounds equal the largest delta, up to rounding. For two users of Gaussian
+    noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about a relative 1e-5 of delta.
+    The largest delta of few users is also an upper bound for more users. For up to 2047 users of two outputs the lower bound
+    searches datasets with several inputs.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
     R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So :class:`ShuffledBits` is an upper

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from shufflebounds import mechanisms, shuffle
 from shufflebounds._base.types import Interval
@@ -269,17 +270,20 @@ def test_weights_of_a_product_and_their_later_orders():
             assert steps[k] * (2 * k + 3) <= Fraction(found.later) * steps[k - 1]
 
 
-@pytest.mark.parametrize("local_eps", [0.3, 1.0, 2.0, 3.0, 4.0, 5.0])
+@pytest.mark.parametrize("local_eps", [0.3, 1.0, 2.0, 3.0, 4.0, slow(5.0), slow(6.57), slow(7.1)])
 def test_weights_of_the_linear_program_are_nonnegative_at_every_corner(local_eps):
     """W >= 0 at the corners in fractions, by another formula: coefficients of a product of (1 + t x)."""
     half = Fraction(math.sinh(0.5 * local_eps))
     less = 2 * half * half * (1 + Fraction(1, 10**12))
-    for choice in _pair_weights.bounded_choices(local_eps, 10**6):
+    choices = _pair_weights.bounded_choices(local_eps, 10**6)
+    assert len(choices) > 0
+    for choice in choices:
         s, rounded = choice.pairs, 2.0 ** (math.frexp(float(less))[1] - 12)
         rounded = math.ceil(float(less) / rounded) * rounded
-        omega = [Fraction(1), *map(Fraction, _pair_weights._optimal(s, rounded))]
+        assert choice.less == rounded
+        omega = [Fraction(1), *choice.omegas]
         high, low = 2 * less, -2 * less / (1 + less)
-        for j in range(0, s + 1, max(1, s // 12)):
+        for j in {*range(0, s + 1, max(1, s // (12 if s < 200 else 1))), s}:
             sums = [Fraction(1)]
             for t in [high] * j + [low] * (s - j):
                 sums = [a + t * b for a, b in zip([*sums, 0], [0, *sums])][: len(omega)]
@@ -288,15 +292,41 @@ def test_weights_of_the_linear_program_are_nonnegative_at_every_corner(local_eps
         assert np.exp(choice.log_steps)[: len(steps)] == pytest.approx(steps, rel=1e-12, abs=1e-300)
         assert choice.signed == 0
     # More pairs reduce the error term, up to the order of seven messages.
-    first, last = (_pair_weights.bounded_choices(local_eps, 10**6)[i] for i in (0, -1))
+    first, last = choices[0], choices[-1]
     assert last.log_steps[0] < -15
     assert first.pairs < math.cosh(local_eps) + 1
 
 
-def test_weights_that_are_too_large_are_refused():
-    assert _pair_weights._nonnegative(3, 2.0, (1.0, 0.25, 0.0))
-    assert not _pair_weights._nonnegative(3, 2.0, (1.0, 1.0, 1.0))
-    assert not _pair_weights._nonnegative(2, 2.5, (1.0,))
+@pytest.mark.parametrize(("pairs", "less"), [
+    (1, 0.3), (2, 0.97), (3, 2.7), (11, 9.1), (36, 26.3), slow(272, 201.0), slow(1796, 898.0),
+])
+def test_weights_minimize_the_linear_program(pairs, less):
+    """The sum of the weighted differences is that of SciPy's solution, which violates constraints by rounding."""
+    most = min(pairs, 5)
+    corners = np.array([[float(one) for one in _pair_weights._exact_corner(pairs, most, less, j)] for j in range(pairs + 1)])
+    size = np.abs(corners).max(axis=1)
+    steps = np.eye(most + 1, most, -1) - np.eye(most + 1, most)
+    start, costs = np.append(1.0, np.zeros(most)), 0.05 ** np.arange(most + 1.0)
+    rows = np.block([[-corners[:, 1:] / size[:, None], np.zeros((pairs + 1, most + 1))], [steps, -np.eye(most + 1)],
+                     [-steps, -np.eye(most + 1)]])
+    found = linprog(np.concatenate([np.zeros(most), costs]), rows, np.concatenate([1 / size, -start, start]),
+                    bounds=[(None, None)] * most + [(0, None)] * (most + 1))
+    weights = _pair_weights._optimal(pairs, less)
+    total = sum(cost * abs(float(a - b)) for cost, a, b in zip(costs, (1, *weights), (*weights, 0)))
+    # 1e-9 of the weights is taken off, which changes the first difference most.
+    assert total == pytest.approx(found.fun, rel=1e-6)
+
+
+def test_a_simplex_method_without_a_solution():
+    # Nothing limits the first unknown.
+    assert _pair_weights._basis(np.array([[-1.0, 1.0], [-2.0, 1.0]])) is None
+    assert _pair_weights._solved([[Fraction(1), Fraction(2)], [Fraction(2), Fraction(4)]], [Fraction(1), Fraction(2)]) is None
+
+
+def test_weights_that_are_too_large_have_a_negative_corner():
+    assert _pair_weights._least(3, 2.0, (Fraction(1), Fraction(1, 4), Fraction(0))) >= 0
+    assert _pair_weights._least(3, 2.0, (Fraction(1),) * 3) < 0
+    assert _pair_weights._least(2, 2.5, (Fraction(1),)) < 0
 
 
 def test_participation_is_one_more_output():

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, repeat
+from itertools import accumulate, pairwise, repeat
 from typing import NamedTuple
 
 import numpy as np
 
 from shufflebounds._base.limits import CACHED_ANSWERS
-from shufflebounds._base.scipy_functions import linprog
 from shufflebounds._base.types import ULP, FloatArray
 
 __all__ = ["BLOCK_PAIRS", "EXCEEDED", "ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
@@ -39,15 +39,27 @@ the program has no accurate solution for some s."""
 _FALL = 0.05
 """Ratio of the terms of consecutive orders that the linear program assumes. From .003 to .1 the weights agree to three digits."""
 
-_STEP = 1e-9
-"""The weights of a linear program are multiplied by 1 - 1e-9: its solution may violate its constraints by rounding."""
+_STEP = Fraction(1, 10**9)
+"""The weights of a linear program are multiplied by 1 - 1e-9, so that W is positive at every corner: the solution lies on the
+boundary of the constraints. Lowered to 0: other formulas of the conditions are violated by their rounding."""
+
+_DIGITS = 2**160
+"""The weights of a linear program are multiples of 1/_DIGITS. At a corner some terms of W are above 1e12 and cancel to 0; a double
+would change W there by 1e-4."""
+
+_LARGEST_STEP = Fraction(1, 1000)
+"""Largest factor by which the weights of a linear program may be reduced, in place of _STEP, where rounding made the simplex method
+end at a vertex that violates some constraints."""
+
+_ROUNDS, _LEVEL = 300, 1e-11
+"""Largest number of steps of the simplex method (20 are usual), and the size of a number that counts as 0 there."""
 
 _MORE = (1.0, 1.2, 1.35, 2.0, 3.0, 4.0)
 """Numbers s of drawn pairs that are tried, as multiples of C - 1. No smaller number is tried. Large multiples serve a small delta,
 where the error term is larger than the increase of the main term: 3 and 4 for a delta below about 1e-10 and 1000 users."""
 
-_PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 175, 200, 230, 260, 300, 350, 400,
-          450, 550, 700, 850, 1000, 1500, 2200, 3300, 5000, 10000, 30000)
+_PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 175, 200, 230, 260, 300, 350,
+          400, 450, 550, 700, 850, 1000, 1500, 2200, 3300, 5000, 10000, 30000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0. The largest ones serve a million users whose noise is small."""
 
 BLOCK_PAIRS = (*range(2, 25, 2), 28, 32, 38, 46, 54, 64, 78, 94, 112, 134, 160, 200)
@@ -68,22 +80,22 @@ class Weights(NamedTuple):
     """The number s of drawn pairs, the mass c_- of the negative part of W, and logs of the factors of the error term.
 
     `log_steps` has the logs of abs(omega_(k-1) - omega_k) for the orders k = 1..ORDERS. For k >= ORDERS, the factor of order k + 1
-    is at most `later`/(2k + 3) times that of order k; `later` is 0 if these factors are 0. `omegas` are the weights of a linear
-    program, valid for C - 1 <= `less`, or None if W is a product.
+    is at most `later`/(2k + 3) times that of order k; `later` is 0 if these factors are 0. `omegas` are the exact weights of a
+    linear program, valid for C - 1 <= `less`, or None if W is a product.
     """
 
     pairs: int
     signed: float
     log_steps: FloatArray
     later: float = 0.0
-    omegas: tuple[float, ...] | None = None
+    omegas: tuple[Fraction, ...] | None = None
     less: float = math.inf
 
 
-def _steps(weights: tuple[float, ...]) -> FloatArray:
+def _steps(weights: tuple[Fraction, ...]) -> FloatArray:
     """Return the logs of abs(omega_(k-1) - omega_k) for k = 1..ORDERS, given omega_1..omega_K, rounded up."""
     steps = np.zeros(ORDERS)
-    steps[: len(weights) + 1] = np.abs(np.diff([1.0, *weights, 0.0]))
+    steps[: len(weights) + 1] = [float(abs(one - other)) for one, other in pairwise([Fraction(1), *weights, Fraction(0)])]
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(steps) + 8 * ULP)
 
@@ -114,26 +126,79 @@ def bounded_choices(local_eps: float, most: int) -> list[Weights]:
 
 
 @lru_cache(CACHED_ANSWERS)
-def _optimal(pairs: int, less: float) -> tuple[float, ...] | None:
-    """Return omega_1..omega_K with W >= 0 for C - 1 = `less` that nearly minimize the error term, or None if none are found."""
+def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
+    """Return omega_1..omega_K with W > 0 for C - 1 = `less` that nearly minimize the error term, or None if none are found."""
     most = min(pairs, _MOST)
     if pairs >= 4096:
         # There are too many corners to verify each.
         return None
-    table = _corners(pairs, most, less)
-    signs = -table * (-0.5) ** np.arange(1.0, most + 1)
-    size = np.maximum(1.0, np.abs(signs).max(axis=1))
-    # The unknowns are omega_1..omega_K and the absolute differences of consecutive ones.
-    steps = np.eye(most + 1, most, -1) - np.eye(most + 1, most)
-    start = np.append(1.0, np.zeros(most))
-    inequalities = np.block([[signs / size[:, None], np.zeros((pairs + 1, most + 1))], [steps, -np.eye(most + 1)],
-                             [-steps, -np.eye(most + 1)]])
-    solution = linprog(np.concatenate([np.zeros(most), _FALL ** np.arange(most + 1.0)]), inequalities,
-                       np.concatenate([1 / size, -start, start]), bounds=[(-10, 10)] * most + [(0, None)] * (most + 1))
-    if solution.x is None:
+    # The unknowns are the positive and negative parts of d_k = omega_(k-1) - omega_k, k = 1..K + 1, whose sum is 1. W at a corner
+    # is the sum of its `terms` times the omega_k, that is of `sums` times the d_k. The unknowns of the dual program are a factor of
+    # the equation and one of each corner, and all 0 is a vertex; its multipliers are the parts of d_k.
+    terms = np.column_stack([np.ones(pairs + 1), _corners(pairs, most, less) * (-0.5) ** np.arange(1.0, most + 1)])
+    sums = np.cumsum(terms, axis=1).T
+    sums = np.concatenate([np.ones((most + 1, 1)), sums], axis=1)
+    costs = np.tile(_FALL ** np.arange(most + 1.0), 2)
+    columns = np.concatenate([sums, -sums]) / costs[:, None]
+    columns /= np.abs(columns).max(axis=0)
+    used = _basis(columns)
+    if used is None:
         return None
-    weights = tuple(float(omega) * (1 - _STEP) for omega in solution.x[:most])
-    return weights if _nonnegative(pairs, less, weights) else None
+    # The vertex of these columns, exactly: parts whose slack is among the columns are 0, and so is W at the corners among them.
+    corners = [place - 1 for place in used if 0 < place < columns.shape[1]]
+    parts = sorted({place % (most + 1) for place in range(2 * (most + 1)) if place + columns.shape[1] not in used})
+    if len(parts) != len(corners) + 1:
+        return None
+    exact = [_exact_corner(pairs, most, less, corner) for corner in corners]
+    rows = [[sum(row[: place + 1], Fraction(0)) for place in parts] for row in exact]
+    steps = _solved([[Fraction(1)] * len(parts), *rows], [Fraction(1)] + [Fraction(0)] * len(rows))
+    if steps is None:
+        return None
+    weights = [sum((step for step, place in zip(steps, parts) if place >= k), Fraction(0)) for k in range(1, most + 1)]
+    weights = [Fraction(round(omega * _DIGITS), _DIGITS) for omega in weights]
+    # With the factor 1 - x, W is (1 - x) W + x times the product of all R_a R_j.
+    step = _STEP + max(Fraction(0), -_least(pairs, less, tuple(weights)))
+    return tuple(omega * (1 - step) for omega in weights) if step < _LARGEST_STEP else None
+
+
+def _basis(columns: FloatArray) -> list[int] | None:
+    """Maximize y_0 for `columns` y <= 1 and y >= 0 by the simplex method; return the places of the basis, or None if it fails.
+
+    Places from the number of columns on are those of the slack of a row.
+    """
+    rows = len(columns)
+    whole = np.concatenate([columns, np.eye(rows)], axis=1)
+    gains, used = np.zeros(whole.shape[1]), np.arange(columns.shape[1], whole.shape[1])
+    gains[0] = 1.0
+    for _ in range(_ROUNDS):
+        inverse = np.linalg.inv(whole[:, used])
+        rates = gains - gains[used] @ inverse @ whole
+        rates[used] = 0.0
+        enters = int(rates.argmax())
+        if rates[enters] <= _LEVEL:
+            return [int(place) for place in used]
+        change, level = inverse @ whole[:, enters], np.maximum(inverse.sum(axis=1), 0.0)
+        ratios = np.divide(level, change, out=np.full(rows, np.inf), where=change > _LEVEL)
+        leaves = int(ratios.argmin())
+        if ratios[leaves] == np.inf:
+            return None
+        used[leaves] = enters
+    return None
+
+
+def _solved(rows: list[list[Fraction]], right: list[Fraction]) -> list[Fraction] | None:
+    """Return the solution of linear equations in rational numbers, or None if there is none or more than one."""
+    left = [[*row, value] for row, value in zip(rows, right)]
+    for place in range(len(left)):
+        pivot = next((i for i in range(place, len(left)) if left[i][place]), None)
+        if pivot is None:
+            return None
+        left[place], left[pivot] = left[pivot], left[place]
+        left[place] = [entry / left[place][place] for entry in left[place]]
+        for i, row in enumerate(left):
+            if i != place and row[place]:
+                left[i] = [entry - row[place] * other for entry, other in zip(row, left[place])]
+    return [row[-1] for row in left]
 
 
 def _corners(pairs: int, most: int, less: float) -> FloatArray:
@@ -147,8 +212,18 @@ def _corners(pairs: int, most: int, less: float) -> FloatArray:
     return np.array([sum(parts[0][i] * parts[1][k - i] for i in range(k + 1)) / math.comb(pairs, k) for k in range(1, most + 1)]).T
 
 
-def _nonnegative(pairs: int, less: float, weights: tuple[float, ...]) -> bool:
-    """Return whether W is nonnegative at every corner, in integer arithmetic."""
+def _exact_corner(pairs: int, most: int, less: float, corner: int) -> list[Fraction]:
+    """Return the factors of omega_0 = 1, omega_1, ..., omega_K in W at a corner."""
+    high = 2 * Fraction(less)
+    low = -high / (1 + high / 2)
+    counts = (corner, high), (pairs - corner, low)
+    parts = [[math.comb(number, i) * value**i for i in range(most + 1)] for number, value in counts]
+    return [sum((parts[0][i] * parts[1][k - i] for i in range(k + 1)), Fraction(0)) * Fraction(-1, 2) ** k / math.comb(pairs, k)
+            for k in range(most + 1)]
+
+
+def _least(pairs: int, less: float, weights: tuple[Fraction, ...]) -> Fraction:
+    """Return the smallest value of W over all corners, in integer arithmetic."""
     # With C - 1 = p/q, all terms are multiplied by the same positive integer.
     p, q = less.as_integer_ratio()
     ratios = [(1, 1), *(omega.as_integer_ratio() for omega in weights)]
@@ -163,7 +238,7 @@ def _nonnegative(pairs: int, less: float, weights: tuple[float, ...]) -> bool:
     values: Iterable[int] = repeat(np.diff(row, most)[0], pairs + 1 - most)
     for order in reversed(range(most)):
         values = accumulate(values, initial=np.diff(row, order)[0])
-    return min(values) >= 0
+    return Fraction(int(min(values)), below * whole**most)
 
 
 def signed_product(pairs: int, signed: float) -> Weights:
