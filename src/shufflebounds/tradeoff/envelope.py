@@ -126,7 +126,9 @@ class _Lines:
             # If delta is near 1, y is computed as a difference instead.
             left = log1mexp(delta)
             size = np.exp(fall - left)
-            y = left + np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left)))) + side * 8 * ULP * (1 + np.abs(left))
+            part = np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left))))
+            # `part` is down to -36 where the line is nearly 0.
+            y = left + part + side * ULP * (8 * (1 + np.abs(left)) + 4 * np.abs(part))
         y = np.where(np.isnan(y), -np.inf, np.minimum(y, 0.0))
         out[0] = np.maximum(out[0], y) if side == _Rounding.DOWN else np.minimum(out[0], y)
         return out

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from shufflebounds._engines.compose.pair_sums import PairSums
+from shufflebounds._base.limits import TINY
+from shufflebounds._engines.compose.pair_sums import PairSums, _Losses, _Placed, _Table
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism
 from shufflebounds.sampling import SampledPair
 from tests.engines.compose.test_inversion import log_delta_of_two
@@ -108,3 +109,15 @@ def test_mu_of_sampled_discrete_noise_adds():
     many = one.self_compose(9)
     assert many.gdp_mu(bound="lower") == pytest.approx(3 * one.gdp_mu(bound="lower"), rel=1e-12)
     assert many.gdp_mu(bound="lower") <= many.gdp_mu() <= 3 * one.gdp_mu() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("losses", [(1e-17, 1.0), (1.0, 1e-17), (3e-17, 0.5), (-1e-18, 1.0 + 2.0**-52)])
+def test_an_upper_bound_includes_a_sum_that_rounds_to_eps(losses):
+    with mp.workdps(60):
+        total = mp.fsum(map(mp.mpf, losses))
+        eps = float(total) if mp.mpf(float(total)) < total else float(np.nextafter(float(total), 0.0))
+        exact = mp.log(1 - mp.exp(eps - total))
+    # The mass 1 under P of the only outcome is above eps by less than the rounding error of eps minus one of the losses.
+    ones = [_Losses.held(np.array([loss]), np.ones(1), TINY, upper=True) for loss in losses]
+    table = _Table(ones, (1, 1), _Placed(1e-3, 0.1, 2.0, 2.0, 1e-2), upper=True)
+    assert table.log_delta(eps) >= exact

@@ -294,14 +294,16 @@ class Allocation:
             rest[few] = several
             if not few.all():
                 out[~few], rest[~few] = self._with_large(levels[~few], floor[~few], out[~few], above, upper=upper)
-        out = out - math.log(t) + sign * 64 * ULP
+        out = out - math.log(t)
         if upper:
             # Ratios above the range are omitted from the sum: E(A + B - K)+ is at most E(A) + E(B - K)+, where A is the sum of
             # these ratios and B that of the ratios in the range. `cut` is E(A)/t, their mass under P. The computed E(B - K)+ lacks
-            # the sums with such a ratio, at most a fraction t e^CUT of it, which the 64 ULP added to `out` cover.
+            # the sums with such a ratio. Their mass under Q is at most t e^CUT, because it is smaller than under P, and fewer
+            # ratios have a smaller E(B - K)+. So they are a fraction t e^CUT < 1e-25, which the 64 ulp below cover.
             cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
-        return np.minimum(out, 0.0)
+        # The logarithms of both sums are rounded to an ulp of their size.
+        return np.minimum(out + sign * ULP * (64 + 4 * np.abs(np.maximum(out, -1e4))), 0.0)
 
     @kept(2)
     def _large_sums(self, *, upper: bool) -> tuple[list[tuple[int, FloatArray, FloatArray]], float, float]:

@@ -221,7 +221,9 @@ class _Table:
         """Return the bound of the log divergence at eps."""
         (loss, p, _, rest), way = self._first, 1 if self._upper else -1
         level = eps - loss
-        place = np.searchsorted(self._second.loss, level, side="right")
+        # The rounding error of `level` is at most half of this. An upper bound includes losses that may be above the exact level.
+        near = level - ULP * (eps + np.abs(loss)) if self._upper else level
+        place = np.searchsorted(self._second.loss, near, side="right")
         tail, lost = self._p[place], np.exp(np.minimum(level, LARGEST_EXPONENT)) * self._q[place]
         if not self._upper:
             tail = np.where(level < LARGEST_EXPONENT, tail, 0.0)
