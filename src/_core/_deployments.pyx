@@ -365,7 +365,7 @@ cdef class Laws:
             free(room)
 
     def near(self, double users, double eps, bint upper=False):
-        """Return an approximation of log delta of the first distribution at one eps; if `upper`, an upper bound in the same time."""
+        """Return an approximation of log delta of the first distribution at one eps; if `upper`, an upper bound."""
         cdef Law law
         cdef double value
         cdef double *room = <double *> malloc(self.widest * sizeof(double))

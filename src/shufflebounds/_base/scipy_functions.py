@@ -9,13 +9,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammaincc", "gammaln", "ive", "log_ndtr", "logsumexp",
-    "ndtr", "ndtri", "ndtri_exp", "toeplitz",
+    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammaincc", "gammaln", "ive", "linprog", "log_ndtr",
+    "logsumexp", "ndtr", "ndtri", "ndtri_exp", "toeplitz",
 ]
 
 if TYPE_CHECKING:
     from scipy import fft
     from scipy.linalg import toeplitz
+    from scipy.optimize import linprog
     from scipy.special import (
         betaincc,
         betainccinv,
@@ -56,4 +57,5 @@ else:
 
     fft = _Later("scipy.fft")
     toeplitz = _Later("scipy.linalg", "toeplitz")
-    globals().update({name: _Later("scipy.special", name) for name in __all__ if name not in ("fft", "toeplitz")})
+    linprog = _Later("scipy.optimize", "linprog")
+    globals().update({name: _Later("scipy.special", name) for name in __all__ if name not in ("fft", "linprog", "toeplitz")})

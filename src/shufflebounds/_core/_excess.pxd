@@ -34,8 +34,8 @@ cdef double c_rough_excess(const Users *groups, Py_ssize_t number) noexcept nogi
 
 # An upper bound of log E[max(0, S)] for one group of users, near the approximation: the smallest of n E X_+, of Chernoff's bound at
 # the saddle point, and of the bound of c_log_cell there, whose distance from the approximation is about 1.3 y/sqrt(n) times the
-# third absolute moment of a tilted value over the cube of its standard deviation, y the saddle point times the standard deviation of
-# the tilted sum. The cost is that of c_rough_excess. inf without memory, or if the masses do not sum to 1.
+# third absolute moment of a tilted value over the cube of its standard deviation, y the saddle point times the standard deviation
+# of the tilted sum. The cost is that of c_rough_excess. inf without memory, or if the masses do not sum to 1.
 cdef double c_most_excess(const Users *users) noexcept nogil
 
 # Moments of one user's value X under the distribution tilted by e^(theta X): log E e^(theta X), and of the tilted distribution the

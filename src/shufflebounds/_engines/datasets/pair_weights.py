@@ -33,8 +33,7 @@ ORDERS = 16
 """Largest order k of the error term whose weight is kept; a geometric series bounds the sum of later orders."""
 
 _MOST = 8
-"""Largest K of weights from a linear program. Lowered: a larger error term where delta is small. Raised: no gain was seen, and for 12
-the program has no accurate solution for some s."""
+"""Largest K of weights from a linear program. Lowered: a larger error term where delta is small. Raised: no gain was seen."""
 
 _FALL = 0.05
 """Ratio of the terms of consecutive orders that the linear program assumes. From .003 to .1 the weights agree to three digits."""
@@ -60,7 +59,7 @@ where the error term is larger than the increase of the main term: 3 and 4 for a
 
 _PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 175, 200, 230, 260, 300, 350,
           400, 450, 550, 700, 850, 1000, 1500, 2200, 3300, 5000, 10000, 30000)
-"""Numbers s of drawn pairs that are tried with a signed part, c_- > 0. The largest ones serve a million users whose noise is small."""
+"""Numbers s of drawn pairs that are tried with a signed part, c_- > 0. The largest ones serve a million users with little noise."""
 
 BLOCK_PAIRS = (*range(2, 25, 2), 28, 32, 38, 46, 54, 64, 78, 94, 112, 134, 160, 200)
 """Even numbers s of drawn pairs that are tried if the pairs are matched within blocks of four users."""
