@@ -46,7 +46,7 @@ def test_dp_accounting_finds_the_same_noise():
 
 
 @pytest.mark.parametrize(("name", "value"), [
-    ("rate", 0.0), ("rate", 1.5), ("steps", 0), ("steps", 1.5), ("eps", 0.0), ("eps", 1e3), ("delta", 0.0)])
+    ("rate", 0.0), ("rate", 1.5), ("steps", 0), ("steps", 1.5), ("eps", 0.0), ("eps", 1e5), ("delta", 0.0)])
 def test_arguments_out_of_range_are_named(name, value):
     given = {"rate": 0.1, "steps": 10, "eps": 1.0, "delta": 1e-5, name: value}
     with pytest.raises(ValueError, match=f"{name}="):
