@@ -5,6 +5,7 @@ Every returned number is an upper bound. :func:`composition_delta` and :func:`co
 
 from shufflebounds.composition.conversions import rdp_to_dp, zcdp_to_dp
 from shufflebounds.composition.ledger import BudgetExceededError, Ledger, LedgerError
+from shufflebounds.composition.noise import least_noise
 from shufflebounds.composition.releases import calibrate_releases
 from shufflebounds.composition.rules import Guarantee, compose_dp, composition_delta, composition_log_delta, group_privacy
 from shufflebounds.profile.saving import from_dict, to_dict
@@ -20,6 +21,7 @@ __all__ = [
     "composition_log_delta",
     "from_dict",
     "group_privacy",
+    "least_noise",
     "rdp_to_dp",
     "to_dict",
     "zcdp_to_dp",

@@ -8,22 +8,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import least_int, least_real, narrowed
 from shufflebounds._base.types import probability
-from shufflebounds._base.validate import MAX_COUNT, quiet
+from shufflebounds._base.validate import MAX_COUNT, InfeasibleError, quiet
 from shufflebounds.profile.profile import PrivacyProfile
 
-__all__ = ["least_count", "least_parameter", "meets", "one_of_releases", "parts_of_releases"]
+__all__ = [
+    "OUT", "Goal", "goal_of", "least_count", "least_of_goal", "least_parameter", "meets", "one_of_releases", "parts_of_releases",
+]
 
 Protocol = TypeVar("Protocol", bound=PrivacyProfile)
 
 SHARE = 1e-3
 """Relative tolerance of the eps of one of several releases. Lowered tenfold: one or two more compositions."""
+
+LONGEST = 80.0
+"""Largest absolute log x of the search. Raised: distributions that overflow. Lowered: targets for which an x exists are refused."""
+
+OUT = 60.0
+"""Value of the searched function where the target is missed or met by an unbounded factor: its slope is of no use there."""
 
 NEAR = 1.02
 """First step, as a ratio, of the search for eps/eps' that starts at the value found for another protocol. Steps double. Raised:
@@ -152,3 +160,66 @@ def parts_of_releases(
         while found < most and not meets(build(math.exp(found)), eps, delta):
             found = min(found + SHARE, most)
     return one(math.exp(found)), math.exp(found)
+
+
+class Goal(NamedTuple):
+    """A target: `excess` is positive for a profile that misses it, about linear in the log of the noise; `met` decides."""
+
+    words: str
+    excess: Callable[[PrivacyProfile], float]
+    met: Callable[[PrivacyProfile], bool]
+
+
+def goal_of(eps: float, delta: float) -> Goal:
+    """Return the target (eps, delta), 0 < delta < 1."""
+    bound = math.log(-math.log(delta))
+
+    def excess(profile: PrivacyProfile) -> float:
+        log_delta = float(profile.log_delta(eps))
+        return bound - math.log(-log_delta) if -math.inf < log_delta < 0 else math.copysign(OUT, log_delta)
+
+    return Goal(f"(eps={eps:g}, delta={delta:g})", excess, lambda profile: meets(profile, eps, delta))
+
+
+@_validate.quiet()
+@announced("least_noise")
+def least_of_goal(release: Callable[[float], PrivacyProfile], goal: Goal, near: float, rtol: float) -> float:
+    """Return the smallest x whose profile meets the target, to a relative `rtol`; the search starts at `near`.
+
+    The function `release` of x > 0 returns a profile that is more private for larger x.
+    """
+    start = math.log(near)
+
+    @cache
+    def profile(log_x: float) -> PrivacyProfile:
+        found = release(math.exp(log_x))
+        if not isinstance(found, PrivacyProfile):
+            raise TypeError(f"release({math.exp(log_x):g}) is {_validate.short_repr(found)}: it must return a profile, such as "
+                            "GaussianMechanism(x).subsampled(0.01)")
+        return found
+
+    @cache
+    def excess(log_x: float) -> float:
+        try:
+            return goal.excess(profile(log_x))
+        except ValueError:
+            # Less noise than the class accepts meets no target.
+            if log_x < start:
+                return OUT
+            raise
+
+    low = high = start
+    step, missed = math.log(1.5), excess(start) > 0
+    while (excess(high) > 0) if missed else (excess(low) <= 0):
+        low, high = (high, high + step) if missed else (low - step, low)
+        step *= 2
+        if low < -LONGEST:
+            return math.exp(high)
+        if high > LONGEST:
+            raise InfeasibleError(f"no x up to e^{LONGEST:g} meets {goal.words}: is release(x) more private for larger x?")
+    _, high, _, _ = narrowed(excess, low, high, excess(low), excess(high), rtol=0.0, xtol=rtol / 2)
+    # The two directions of a target, and rounding, may disagree by a tolerance of their searches.
+    step = rtol
+    while not goal.met(profile(high)):
+        high, step = high + step, 2 * step
+    return math.exp(high)

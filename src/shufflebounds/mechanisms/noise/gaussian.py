@@ -29,7 +29,7 @@ from shufflebounds._engines.inputs.listed import ListedInputs, gaussian_cells, n
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
-from shufflebounds.profile.calibration import least_parameter, meets
+from shufflebounds.profile.calibration import goal_of, least_of_goal, least_parameter, meets
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
@@ -240,7 +240,8 @@ class GaussianMechanism(AdditiveNoise):
         -----
         The search starts at the sigma of the central limit theorem for subsampled Gaussian noise,
         :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, where mu is that of one Gaussian release that meets the target. The returned
-        sigma has been evaluated. Neighbours: add or remove one record.
+        sigma has been evaluated. Neighbours: add or remove one record. For other samplers, and for a target by risk, see
+        :func:`~shufflebounds.composition.least_noise`.
 
         References
         ----------
@@ -264,11 +265,9 @@ class GaussianMechanism(AdditiveNoise):
         with _validate.quiet():
             one = cls.from_dp(eps=eps, delta=delta).sigma
             start = 1 / math.sqrt(math.log1p((1 / (one * rate)) ** 2 / steps))
-            # The starting value comes from the central limit theorem and has an error of 2 to 8 %. The largest sigma that is tried
-            # is 1e9, while 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need 4e8. A smaller tolerance than 1e-4 takes two
-            # more compositions, 0.1 to 0.4 s each.
-            high = _search.expand_bracket(1.1 * start, lambda sigma: training(sigma).delta(eps) <= delta, 0.1 * start, 1e9)
-            return cls(least_parameter(training, 0.9 * start, high, eps, delta, 1e-4))
+            # The starting value comes from the central limit theorem and has an error of 2 to 8 %. A smaller tolerance than 1e-4
+            # takes two more compositions, 0.1 to 0.4 s each.
+            return cls(least_of_goal(training, goal_of(eps, delta), start, 1e-4))
 
     @classmethod
     def from_rho(cls, rho: float, sensitivity: float = 1.0) -> Self:

@@ -1,0 +1,113 @@
+"""The smallest noise whose guarantee meets a target: (eps, delta), an advantage, or the two error rates of an attack."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.scipy_functions import ndtri
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.calibration import OUT, Goal, goal_of, least_of_goal
+
+__all__ = ["least_noise"]
+
+@with_passages
+def least_noise(
+    release: Callable[[float], PrivacyProfile], *, eps: float | None = None, delta: float | None = None,
+    advantage: float | None = None, fpr: float | None = None, fnr: float | None = None, near: float = 1.0, rtol: float = 1e-6,
+) -> float:
+    r"""Return the smallest noise x > 0 whose profile ``release(x)`` meets a target.
+
+    .. math:: x^* = \min \{x > 0 : \delta_x(\varepsilon) \le \delta\}, \quad \min \{x : \delta_x(0) \le \text{advantage}\}, \quad
+        \text{or } \min \{x : f_x(\text{fpr}) \ge \text{fnr}\}
+
+    where :math:`\delta_x` is the upper bound of delta of ``release(x)`` and :math:`f_x` the lower bound of its trade-off function.
+
+    Parameters
+    ----------
+    release : callable
+        A function of x > 0 that returns a profile, more private for larger x: a standard deviation or a scale; for a budget pass
+        1/x. With several mechanisms, x multiplies weights: ``lambda x: GaussianMechanism(x).compose(LaplaceMechanism(3 * x))``.
+    eps, delta : float
+        Target privacy loss in nats, in (0, 1e4], and failure probability in (0, 1).
+    advantage : float
+        Target in place of eps and delta, in (0, 1): the largest difference of the probabilities of a test under the two neighbours,
+        which is delta at eps = 0.
+    fpr, fnr : float
+        Target in place of eps and delta, in (0, 1), with fpr + fnr < 1: every test with a false-positive rate of at most `fpr`
+        has a false-negative rate of at least `fnr`.
+    near : float
+        The x at which the search starts, > 0. A good guess saves evaluations.
+    rtol : float
+        Relative tolerance of x, in [1e-12, 0.1].
+
+    Returns
+    -------
+    float
+        An x whose profile was evaluated and meets the target, with (eps, delta) in both directions: ``delta(eps) <= delta`` and
+        ``epsilon(delta) <= eps``. It exceeds the smallest one by a relative `rtol`, and by what the gap of the bounds costs.
+
+    {raises}
+        Also what `release` raises at an x above `near`.
+    TypeError
+        If `release` is not callable, or returns no profile.
+
+    Notes
+    -----
+    Larger Gaussian, Laplace and double geometric noise is the smaller noise plus independent noise, so that each step of every
+    sampler is post-processed, and delta does not increase in x. Of discrete Gaussian and bounded noise this is not proved: the x
+    that is returned is valid, but a smaller one might be, too.
+
+    Examples
+    --------
+    >>> from shufflebounds.composition import least_noise
+    >>> from shufflebounds.mechanisms import GaussianMechanism
+    >>> training = lambda x: GaussianMechanism(x).subsampled(0.1).self_compose(100)
+    >>> sigma = least_noise(training, eps=0.1, delta=1e-5, near=30.0)
+    >>> print(f"{sigma:.3f}")
+    30.893
+    >>> print(f"{least_noise(GaussianMechanism, advantage=0.1):.4f}")
+    3.9789
+    """
+    near = _validate.real("near", near, 0, open_low=True)
+    rtol = _validate.real("rtol", rtol, 1e-12, 0.1)
+    goal = _goal(eps, delta, advantage, fpr, fnr)
+    if not callable(release):
+        raise TypeError(f"release={_validate.short_repr(release)} must be a function of the noise x that returns a profile, such "
+                        "as lambda x: GaussianMechanism(x).subsampled(0.01).self_compose(1000)")
+    return least_of_goal(release, goal, near, rtol)
+
+
+def _goal(eps: float | None, delta: float | None, advantage: float | None, fpr: float | None, fnr: float | None) -> Goal:
+    """Return the target that is given."""
+    given = tuple(value is not None for value in (eps, delta, advantage, fpr, fnr))
+    if given == (True, True, False, False, False):
+        # (eps, delta)
+        eps, delta = _validate.target(_validate.real("eps", eps, 0, 1e4, open_low=True), delta)
+        return goal_of(eps, delta)
+    if given == (False, False, True, False, False):
+        most = _validate.real("advantage", advantage, 0, 1, open_low=True, open_high=True)
+        return Goal(f"the advantage {most:g}", lambda profile: _log_of(float(profile.delta(0.0)) / most),
+                     lambda profile: bool(profile.delta(0.0) <= most))
+    if given == (False, False, False, True, True):
+        level = _validate.real("fpr", fpr, 0, 1, open_low=True, open_high=True)
+        missed = _validate.real("fnr", fnr, 0, 1, open_low=True, open_high=True)
+        if not level + missed < 1:
+            raise ValueError(f"fpr={level!r} and fnr={missed!r} have the sum {level + missed:g}, which must be below 1: guessing "
+                             "without the results has these rates")
+        distance = float(ndtri(1 - missed) - ndtri(level))
+
+        def of_rates(profile: PrivacyProfile) -> float:
+            # For Gaussian noise this distance is the sensitivity over sigma.
+            beta = float(profile.tradeoff().beta(level))
+            return _log_of(max(0.0, float(ndtri(1 - beta) - ndtri(level))) / distance) if beta > 0 else OUT
+
+        return Goal(f"the rates fpr={level:g}, fnr={missed:g}", of_rates,
+                     lambda profile: bool(profile.tradeoff().beta(level) >= missed))
+    raise ValueError("pass one target: eps and delta, or advantage, or fpr and fnr")
+
+
+def _log_of(ratio: float) -> float:
+    return min(max(math.log(ratio), -OUT), OUT) if ratio > 0 else -OUT
