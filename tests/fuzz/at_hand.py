@@ -1,8 +1,8 @@
 """The bounds of shuffled randomizers against every other bound that the library has for the same messages.
 
-The upper bound of eps is at most that of the privacy blanket, of the clones of the local budget, and of one message. The lower bound
-of delta is at least that of every dataset that the randomizer lists. The randomizers are those of tests/examples.py, among 10 to
-1e15 users.
+The upper bound of eps is at most that of the privacy blanket, of the clones of the local budget, and of one message. The lower
+bound of delta is at least that of every dataset that the randomizer lists. The randomizers are those of tests/examples.py, among 10
+to 1e15 users.
 """
 
 import math
