@@ -5,7 +5,7 @@ import signal
 import time
 import warnings
 
-from tests.fuzz import certify, compositions, consistency, datasets, enumeration, hostile, monotone, protocols, threads
+from tests.fuzz import at_hand, certify, compositions, consistency, datasets, enumeration, hostile, monotone, protocols, threads
 
 
 def main():
@@ -13,13 +13,13 @@ def main():
     warnings.simplefilter("ignore", UserWarning)
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     campaigns = [
-        "hostile", "enumeration", "compositions", "datasets", "protocols", "threads", "consistency", "monotone", "certify",
+        "hostile", "enumeration", "compositions", "datasets", "protocols", "threads", "consistency", "monotone", "certify", "at_hand",
     ]
     parser.add_argument("which", choices=campaigns)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default=None, help="names (hostile, consistency) or kinds (enumeration) that contain this")
+    parser.add_argument("--only", default=None, help="part of the names (hostile, consistency, at_hand) or of the kinds (enumeration)")
     parser.add_argument("--memory", type=float, default=3.0, help="hostile: GB of address space (default 3)")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -37,6 +37,8 @@ def main():
         counts, found = certify.attack(options.seed, options.cases, late, options.only)
     elif options.which == "protocols":
         counts, found = protocols.attack(options.seed, options.cases, late, options.only)
+    elif options.which == "at_hand":
+        counts, found = at_hand.attack(options.seed, options.cases, late, options.only)
     elif options.which in ("consistency", "monotone"):
         # A single call may take minutes; the alarm ends it.
         signal.signal(signal.SIGALRM, consistency.stop)

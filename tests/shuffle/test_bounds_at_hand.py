@@ -1,0 +1,51 @@
+"""A bound of a shuffled randomizer is at least as good as every other one that the library has, at any number of users."""
+
+import math
+
+import pytest
+
+from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
+from shufflebounds.shuffle import StrongerClones, shuffled_epsilon
+from tests.fuzz import at_hand
+from tests.strategies import slow
+
+EXPENSIVE = {"GaussianVector": 5, "GaussianMechanism": 10, "DensityRandomizer": 15, "DiscreteGaussianMechanism": 15}
+"""Numbers of questions, in place of 30, for classes of which one takes .3 CPU s or more."""
+
+
+@pytest.mark.parametrize(("name", "cases"), [
+    *((name, 1) for name in at_hand.KINDS if name != "mechanisms.GaussianVector"),
+    *(slow(name, EXPENSIVE.get(name.rpartition(".")[2], 30)) for name in at_hand.KINDS),
+])
+def test_no_other_bound_is_better(name, cases):
+    counts, found = at_hand.attack(cases, cases, only=name)
+    assert counts.total() == cases
+    assert not found
+
+
+@pytest.mark.parametrize(("users", "delta", "lower"), [
+    (10**11, 1e-6, 3.53e-7), (10**11, 1e-8, 6.80e-6), (10**15, 1e-8, 3.53e-9), (10**9, 1e-6, 4.19e-5), (10**14, 1e-8, 7.96e-8),
+])
+def test_laplace_noise_among_many_users(users, delta, lower):
+    """The bound over all datasets does not lose precision with the number of users."""
+    noise = LaplaceMechanism(1.0)
+    shuffled = noise.shuffled(users)
+    upper = shuffled.epsilon(delta)
+    assert lower < shuffled.epsilon(delta, bound="lower") <= upper
+    assert upper <= shuffled_epsilon(noise, users, delta, method="blanket") < StrongerClones(users, 1.0).epsilon(delta)
+    assert shuffled.argument(upper) == "worst dataset"
+    # Where eps is far below a standard deviation, the ratio of both bounds of eps is larger.
+    assert shuffled.log_delta(upper) - shuffled.log_delta(upper, bound="lower") < 0.02
+
+
+@pytest.mark.parametrize(("noise", "users", "delta"), [
+    (LaplaceMechanism(0.3), 300, 1e-9), (LaplaceMechanism(1.0), 100, 1e-9), slow(GaussianMechanism(1.0), 300, 1e-6),
+    slow(GaussianMechanism(0.5), 10**4, 1e-6), slow(GaussianMechanism(1.0), 60, 1e-6),
+])
+def test_eps_of_the_blanket_has_the_tolerance_of_its_own_search(noise, users, delta):
+    # The search over cells of inputs ends at a relative 1e-5.
+    shuffled = noise.shuffled(users)
+    upper = shuffled.epsilon(delta)
+    assert shuffled.argument(upper) == "privacy blanket"
+    assert upper == pytest.approx(float(shuffled_epsilon(noise, users, delta, method="blanket")), rel=1e-12)
+    assert shuffled.log_delta(upper) <= math.log(delta)
