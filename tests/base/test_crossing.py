@@ -181,3 +181,13 @@ def test_an_array_of_a_curve_with_steps_kinks_and_a_pure_budget_has_the_answers_
 @pytest.mark.skipif(not KERNEL.exists(), reason="needs the source tree")
 def test_the_kernel_makes_the_same_allowance_for_exp_and_log():
     assert float(re.search(r"#define EXP_SLACK (\S+)", KERNEL.read_text(encoding="utf-8"))[1]) == EXP_SLACK
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("jumps", [True, False])
+def test_the_slope_of_a_rough_curve_near_its_pure_budget_ends_no_search(upper, jumps):
+    # The rough curve meets the target at 4 (1 - e^-28), with a slope of e^28; the curve itself meets it at 1.87.
+    rough = Curve(lambda eps: math.log1p(-eps / 4) if eps < 4 else -math.inf, settles=1e-9, jumps=jumps)
+    curve = Curve(gaussian(0.25), rough, pure=4.0)
+    eps = crossing(curve, -28.0, upper=upper)
+    assert eps == pytest.approx(0.25 * math.sqrt(56), rel=1e-8)

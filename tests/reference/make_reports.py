@@ -70,7 +70,7 @@ def third_value(own, other, users, eps, most, rest=None):
     """Return delta if every other message is in one of two classes, with probability `other` each.
 
     The target's message is in the first and in the second class with probabilities `own`, for the target's first value. With
-    `rest`, a third class has these probabilities of the target's and of another message.
+    `rest`, a third class has these probabilities of the target's and of another message, and a number of values.
     """
     high, low = own
     counts = [np.arange(most), np.arange(most), np.arange(rest[2] if rest else 1)]

@@ -201,7 +201,9 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
 
     at, slope = guess if guess[1] > 0 else (0.0, 0.0) if rough is None else _rough_crossing(rough, target, upper)
     value = excess(at)
-    valid = value >= 0 if upper else value <= 0
+    # Near a pure budget, the slope of the rough curve may be far larger than that of the curve. Then it does not say how far the
+    # guess is from the crossing, unless the value there is close to the target.
+    valid = (value >= 0 if upper else value <= 0) and abs(value) <= 0.1 * goal
     if slope > 0 and valid and abs(value) <= slope * rtol * at:
         return at
     right = value < 0

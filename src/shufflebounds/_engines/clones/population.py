@@ -271,7 +271,8 @@ class Population:
             local = self.family.log_local(float(self.budgets[i]), eps).upper
             return min(local, *(self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in self.candidates(eps, i)))
 
-        return Curve(log_delta, rtol=1e-4)
+        # The curve omits the privacy blanket, which may be smaller by orders of magnitude.
+        return Curve(log_delta, rtol=1e-4, jumps=not self._blanketed)
 
     def single(self, eps: float, i: int, apart: float = 0.0) -> Interval:
         """Return bounds of the tightest upper bound of log delta of target i that the decompositions and the blanket give.
@@ -306,8 +307,9 @@ class Population:
         `best` is an upper bound of log delta that is already known; it sets the truncated mass. An upper bound of at most `enough`
         is not refined.
         """
-        if not isinstance(self.family, RandomizedResponseFamily) or self.family.categories == 2:
+        if not self._blanketed:
             return None
+        assert isinstance(self.family, RandomizedResponseFamily)
         g, distinct = float(blanket_shares(self.budgets[i : i + 1], self.family.categories)[0][0]), self.budgets.size
         mean, square = self._share_sums
         if eps < self.budgets[j] and too_large(distinct - int(self.counts[i] == 1), mean - g, square - g * g):
@@ -326,9 +328,12 @@ class Population:
     @cached_property
     def rounds(self) -> bool:
         """Whether there is a privacy blanket, but for too many different budgets, so that budgets are rounded up."""
-        if not isinstance(self.family, RandomizedResponseFamily) or self.family.categories == 2:
-            return False
-        return too_large(self.budgets.size, *self._share_sums)
+        return self._blanketed and too_large(self.budgets.size, *self._share_sums)
+
+    @property
+    def _blanketed(self) -> bool:
+        """Whether the randomizers have a privacy blanket that is not one of the clone decompositions."""
+        return isinstance(self.family, RandomizedResponseFamily) and self.family.categories > 2
 
     def rounded_blanket(self, eps: float, place: int | None) -> float:
         """Return an upper bound of log delta by the blanket with rounded budgets, of one target, or of every one if None.
@@ -365,7 +370,7 @@ class Population:
     @cached_property
     def blanket_cells(self) -> float:
         """Estimated number of cells of the table of the privacy blanket at moderate delta; 0 if no table is used."""
-        if not isinstance(self.family, RandomizedResponseFamily) or self.family.categories == 2:
+        if not self._blanketed:
             return 0.0
         return 0.0 if too_large(self.budgets.size, *self._share_sums) else table_cells(*self._share_sums, -NEGLIGIBLE)
 

@@ -154,7 +154,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         _validate.real_field(self, "p", 0, 1, open_low=True)
         if _validate.real("q", self.q, 0, 1) >= self.p:
             raise ValueError(f"q={self.q:g} must be in [0, {self.p:g}), below p={self.p:g}: p is the probability of a one for a "
-                             "bit that is set, q for the others; where these letters are exchanged, as in Google's files, exchange "
+                             "set bit, q for the others; where these letters are exchanged, as in Google's files, exchange "
                              "the values")
         _validate.real_field(self, "q", 0, self.p, open_high=True)
         _validate.integer_field(self, "hashes", 1, 512)
