@@ -85,7 +85,7 @@ class ShuffledBatches(PrivacyProfile):
     r"""An epoch of DP-SGD on shuffled batches: the records are shuffled and cut into T batches of B, as most data loaders do.
 
     .. math:: \delta(\varepsilon) \le \min_{c \ge 1}\; \frac1N\, \mathbb{E} \Bigl(\sum_{i=1}^N X^*_i\Bigr)_+
-        + (2 h + e^\varepsilon - 1)\, D(c, B), \qquad N = \lfloor T/c \rfloor
+        + (h + e^\varepsilon - 1)\, D(c, B), \qquad N = \lfloor T/c \rfloor
 
     Step t publishes the sum of the vectors of its batch, each at most `noise.sensitivity` long, plus Gaussian noise. h is delta of
     one step. :math:`X^*` is larger in the convex order than :math:`(R_a - e^\varepsilon R_0)/R_w` for all vectors a of the target

@@ -3,8 +3,8 @@ r"""The upper bound of delta of one epoch of shuffled batches, by the theorem of
 With the variables X* of `kinds`, :math:`\Gamma_N(E; u) = \frac1N \mathbb{E}(X^*_1 + \cdots + X^*_N + u)_+`, the tail D(c, B) of
 `weights`, the divergence h of one step, T steps and :math:`E = e^\varepsilon`,
 
-.. math:: F_T(E) \le \Gamma_N(E; 0) + (2h + E - 1)\, D(T/N, B), \qquad
-    F_T(E) \le (1 - \tfrac{k}{T})\, \Gamma_N(E; u) + \tfrac{k}{T} \zeta + (2h + E - 1)(\eta + \beta)
+.. math:: F_T(E) \le \Gamma_N(E; 0) + (h + E - 1)\, D(T/N, B), \qquad
+    F_T(E) \le (1 - \tfrac{k}{T})\, \Gamma_N(E; u) + \tfrac{k}{T} \zeta + (h + E - 1)(\eta + \beta)
 
 for every number N of terms. The second bound has k pivots and a level A > 1 with :math:`f \ge F_k(A)`, which the first bound
 gives. Then :math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)`, :math:`\zeta = \eta` for A > E and f otherwise;
@@ -52,6 +52,9 @@ _TERMS = np.geomspace(1.0, 2.0**53, 120)
 
 _SHARES = np.geomspace(1e-4, 1.0, 500)
 """Values of (c - 1)/(A^2 - 1) that are tried for batches."""
+
+_STEP = 0.9
+"""Ratio of neighbouring eps that are tried in place of a larger one. Raised: closer to the smallest bound, and longer run time."""
 
 _PART = 0.15
 """The mean excess of batches may add this fraction of the excess of single records. Any fraction is valid."""
@@ -123,8 +126,9 @@ class Epoch:
         alone = float(log_divergence(self.mu, eps))
         if self.steps == 1 or self.mu > LARGEST_MU:
             return alone
-        if eps > self._noise.last:
-            return min(alone, self.log_delta(self._noise.last))
+        at = self._best_below(eps)
+        if at < eps:
+            return min(alone, self.log_delta(at))
         value, terms, place = self._choice(eps)
         one, weight = self._step(eps)
         if value >= one:
@@ -142,9 +146,20 @@ class Epoch:
     def approximate(self, eps: float) -> float:
         """Return an approximation of the bound at one eps, in less time."""
         alone = float(log_divergence(self.mu, eps))
-        if self.steps == 1 or self.mu > LARGEST_MU or eps > self._noise.last:
+        if self.steps == 1 or self.mu > LARGEST_MU:
             return alone
-        return min(alone, math.log(self._choice(eps).value))
+        return min(alone, math.log(self._choice(self._best_below(eps)).value))
+
+    def _best_below(self, eps: float) -> float:
+        """Return an eps, at most the given one, at which the bound is small: the factor of the tails increases with E.
+
+        Beside eps itself, the powers of _STEP times the last eps are tried, from the largest on.
+        """
+        last, at = self._noise.last, min(eps, self._noise.last)
+        power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
+        while at > TINY and self._choice(lower := last * _STEP**power).value <= self._choice(at).value and lower <= at:
+            at, power = lower, power + 1
+        return at
 
     def _by_one(self, steps: float, eps: float, terms: float, near: float) -> float:
         """Return the bound with one pivot, for a given number of terms; `near` is an approximation of it."""
@@ -208,6 +223,6 @@ class Epoch:
         return best
 
     def _step(self, eps: float) -> tuple[float, float]:
-        """Return the divergence h of one step and the factor 2 h + E - 1 of the tails."""
+        """Return the divergence h of one step and the factor h + E - 1 of the tails."""
         one = max(math.exp(float(log_divergence(self.mu, eps))), TINY)
-        return one, 2 * one + math.expm1(eps)
+        return one, one + math.expm1(eps)

@@ -150,17 +150,19 @@ class Approximation:
 
     def log_mean(self, terms: FloatArray, shift: FloatArray) -> FloatArray:
         """Return approximations of log E(X*_1 + ... + X*_N + u)_+ / N for arrays of N and u."""
-        place = np.minimum(np.searchsorted(-self._chance, -_FEW_LARGE / terms), len(_LEVELS) - 1)
-        tilts, curvatures = self._tilts[place], self._curvatures[place]
-        power = terms[:, None] * self._logs[place] + shift[:, None] * tilts - 2 * np.log(tilts)
-        best = power.argmin(axis=1)[:, None]
-        tilt, curvature, power = (np.take_along_axis(array, best, 1)[:, 0] for array in (tilts, curvatures, power))
-        light = power - 0.5 * np.log(2 * math.pi * (terms * curvature + 2 / tilt**2))
+        found = np.logaddexp(self.log_one, np.log(np.maximum(shift / terms, TINY)))
         need = terms * (self.factor - 1) - shift
-        level = need[:, None] - np.sqrt(terms)[:, None] * self._deviations[place][:, None] * _HERMITE[0]
-        gain = self._tail(np.maximum(level, self._large[place][:, None]))[1] @ _HERMITE[1] / math.sqrt(2 * math.pi)
-        found = np.logaddexp(light - np.log(terms), np.log(np.maximum(gain, TINY)))
-        return np.asarray(np.minimum(found, np.logaddexp(self.log_one, np.log(np.maximum(shift / terms, TINY)))))
+        for i, (tilts, curvatures) in enumerate(zip(self._tilts, self._curvatures)):
+            # All levels are approximations at which few values are large, and most often the smallest one is the best.
+            used = (self._chance[i] <= _FEW_LARGE / terms) | (i == len(_LEVELS) - 1)
+            number, most = terms[used], self._large[i]
+            power = number[:, None] * self._logs[i] + shift[used, None] * tilts - 2 * np.log(tilts)
+            best = power.argmin(axis=1)
+            light = power.min(axis=1) - 0.5 * np.log(2 * math.pi * (number * curvatures[best] + 2 / tilts[best] ** 2))
+            level = need[used, None] - np.sqrt(number)[:, None] * self._deviations[i] * _HERMITE[0]
+            gain = self._tail(np.maximum(level, most))[1] @ _HERMITE[1] / math.sqrt(2 * math.pi)
+            found[used] = np.minimum(found[used], np.logaddexp(light - np.log(number), np.log(np.maximum(gain, TINY))))
+        return np.asarray(found)
 
 
 def all_opposite(mu: float, bins: int = 500) -> ExcessLaw:
