@@ -5,7 +5,18 @@ import signal
 import time
 import warnings
 
-from tests.fuzz import at_hand, certify, compositions, consistency, datasets, enumeration, hostile, monotone, protocols, threads
+from tests.fuzz import (
+    at_hand,
+    certify,
+    compositions,
+    consistency,
+    datasets,
+    enumeration,
+    hostile,
+    monotone,
+    protocols,
+    threads,
+)
 
 
 def main():
@@ -13,7 +24,8 @@ def main():
     warnings.simplefilter("ignore", UserWarning)
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     campaigns = [
-        "hostile", "enumeration", "compositions", "datasets", "protocols", "threads", "consistency", "monotone", "certify", "at_hand",
+        "hostile", "enumeration", "compositions", "datasets", "protocols", "threads", "consistency", "monotone", "certify",
+        "at_hand",
     ]
     parser.add_argument("which", choices=campaigns)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
