@@ -31,7 +31,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default=None, help="part of the names (hostile, consistency, at_hand) or of the kinds (enumeration)")
+    parser.add_argument("--only", default=None, help="part of the names, or of the kinds (enumeration)")
     parser.add_argument("--memory", type=float, default=3.0, help="hostile: GB of address space (default 3)")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
