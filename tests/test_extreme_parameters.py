@@ -52,6 +52,7 @@ EXTREME = {
     "sampling.AllocationPair": lambda: sampling.AllocationPair(m.PrivUnit(3, 0.92, cap=1.4e-17), 3),
     "sampling.RandomAllocation": lambda: sampling.RandomAllocation(m.KaryResponse(2**53, 0.9), 4),
     "sampling.ReplaceOne": lambda: sampling.ReplaceOne(RARE.subsampled(1e-9)),
+    "sampling.ShuffledBatches": lambda: sampling.ShuffledBatches(m.GaussianMechanism(4.0), 2**53, 2**53),
     "sampling.SampledPair": lambda: sampling.SampledPair(CAP, 1e-12),
     "sampling.Subsampled": lambda: RARE.subsampled(1e-12),
     "sampling.WithoutReplacement": lambda: sampling.WithoutReplacement(RARE, 2**53, 3),

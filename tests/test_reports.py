@@ -12,9 +12,6 @@ CASES = {case["id"]: case for case in reference("reports")}
 OUTSIDE = {"scipy-24074-2": "shapes of the incomplete beta function above 1e100 are outside its documented domain"}
 """Documented limits: the answer is NaN."""
 
-OPEN = dict.fromkeys(("wicg-734-1e5", "wicg-734-1e4", "kind-hadamard-14", "kind-hadamard-14-delta", "kind-hashing-14",
-                      "kind-hadamard-14-1e4"), "the lower bound of shuffled oracles is not the largest of its list of datasets")
-"""Known faults of this library."""
 
 
 def answer(case):
@@ -23,9 +20,7 @@ def answer(case):
                                for name in names})
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.xfail(strict=True, reason=OPEN[name])] if name in OPEN else []) for name in CASES
-])
+@pytest.mark.parametrize("name", CASES)
 def test_the_answer_is_right(name):
     case = CASES[name]
     found, exact, tolerance = float(answer(case)), to_decimal(case["expected"]), to_decimal(case["tolerance"])

@@ -409,7 +409,8 @@ def test_bad_input(call, message):
 
 def test_public_names():
     assert set(composition.__all__) == {
-        "Guarantee", "calibrate_releases", "compose_dp", "composition_delta", "composition_log_delta", "group_privacy", "rdp_to_dp",
+        "Guarantee", "calibrate_releases", "compose_dp", "composition_delta", "composition_log_delta", "group_privacy",
+        "least_noise", "rdp_to_dp",
         "zcdp_to_dp", "BudgetExceededError", "Ledger", "LedgerError", "from_dict", "to_dict",
     }
 

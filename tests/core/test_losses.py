@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
 from shufflebounds._engines.compose.grid_product import Product
-from shufflebounds._losses.atoms import GridPLD, LossAtoms, _counts
+from shufflebounds._losses.atoms import GridPLD, LossAtoms, multisets
 from shufflebounds._losses.interpolation import connect_the_dots, supporting_lines
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
@@ -237,7 +237,7 @@ def test_error_bound_of_multinomial_coefficients(outcomes, times):
     atoms = LossAtoms(np.zeros(outcomes), np.arange(outcomes) / 8, -np.inf, -np.inf, -np.inf, 0.0, np.zeros(outcomes))
     repeated, error = atoms._repeated(times)
     assert error <= 1e-11 * math.lgamma(times + 1)
-    counts = _counts(outcomes, times)
+    counts = multisets(outcomes, times)
     for row in np.linspace(0, len(counts) - 1, 40, dtype=int).tolist():
         exact = mp.loggamma(times + 1) - sum(mp.loggamma(count + 1) for count in counts[row].tolist())
         assert abs(repeated.log_p[row] - exact) <= error

@@ -39,7 +39,7 @@ def test_laplace_noise_among_many_users(users, delta, lower):
 
 
 @pytest.mark.parametrize(("noise", "users", "delta"), [
-    (LaplaceMechanism(0.3), 300, 1e-9), (LaplaceMechanism(1.0), 100, 1e-9), slow(GaussianMechanism(1.0), 300, 1e-6),
+    (LaplaceMechanism(0.3), 300, 1e-9), slow(GaussianMechanism(1.0), 300, 1e-6),
     slow(GaussianMechanism(0.5), 10**4, 1e-6), slow(GaussianMechanism(1.0), 60, 1e-6),
 ])
 def test_eps_of_the_blanket_has_the_tolerance_of_its_own_search(noise, users, delta):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from shufflebounds._engines.bits import personal_sum as _personal_sum
-from shufflebounds.certify import certify
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
 from tests.oracles import logarithm, rational
 from tests.shuffle.test_bits import both_directions
@@ -204,7 +203,7 @@ def test_bounds_from_a_table_overlap_those_of_the_kernel(users, log_tail):
             assert (table.lower <= exact.upper).all()
             assert (exact.lower <= table.upper).all()
             clear = (exact.upper > log_tail + 40) & (table.upper < 0)
-            assert (table.upper - table.lower)[clear] == pytest.approx(0, abs=1e-7)
+            assert (table.upper - table.lower)[clear] == pytest.approx(0, abs=3e-7)
 
 
 def test_derived_answers_read_tables_instead_of_the_kernel(monkeypatch):
@@ -241,7 +240,7 @@ def test_counts_stand_for_users_with_the_same_budget_and_bit(bits, target):
     assert several.epsilon(1e-6) == pytest.approx(same.epsilon(1e-6), rel=1e-6)
     assert several.self_compose(3).epsilon(1e-6) == pytest.approx(same.self_compose(3).epsilon(1e-6), rel=1e-4)
     if bits is not None:
-        assert float(certify(several, 0.05, 12)) == pytest.approx(float(certify(same, 0.05, 12)), rel=1e-12)
+        assert float(several.certify(0.05, digits=12)) == pytest.approx(float(same.certify(0.05, digits=12)), rel=1e-12)
     # The users of a group follow those of the group before.
     messages = several.randomize(np.ones(36), 5)
     assert messages.tolist() == same.randomize(np.ones(36), 5).tolist()

@@ -88,7 +88,6 @@ def test_all_names_have_the_same_eps(name):
 
 
 @pytest.mark.parametrize("sigma", [0.7, 2.0])
-@pytest.mark.xfail(strict=True, reason="vectors of one coordinate have looser bounds than numbers")
 def test_noise_on_vectors_of_one_coordinate_is_noise_on_numbers(sigma):
     vector, number = (noise.shuffled(10**4).epsilon(DELTA) for noise in (m.GaussianVector(sigma, 1), m.GaussianMechanism(sigma)))
     assert vector <= number * 1.001

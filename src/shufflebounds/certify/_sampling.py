@@ -46,8 +46,6 @@ def _(pair: Any) -> Answer:
 @hockey_stick_of.of("Subsampled")
 @hockey_stick_of.of("RandomAllocation")
 def _(profile: Any) -> Answer:
-    if getattr(profile, "chosen", 1) > 1:
-        raise NoCertificateError("an allocation to several steps is bounded by a composition")
     return largest_answer(hockey_stick_of(pair) for pair in profile.pairs())
 
 
@@ -87,7 +85,10 @@ def _(pair: Any) -> Answer:
 
 @hockey_stick_of.of("_SeveralPair")
 def _(pair: Any) -> Answer:
-    size, outcomes = outcomes_of(pair.mechanism)
+    try:
+        size, outcomes = outcomes_of(pair.mechanism)
+    except TypeError:
+        raise NoCertificateError("an allocation to several steps of noise is bounded by a composition") from None
     steps, chosen = pair.steps, pair.chosen
 
     def value(factor: Ball) -> Ball:

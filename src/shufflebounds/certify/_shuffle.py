@@ -162,7 +162,7 @@ def _(protocol: Any) -> Answer:
         raise NoCertificateError("only the datasets of few users are enumerated")
     # Of the users of each budget, any number may have the bit 1; a list of bits has one for each group.
     datasets = list(product(*(range(many + 1) for many in counts))) if protocol.bits is None else None
-    given = [[many * bit for many, bit in zip(counts, protocol.bits.tolist())]] if datasets is None else datasets
+    given = [[many * int(bit) for many, bit in zip(counts, protocol.bits.tolist())]] if datasets is None else datasets
 
     def value(factor: Ball) -> Ball:
         found = []

@@ -119,7 +119,7 @@ def test_table_of_costs_has_every_class():
         pytest.skip("the measurements are not installed")
     rows = " ".join(row[0] for row in json.loads(kept[-1].read_text(encoding="utf-8"))["tables"]["protocols"]["rows"])
     classes = {name for module, name in (key.split(".") for key in EXAMPLES) if module in ("shuffle", "mechanisms", "sampling")}
-    # A Shuffled profile is written as a call of the method `shuffled`. The classes of pairs stand for their mechanisms, and
-    # ReplaceOne stands for the composition inside it.
-    classes = classes - {"Shuffled", "AllocationPair", "SampledPair", "ReplaceOne"} | {".shuffled("}
+    # A Shuffled profile is written as a call of the method `shuffled`. The classes of pairs stand for their mechanisms,
+    # ReplaceOne stands for the composition inside it, and the time of ShuffledBatches is that of one epoch.
+    classes = classes - {"Shuffled", "AllocationPair", "SampledPair", "ReplaceOne", "ShuffledBatches"} | {".shuffled("}
     assert {name for name in classes if name not in rows} == set()

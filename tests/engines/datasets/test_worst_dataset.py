@@ -302,7 +302,7 @@ def test_weights_of_the_linear_program_are_nonnegative_at_every_corner(local_eps
 ])
 def test_weights_minimize_the_linear_program(pairs, less):
     """The sum of the weighted differences is that of SciPy's solution, which violates constraints by rounding."""
-    most = min(pairs, 5)
+    most = min(pairs, _pair_weights._MOST)
     corners = np.array([[float(one) for one in _pair_weights._exact_corner(pairs, most, less, j)] for j in range(pairs + 1)])
     size = np.abs(corners).max(axis=1)
     steps = np.eye(most + 1, most, -1) - np.eye(most + 1, most)

@@ -37,7 +37,8 @@ def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms |
     rows = number_of_multisets(loss.size, steps)
     if not loss.size or rows > MOST_ENUMERATED:
         return None
-    if rows * number_of_multisets(loss.size, chosen) > TABLE_SIZE:
+    # Of a single outcome there is one row, but a table of all numbers of steps.
+    if max(rows * number_of_multisets(loss.size, chosen), (steps + 1) * (chosen + 1)) > TABLE_SIZE:
         return None
     counts, subsets = multisets(loss.size, steps), multisets(loss.size, chosen)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -19,6 +19,11 @@ from shufflebounds._engines.excess.laws import ExcessLaw
 
 __all__ = ["EVERY", "UpperBounds"]
 
+_HIDDEN = 4.0
+"""Messages of the privacy blanket that are expected for each output, as a multiple of the most messages that are expected of the
+users whose datasets are enumerated. From there on the enumeration is larger than the blanket, and is not evaluated. Lowered: the
+bound may rise with the number of users. Raised: arrays of shuffled matrices take five times as long."""
+
 _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is
 below an approximation of B by more than _CLEARLY, B is not computed. If D cannot be below B by more than _CLEARLY, D is not
@@ -170,7 +175,8 @@ class UpperBounds:
         if matrix is None or thinned is None or self._mixed is not None or all(pair.attained for pair in self._laws.pairs):
             return ()
         matrices = [merged_outputs(rows) for rows in (thinned, *([matrix] if self._laws.participation < 1 else []))]
-        return tuple(_Stronger(rows, min(users, self._users)) for rows in matrices if (users := most_enumerated(rows)) > 1)
+        return tuple(_Stronger(rows, min(users, self._users)) for rows in matrices if (users := most_enumerated(rows)) > 1
+                     and (self._users * rows.min(axis=0) < _HIDDEN * users * rows.max(axis=0)).any())
 
 
 class _Stronger(MixedData):
