@@ -33,8 +33,8 @@ ORDERS = 16
 """Largest order k of the error term whose weight is kept; a geometric series bounds the sum of later orders."""
 
 _MOST = 8
-"""Largest K of weights from a linear program. Lowered: a larger error term where delta is small. Raised: no gain was seen, and for 12
-the program has no accurate solution for some s."""
+"""Largest K of weights from a linear program. Lowered: a larger error term where delta is small. Raised: no gain was seen, and for
+12 the program has no accurate solution for some s."""
 
 _FALL = 0.05
 """Ratio of the terms of consecutive orders that the linear program assumes. From .003 to .1 the weights agree to three digits."""
@@ -46,9 +46,9 @@ _MORE = (1.0, 1.2, 1.35, 2.0, 3.0, 4.0)
 """Numbers s of drawn pairs that are tried, as multiples of C - 1. No smaller number is tried. Large multiples serve a small delta,
 where the error term is larger than the increase of the main term: 3 and 4 for a delta below about 1e-10 and 1000 users."""
 
-_PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 175, 200, 230, 260, 300, 350, 400,
-          450, 550, 700, 850, 1000, 1500, 2200, 3300, 5000, 10000, 30000)
-"""Numbers s of drawn pairs that are tried with a signed part, c_- > 0. The largest ones serve a million users whose noise is small."""
+_PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 175, 200, 230, 260, 300, 350,
+          400, 450, 550, 700, 850, 1000, 1500, 2200, 3300, 5000, 10000, 30000)
+"""Numbers s of drawn pairs that are tried with a signed part, c_- > 0. The largest ones serve a million users with little noise."""
 
 _SIGNED = 0.1
 """Largest c_- that is tried."""
