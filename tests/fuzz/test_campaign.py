@@ -5,7 +5,8 @@ import math
 import pytest
 
 from shufflebounds import mechanisms, profile, shuffle, tails
-from tests.fuzz import certify, compositions, datasets, enumeration, hostile, mutants, protocols, threads
+from tests.examples import EXAMPLES
+from tests.fuzz import certify, compositions, datasets, enumeration, hostile, monotone, mutants, protocols, threads
 
 pytest.importorskip("flint")
 
@@ -122,3 +123,18 @@ def test_small_protocols_are_between_their_bounds(cases):
     tried, found = protocols.attack(5, cases)
     assert tried.total() > 100 * cases
     assert not found
+
+
+def test_every_class_has_steps_to_mechanisms_that_reveal_less():
+    assert set(monotone.STEPS) == set(EXAMPLES)
+
+
+@pytest.mark.parametrize(("only", "cases"), [
+    ("Clones", 60), ("ShuffledBits", 40), ("mechanisms.KaryResponse", 30), ("sampling.Subsampled", 20), ("matrices", 4),
+    *(pytest.param(only, cases, marks=pytest.mark.slow) for only, cases in [
+        ("Shuffled of mechanisms.LaplaceMechanism", 12), ("Shuffled of mechanisms.Rappor", 12), ("FlippedReports", 12)]),
+])
+def test_upper_bounds_do_not_rise(only, cases):
+    counts, found = monotone.attack(2, cases, only=only)
+    assert counts.total() >= cases
+    assert not found, "\n".join(found)

@@ -45,7 +45,7 @@ def test_no_dataset_has_a_larger_delta():
 
 
 def log_moment(order, mu):
-    """Return the log of the sum of Q^a P^(1-a), all values but one being 0: P = N(0)^2, Q = (N(mu) N(0) + N(0) N(mu))/2."""
+    """Return the log of the sum of Q^a P^(1-a) for P = N(0)^2 and Q = (N(mu) N(0) + N(0) N(mu))/2, a whole number a."""
     with mpmath.workdps(60):
         square = mpmath.mpf(mu) ** 2 / 2
         pairs = ((k, order - k) for k in range(order + 1))
