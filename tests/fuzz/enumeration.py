@@ -18,16 +18,18 @@ from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._base.caches import uncached
 from shufflebounds.profile import DominatingPair
 from tests.fuzz import batches as batched
-from tests.fuzz import densities, two_level
+from tests.fuzz import densities, flips, two_level
 
 __all__ = ["KINDS", "attack"]
 
 
 def near(r, low, high):
-    """Return a number in [low, high]: uniform, log-uniform, or a few ulp from an end."""
+    """Return a number in [low, high]: uniform, log-uniform from one of the ends, or a few ulp from an end."""
     kind = r.random()
-    if kind < 0.4:
+    if kind < 0.3:
         return r.uniform(low, high)
+    if kind < 0.4:
+        return max(low, high * (1 - 10 ** r.uniform(-16, 0)))
     if kind < 0.8:
         least = max(low, high * 1e-20 if high < 1e-280 else 1e-300, 5e-324)
         return min(high, math.exp(r.uniform(math.log(least), math.log(max(high, 5e-324)))))
@@ -215,6 +217,7 @@ KINDS = {
     "shuffled": shuffled, "variation ratio": variation, "clones": clones, "weighted clones": weighted, "bits": bits,
     "personal bits": personal, "binomial noise": noise, "one release": release, "sampled": sampled, "batches": batch,
     "allocated": allocated, "composed": composed, "several releases": released, "rare outcomes": rare, "densities": dense,
+    **flips.KINDS,
 }  # fmt: skip
 
 
@@ -302,10 +305,13 @@ def enumerated(profile, eps):
 def question(r, profile):
     """Return a random eps: below the pure budget, or in [0, 30] if there is none.
 
-    For two-level randomizers it may lie next to a kink of delta, where a sum of likelihood ratios is exactly zero.
+    For two-level randomizers it may lie next to a kink of delta, where a sum of likelihood ratios is exactly zero; for sums of
+    bits, next to the loss of an outcome.
     """
     if isinstance(profile, Batches):
         return near(r, 0, 12) if r.random() < 0.2 else r.uniform(0, 2 / profile.sigma)
+    if isinstance(profile, flips.PROTOCOLS) and r.random() < 0.6:
+        return flips.loss(r, profile)
     inner = getattr(profile, "mechanism", getattr(profile, "randomizer", None))
     if isinstance(inner, mechanisms.PrivUnit | mechanisms.KaryResponse) and r.random() < 0.5:
         users = profile.users if isinstance(profile, shuffle.Shuffled) else getattr(profile, "steps", 1)
@@ -351,6 +357,8 @@ def wrong(profile, eps):
             least = most = all_choices(profile, eps)
         elif kind is mechanisms.PrivUnit:
             least = most = enumerated(profile, eps)
+        elif isinstance(profile, flips.PROTOCOLS) and flips.enumerated(profile):
+            least, most = flips.delta(profile, eps)
         else:
             # Of a shuffled protocol, a dataset is certified for the lower bound, and all datasets for the upper one.
             bounds = ("lower", "upper") if isinstance(profile, shuffle.Shuffled) else (None, None)
