@@ -77,16 +77,19 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     return len(pairs) * columns.size, family
 
 
-def _lifted(shares: Sequence[tuple[Ball, tuple[bool, ...]]], ratio: Ball) -> Family:
+def _lifted(shares: Sequence[tuple[Ball, tuple[bool, ...]]], ratio: Ball, common: Ball | None = None) -> Family:
     """Return the family of a two-level randomizer.
 
-    A class of outputs has its probability under B, and for each input whether its probability is multiplied by `ratio`.
+    A class of outputs has its probability under B, and for each input whether its probability is multiplied by `ratio`. `common` is
+    the probability under B of one more class, which is multiplied by `ratio` for all inputs of the randomizer.
     """
     ball = flint().arb
-    lifted = sum((share for share, inside in shares if inside[0]), ball(0))
+    more = [] if common is None else [common]
+    lifted = sum((share for share, inside in shares if inside[0]), sum(more, ball(0)))
     base = 1 / (1 + lifted * (ratio - 1))
-    rows = [[base * share * (ratio if inside[x] else 1) for share, inside in shares] for x in range(len(shares[0][1]))]
-    return Family(rows, [(0, 1)], [base * share for share, _ in shares], [ball(share) for share, _ in shares])
+    same = [base * share * ratio for share in more]
+    rows = [[*(base * share * (ratio if inside[x] else 1) for share, inside in shares), *same] for x in range(len(shares[0][1]))]
+    return Family(rows, [(0, 1)], [*(base * share for share, _ in shares), *same], [*(ball(share) for share, _ in shares), *same])
 
 
 def _patterns(inputs: int) -> Iterable[tuple[bool, ...]]:
@@ -129,14 +132,17 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     inputs = min(randomizer.bins, 4)
 
     def family() -> Family:
-        free = 3 if inputs == 4 else 2
-        shares = []
+        free, fraction = 3 if inputs == 4 else 2, flint().fmpq
+        # The word 0 is even for all bins.
+        common, shares = fraction(1, randomizer._labels), []
         for inside in _patterns(free):
             summed = inside[0] == inside[1]
-            shares.append((flint().arb(flint().fmpq(1, 2**free)), (*inside[:2], summed, *inside[2:])[:inputs]))
-        return _lifted(shares, flint().arb(randomizer.local_eps).exp())
+            share = fraction(1, 2**free) - (common if all(inside) else 0)
+            if share > 0:
+                shares.append((flint().arb(share), (*inside[:2], summed, *inside[2:])[:inputs]))
+        return _lifted(shares, flint().arb(randomizer.local_eps).exp(), flint().arb(common))
 
-    return inputs * 8, family
+    return inputs * 9, family
 
 
 @family_of.of("UnaryEncoding")

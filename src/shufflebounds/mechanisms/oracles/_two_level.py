@@ -77,6 +77,10 @@ class TwoLevel(LocalRandomizer):
     def _shares(self) -> Shares:
         """Return the shares (see `Shares`) of two values x, y whose sets A_x and A_y overlap the least: the worst pair."""
 
+    def _common(self) -> float:
+        """Return the mass under B of some outputs that are in the lifted sets of all values; the privacy blanket has more there."""
+        return 0.0
+
     def _others(self) -> tuple[Others, ...]:
         """Return datasets for lower bounds, other than those in which all other users have one of the target's two values."""
         return ()
@@ -112,30 +116,36 @@ class TwoLevel(LocalRandomizer):
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         # The worst pair of values is one whose lifted sets overlap the least.
-        one, both, neither = self._shares()
         known = (*self._targets(), *self._others())
         lower = tuple((other.text, self._law(other.inside, other.outside, -self._loss_error())) for other in known)
-        upper = self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), self._loss_error(), self._log_rest())
-        return (PairLaws("two different values", upper, lower, symmetric=True),)
+        return (PairLaws("two different values", self._blanket(), lower, symmetric=True),)
+
+    def _blanket(self) -> ExcessLaw:
+        """Return the distribution of X for the privacy blanket: gamma B, times e^eps0 on the outputs of `_common`."""
+        (one, both, neither), common = self._shares(), self._common()
+        return self._law((0.0, 0.0, common, 0.0), (one, one, both - common, neither), self._loss_error(), self._log_rest())
 
     def dataset_laws(self) -> DatasetLaws | None:
         kinds = self._kinds()
         if kinds is None:
             return None
-        one, both, neither = self._shares()
+        (one, both, neither), common = self._shares(), self._common()
         size, loss_error = one + both, self._loss_error()
         lifted = math.exp(self._log_lifted())
         with np.errstate(divide="ignore"):
-            log_mass = np.log([size, one + neither]) + self._log_base()
+            log_mass = np.log([size - common, one + neither, common]) + self._log_base() + np.array([0.0, 0.0, self.local_eps])
         seen = log_mass > -np.inf
-        heights = np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0])[seen]
-        # The squared norm of R_x - B in L^2(1/m), m = gamma B, is gamma (e^eps0 - 1)^2 s (1 - s), with s = B(A_x).
-        distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * size * (one + neither)
+        heights = np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0, 0.0])[seen]
+        log_minorant = float(np.logaddexp(self._log_base() + math.log1p(-common), log_mass[2])) if common else self._log_base()
+        # The centre of a ball that contains all R_x is R_x on the outputs of `_common`, and B elsewhere. With m = gamma B there,
+        # the squared norm of R_x - B is gamma (e^eps0 - 1)^2 times the sum of (s - c) (1 - s)^2 and (1 - s) s^2, where s = B(A_x).
+        spread = size * (one + neither) - common * (one + neither) ** 2
+        distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * spread
         # An output is more likely under one value than under another if it is in the lifted set of the first one only.
         return DatasetLaws(
-            FiniteKinds.of([self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error, self._log_rest())]),
+            FiniteKinds.of([self._blanket()]),
             FiniteKinds.of([self._law(kind.inside, kind.outside, loss_error) for kind in kinds]),
-            FiniteKinds.of([ExcessLaw(log_mass[seen], *heights, self._log_rest())]), self._log_base(),
+            FiniteKinds.of([ExcessLaw(log_mass[seen], *heights, self._log_rest())]), log_minorant,
             distance * (1 + 8 * SLACK + 4 * loss_error), self._pure_epsilon(),
             lambda t: np.where(np.log(t) < self._pure_epsilon(), lifted * one * (1 + 4 * SLACK), 0.0),
         )
@@ -156,9 +166,9 @@ class TwoLevel(LocalRandomizer):
         )
 
     def _log_rest(self) -> float:
-        """Return an upper bound of log(1 - gamma), the log probability of a message that depends on the value."""
+        """Return an upper bound of the log of 1 minus the mass of the privacy blanket."""
         one, both, _ = self._shares()
-        value = math.log(one + both) + self._log_lifted() + math.log(-math.expm1(-self.local_eps))
+        value = math.log(one + both - self._common()) + self._log_lifted() + math.log(-math.expm1(-self.local_eps))
         return min(0.0, value + self._loss_error() + 4 * SLACK * (1 + abs(value)))
 
     def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], loss_error: float,

@@ -66,6 +66,10 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
     def _shares(self) -> Shares:
         return Shares(0.25, 0.25, 0.25)
 
+    def _common(self) -> float:
+        # The word 0 is even for all bins. No other word is: the codes 1..k include all powers of 2 below K.
+        return 1.0 / self._labels
+
     def _others(self) -> tuple[Others, ...]:
         eighth = (0.125, 0.125, 0.125, 0.125)
         independent = Others("every other user has a value whose parity is independent of the target's two", eighth, eighth)
