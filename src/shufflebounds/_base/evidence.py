@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntEnum
+from enum import Enum
 from typing import NamedTuple
 
 __all__ = ["ROUNDING", "Evidence", "Status", "shown", "theorem", "verdict", "weakest_first"]
 
 
-class Status(IntEnum):
-    """How a claim is known, the weakest first, so that `min` is the status of a number that depends on several claims."""
+class Status(Enum):
+    """How a claim is known, the weakest first; the claim with the smallest value decides about a number."""
 
     OPEN = 0
     """Neither shown nor checked: an assumption, or numbers of another program as given."""
@@ -43,7 +43,7 @@ class Evidence(NamedTuple):
     where : str
         A page of the documentation, a class or a file where the proof, the check or the measurement is described.
     arithmetic : bool
-        Whether the claim is about rounding only. Such a claim is printed, and :func:`verdict` names it, but it does not decide
+        Whether the claim is about rounding only. Such a claim is printed, and a verdict names it, but it does not decide
         whether the bound is called proved.
     """
 
@@ -67,13 +67,13 @@ def theorem(claim: str, where: str) -> Evidence:
 
 def weakest_first(claims: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """Return all claims, each once, the weakest first."""
-    return tuple(sorted(dict.fromkeys(claims), key=lambda one: one.status))
+    return tuple(sorted(dict.fromkeys(claims), key=lambda one: one.status.value))
 
 
 def verdict(claims: Iterable[Evidence]) -> str:
     """Return the words that a text may use for a bound that rests on these claims: "proved", with its limits, or "not proved"."""
     claims = tuple(claims)
-    weakest = min((one for one in claims if not one.arithmetic), key=lambda one: one.status)
+    weakest = min((one for one in claims if not one.arithmetic), key=lambda one: one.status.value)
     if weakest.status is not Status.THEOREM:
         return f"not proved: {weakest}"
     rounded = any(one.arithmetic and one.status is not Status.THEOREM for one in claims)
