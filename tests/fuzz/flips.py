@@ -250,6 +250,9 @@ def loss(r, profile):
         p, q = r.choice(pair)
         eps += float((p / q).log().mid())
     eps = abs(eps) * r.choice([1.0, 1.0, 1 + 10 ** r.uniform(-16, -1), r.random()])
+    if not math.isfinite(eps):
+        # Without flips some outcomes are impossible for one of the two values.
+        return r.uniform(0, 12)
     for _ in range(r.randrange(3)):
         eps = math.nextafter(eps, r.choice([0.0, math.inf]))
     return min(eps, math.nextafter(pure, 0))

@@ -183,6 +183,7 @@ STEPS = {
     "sampling.AllocationPair": (_up("steps"), _within("mechanism")),
     "sampling.RandomAllocation": (_up("steps"), _within("mechanism")),
     "sampling.ReplaceOne": (_within("profile"),),
+    "sampling.ShuffledBatches": (_within("noise"),),
     "sampling.SampledPair": (_less("rate"), _within("mechanism")),
     "sampling.Subsampled": (_less("rate"), _within("mechanism")),
     "sampling.WithoutReplacement": (_up("records"), _one_less("batch", 1), _within("mechanism")),

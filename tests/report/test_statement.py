@@ -78,7 +78,7 @@ def test_the_exact_epsilon_of_the_mechanism_is_between_the_bounds_only_where_the
     assert shuffle.ShuffledBits(10**4, 1 / (1 + math.exp(2.0))).epsilon(1e-6) < clones.epsilon(1e-6, bound="lower")
     many = (clones, clones.compose(GAUSSIAN), sampling.Subsampled(mechanisms.PureLocal(eps), 0.1),
             mechanisms.PureLocal(eps).shuffled(100), sampling.WithoutReplacement(GAUSSIAN, 100, 10).self_compose(3),
-            shuffle.PersonalizedClones.randomized_response([eps, 1.0] * 50, 2))
+            shuffle.PersonalizedClones(0.2, [0.1] * 50))
     for profile in many:
         assert "its exact epsilon lies between" in profile.statement(delta=1e-6).sentences[2], profile
     one = (GAUSSIAN, GAUSSIAN.subsampled(0.1).self_compose(3), GAUSSIAN.shuffled(10**3), shuffle.ClearReports(2000, 10))
