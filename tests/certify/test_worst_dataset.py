@@ -53,6 +53,7 @@ def test_the_ball_is_that_of_the_given_factor_and_not_of_the_choices():
         assert -1e-8 < value - protocol.log_delta(x) < 0.1
 
 
+@pytest.mark.slow
 def test_the_ball_is_above_every_dataset():
     rng = np.random.default_rng(4)
     for _ in range(4):

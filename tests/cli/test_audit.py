@@ -21,6 +21,7 @@ def run(capsys, *words):
     return code, captured.out, captured.err
 
 
+@pytest.mark.slow
 def test_scores_of_a_file(capsys, tmp_path):
     file, picture = tmp_path / "scores.csv", tmp_path / "out.svg"
     file.write_text(SCORES)
@@ -39,6 +40,7 @@ def test_scores_of_a_file(capsys, tmp_path):
     assert told["version"]
 
 
+@pytest.mark.slow
 def test_counts(capsys):
     told = json.loads(run(capsys, *COUNTS, "--confidence", "0.99", "--json")[1])
     assert told["refuted"]["epsilon"] == audit.decisions(95, 100, 5, 100, confidence=0.99).epsilon()

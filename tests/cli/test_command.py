@@ -29,6 +29,7 @@ def run(capsys, *words):
     return code, captured.out, captured.err
 
 
+@pytest.mark.slow
 def test_a_warning_has_neither_file_nor_line():
     words = [sys.executable, "-m", "shufflebounds", "epsilon", "kary-response", "--bins", "10", "--local-eps", "25", "--delta=.1"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -211,6 +212,7 @@ def test_runs_as_a_module():
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.startswith("shufflebounds 0.1.0")
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error():
     file = ROOT / "examples" / "deployments.csv"
     words = f"{sys.executable} -m shufflebounds deployments {file} | true"
@@ -369,6 +371,7 @@ def test_an_interrupt_is_one_line_and_130(capsys, monkeypatch):
     assert (code, out, err) == (130, "", "shufflebounds: interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
 def test_output_that_cannot_be_written_is_one_line(output):

@@ -97,6 +97,7 @@ def test_filters_that_do_not_exist(keywords):
         Ledger(1.0, 1e-6, **keywords)
 
 
+@pytest.mark.slow
 def test_saved_and_loaded(tmp_path, account):
     path = tmp_path / "ledger.json"
     account.save(path)
@@ -126,6 +127,7 @@ def test_bad_budgets(eps, delta):
         Ledger(eps, delta)
 
 
+@pytest.mark.slow
 def test_read_before_anything_is_loaded():
     """A saved profile can be read before its subpackage was imported, although subpackages are imported on first use."""
     code = "from shufflebounds.composition import from_dict; print(from_dict({'profile': 'Clones', 'users': 10, 'local_eps': 1.0}))"

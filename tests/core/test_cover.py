@@ -73,6 +73,7 @@ def formula(laws, first, count, thetas, limit):
     return min(mp.log(total), mp.log(count * gain))
 
 
+@pytest.mark.slow
 def test_bound_with_large_values_against_the_formula():
     excess = []
     for seed in range(30):

@@ -232,6 +232,7 @@ assert here.value == there.value == 2
 """, 20)
 
 
+@pytest.mark.slow
 def test_names_imported_by_several_threads():
     names = ["shuffle.StrongerClones", "sampling.RandomAllocation", "mechanisms.PrivUnit", "composition.Ledger",
              "selection.SparseVector", "published", "sweep", "compare", "histograms", "interop", "tails.binom", "Tradeoff"]

@@ -210,6 +210,7 @@ def test_events_that_count_as_any_pure_mechanism(event):
     assert accountant.get_epsilon(1e-5) == pytest.approx(RandomizedResponse(0.5).self_compose(4).epsilon(1e-5), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sensitivities", "chances"), [([0.0, 1.0, 2.0], [0.2, 0.6, 0.2]), ([1.0, 2.0], [0.5, 0.5])])
 def test_mixtures_of_several_sensitivities(sensitivities, chances):
     accountant = ShuffleAccountant().compose(dp_event.MixtureOfGaussiansDpEvent(1.5, sensitivities, chances))

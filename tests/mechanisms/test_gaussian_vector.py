@@ -56,6 +56,7 @@ def test_the_blanket_of_one_coordinate_is_that_of_the_interval():
     assert -1e-4 <= first - second < 2e-2
 
 
+@pytest.mark.slow
 def test_delta_grows_with_the_dimension():
     values = [GaussianVector(3.0, d).shuffled(10**4).delta(0.05) for d in (1, 2, 5)]
     assert values == sorted(values)

@@ -223,6 +223,7 @@ def test_laws_of_the_excess_against_all_reports(f, p, q, hashes, bits):
         assert max(lower) == pytest.approx(exact.max(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_filter_of_few_bits_is_the_complement_of_one_with_fewer_hashes():
     # Zeros and ones are exchanged: p* becomes 1 - q*, and q* becomes 1 - p*.
     few, many = Rappor(0.5, 0.75, 0.25, 100, 150), Rappor(0.5, 0.75, 0.25, 50, 150)

@@ -473,6 +473,7 @@ def test_both_curves_of_every_class_are_convex_and_have_its_delta(profile):
         assert above.delta(eps) <= profile.delta(eps) * (1 + 1e-12) + 1e-15
 
 
+@pytest.mark.slow
 def test_curves_of_a_total_budget_whose_exponential_overflows():
     many = LaplaceMechanism(0.1).subsampled(1e-3).self_compose(300)
     alpha = np.array([1e-3, 0.05, 0.3, 0.8])

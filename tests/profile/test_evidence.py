@@ -46,6 +46,7 @@ def status(profile, eps=0.1, bound="upper"):
     return min((one.status for one in profile.evidence(eps, bound=bound) if not one.arithmetic), key=lambda one: one.value)
 
 
+@pytest.mark.slow
 def test_what_is_not_proved_says_so_for_each_object():
     assert status(DiscreteGaussianMechanism(2.0).shuffled(100)) is Status.THEOREM
     assert status(DiscreteGaussianMechanism(2.0, 3).shuffled(100)) is Status.CHECKED

@@ -193,6 +193,7 @@ class TestCompare:
         assert "attained" not in table.to_csv().splitlines()[0]
         assert table.select(users=1000).randomizer is one
 
+    @pytest.mark.slow
     def test_without_the_randomizer_its_valid_bound_is_called_no_bound_for_every_randomizer(self):
         one = mechanisms.KaryResponse(50, 1.0)
         own = {"mine": lambda users, local_eps, delta: 1.03 * one.shuffled(users).epsilon(delta)}

@@ -276,6 +276,7 @@ def test_divergence_of_shuffled_bits_over_all_datasets(row):
     assert worst <= upper * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", asked("ShuffledBits.calibrate", "calibrated"), ids=of)
 def test_calibrated_bits_meet_delta_for_every_dataset_and_not_by_far(row):
     users, eps, delta = (row["build"][1][name] for name in ("users", "eps", "delta"))

@@ -156,6 +156,7 @@ def test_command(capsys):
     assert any(line.startswith("users: those who take part") for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_protocols")
 def test_command_for_several_releases_and_given_data(capsys, tmp_path):
     file = tmp_path / "counts.txt"

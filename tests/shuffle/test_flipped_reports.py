@@ -378,6 +378,7 @@ def test_sums_of_many_users_have_bounds(users, flip, eps):
     assert -math.inf < lower <= upper < -100
 
 
+@pytest.mark.slow
 def test_sums_wider_than_tables_over_all_data():
     wide = FlippedReports(10**12, 2**53 - 10**12, 2, 1e-3, view="sums", fake="known")
     lower, upper = wide.log_delta(1e-6, bound="lower"), wide.log_delta(1e-6)
@@ -397,6 +398,7 @@ def test_the_pair_of_one_bin_attains_its_sum_in_both_orders():
         assert value - 1e-14 <= upper <= value + 1e-9
 
 
+@pytest.mark.slow
 def test_bounds_for_curves_do_not_rise_where_tables_end():
     # Below log delta = -540 there are no tables, and few datasets are evaluated. The delta at a smaller eps is then the better
     # upper bound.

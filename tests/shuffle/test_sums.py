@@ -150,6 +150,7 @@ def test_error_tails_and_moments(numbers):
         assert exact <= mechanism.error_tail(a) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_error_of_thousands_of_distinct_numbers():
     # The sum of more than 4096 distinct numbers is rounded. SciPy forms the distribution of the ones by another method.
     mechanism, x = RealSum(8192, 900, 1), np.append(np.arange(6000), np.full(2192, 7000)) / 8192

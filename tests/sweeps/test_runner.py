@@ -449,6 +449,7 @@ def test_arrays_of_another_length_are_refused(answer):
         sweep(len, {"a": [1]}, arrays=1)
 
 
+@pytest.mark.slow
 def test_the_example_of_a_million(tmp_path):
     example = Path(__file__).parents[2] / "examples" / "size_a_million.py"
     for options in (["--workers", "2"], []):

@@ -92,6 +92,7 @@ def test_listed_values_have_the_same_worst_pair():
     assert mechanism.shuffled(2, inputs=(0.0, 0.5)).delta(1.0) == pytest.approx(nearer, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_noise_that_hides_nothing_or_everything_is_left_to_the_general_bounds():
     for sigma in (0.1, 1e6):
         lower, upper = (Shuffled(GaussianMechanism(sigma), 2).delta(0.0, bound=bound) for bound in ("lower", "upper"))

@@ -168,6 +168,7 @@ def test_inversion_and_grid_agree(sigma, rate, times, eps, removed):
     assert high - low <= above - below
 
 
+@pytest.mark.slow
 def test_extreme_parameters_have_valid_bounds():
     # The cases have sigma from 1e-6 to 1e9, rates down to 1e-100, 2**53 releases and eps up to 1e300.
     cases = [(1e-6, 0.5, 3, 1.0), (1e9, 1e-100, 2**53, 1e-3), (1.0, 1e-100, 10, 1e-30), (0.02, 0.9, 2, 1e300)]

@@ -109,6 +109,7 @@ def test_quantiles_of_errors_below_the_normal_doubles():
     assert noise.error_quantile(0.5, bound="lower") <= noise.error_quantile(0.5)
 
 
+@pytest.mark.slow
 def test_the_errors_of_all_histograms_are_called_alike():
     held, users = np.array([300, 150, 50]), 500
     ways = [ClearReports(900, 3), FlippedReports(users, 0, 3, 0.1, view="sums"), ShuffledHistogram(users, 3, 0.2),

@@ -37,6 +37,7 @@ def test_a_heavy_tail_of_losses_alone():
         assert upper - lower < 1e-3
 
 
+@pytest.mark.slow
 def test_the_ranking_of_thousands_of_distributions_gives_a_valid_lower_bound():
     many = m.GeometricMechanism(0.6, 6, bound=30).shuffled(1000)
     assert len(many._laws.below) > 64
