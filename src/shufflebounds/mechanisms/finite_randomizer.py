@@ -290,7 +290,7 @@ class FiniteRandomizer(CountsOfLabels, LocalRandomizer):
         >>> from shufflebounds.mechanisms import FiniteRandomizer
         >>> survey = FiniteRandomizer([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
         >>> print(f"{survey.error_tail(172.0, users=1000):.3f}")
-        0.050
+        0.049
         """
         a = _validate.real("a", a, 0)
         total, held = self._dataset(truth, users)

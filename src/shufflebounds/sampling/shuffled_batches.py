@@ -133,7 +133,7 @@ class ShuffledBatches(PrivacyProfile):
     >>> from shufflebounds.sampling import ShuffledBatches
     >>> epoch = ShuffledBatches(GaussianMechanism(4.0), batches=10**4, batch_size=1000)
     >>> print(f"{epoch.epsilon(1e-5, bound='lower'):.4f} {epoch.epsilon(1e-5):.4f}")
-    0.0067 0.0087
+    0.0067 0.0086
     """
 
     noise: GaussianMechanism

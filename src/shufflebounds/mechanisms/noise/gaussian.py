@@ -252,7 +252,7 @@ class GaussianMechanism(AdditiveNoise):
         >>> from shufflebounds.mechanisms import GaussianMechanism
         >>> noise = GaussianMechanism.from_training(rate=0.1, steps=100, eps=0.1, delta=1e-5)
         >>> print(f"{noise.sigma:.2f}")
-        30.90
+        30.89
         """
         rate = _validate.real("rate", rate, 1e-6, 1)
         steps = _validate.integer("steps", steps, 1, 10**8)

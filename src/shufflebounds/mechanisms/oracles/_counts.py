@@ -136,7 +136,7 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
         --------
         >>> from shufflebounds.mechanisms import KaryResponse
         >>> print(f"{KaryResponse(20, 5.69).error_tail(60.0, users=200_000):.4f}")
-        0.0000
+        0.7827
         """
         return self._errors(users, truth).error_tail(a, truth, of=of, bound=bound)
 
@@ -163,7 +163,7 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
         --------
         >>> from shufflebounds.mechanisms import KaryResponse
         >>> print(f"{KaryResponse(10, 2.0).mean_squared_error(users=4000):.3f}")
-        4160.213
+        2008.847
         """
         return self._errors(users, truth).mean_squared_error(truth)
 
