@@ -203,7 +203,8 @@ def test_bounds_from_a_table_overlap_those_of_the_kernel(users, log_tail):
             assert (table.lower <= exact.upper).all()
             assert (exact.lower <= table.upper).all()
             clear = (exact.upper > log_tail + 40) & (table.upper < 0)
-            assert (table.upper - table.lower)[clear] == pytest.approx(0, abs=1e-6)
+            # the gap that many_log_delta states
+            assert (table.upper - table.lower < 1e-8 * (1 - table.upper))[clear].all()
 
 
 def test_derived_answers_read_tables_instead_of_the_kernel(monkeypatch):
