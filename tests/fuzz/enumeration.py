@@ -362,10 +362,11 @@ def wrong(profile, eps):
             least = most = enumerated(profile, eps)
         elif isinstance(profile, flips.PROTOCOLS) and flips.enumerated(profile):
             least, most = flips.delta(profile, eps)
+        elif isinstance(profile, shuffle.Shuffled):
+            # A dataset is certified for the lower bound, and all datasets for the upper one.
+            least, most = (profile.certify(eps, bound=bound) for bound in ("lower", "upper"))
         else:
-            # Of a shuffled protocol, a dataset is certified for the lower bound, and all datasets for the upper one.
-            bounds = ("lower", "upper") if isinstance(profile, shuffle.Shuffled) else (None, None)
-            least, most = (profile.certify(eps, bound=bound) for bound in bounds)
+            least = most = profile.certify(eps)
         if most > 0 and low > -math.inf and flint.arb(low) > most.log():
             return f"lower {low} > exact {most.log()}"
         # Lists of doubles may sum to slightly more than 1.

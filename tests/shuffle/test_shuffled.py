@@ -163,6 +163,11 @@ def test_reference_values():
             assert value <= upper * (1 + 1e-12) + 1e-15
 
 
+def test_an_output_of_a_mass_that_underflows_is_possible():
+    profile = FiniteRandomizer([[0.5, 0.5], [1.0, 0.0]]).shuffled(1900)
+    assert profile.log_delta(710.0, bound="lower") == pytest.approx(math.log(0.5), rel=1e-9)
+
+
 @pytest.mark.parametrize(("bins", "users", "eps0", "delta", "sides"), [
     (3, 10**4, 1.0, 1e-6, (0.0379981, 0.0380012)), slow(10, 10**4, 4.0, 1e-6, (0.3804875, 0.3804929)),
     slow(100, 10**4, 1.0, 1e-6, (0.00718331, 0.00718332)), (10, 10**6, 1.0, 1e-8, (0.00272920, 0.00272920)),

@@ -120,6 +120,6 @@ def test_table_of_costs_has_every_class():
     rows = " ".join(row[0] for row in json.loads(kept[-1].read_text(encoding="utf-8"))["tables"]["protocols"]["rows"])
     classes = {name for module, name in (key.split(".") for key in EXAMPLES) if module in ("shuffle", "mechanisms", "sampling")}
     # A Shuffled profile is written as a call of the method `shuffled`. The classes of pairs stand for their mechanisms,
-    # ReplaceOne stands for the composition inside it, and the time of ShuffledBatches is that of one epoch.
+    # ReplaceOne stands for the composition inside it, and ShuffledBatches is timed by benchmarks/compared/arrays.py.
     classes = classes - {"Shuffled", "AllocationPair", "SampledPair", "ReplaceOne", "ShuffledBatches"} | {".shuffled("}
     assert {name for name in classes if name not in rows} == set()
