@@ -279,7 +279,7 @@ def test_outputs_in_a_cell_are_one_bin(name, first, second):
         noise = interval.GeometricNoise(3.0, 0.1)
     kinds, bins = IntervalKinds(noise), noise.bins(2)
     tables = kinds._of_pairs(first, second, 2).tables
-    inside = [noise._inside(bins, *one) > 0 for one in (first, second)]
+    inside = [noise._inside(bins, *one) for one in (first, second)]
     seen = {tuple(int(np.count_nonzero(row[one])) for one in inside) for row in tables[0]}
     most = tuple(int(one.sum()) for one in inside)
     # Each of the two functions is that of an end, or that of an end and the cell.

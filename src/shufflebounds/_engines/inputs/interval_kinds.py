@@ -261,8 +261,6 @@ class _Exponential(IntervalNoise):
     """Laplace or geometric noise: the log density is a constant minus the distance of input and output, in units of the scale."""
 
     order, narrow = 2, 2.0**-8
-    top: float
-    """The density, or the mass, at distance 0."""
 
     def log_ratio(self, first: FloatArray | float, second: float, y: FloatArray) -> FloatArray:
         return np.asarray(np.abs(y - second) - np.abs(y - first))
@@ -281,8 +279,8 @@ class _Exponential(IntervalNoise):
         return [_Function(first), _Function(last), *(_Function((1 - kappa) * values + more, part) for values in (first, last))]
 
     @abstractmethod
-    def _inside(self, bins: Bins, low: float, high: float) -> FloatArray:
-        """Return the length, or the number of outputs, of the part of each bin between low and high."""
+    def _inside(self, bins: Bins, low: float, high: float) -> NDArray[np.bool_]:
+        """Return which bins have outputs between low and high."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +289,6 @@ class LaplaceNoise(_Exponential):
 
     length: float
     unit: float = 0.0
-    top = 0.5
 
     def bins(self, level: int) -> Bins:
         edges = np.linspace(0.0, self.length, min(max(math.ceil(100 * self.length), 64), 512) + 1)
@@ -306,8 +303,8 @@ class LaplaceNoise(_Exponential):
         out[0], out[-1] = 0.5 * math.exp(-x), 0.5 * math.exp(x - self.length)
         return np.asarray(np.log(out))
 
-    def _inside(self, bins: Bins, low: float, high: float) -> FloatArray:
-        return np.asarray(np.maximum(np.minimum(bins.right, high) - np.maximum(bins.left, low), 0.0))
+    def _inside(self, bins: Bins, low: float, high: float) -> NDArray[np.bool_]:
+        return np.asarray((bins.right > low) & (bins.left < high))
 
 
 @dataclass(frozen=True)
@@ -316,10 +313,6 @@ class GeometricNoise(_Exponential):
 
     length: float
     unit: float
-
-    @property
-    def top(self) -> float:  # type: ignore[override]
-        return math.tanh(0.5 * self.unit)
 
     def bins(self, level: int) -> Bins:
         return _grouped(0, round(self.length / self.unit), self.unit)
@@ -331,10 +324,9 @@ class GeometricNoise(_Exponential):
         logs = np.log(share / (1 + math.exp(-self.unit))) - np.abs(np.arange(share.size) * self.unit - x)
         return np.asarray(np.logaddexp.reduceat(logs, bins.starts[:-1]))
 
-    def _inside(self, bins: Bins, low: float, high: float) -> FloatArray:
+    def _inside(self, bins: Bins, low: float, high: float) -> NDArray[np.bool_]:
         assert bins.starts is not None
-        first, last = np.maximum(bins.starts[:-1], round(low / self.unit) + 1), np.minimum(bins.starts[1:], round(high / self.unit))
-        return np.asarray(np.maximum(last - first, 0).astype(np.float64))
+        return np.asarray((bins.starts[1:] > round(low / self.unit) + 1) & (bins.starts[:-1] < round(high / self.unit)))
 
 
 def _joined(table: FloatArray, first: slice, second: slice) -> FloatArray:
