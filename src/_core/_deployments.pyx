@@ -198,16 +198,14 @@ cdef double law_rough(double eps, const void *pointer) noexcept nogil:
 
 cdef double law_near(double eps, const Law *law) noexcept nogil:
     """Returns law_rough, or the bound n E X_+ of the atoms if it is smaller."""
-    cdef Users users
-    cdef double most = 0
+    cdef double most = 0, rough = law_rough(eps, law)
     cdef Py_ssize_t i
-    if eps >= law.pure:
-        return -INFINITY
-    users = with_values(eps, law)
+    if rough == -INFINITY:
+        return rough
+    # the values at eps, which law_rough leaves in the buffer
     for i in range(law.atoms):
-        most += exp(law.log_mass[i]) * users.x[i] if users.x[i] > 0 else 0
-    most = log(most) if most > 0 else -INFINITY
-    return c_log_add_exp(fmin(most, c_rough_excess(&users, 1) - log(law.users) if most > -INFINITY else most), log_gain(eps, law))
+        most += exp(law.log_mass[i]) * fmax(0, law.room[i])
+    return fmin(rough, c_log_add_exp(log(most) if most > 0 else -INFINITY, log_gain(eps, law)))
 
 
 cdef double law_most(double eps, const Law *law) noexcept nogil:

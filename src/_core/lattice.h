@@ -106,12 +106,12 @@ static dd lattice_tilted_mean(const double *p, const double *q, const double *g,
                               double *blur)
 {
     dd r, more, total = {0, 0};
-    ptrdiff_t i = n > LATTICE_EXACT || fabs(theta) > 500 ? n + 1 : 0;
+    ptrdiff_t i;
     *blur = 8 * fabs(change.hi);
-    if (i > n) return dd_add(mean, change);
+    if (n > LATTICE_EXACT || fabs(theta) > 500) return dd_add(mean, change);
     r = dd_exp(fabs(theta));
     more = dd_add(r, dd_make(-1, 0));
-    for (; i < n; i++) {
+    for (i = 0; i < n; i++) {
         double y = q ? q[i] : 1 - p[i], s = p[i] <= y ? p[i] : y;
         dd small = dd_make(s, 0), rest = dd_sum(1, -s), one = p[i] <= y ? small : rest, zero = p[i] <= y ? rest : small, d;
         if (s < 1e-150) return dd_add(mean, change);
