@@ -115,7 +115,7 @@ class Answering(metaclass=Explaining):
         outcomes = self._samples.outcomes
         if outcomes is not None:
             return [f"method: the sum over all {outcomes.loss.size} outcomes of the pair"]
-        return self._closed.method(eps) or [f"method: the hockey-stick divergence that {name} states (describe)"]
+        return [f"method: the hockey-stick divergence that {name} states (describe)"]
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps."""

@@ -137,8 +137,7 @@ class Samples:
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return bounds of the Renyi divergences of these finite orders."""
         if upper:
-            value = np.minimum([bounds.upper for bounds in self._divergences(orders, upper)], self.info.pure)
-            return np.minimum(value, self.beside.renyi_limit(orders, True))
+            return np.minimum([bounds.upper for bounds in self._divergences(orders, upper)], self.info.pure)
         return (np.array([bounds.lower for bounds in self._divergences(orders, upper)]) if self.info.attained.single
                 else least_divergence(self._growing(first_stage=True)[1], orders))
 
