@@ -183,18 +183,16 @@ class Bounds:
 
         if delta == 0:
             return pure if upper else last_positive(log_delta, pure)
-        alone = math.inf
-        if upper and rough is not None and self.upper.has_cells:
-            # Where the privacy blanket is the smallest bound, its own search takes less time and has a smaller tolerance.
+        cells = upper and self.upper.has_cells
+        # Where the privacy blanket is the smallest bound, its own search takes less time and has a smaller tolerance.
+        alone = cache(lambda: self._of_blanket._searched(delta, True, small_delta))
+        if cells and rough is not None:
             rough = replace(rough, log_delta=cache(rough.log_delta))
-            if self.upper.of_blanket_at(rough_eps(rough, delta, upper=True, pure=pure), search=False):
-                alone = self._of_blanket._searched(delta, True, small_delta)
-                if self.upper.of_blanket_at(alone):
-                    return alone
+            if (self.upper.of_blanket_at(rough_eps(rough, delta, upper=True, pure=pure), search=False)
+                    and self.upper.of_blanket_at(alone())):
+                return alone()
         found = eps_at(log_delta, delta, upper=upper, rough=rough, pure=pure)
-        if alone == math.inf and upper and self.upper.has_cells and self.upper.of_blanket_at(found):
-            alone = self._of_blanket._searched(delta, True, small_delta)
-        return min(found, alone)
+        return min(found, alone()) if cells and self.upper.of_blanket_at(found) else found
 
     @cached_property
     def _of_blanket(self) -> Bounds:
