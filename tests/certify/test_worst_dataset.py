@@ -1,6 +1,8 @@
 """The bound of docs/theorems/worst-dataset in interval arithmetic: against the kernels, the lower bound, and all datasets."""
 
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -87,7 +89,7 @@ def test_the_centre_gives_the_radius_of_the_kernel():
 def test_weights_are_verified(local_eps):
     for weights in bounded_choices(local_eps, 10**6):
         assert certified._nonnegative(weights.omegas, weights.pairs, weights.less)
-        assert not certified._nonnegative([1.01 * omega for omega in weights.omegas], weights.pairs, weights.less)
+        assert not certified._nonnegative([Fraction(101, 100) * omega for omega in weights.omegas], weights.pairs, weights.less)
 
 
 def test_weights_for_smaller_ratios_are_refused():

@@ -117,27 +117,25 @@ def _(protocol: Any) -> Answer:
     total = users + protocol.fakes
     if total > 200 or bins > 20:
         raise NoCertificateError("only few reports of few bins are enumerated")
+
+    def ones(kinds: int, shown: int) -> list[list[Ball]]:
+        """Return the chances that the bits of the first `shown` bins are 1, for reports of each of the first `kinds` bins."""
+        flip = flint().arb(protocol.flip)
+        return [[1 - flip if j == x else flip for j in range(shown)] for x in range(kinds)]
+
     if protocol.view == "sums" and not hidden:
         # The sums of all bins but the target's two are the same for both inputs, and independent of these two.
         kinds = min(bins, 3)
-
-        def chances() -> list[list[Ball]]:
-            flip = flint().arb(protocol.flip)
-            return [[1 - flip if j == x else flip for j in range(2)] for x in range(kinds)]
-
         datasets = [(shares, (0, 1)) for shares in all_shares(total - 1, kinds)]
-        return of_datasets(bit_reports(kinds, 2, chances, total), total - 1, datasets)
+        return of_datasets(bit_reports(kinds, 2, partial(ones, kinds, 2), total), total - 1, datasets)
 
     def rows() -> list[list[Ball]]:
         flip = flint().arb(protocol.flip)
         return [[math.prod((1 - flip if (bit == (j == x)) else flip for j, bit in enumerate(report)), start=flint().arb(1))
                  for report in product((False, True), repeat=bins)] for x in range(bins)]
 
-    def ones() -> list[list[Ball]]:
-        flip = flint().arb(protocol.flip)
-        return [[1 - flip if j == x else flip for j in range(bins)] for x in range(bins)]
-
-    reports = bit_reports(bins, bins, ones, total) if protocol.view == "sums" else kind_reports(bins, 2**bins, rows, total)
+    reports = (bit_reports(bins, bins, partial(ones, bins, bins), total) if protocol.view == "sums"
+               else kind_reports(bins, 2**bins, rows, total))
     return of_datasets(reports, total - hidden - 1, dummies=hidden)
 
 

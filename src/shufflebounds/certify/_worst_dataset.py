@@ -196,7 +196,7 @@ class _Bound:
         return found
 
 
-def _nonnegative(omegas: Sequence[float | Fraction], pairs: int, less: float) -> bool:
+def _nonnegative(omegas: Sequence[Fraction], pairs: int, less: float) -> bool:
     """Return whether the weighted sum W is nonnegative at every corner, for likelihood ratios with C - 1 = `less`.
 
     The elementary symmetric polynomials in W are computed in rational arithmetic.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,20 +62,19 @@ def matrix_of(randomizer: object) -> tuple[int, int, Callable[[], list[list[Ball
 
 @family_of.of("FiniteRandomizer")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    columns, counts = np.unique(randomizer._rows[:, randomizer._rows.any(axis=0)], axis=1, return_counts=True)
-    pairs = list(itertools.permutations(range(len(columns)), 2))
+    inputs, outputs, matrix = matrix_of(randomizer)
+    pairs = list(itertools.permutations(range(inputs), 2))
 
     def family() -> Family:
-        ball = flint().arb
-        rows = [[many * ball(p) for p, many in zip(row, counts.tolist(), strict=True)] for row in columns.tolist()]
-        least = [many * ball(p) for p, many in zip(columns.min(axis=0).tolist(), counts.tolist(), strict=True)]
-        if not columns.min(axis=0).all():
+        ball, rows = flint().arb, matrix()
+        least = [reduce(lambda p, q: p.min(q), column) for column in zip(*rows, strict=True)]
+        if not all(p > 0 for p in least):
             return Family(rows, pairs, least)
         weights = [ball(w) for w in MatrixDatasets(randomizer._rows).centre.tolist()]
         centre = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0)) for y in range(len(least))]
         return Family(rows, pairs, least, centre)
 
-    return len(pairs) * columns.size, family
+    return len(pairs) * inputs * outputs, family
 
 
 def _lifted(shares: Sequence[tuple[Ball, tuple[bool, ...]]], ratio: Ball, common: Ball | None = None) -> Family:

@@ -59,7 +59,7 @@ class Part(NamedTuple):
 
 
 class _Plain:
-    """G of a release on all records, on the line Re z = a."""
+    """G of a release on all records, on the line Re z = a; the two methods are those of `_Sampled`."""
 
     def __init__(self, part: Part, a: Ball) -> None:
         self.half, self.a = 2 * (flint().arb(part.sigma) / part.sensitivity) ** 2, a
