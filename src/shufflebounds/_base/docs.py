@@ -74,6 +74,13 @@ Raises
 ------
 ValueError
     ...
+[raises_of_claims]
+Raises
+------
+TypeError
+    If `claim` is neither.
+ValueError
+    If the claim is about another relation of neighbours than the attribute `relation`.
 [raises_of_arrays]
 Raises
 ------

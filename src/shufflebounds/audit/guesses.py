@@ -28,7 +28,7 @@ from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["OneRun", "canaries", "certificate", "log_success", "one_run"]
 
-_KNOTS = 120
+_BREAKPOINTS = 120
 """Largest number of wrong guesses at which the linear program has a multiplier for each eps. Raised: longer run time, now about
 0.1 s. Lowered: p-values of profiles become larger, now by about 1e-3 of themselves."""
 
@@ -90,19 +90,20 @@ def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, cana
     from scipy.sparse import coo_matrix, csr_matrix, eye_array, hstack, vstack
 
     r, many, edge = guesses, eps.size, guesses - right
-    steps = np.rint(np.geomspace(1, max(r, 2), _KNOTS // 2))
-    knots = np.arange(r) if r <= _KNOTS else np.unique(np.clip(np.concatenate([[0, edge], edge - steps, edge + steps]), 0, r - 1))
-    wrong = np.unique(np.concatenate([knots, knots + 1, (knots[1:] + knots[:-1]) // 2, [edge, edge + 1]]))
+    steps = np.rint(np.geomspace(1, max(r, 2), _BREAKPOINTS // 2))
+    near_edge = np.unique(np.clip(np.concatenate([[0, edge], edge - steps, edge + steps]), 0, r - 1))
+    points = np.arange(r) if r <= _BREAKPOINTS else near_edge
+    wrong = np.unique(np.concatenate([points, points + 1, (points[1:] + points[:-1]) // 2, [edge, edge + 1]]))
 
     def interpolated(at: FloatArray) -> FloatArray:
-        """Return the matrix that maps values at the knots to values at these numbers; 0 outside of 0..r - 1."""
-        return np.array([np.interp(at, knots, row, left=0.0, right=0.0) for row in np.eye(knots.size)]).T
+        """Return the matrix that maps values at the points to values at these numbers; 0 outside of 0..r - 1."""
+        return np.array([np.interp(at, points, row, left=0.0, right=0.0) for row in np.eye(points.size)]).T
 
     kept, moved = interpolated(wrong) * ((r - wrong) / r)[:, None], interpolated(wrong - 1) * (wrong / r)[:, None]
-    size = many * knots.size
+    size = many * points.size
     braces = hstack([*(csr_matrix(math.exp(e) * moved - kept) for e in eps.tolist()), csr_matrix((wrong.size, many)),
                      csr_matrix(-np.ones((wrong.size, 1)))])
-    largest = coo_matrix((-np.ones(size), (np.arange(size), np.repeat(np.arange(many), knots.size))), (size, many))
+    largest = coo_matrix((-np.ones(size), (np.arange(size), np.repeat(np.arange(many), points.size))), (size, many))
     matrix: Any = csr_matrix(vstack([braces, hstack([eye_array(size), largest, csr_matrix((size, 1))])]))
     limit = np.concatenate([np.where(wrong <= edge, -1.0, 0.0), np.zeros(size)])
     price = np.concatenate([np.zeros(size), delta * canaries / r, [1.0]])
@@ -110,7 +111,7 @@ def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, cana
     solved: Any = linprog(price, A_ub=matrix, b_ub=limit, bounds=bounds, method="highs")
     if solved.status:
         return np.zeros((many, r))
-    return np.array([np.interp(np.arange(r), knots, row) for row in np.maximum(solved.x[:size].reshape(many, -1), 0.0)])
+    return np.array([np.interp(np.arange(r), points, row) for row in np.maximum(solved.x[:size].reshape(many, -1), 0.0)])
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,7 +164,7 @@ class OneRun(Refuted):
             tick()
         if not certified or log_p < math.log(_LEAST_P) or self.guesses > LARGE_TABLE_SIZE // _MOST_EPS:
             return log_p
-        many = _MOST_EPS * min(3, _KNOTS // min(self.guesses, _KNOTS))
+        many = _MOST_EPS * min(3, _BREAKPOINTS // min(self.guesses, _BREAKPOINTS))
         eps = np.unique(np.append(np.linspace(0.0, min(2.5 * best + 1, pure, 20.0), many), min(best, 20.0)))
         delta = np.exp(np.max([np.asarray(one.log_delta(eps)) for one in orders], axis=0)) * (1 + SLACK)
         sizes = self.right, self.guesses, self.canaries

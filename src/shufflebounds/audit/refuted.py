@@ -124,12 +124,7 @@ class Refuted(ABC):
         float
             At most 0; rounded up.
 
-        Raises
-        ------
-        TypeError
-            If `claim` is neither.
-        ValueError
-            If the claim is about another relation of neighbours than the attribute `relation`.
+        {raises_of_claims}
         """
         if not isinstance(claim, Tradeoff):
             checked_profile("claim", claim)
@@ -153,12 +148,7 @@ class Refuted(ABC):
         float
             In [0, 1]; rounded up. The claim is refuted if this is at most 1 - confidence.
 
-        Raises
-        ------
-        TypeError
-            If `claim` is neither.
-        ValueError
-            If the claim is about another relation of neighbours than the attribute `relation`.
+        {raises_of_claims}
         """
         log_p = self.log_p_value(claim)
         return min(1.0, max(math.exp(log_p) * (1 + SLACK), 5e-324)) if log_p > -math.inf else 0.0

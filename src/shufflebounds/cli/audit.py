@@ -11,7 +11,7 @@ from shufflebounds import audit
 from shufflebounds._base import __version__
 from shufflebounds._base import validate as _validate
 from shufflebounds.audit import Refuted
-from shufflebounds.cli.output.files import save, text_of
+from shufflebounds.cli.output.files import empty_figure, save, text_of
 from shufflebounds.cli.output.printing import as_json, as_table, format_bound, format_parameter
 from shufflebounds.cli.parsers import Parser, add_forms, number
 from shufflebounds.cli.release_files import number_in, rows_of
@@ -110,11 +110,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _picture(found: Refuted, claim: Tradeoff | None, out: str) -> None:
     """Draw what is refuted into the file."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError(f"out={out!r} needs matplotlib: pip install 'shufflebounds[plot]'") from None
-    # A Figure without pyplot needs no display.
-    figure = Figure(figsize=(6.0, 4.5), layout="constrained")
+    figure = empty_figure(out)
     found.plot(claim, figure.add_subplot())
     save("--out", out, lambda: figure.savefig(out, dpi=150))

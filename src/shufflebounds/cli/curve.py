@@ -14,7 +14,7 @@ from shufflebounds import plotting
 from shufflebounds._base.limits import MOST_ROWS
 from shufflebounds._base.types import FloatArray
 from shufflebounds.cli.output.answers import add_questions, asked_of
-from shufflebounds.cli.output.files import save
+from shufflebounds.cli.output.files import empty_figure, save
 from shufflebounds.cli.output.printing import as_json, explain, report
 from shufflebounds.cli.parsers import Parser, number
 from shufflebounds.profile import PrivacyProfile
@@ -88,21 +88,14 @@ def _tradeoff(profile: PrivacyProfile, ax: Any) -> None:
 
 def _picture(profile: PrivacyProfile, kind: str, out: str) -> None:
     """Draw the curve into the file."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError(f"out={out!r} needs matplotlib: pip install 'shufflebounds[plot]'") from None
-    with matplotlib.rc_context({"savefig.dpi": 150}):
-        # A Figure without pyplot needs no display.
-        figure = Figure(figsize=(6.0, 4.5), layout="constrained")
-        ax = figure.add_subplot()
-        if kind == "tradeoff":
-            _tradeoff(profile, ax)
-        else:
-            profile.plot(ax)
-            ax.set_title(f"Privacy profile, upper and lower bound\n{_pictures.name_of(profile)}", fontsize="medium")
-        save("--out", out, lambda: figure.savefig(out, metadata={"Software": None}))
+    figure = empty_figure(out)
+    ax = figure.add_subplot()
+    if kind == "tradeoff":
+        _tradeoff(profile, ax)
+    else:
+        profile.plot(ax)
+        ax.set_title(f"Privacy profile, upper and lower bound\n{_pictures.name_of(profile)}", fontsize="medium")
+    save("--out", out, lambda: figure.savefig(out, dpi=150, metadata={"Software": None}))
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -5,12 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-__all__ = ["UnwritableError", "save", "text_of"]
+__all__ = ["UnwritableError", "empty_figure", "save", "text_of"]
 
 
 class UnwritableError(Exception):
     """A file of the command's output cannot be written."""
+
+
+def empty_figure(out: str) -> Any:
+    """Return an empty figure, or raise ValueError naming the file if matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ValueError(f"out={out!r} needs matplotlib: pip install 'shufflebounds[plot]'") from None
+    # A Figure without pyplot needs no display.
+    return Figure(figsize=(6.0, 4.5), layout="constrained")
 
 
 def save(argument: str, file: str, write: Callable[[], object]) -> None:
