@@ -116,6 +116,18 @@ def hockey_stick_of_losses(log_p, loss, eps, rest=-math.inf):
     return total
 
 
+def allocated(p, q, steps, chosen):
+    """Return the two distributions of the outcomes of all steps, of which `chosen` random ones use the record or none does.
+
+    `p` and `q` are the masses of one step with and without the record, as fractions or mpf.
+    """
+    sets, first, second = list(itertools.combinations(range(steps), chosen)), [], []
+    for outcomes in product(range(len(p)), repeat=steps):
+        first.append(sum(math.prod((p if i in used else q)[y] for i, y in enumerate(outcomes)) for used in sets) / len(sets))
+        second.append(math.prod(q[y] for y in outcomes))
+    return first, second
+
+
 def worse(first, second, factor):
     """Return the larger hockey-stick divergence of (first, second) and (second, first)."""
     return max(hockey_stick(first, second, factor), hockey_stick(second, first, factor))

@@ -11,6 +11,7 @@ from mpmath import mpf
 
 from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling import AllocationPair, RandomAllocation, SampledPair, Subsampled
+from tests.oracles import allocated, hockey_stick
 
 
 @st.composite
@@ -43,10 +44,6 @@ def readings(p, q):
     return [whole, listed, *([(p, q)] if max(map(mpmath.fsum, (p, q))) <= 1 else [])]
 
 
-def hockey_stick(p, q, eps):
-    return mpmath.fsum(max(a - mpmath.exp(mpf(eps)) * b, 0) for a, b in zip(p, q))
-
-
 def renyi(p, q, order):
     if any(a > 0 and not b for a, b in zip(p, q)):
         return mpmath.inf
@@ -55,14 +52,6 @@ def renyi(p, q, order):
 
 def mixed(p, q, rate):
     return [rate * a + (1 - rate) * b for a, b in zip(p, q)], q
-
-
-def allocated(p, q, steps, chosen):
-    words = list(itertools.product(range(len(p)), repeat=steps))
-    sets = list(itertools.combinations(range(steps), chosen))
-    first = [mpmath.fsum(mpmath.fprod((p if i in used else q)[y] for i, y in enumerate(word)) for used in sets) / len(sets)
-             for word in words]
-    return first, [mpmath.fprod(q[y] for y in word) for word in words]
 
 
 def together(p, q):
@@ -95,7 +84,7 @@ def test_bounds_hold_however_the_masses_are_read(name, masses, eps, order):
     with mpmath.workdps(40):
         for reading in readings(p, q):
             found = CONSUMERS[name][1](*reading)
-            exact = max(hockey_stick(*pair, eps) for pair in found)
+            exact = max(hockey_stick(*pair, mpmath.exp(mpf(eps))) for pair in found)
             assert low <= exact * (1 + mpf("1e-30"))
             assert exact <= high * (1 + mpf("1e-30"))
             # If P sums to 1 - d, the logarithm of the sum of p^a q^(1-a) is smaller by a d.

@@ -20,6 +20,7 @@ from shufflebounds.mechanisms import (
 from shufflebounds.profile.extend import IntegerNoise
 from shufflebounds.sampling import ReplaceOne, Subsampled
 from shufflebounds.sampling._opposite import OppositeContributions, opposite
+from tests.oracles import hockey_stick
 from tests.strategies import slow
 
 
@@ -201,10 +202,6 @@ def whole_numbers(kind, delta, reach):
         law = [mp.exp(-mp.mpf(x * x) / (2 * mp.mpf(1.5) ** 2)) for x in k]
         law = [x / mp.fsum(law) for x in law]
     return mechanism, {a: [mp.mpf(0)] * (delta + a) + law + [mp.mpf(0)] * (delta - a) for a in range(-delta, delta + 1)}
-
-
-def hockey_stick(p, q, factor):
-    return mp.fsum(max(a - factor * b, 0) for a, b in zip(p, q))
 
 
 @pytest.mark.parametrize(("kind", "reach"), [("geometric", 220), ("discrete normal", 18)])

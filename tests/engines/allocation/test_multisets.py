@@ -1,6 +1,5 @@
-"""The distribution of the numbers of all outcomes in random allocation, against sums over all words of outcomes."""
+"""The distribution of the numbers of all outcomes in random allocation, against sums over all outcomes of all steps."""
 
-import itertools
 import math
 
 import mpmath
@@ -11,16 +10,8 @@ from mpmath import mpf
 from shufflebounds.mechanisms import GeometricMechanism, KaryResponse, RandomizedResponse
 from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling import AllocationPair, RandomAllocation
+from tests.oracles import allocated
 from tests.strategies import slow
-
-
-def words(p, q, steps, chosen):
-    """Return the probabilities of all words of outcomes with and without the record."""
-    sets, found = list(itertools.combinations(range(steps), chosen)), []
-    for word in itertools.product(range(len(p)), repeat=steps):
-        first = mpmath.fsum(mpmath.fprod((p if i in used else q)[y] for i, y in enumerate(word)) for used in sets)
-        found.append((first / len(sets), mpmath.fprod(q[y] for y in word)))
-    return found
 
 
 @pytest.mark.parametrize(("p", "q"), [
@@ -34,7 +25,7 @@ def test_few_outcomes_are_enumerated(p, q, steps, chosen):
         profile = RandomAllocation(DominatingPair.from_pmfs(np.log(p), np.log(q)), steps, chosen)
     with mpmath.workdps(40):
         # The logarithms are rounded, so the sums of the masses of the library differ from 1 by about 1e-16.
-        pairs = words([mpf(x) for x in p], [mpf(x) for x in q], steps, chosen)
+        pairs = list(zip(*allocated([mpf(x) for x in p], [mpf(x) for x in q], steps, chosen)))
         for pair, outcomes in zip(profile.pairs(), (pairs, [(b, a) for a, b in pairs])):
             for eps in (0.0, 2.0**-42, 0.1, 1.0, 20.0):
                 exact = mpmath.fsum(max(a - mpmath.exp(mpf(eps)) * b, 0) for a, b in outcomes)
