@@ -19,6 +19,9 @@ __all__ = ["bounds_of", "certify", "hockey_stick_of", "outcomes_of"]
 OPERATIONS = 100.0
 """Estimated ball operations for one outcome of a pair, including its two probabilities."""
 
+ZERO = 1e-20
+"""Largest upper end of a ball around 0 that is accepted for a stated delta of 0. Raised: weaker certificates."""
+
 Bounds: TypeAlias = Callable[[float, bool], Iterable[Answer]]
 """A function of eps and of whether the upper bound is computed. Each answer of an upper bound is at least delta of every dataset,
 and each answer of a lower bound is at most the largest delta. The first answer that reaches the stated bound is used."""
@@ -86,6 +89,6 @@ def _proves(ball: Ball, stated: float, bound: str, tolerance: float) -> bool:
     if bound == "lower":
         return bool(stated == -math.inf or (ball > 0 and ball.lower().log() >= flint().arb(stated) - tolerance))
     if stated == -math.inf:
-        # At the end of the pure budget, a difference of equal numbers is a ball around 0.
-        return bool(ball.contains(0))
+        # At the end of the pure budget, a difference of equal numbers is a small ball around 0. A wide ball proves nothing.
+        return bool(ball.contains(0) and ball.upper() < ZERO)
     return bool(ball.upper() <= 0 or ball.upper().log() <= flint().arb(stated) + tolerance)

@@ -87,7 +87,7 @@ def _(pair: Any) -> Answer:
 def _(pair: Any) -> Answer:
     try:
         size, outcomes = outcomes_of(pair.mechanism)
-    except TypeError:
+    except NoCertificateError:
         raise NoCertificateError("an allocation to several steps of noise is bounded by a composition") from None
     steps, chosen = pair.steps, pair.chosen
 

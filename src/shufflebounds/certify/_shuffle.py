@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from shufflebounds._base.types import FloatArray
-from shufflebounds._engines.datasets.every import all_shares
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds.certify._by_kind import kinds_of
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of
 from shufflebounds.certify._worst_dataset import worst_dataset
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, larger, polynomial
 from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
-from shufflebounds.certify.by_definition import bit_reports, kind_reports, of_datasets, of_sum
+from shufflebounds.certify.by_definition import all_shares, bit_reports, kind_reports, of_datasets, of_sum
 from shufflebounds.certify.clones_window import Pair, binomial_window, divergence_weights, every_count, window_operations
 from shufflebounds.certify.families import Family, family_of, kary_family, matrix_of
 
@@ -211,10 +210,18 @@ def _stronger_bits(protocol: Any, flip: float) -> Answer:
 
 
 def _exact_bits(protocol: Any) -> Answer:
-    """Return delta of shuffled randomized response of one bit."""
+    """Return delta of shuffled randomized response of one bit.
+
+    If the stored probabilities `low` and `high` of a matrix do not sum to 1, the ball contains delta for both flip probabilities,
+    `low` and 1 - `high`.
+    """
     _, family = family_of(protocol.randomizer)
-    return _of_bits(protocol.users, range(protocol.users),
-                    lambda: larger(*(row[0].min(row[1]) for row in family().rows)))
+    flips = [lambda: family().rows[0][0].min(family().rows[0][1])]
+    if "FiniteRandomizer" in kinds_of(protocol.randomizer) and math.fsum([*protocol.randomizer.matrix[0], -1.0]) != 0:
+        flips.append(lambda: 1 - larger(*family().rows[0]))
+    answers = [_of_bits(protocol.users, range(protocol.users), flip) for flip in flips]
+    return Answer(sum(one.operations for one in answers), lambda factor: reduce(
+        lambda one, other: one.union(other), (one.value(factor) for one in answers)), refined=len(flips) == 1)
 
 
 @hockey_stick_of.of("Shuffled")
@@ -290,6 +297,9 @@ def _matrix(protocol: Any, users: int, participation: float,
     inputs, outputs, matrix = matrix_of(protocol.randomizer)
 
     def rows() -> list[list[Ball]]:
+        # The messages of the protocol must be a post-processing of those that are enumerated.
+        if users > protocol.users or participation < protocol.participation:
+            raise ArithmeticError(f"{users} users of participation {participation!r} are no stronger protocol")
         share = flint().arb(participation)
         return [[*(share * p for p in row), *([1 - share] if participation < 1 else [])] for row in matrix()]
 

@@ -93,8 +93,11 @@ def hockey_stick(outcomes: Iterable[tuple[Ball, Ball]], factor: Ball) -> Ball:
 
 
 def multisets(kinds: int, times: int) -> float:
-    """Return the number of multisets of `times` draws from `kinds` outcomes; inf if min(kinds, times) >= 64."""
-    return float(math.comb(times + kinds - 1, times)) if min(kinds, times) < 64 else math.inf
+    """Return the number of multisets of `times` draws from `kinds` outcomes; inf if min(kinds, times) >= 64, or above 1e308."""
+    try:
+        return float(math.comb(times + kinds - 1, times)) if min(kinds, times) < 64 else math.inf
+    except OverflowError:
+        return math.inf
 
 
 def multiset_probabilities(outcomes: Outcomes, times: int) -> Outcomes:

@@ -28,7 +28,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from shufflebounds.certify.balls import Ball, Outputs, flint
+from shufflebounds._base.validate import InfeasibleError
+from shufflebounds.certify.balls import Ball, Outputs, flint, multisets
 
 __all__ = ["TOLERANCE", "Witness", "contour", "enumerated", "enumeration_operations", "phi_operations", "values_of", "witness"]
 
@@ -115,7 +116,7 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, known: Wit
     if not (theta > 0 and t > theta and y > 0 and eta > 0 and last >= 1 and (rest >= 0 or rest.contains(0))):
         raise ArithmeticError(f"{known} is not a witness of this theorem")
     if last > NODES:
-        raise ArithmeticError(f"the sum has {last} nodes: at most {NODES} are tried")
+        raise InfeasibleError(f"the sum has {last} nodes: at most {NODES} are tried")
     step, half = 2 * ball.pi() / y, eta * eta / 2
     mass = rest + sum((p for _, p in law), zero)
 
@@ -150,11 +151,11 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, known: Wit
 
 
 def enumeration_operations(kinds: int, users: int) -> float:
-    """Return the number of ball operations of :func:`enumerated`, or inf if min(kinds, users) >= 64.
+    """Return the number of ball operations of :func:`enumerated`, or inf if there are too many.
 
     It is twice the number of multisets of the outputs of all users, each of one of `kinds` kinds or of the kind with X = 0.
     """
-    return 2.0 * math.comb(users + kinds, kinds) if min(kinds, users) < 64 else math.inf
+    return 2.0 * multisets(kinds + 1, users)
 
 
 def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:
@@ -168,10 +169,12 @@ def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball
         for c in range(1, users + 1):
             table.append(table[-1] * mass / c)
 
-    def over(kind: int, left: int, total: Ball, weight: Ball) -> Ball:
-        if kind == len(law):
-            return weight * tables[kind][left] * total.max(zero)
-        value, table = law[kind][0], tables[kind]
-        return sum((over(kind + 1, left - c, total + c * value, weight * table[c]) for c in range(left + 1)), zero)
+    def over(start: int, left: int, total: Ball, weight: Ball) -> Ball:
+        # The recursion is over the kinds that occur, at most one for each user.
+        found = weight * tables[-1][left] * total.max(zero)
+        for kind in range(start, len(law) if left else start):
+            for c in range(1, left + 1):
+                found += over(kind + 1, left - c, total + c * law[kind][0], weight * tables[kind][c])
+        return found
 
     return over(0, users, zero, library.arb(math.factorial(users))) / users

@@ -13,21 +13,26 @@ from collections.abc import Callable, Sequence
 from itertools import permutations, zip_longest
 from typing import Any
 
-from shufflebounds._engines.datasets.every import all_shares
-from shufflebounds.certify.balls import Answer, Ball, flint, hockey_stick, polynomial
+from shufflebounds.certify.balls import Answer, Ball, flint, hockey_stick, multisets, polynomial
 
-__all__ = ["Reports", "bit_reports", "kind_reports", "of_datasets", "of_sum"]
+__all__ = ["Reports", "all_shares", "bit_reports", "kind_reports", "of_datasets", "of_sum"]
 
 Reports = tuple[int, float, Callable[[], list[Any]]]
 """The number of inputs, the largest exponent of a report, and a function that returns the polynomial of each input."""
 
 
+def all_shares(others: int, inputs: int) -> list[tuple[int, ...]]:
+    """Return all ways to distribute the other users over the inputs."""
+    if inputs == 1:
+        return [(others,)]
+    return [(first, *rest) for first in range(others + 1) for rest in all_shares(others - first, inputs - 1)]
+
+
 def kind_reports(inputs: int, outputs: int, rows: Callable[[], list[list[Ball]]], total: int) -> Reports:
     """Return reports of one of several kinds of outputs each; `total` is the number of reports."""
-    shifts = [0, *((total + 1) ** y for y in range(outputs - 1))]
 
     def polynomials() -> list[Any]:
-        out = []
+        shifts, out = [0, *((total + 1) ** y for y in range(outputs - 1))], []
         for row in rows():
             one = [flint().arb(0)] * (shifts[-1] + 1)
             for shift, mass in zip(shifts, row, strict=True):
@@ -35,7 +40,8 @@ def kind_reports(inputs: int, outputs: int, rows: Callable[[], list[list[Ball]]]
             out.append(flint().arb_poly(one))
         return out
 
-    return inputs, float(shifts[-1]), polynomials
+    # The largest exponent is 0 for one kind of outputs; numbers above e^700 are only compared with a limit.
+    return inputs, math.exp(min((outputs - 2) * math.log(total + 1), 700.0)) if outputs > 1 else 0.0, polynomials
 
 
 def bit_reports(inputs: int, columns: int, chances: Callable[[], list[list[Ball]]], total: int) -> Reports:
@@ -63,7 +69,7 @@ def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[i
     """
     inputs, largest, polynomials = reports
     size = 8.0 * (largest * (others + 1 + dummies) + 1)
-    number = len(chosen) if chosen is not None else math.comb(others + inputs - 1, inputs - 1) * inputs**2
+    number = len(chosen) if chosen is not None else multisets(inputs, others) * inputs**2
 
     def value(factor: Ball) -> Ball:
         library = flint()

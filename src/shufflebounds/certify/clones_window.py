@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.certify.balls import Ball, flint
 
 __all__ = ["Pair", "binomial_window", "divergence_weights", "every_count", "window_operations"]
@@ -116,7 +117,7 @@ def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
         return u.max(ball(0))
     depth, low, high = _window(n, float(pair.probability()), float(v / (u + v)), bits)
     if high - low > MOST_COUNTS:
-        raise ArithmeticError(f"the window has {high - low} clone counts: at most {MOST_COUNTS:g} are tried")
+        raise InfeasibleError(f"the window has {high - low} clone counts: at most {MOST_COUNTS:g} are tried")
     # log(v/u) is at most the budget; next to it the share of the best test is within 1/e^budget of 1.
     library.ctx.prec = bits + 64 + math.ceil(1.5 * depth + float((1 + v / u).log()))
     try:

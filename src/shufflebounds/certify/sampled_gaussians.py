@@ -31,6 +31,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.certify.balls import Ball, flint
 
 __all__ = ["TOLERANCE", "Part", "delta"]
@@ -199,7 +200,7 @@ def delta(parts: Sequence[Part], factor: Ball, removed: bool, known: tuple[float
     theta, log_size, more = known or _tilt(parts, eps, removed, small)
     bits = math.ceil(1.5 * (small - min(log_size, 0)) + 40)
     if bits > MOST_BITS:
-        raise ArithmeticError(f"the precision would be {bits} bits: at most {MOST_BITS} are tried")
+        raise InfeasibleError(f"the precision would be {bits} bits: at most {MOST_BITS} are tried")
     library.ctx.prec = bits + 40
     at, t_more, loss = ball(theta), ball(more), ball(eps)
 

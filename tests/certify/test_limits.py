@@ -1,0 +1,111 @@
+"""Certificates that are refused: sums that are too large, hypotheses that do not hold, balls that prove nothing."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from shufflebounds import InfeasibleError, mechanisms, sampling, shuffle
+from shufflebounds.certify import _dispatch, balls, blanket, clones_window, sampled_gaussians
+from shufflebounds.certify._shuffle import _matrix
+from shufflebounds.certify.balls import flint
+
+pytest.importorskip("flint")
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    before, flint().ctx.prec = flint().ctx.prec, 600
+    yield
+    flint().ctx.prec = before
+
+
+def test_only_a_ball_around_0_proves_that_delta_is_0():
+    ball = flint().arb
+    assert _dispatch._proves(ball(0), -math.inf, "upper", 1e-9)
+    assert _dispatch._proves(ball(0, 1e-30), -math.inf, "upper", 1e-9)
+    assert not _dispatch._proves(ball(1e-3, 1e-3), -math.inf, "upper", 1e-9)
+    assert not _dispatch._proves(ball(1e-30), -math.inf, "upper", 1e-9)
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 3, 30, 70])
+@pytest.mark.parametrize("times", [0, 1, 50, 200, 2**53])
+def test_numbers_of_multisets(kinds, times):
+    for number, exact in ((balls.multisets(kinds, times), math.comb(times + kinds - 1, times) if min(kinds, times) < 64 else None),
+                          (blanket.enumeration_operations(kinds, times),
+                           2 * math.comb(times + kinds, kinds) if min(kinds, times) < 63 else None)):
+        if exact is not None and exact < 10**300:
+            assert number == pytest.approx(exact, rel=1e-12)
+        else:
+            assert number == math.inf or number > 1e18
+
+
+def test_sums_of_more_kinds_than_the_depth_of_a_recursion():
+    values = [Fraction(k - 1000, 2**10) for k in range(2000)]
+    law = [(flint().arb(flint().fmpq(x.numerator, x.denominator)), flint().arb(2.0**-11)) for x in values]
+    exact = sum(max(x, Fraction(0)) for x in values) / 2**11
+    assert flint().arb(flint().fmpq(exact.numerator, exact.denominator)) in blanket.enumerated(law, 1, flint().arb(48 * 2.0**-11))
+
+
+def test_reports_of_many_bins_are_refused_before_any_work():
+    with pytest.raises(InfeasibleError, match="is the limit"):
+        shuffle.FlippedReports(100, 100, 20, 0.2, view="records").certify(0.1)
+
+
+def test_limits_of_the_sums_are_of_one_kind(monkeypatch):
+    noise = mechanisms.GaussianMechanism(2.0)
+    monkeypatch.setattr(sampled_gaussians, "MOST_BITS", 50)
+    with pytest.raises(InfeasibleError, match="at most 50"):
+        noise.self_compose(3).compose(noise.subsampled(0.1)).certify(0.3)
+    monkeypatch.setattr(clones_window, "MOST_COUNTS", 5)
+    with pytest.raises(InfeasibleError, match="at most 5"):
+        shuffle.StrongerClones(1000, 1.0).certify(0.2)
+    monkeypatch.setattr(blanket, "NODES", 5)
+    with pytest.raises(InfeasibleError, match="at most 5"):
+        mechanisms.KaryResponse(10, 1.0).shuffled(10**4).certify(0.02, bound="lower")
+
+
+def test_a_fault_is_not_taken_for_a_missing_certificate(monkeypatch):
+    def fails(mechanism):
+        raise TypeError("a fault")
+
+    allocation = sampling.RandomAllocation(mechanisms.RandomizedResponse(1.0), 3, 2)
+    monkeypatch.setitem(_dispatch.outcomes_of._known, "RandomizedResponse", fails)
+    with pytest.raises(TypeError, match="a fault"):
+        allocation.certify(0.1)
+
+
+def bits_delta(users, flip, eps):
+    """Return delta of shuffled bits by its definition, in rational arithmetic."""
+    factor, found = Fraction(math.exp(eps)), []
+    for ones in range(users):
+        law = {0: Fraction(1)}
+        for bit in [1] * ones + [0] * (users - 1 - ones):
+            p = 1 - flip if bit else flip
+            law = {k: law.get(k, 0) * (1 - p) + law.get(k - 1, 0) * p for k in range(len(law) + 1)}
+        for p, q in ((1 - flip, flip), (flip, 1 - flip)):
+            found.append(sum(max(Fraction(0), law.get(k, 0) * (1 - p) + law.get(k - 1, 0) * p
+                                 - factor * (law.get(k, 0) * (1 - q) + law.get(k - 1, 0) * q)) for k in range(users + 1)))
+    return max(found)
+
+
+@pytest.mark.parametrize("rows", [((0.7000000000000002, 0.3), (0.3, 0.7000000000000002)), ((0.7, 0.3), (0.3, 0.7))])
+def test_rows_that_do_not_sum_to_1_are_between_both_flips(rows):
+    protocol, (most, least) = mechanisms.FiniteRandomizer(rows).shuffled(4), map(Fraction, rows[0])
+    assert most + least != 1
+    values = [bits_delta(4, flip, 0.0) for flip in (least, 1 - most)]
+    for bound in (None, "upper", "lower"):
+        ball = protocol.certify(0.0, bound=bound, digits=30)
+        for value in values:
+            assert flint().arb(flint().fmpq(value.numerator, value.denominator)) in ball
+        assert protocol.delta(0.0, bound="lower") <= min(values) <= max(values) <= protocol.delta(0.0)
+    exact = mechanisms.FiniteRandomizer([[0.75, 0.25], [0.25, 0.75]]).shuffled(4).certify(0.0, digits=30)
+    assert exact.rel_accuracy_bits() > 99
+
+
+def test_a_protocol_of_more_users_is_no_upper_bound():
+    protocol = mechanisms.FiniteRandomizer(((0.5, 0.25, 0.25), (0.25, 0.25, 0.5))).shuffled(150)
+    with pytest.raises(ArithmeticError, match="151 users"):
+        _matrix(protocol, 151, 1.0).value(flint().arb(2))
+    with pytest.raises(ArithmeticError, match="participation 0.5"):
+        _matrix(protocol._of_users(100), 50, 0.5).value(flint().arb(2))
