@@ -17,7 +17,7 @@ from shufflebounds.certify.balls import (
     multiset_probabilities,
     multisets,
 )
-from shufflebounds.certify.sampled_gaussians import TOLERANCE, Part, delta
+from shufflebounds.certify.sampled_gaussians import OPERATIONS, TOLERANCE, Part, delta
 
 
 @outcomes_of.of("_ListedPair")
@@ -66,7 +66,8 @@ def _(composition: Any) -> Answer:
     if any(part is None for (part, _), _ in releases) or len(ways) > 1:
         return hockey_stick_of.default(composition)
     parts = [Part(*part, times) for (part, _), times in releases if part is not None]
-    return Answer(1e6 * len(parts), lambda factor: delta(parts, factor, False not in ways), TOLERANCE, refined=False)
+    operations = sum(OPERATIONS if part.rate < 1 else 1e4 for part in parts)
+    return Answer(operations, lambda factor: delta(parts, factor, False not in ways), TOLERANCE, refined=False)
 
 
 def _release(profile: Any) -> tuple[tuple[float, float, float] | None, bool | None]:

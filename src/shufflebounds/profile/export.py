@@ -274,7 +274,8 @@ class ExportMixin(BoundedProfile):
         CertificateGap
             If the certificate does not reach the stated bound; the message has both numbers (a ValueError).
         InfeasibleError
-            If it would take longer than `seconds`; the message states the predicted time (a ValueError).
+            If it would take longer than `seconds`, or has more terms than are tried; the message states the predicted time, or the
+            limit (a ValueError).
         TypeError
             If the class has no certificate. The table in docs/trust lists all classes.
         ImportError
