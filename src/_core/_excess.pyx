@@ -3,8 +3,9 @@
     E S_+,  S = sum of independent X_i;  users are in groups, X = x[j] with probability w[j]; the masses of a group sum to 1
     Phi_n(X) = E S_+ / n is the hockey-stick divergence of every shuffled randomizer (docs/mathematics).
 
-Layer: ``c_log_excess`` and ``c_rough_excess``, noexcept nogil, declared in _excess.pxd, and thin loops for Python. _tilted.pyx
-has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, excess.h sums over atoms.
+Layer: the kernels ``c_log_excess``, ``c_rough_excess``, ``c_most_excess`` and ``c_log_cell``, noexcept nogil, declared in
+_excess.pxd, and thin loops for Python. _tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails,
+excess.h sums over atoms.
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
 decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.

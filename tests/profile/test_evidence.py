@@ -58,6 +58,45 @@ def test_what_is_not_proved_says_so_for_each_object():
     assert status(interop.AccountingProfile((interop.distributions._LossPair((0.0,), (0.0,)),))) is Status.OPEN
 
 
+def test_outputs_that_are_truncated_at_another_probability_are_checked_too():
+    noise = DiscreteGaussianMechanism(100.0, 200)
+    found = [noise.excess_laws(cells=100, log_cut=cut)[0].evidence[0].status for cut in (-60.0, -300.0, -690.0)]
+    assert found == [Status.CHECKED, Status.CHECKED, Status.OPEN]
+
+
+def test_the_method_is_that_of_the_bounds():
+    # Two users of Gaussian noise have a bound of their own.
+    two = GaussianMechanism(1.0).shuffled(2)
+    assert f"above by {two.argument(0.3)};" in two.explain(0.3)
+
+
+def test_claims_of_equal_budgets_are_those_of_the_shuffle():
+    bits = shuffle.PersonalizedBits([1.0] * 20)
+    shuffled = mechanisms.RandomizedResponse(1.0).shuffled(20)
+    for bound in ("upper", "lower"):
+        assert bits.evidence(0.1, bound=bound) == shuffled.evidence(0.1, bound=bound)
+    assert shuffle.PersonalizedBits([1.0, 2.0]).evidence(0.1) != shuffled.evidence(0.1)
+
+
+def test_the_claims_of_a_lower_bound_are_no_upper_bounds():
+    clones = shuffle.PersonalizedClones(0.25, [0.1, 0.2])
+    assert "a randomizer may have a smaller delta" in clones.evidence(0.1, bound="lower")[-1].claim
+    assert clones.evidence(0.1)[-1].claim == clones.theorem
+    twice = GaussianMechanism(1.0).self_compose(2)
+    above, below = ({one.claim for one in twice.evidence(0.1, bound=bound) if "adaptive-composition" in one.where}
+                    for bound in ("upper", "lower"))
+    assert above and below and not above & below
+
+
+def test_a_composition_has_the_claims_of_its_parts_at_every_eps():
+    # A composition depends on delta of its parts at all eps; the argument that is the smallest changes with eps.
+    part = mechanisms.LocalHashing(100, 1.0).shuffled(1000)
+    arguments = {part.argument(eps) for eps in (0.0, 0.3)}
+    assert len(arguments) == 2
+    claims = {one.claim for one in part.self_compose(2).evidence(0.3)}
+    assert {f"upper bound for every dataset: {name}" for name in arguments} <= claims
+
+
 def test_a_composite_has_the_claims_of_its_parts():
     noise = DiscreteGaussianMechanism(3000.0, 2000).shuffled(100)
     twice = noise.self_compose(2).compose(GaussianMechanism(1.0))

@@ -1,4 +1,4 @@
-"""Auditing: what the results of attacks on a program refute, with exact confidence.
+"""Auditing: what the results of attacks on a program refute, at a stated confidence.
 
 Results become refutations, "not (eps, delta)-differentially private", and p-values of any claimed profile. No guarantee follows
 from an attack.

@@ -47,7 +47,8 @@ def program(
         The two datasets, the values of all users, as the program takes them. Of equal length they must differ in one user
         ("replace-one"); otherwise one has one user more ("add-remove").
     runs : int
-        Number of runs on each dataset, 10 to 10**7. A tenth more are pilot runs that choose the thresholds and do not count.
+        Number of runs on each dataset, 10 to 10**7. A tenth more, and 10, are pilot runs that choose the
+        thresholds and do not count.
     {rng}
     score : callable, optional
         Takes an output and returns a number, large if the output looks like one of `neighbour`. By default a number itself, and for

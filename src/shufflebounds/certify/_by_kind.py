@@ -1,4 +1,4 @@
-"""Functions with an implementation for each kind of profile, named by its class: certificates import no class of the library."""
+"""Functions with an implementation for each kind of profile, named by its class: certificates import no class of a profile."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Composition rules for guarantees, and conversions between kinds of guarantees.
 
-Every returned number is an upper bound. :func:`composition_delta` and :func:`composition_log_delta` also have a lower bound.
+Every guarantee that is returned is an upper bound; noise and protocols that are calibrated meet their target. The functions
+:func:`composition_delta` and :func:`composition_log_delta` also have a lower bound.
 """
 
 from shufflebounds.composition.conversions import rdp_to_dp, zcdp_to_dp

@@ -148,7 +148,7 @@ class FiniteRandomizer(CountsOfLabels, LocalRandomizer):
         return Interval(max(0.0, flip - missing), min(0.5, flip + missing))
 
     def _matrix(self) -> FloatArray:
-        """Return the matrix of probabilities, for the search for datasets with several inputs."""
+        """Return the matrix of probabilities, for the enumeration of all datasets of few users."""
         return self._rows
 
     @property

@@ -285,7 +285,8 @@ class PrivacyProfile(ExportMixin):
         Parameters
         ----------
         *others : PrivacyProfile
-            Mechanisms with independent randomness; each may be chosen after seeing the earlier releases.
+            Mechanisms with independent randomness, fixed in advance. What each of them computes may depend on the results of the
+            others; its guarantee may not (:class:`~shufflebounds.composition.Ledger` with a filter permits that).
         rtol : float
             The grid of losses is refined until the relative gap of eps is at most rtol, or it has about 2**20 points;
             in [1e-12, 0.1].
@@ -726,6 +727,10 @@ class Composition(PrivacyProfile):
         return self if self._product.reverse is self._product else self._of(self._product.reverse)
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
-        yield theorem("products of dominating pairs dominate adaptive compositions", "docs/theorems/adaptive-composition")
+        yield theorem("products of dominating pairs dominate adaptive compositions" if upper else
+                      "a product of pairs that the releases dominate, or one release alone, has at most the delta of all releases",
+                      "docs/theorems/adaptive-composition")
+        # The composition uses delta of its factors at all eps; their claims are those at 0 and at the eps that is asked for.
         for profile, _ in self.factors:
-            yield from profile.claims(eps, upper=upper)
+            for at in (0.0, eps):
+                yield from profile.claims(at, upper=upper)

@@ -320,8 +320,8 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     -----
     Neighbours: one user's bin is replaced.
 
-    **Sums, no dummies or known ones**: exact for the protocol. The bounds over all datasets are by branch and bound on both numbers
-    of ones; the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The worst dataset is not the one without other reports in
+    **Sums, no dummies or known ones**: bounds of the largest delta over all datasets, by branch and bound on both numbers of ones;
+    the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The worst dataset is not the one without other reports in
     the two bins: delta is largest if all other users are in the bin that the target leaves (4.7 times as large at
     n = 10**6, q = 4.26e-5, eps = 1). For more than 9000 flipped bits in a bin, or if log delta is below -540, the two sums are
     composed as the columns of :class:`RealSum` are: above each with its worst dataset, below with all other users in the bin that
@@ -377,7 +377,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     fake: Literal["uniform", "known"] = field(default="uniform", kw_only=True)
 
     theorem: ClassVar[str] = (
-        "sums without dummies or with known ones: two-bin hockey-stick divergence, exact for the protocol, the maximum over all "
+        "sums without dummies or with known ones: bounds of the two-bin hockey-stick divergence, the maximum over all "
         "data; sums among uniform dummies: upper bounds by known dummies and by clear reports, lower bound by one dataset; "
         "records: the bounds of shuffled RAPPOR reports of one hash; records among uniform dummies: upper bounds by weighted "
         "labels and a privacy blanket, and a lower bound by tests (Zhilyaev's Proposition 5.1 is false for records)"

@@ -7,7 +7,7 @@ rates for k-ary randomized response, Laplace noise and Gaussian noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds._engines.bits.personal_sum import distinct
@@ -118,6 +119,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
     )
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace the target's input; the analyst sees the shuffled messages"
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield theorem(self.theorem if upper else "the formula's value, from below: a randomizer may have a smaller delta",
+                      "docs/theorems/stronger-clones")
+        yield ROUNDING
 
     def __post_init__(self) -> None:
         weight = _validate.real("weight", self.weight, _TINY_WEIGHT, 0.5, open_high=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -14,6 +15,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import Evidence
 from shufflebounds._base.limits import DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each, largest
@@ -297,13 +299,13 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         Parameters
         ----------
         target : int, optional
-            Index of the target; that of the mechanism by default.
+            Index of the target in `local_eps`; that of the mechanism by default.
 
         Returns
         -------
         DominatingPair
 
-        {raises: If `bits` or the target is None, or the target lies outside 0..users - 1.}
+        {raises: If `bits` or the target is None, or the target lies outside 0..users - 1 (with `counts`: 0..groups - 1).}
         """
         if self.bits is None:
             raise ValueError("bits=None must be a dataset: give one 0 or 1 for each user")
@@ -332,6 +334,9 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     def _zeros(self) -> Self:
         """The mechanism with the dataset in which all bits are 0."""
         return type(self)(self.local_eps, bits=np.zeros(self.local_eps.size), target=self.target, counts=self.counts)
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        return super().claims(eps, upper=upper) if self._shuffled is None else self._shuffled.claims(eps, upper=upper)
 
     @cached_property
     def _shuffled(self) -> Shuffled | None:

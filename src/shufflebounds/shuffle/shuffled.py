@@ -72,7 +72,7 @@ class _ByBounds(ClosedForms):
         return self.bounds.log_delta(eps)
 
     def method(self, eps: float) -> list[str]:
-        return [f"method: above by {self.bounds.upper.argument(eps)}; below by one dataset: {self.bounds.lower.dataset(eps)}"]
+        return [f"method: above by {self.bounds.argument(eps)}; below by one dataset: {self.bounds.lower.dataset(eps)}"]
 
     def epsilon(self, delta: float, upper: bool) -> float:
         return self.bounds.epsilon(delta, upper)
@@ -185,8 +185,7 @@ class Shuffled(PrivacyProfile):
     a mixture that the randomizer lists. For a matrix and few users (1023 of two outputs; with two inputs, 100 of three and 40 of
     four outputs) every dataset is enumerated, and both bounds equal the largest delta, up to rounding. For two users of Gaussian
     noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about a relative 1e-5 of delta.
-    The largest delta of few users is also an upper bound for more users. For up to 2047 users of two outputs the lower bound
-    searches datasets with several inputs.
+    The largest delta of few users is also an upper bound for more users.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
     R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So :class:`ShuffledBits` is an upper

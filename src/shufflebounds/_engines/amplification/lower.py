@@ -1,4 +1,4 @@
-"""The lower bound of delta: the largest value of the datasets that a randomizer lists or a search finds."""
+"""The lower bound of delta: the largest value of the datasets that a randomizer lists, or of all datasets of few users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LowerBounds:
     users : int
         Number n of users.
     mixed : MixedData, optional
-        A search over datasets whose users have different inputs.
+        The enumeration of all datasets, if there are few users.
     """
 
     def __init__(self, laws: Distributions, users: int, mixed: MixedData | None) -> None:

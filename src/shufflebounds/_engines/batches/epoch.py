@@ -174,7 +174,11 @@ class Epoch:
         return min(self._step(eps)[0], self._by_one(count, eps, chosen, near))
 
     def _tail(self, c: FloatArray) -> FloatArray:
-        """Return upper bounds of D(c, B)."""
+        """Return upper bounds of D(c, B).
+
+        What D bounds, the largest mean of E(omega - c)_+ over all families, is convex and decreases in c. So linear interpolation
+        between upper bounds at `CUTS` gives an upper bound, and so does the last value beyond them.
+        """
         return np.asarray(np.interp(c, CUTS, self._noise.weights.batched(self.batch)))
 
     def _terms(self, steps: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from shufflebounds._base.limits import MANY
 from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.datasets.every import EveryDataset, LargestDivergence, Shares
 
-__all__ = ["MixedData"]
+__all__ = ["MixedData", "merged_outputs"]
 
 
 class MixedData:
@@ -38,7 +38,7 @@ class MixedData:
         Parameters
         ----------
         eps : float
-            Privacy loss in nats, >= 0.
+            Privacy loss in nats, >= 0. The bound is -inf above 700, where e^eps would overflow.
         """
         found = self._every_largest(eps)
         return math.log(found.lower) if found.lower > 0 else -math.inf, found.shares, found.pair
@@ -49,7 +49,7 @@ class MixedData:
         Parameters
         ----------
         eps : float
-            Privacy loss in nats, >= 0.
+            Privacy loss in nats, >= 0. Above 700 the bound is that of eps = 700.
         """
         value = self._every_largest(eps).upper
         return math.log(value) if value > 0 else -math.inf
@@ -68,6 +68,7 @@ class MixedData:
     @kept(4 * MANY)
     def _every_largest(self, eps: float) -> LargestDivergence:
         return self._every.largest(eps)
+
 
 def merged_outputs(rows: FloatArray) -> FloatArray:
     """Return the rows without zero columns; proportional columns, whose outputs are equally informative, are replaced by their sum.

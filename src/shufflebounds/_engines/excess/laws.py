@@ -524,7 +524,7 @@ class PairLaws:
     attained : bool
         Whether `upper`, up to rounding, is the first distribution of `lower`, so that one dataset is the worst at every eps.
     evidence : tuple of Evidence
-        What is not proved about this pair or its distributions.
+        Claims on which the bounds of this pair rest, each with its status.
     """
 
     def __init__(self, inputs: str, upper: ExcessLaw, lower: LowerLaws | Callable[[], LowerLaws] = (), symmetric: bool = False,

@@ -106,7 +106,7 @@ def interval_laws(
     inputs : str
         Description of the pair.
     evidence : tuple of Evidence
-        What is not proved about the pair.
+        Claims on which the bounds of the pair rest, each with its status.
     """
     mean = np.where(low == high, low, log_near - log_far)
     # Recompute the masses under the first end from those under the second one and the mean ratio, so that all three agree.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.limits import (
     BLOCK,
@@ -237,14 +237,16 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         fits = farthest < LARGEST_EXPONENT * s * s and 2 * farthest * self.sensitivity < MANY
         return -LARGEST_EXPONENT if fits else -math.inf
 
-    @cached_property
-    def _worst_pair(self) -> Status:
-        """How it is known that the two ends of the interval are the target's worst pair after a shuffle."""
+    @kept(4)
+    def _worst_pair(self, log_cut: float) -> Status:
+        """How it is known that the two ends of the interval are the target's worst pair after a shuffle.
+
+        The bounds of a shuffle call `excess_laws` with `FIRST_TAIL` and `_deepest_cut`, so the check is repeated for these.
+        """
         if self.sensitivity == 1:
             return Status.THEOREM
-        # `excess_laws` is called with either cut.
-        cuts = (cut for cut in (FIRST_TAIL, self._deepest_cut) if cut > -math.inf)
-        return Status.CHECKED if all(self._ends_are_worst(self._cut(cut)) for cut in cuts) else Status.OPEN
+        cuts = {self._cut(cut) for cut in (FIRST_TAIL, self._deepest_cut, log_cut) if cut > -math.inf}
+        return Status.CHECKED if all(map(self._ends_are_worst, cuts)) else Status.OPEN
 
     def _cut(self, log_cut: float) -> int:
         """Return the outputs below and above the interval that are kept if the mass e^log_cut may be truncated."""
@@ -269,7 +271,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         beyond = [np.logaddexp.reduce(log[kept:]) for log in (far, near)]
         ends = (*beyond, loss[kept], math.inf)
         log_far, log_near, low, high = (np.append(part, end) for part, end in zip(parts, ends))
-        status = self._worst_pair
+        status = self._worst_pair(log_cut)
         inputs = "the two ends, not shown to be the worst pair" if status is Status.OPEN else "the two ends of the interval"
         evidence = (Evidence("the two ends are the target's worst pair", status, "docs/theorems/interval-inputs"),)
         return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs, evidence=evidence)

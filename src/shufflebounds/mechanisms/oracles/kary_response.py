@@ -90,7 +90,7 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
         return flip_probability(self.local_eps) if self.bins == 2 else None
 
     def _matrix(self) -> FloatArray | None:
-        """Return the probabilities of the outputs, for the search for datasets with several inputs; None for more than 8 bins."""
+        """Return the probabilities of the outputs, for the enumeration of all datasets of few users; None for more than 8 bins."""
         if self.bins > FEW:
             return None
         same = np.eye(self.bins) * -math.expm1(-self.local_eps) + math.exp(-self.local_eps)
