@@ -28,7 +28,9 @@ def test_random_allocation(capsys):
     lower, upper = map(float, text.splitlines()[1].split())
     run = RandomAllocation(GaussianMechanism(2.0), 20)
     assert lower <= run.epsilon(1e-3, bound="lower") <= run.epsilon(1e-3) <= upper
-    assert "add or remove" in text
+    assert run.neighbours in text
+    assert run.theorem in text
+    assert "docs/numerics" in text
 
 
 @pytest.mark.slow

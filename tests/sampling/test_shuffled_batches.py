@@ -210,15 +210,18 @@ def test_the_relation_is_a_zeroed_record():
     one = epoch(4.0, 10)
     assert one.relation == one.self_compose(2).relation == one.compose(GaussianMechanism(1.0)).relation == "zeroed"
     for other in (Subsampled(GaussianMechanism(1.0), 0.1), WithoutReplacement(GaussianMechanism(1.0), 10, 1)):
-        with pytest.raises(ValueError, match="no composition holds for both"):
+        with pytest.raises(ValueError, match=r"that counts as zero.* no composition holds for both.*by two such changes"):
             one.compose(other)
     assert ReplaceOne(one).relation == "replace-one"
-    with pytest.raises(ValueError, match="not under its removal"):
-        Subsampled(one, 0.1)
-    with pytest.raises(ValueError, match="not under its removal"):
-        RandomAllocation(one, 3)
-    with pytest.raises(ValueError, match="private under the replacement"):
+    for wrong in (lambda: Subsampled(one, 0.1), lambda: RandomAllocation(one, 3)):
+        with pytest.raises(ValueError, match="for a record that counts as zero, but not under its removal") as caught:
+            wrong()
+        assert "WithoutReplacement" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"for a record that counts as zero: .* private under the replacement") as caught:
         WithoutReplacement(one, 10, 2)
+    assert "subsampled" not in str(caught.value)
+    with pytest.raises(ValueError, match="'add-remove', 'zeroed' or 'either'"):
+        ReplaceOne(ReplaceOne(one))
 
 
 def test_the_statement_names_the_neighbours_and_the_proof():

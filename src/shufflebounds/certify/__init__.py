@@ -3,8 +3,8 @@
 This package shares no numerics with the bounds of :mod:`shufflebounds.profile`. Of an engine it reads at most a witness: numbers
 that a proof leaves free, such as the tilt of a sum, or the dataset of a lower bound. Sums over all outcomes follow the definition
 of delta; the theorem of any other certificate is in the docstring of its module (`allocated_gaussian`, `blanket`, `clones_window`,
-`sampled_gaussians`), or on the page that the docstring names (`_worst_dataset`). A class is supported if an implementation for it is registered with :func:`bounds_of`,
-:func:`hockey_stick_of` or :func:`outcomes_of`.
+`sampled_gaussians`), or on the page that the docstring names (`_worst_dataset`). A class is supported if an implementation for it
+is registered with :func:`bounds_of`, :func:`hockey_stick_of` or :func:`outcomes_of`.
 """
 
 from shufflebounds.certify import _mechanisms, _profiles, _sampling, _shuffle  # noqa: F401  (they register the classes)

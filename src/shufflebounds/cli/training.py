@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from shufflebounds._base import validate as _validate
-from shufflebounds.cli.output.printing import as_json, as_table, both, format_bound, report
+from shufflebounds.cli.output.printing import as_json, as_table, both, explain, format_bound, report
 from shufflebounds.cli.parsers import Parser, add_forms, number
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
@@ -94,12 +94,12 @@ def _print_eps(
 ) -> None:
     """Print both bounds of eps, after the parameters in `found`, which were calibrated; as JSON with all parameters."""
     sides = both(whole.epsilon, arguments.delta)
+    explained = arguments.json or arguments.explain
+    given = {**{name: value for name, value in given.items() if value is not None}, "delta": arguments.delta}
+    told = report(command, whole, given, {"epsilon": sides}, explained=explained)
     if arguments.json:
-        given = {name: value for name, value in given.items() if value is not None}
-        print(as_json(report(command, whole, {**given, "delta": arguments.delta}, {"epsilon": sides})))
+        print(as_json(told))
         return
     cells = [*(repr(given[name]) for name in found), *(format_bound(sides[side], side) for side in ("lower", "upper"))]
     print(as_table([(*found, "eps lower", "eps upper"), cells]))
-    if arguments.explain:
-        changes = whole.neighbours if whole.relation == "zeroed" else "add or remove one record"
-        print(f"neighbours: {changes}")
+    explain(told, arguments)

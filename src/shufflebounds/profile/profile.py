@@ -33,8 +33,8 @@ from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Composition", "DominatingPair", "GivenCurve", "KnownPair", "MassPair", "OutcomePair", "PrivacyProfile"]
 
-_CHANGES = {"replace-one": "a record replaced by another", "add-remove": "datasets with or without a record",
-            "zeroed": "a record that counts as zero"}
+CHANGES = {"replace-one": "a record replaced by another", "add-remove": "datasets with or without a record",
+           "zeroed": "a record that counts as zero"}
 """The kinds of neighbouring relations in words."""
 
 
@@ -665,9 +665,9 @@ class Composition(PrivacyProfile):
             # The first one can be converted: "replace-one" comes last.
             first, *_, last = (kinds[kind] for kind in ("add-remove", "zeroed", "replace-one") if kind in kinds)
             raise ValueError(
-                f"the guarantee of {first!r} is for {_CHANGES[first.relation]}, that of {last!r} for {_CHANGES[last.relation]}: no "
-                "composition holds for both. Convert to a replaced record by sampling.ReplaceOne(...), which replaces by removing "
-                "and adding, or give both for the same neighbours"
+                f"the guarantee of {first!r} is for {CHANGES[first.relation]}, that of {last!r} for {CHANGES[last.relation]}: no "
+                "composition holds for both. Convert to a replaced record by sampling.ReplaceOne(...), which replaces it by two "
+                "such changes, or give both for the same neighbours"
             )
         loose = next((p for p, _ in self.factors if p.reverse() is not p and p._pair_info().attained.single), None)
         two_ways = next((p for p, _ in self.factors if p._adjacencies()), None)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from shufflebounds._base.evidence import Evidence
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.profile import Composition, PrivacyProfile
-from shufflebounds.profile.profile import checked_profile
+from shufflebounds.profile.profile import CHANGES, checked_profile
 
 __all__ = ["OfMechanism", "OfMechanismForms", "OfPresence"]
 
@@ -75,6 +75,7 @@ def checked_presence(mechanism: PrivacyProfile) -> None:
         for factor, _ in mechanism.factors:
             checked_presence(factor)
     elif mechanism.relation in ("replace-one", "zeroed"):
-        raise ValueError(f"mechanism={mechanism!r} is private under the replacement of a record, but not under its removal: "
+        replaced = "; for a replaced record use WithoutReplacement" if mechanism.relation == "replace-one" else ""
+        raise ValueError(f"mechanism={mechanism!r} is private for {CHANGES[mechanism.relation]}, but not under its removal: "
                          "sampling for neighbours with and without a record needs noise on a sum, a local randomizer or a "
-                         "DominatingPair; for a replaced record use WithoutReplacement")
+                         f"DominatingPair{replaced}")

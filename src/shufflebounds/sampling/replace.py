@@ -36,7 +36,8 @@ class ReplaceOne(PrivacyProfile):
     Parameters
     ----------
     profile : PrivacyProfile
-        A guarantee for add/remove adjacency, such as a composition of subsampled mechanisms.
+        A guarantee for add/remove adjacency, such as a composition of subsampled mechanisms, or for a zeroed record: then the two
+        steps are to set the old record to zero, and to give its place to the new one.
 
     Notes
     -----
@@ -88,7 +89,7 @@ class ReplaceOne(PrivacyProfile):
         checked_profile("profile", self.profile)
         if self.profile.relation == "replace-one":
             raise ValueError(f"profile={self.profile!r} already covers the replacement of a record: pass one whose relation is "
-                             "'add-remove' or 'either'")
+                             "'add-remove', 'zeroed' or 'either'")
 
     def _both(self) -> tuple[PrivacyProfile, PrivacyProfile]:
         """Return the guarantees for removal and for addition."""

@@ -17,6 +17,7 @@ from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.profile import CHANGES
 from shufflebounds.sampling._of_mechanism import OfMechanism, OfMechanismForms
 from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_sides
 
@@ -92,8 +93,9 @@ class WithoutReplacement(OfMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.mechanism.relation in ("add-remove", "zeroed"):
-            raise ValueError(f"mechanism={self.mechanism!r} is private under the removal of a record: for a batch of fixed size "
-                             "pass one that is private under the replacement of a record, or use mechanism.subsampled(rate)")
+            removed = ", or use mechanism.subsampled(rate)" if self.mechanism.relation == "add-remove" else ""
+            raise ValueError(f"mechanism={self.mechanism!r} is private for {CHANGES[self.mechanism.relation]}: for a batch of "
+                             f"fixed size pass one that is private under the replacement of a record{removed}")
         _validate.integer_field(self, "records", 1)
         _validate.integer_field(self, "batch", 1, self.records)
 

@@ -243,7 +243,6 @@ class _Guarantee(EqualByKey, PrivacyProfile):
     def describe(self) -> DominatingPairInfo:
         below, known = self._below, CloneBound(self.population, self.index).describe()
 
-        # Of the pairs, a composition takes the first one in both orders: the best one of many users, or of small eps.
         def above_alone(eps: FloatArray) -> IntervalArray:
             high = known.hockey_stick(eps).upper
             return IntervalArray(high, high)
@@ -252,6 +251,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
             high = known.hockey_stick(eps).upper
             return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
 
+        # Of the pairs, a composition takes the first one in both orders: the best one of many users, or of small eps.
         return replace(known, hockey_stick=hockey_stick, sampling=known.sampling._replace(above=above_alone),
                        attained=Attained(profiles=lambda: below.listed[:2]))
 
