@@ -14,7 +14,7 @@ mode is k - 1 or k + 1, the inversion is repeated there. The difference in H is 
 rounding error is about |log H| times 1e-16, which is a few ulp of log H.
 Error     the bounds contain the error of the inversion (docs/theorems/contours.md), carried through the difference, and the
           roundings of p - q E and of the exponent. Where the difference is lost in these errors, the lower
-          bound is -inf; this occurs for log delta below -1e13.
+          bound is -inf; this was seen for log delta below -1e11.
 Measured error of the middle of the bounds, relative to delta, less 4 ulp(log delta):
               every dataset of 1..12 users, exact fractions  1866 cases   peak 3.2e-14   rms 0.9e-15
               n = 100..1e6, delta 1e-2..1e-48, 30 digits     24 cases     peak 1.0e-13   rms 2.1e-14

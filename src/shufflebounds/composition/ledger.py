@@ -182,10 +182,10 @@ class Ledger:
 
     @property
     def spent(self) -> float:
-        """The upper bound of eps of all entries at the delta of the budget.
+        """The upper bound of eps of all entries at the delta of the budget; a guarantee for mechanisms that were fixed in advance.
 
-        With a filter, it is that of any mechanisms with the same sum. If results decide when the releases end, the budget is a
-        guarantee, and the spent eps is none.
+        With a filter, it is that of any mechanisms with the same sum. If results decide which mechanisms are released, or when the
+        releases end, the budget is a guarantee (see the notes of the class), and the spent eps is none.
         """
         if self._whole is None:
             return 0.0

@@ -47,7 +47,8 @@ def least_noise(
     -------
     float
         An x whose profile was evaluated and meets the target, with (eps, delta) in both directions: ``delta(eps) <= delta`` and
-        ``epsilon(delta) <= eps``. It exceeds the smallest one by a relative `rtol`, and by what the gap of the bounds costs.
+        ``epsilon(delta) <= eps``. If delta does not increase in x, it exceeds the smallest such x by about a relative `rtol`; the
+        gap of the bounds makes both larger than the smallest noise that the exact delta permits.
 
     {raises}
         Also what `release` raises at an x above `near`.

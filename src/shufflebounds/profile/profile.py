@@ -285,8 +285,8 @@ class PrivacyProfile(ExportMixin):
         Parameters
         ----------
         *others : PrivacyProfile
-            Mechanisms with independent randomness, fixed in advance. What each of them computes may depend on the results of the
-            others; its guarantee may not (:class:`~shufflebounds.composition.Ledger` with a filter permits that).
+            Mechanisms with independent randomness, fixed in advance. Their order, and what each of them computes, may depend on
+            earlier results; their guarantees may not (:class:`~shufflebounds.composition.Ledger` with a filter permits that).
         rtol : float
             The grid of losses is refined until the relative gap of eps is at most rtol, or it has about 2**20 points;
             in [1e-12, 0.1].

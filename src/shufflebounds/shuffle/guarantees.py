@@ -273,7 +273,7 @@ class OfOneUser(_Guarantee):
         "upper bound of one user's loss, proven for the named family (noise: for the user's values 0 and 1): "
         "the smallest of the clone decompositions S1, S2 and window "
         "(after Feldman, McMillan, Talwar 2023, with personal rates) and, for k-ary randomized response, the privacy blanket "
-        "(after Balle, Bell, Gascon, Nissim 2019); lower bound attained by a dataset with equal values of the other users"
+        "(after Balle, Bell, Gascon, Nissim 2019); lower bound by a dataset with equal values of the other users"
     )
 
 
@@ -285,5 +285,5 @@ class OfEveryUser(_Guarantee):
         "upper bound of every user's loss, proven for the named family (noise: for the user's values 0 and 1): "
         "the maximum over all users (none assumed to be the worst) "
         "of the smallest of the clone decompositions S1, S2 and window and, for k-ary randomized response, the privacy blanket; "
-        "lower bound attained by a dataset with equal values of the other users"
+        "lower bound by a dataset with equal values of the other users"
     )
