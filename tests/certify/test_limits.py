@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import mpmath as mp
 import pytest
 
 from shufflebounds import InfeasibleError, mechanisms, sampling, shuffle
@@ -16,7 +17,8 @@ pytest.importorskip("flint")
 @pytest.fixture(autouse=True)
 def precision():
     before, flint().ctx.prec = flint().ctx.prec, 600
-    yield
+    with mp.workdps(60):
+        yield
     flint().ctx.prec = before
 
 
@@ -50,6 +52,33 @@ def test_sums_of_more_kinds_than_the_depth_of_a_recursion():
 def test_reports_of_many_bins_are_refused_before_any_work():
     with pytest.raises(InfeasibleError, match="is the limit"):
         shuffle.FlippedReports(100, 100, 20, 0.2, view="records").certify(0.1)
+
+
+def test_the_datasets_of_many_users_are_not_listed():
+    # A list of 2**53 numbers of ones has no place in the memory.
+    for protocol in (shuffle.ShuffledBits(2**53, 0.1), mechanisms.RandomizedResponse(1.0).shuffled(2**50)):
+        with pytest.raises(InfeasibleError, match="is the limit"):
+            protocol.certify(0.1)
+
+
+@pytest.mark.slow
+def test_samples_of_a_composition():
+    # Two releases of sigma = 2 are one of mu = sqrt(1/2).
+    twice, mu, rate = mechanisms.GaussianMechanism(2.0).self_compose(2), mp.sqrt(mp.mpf(1) / 2), mp.mpf(0.25)
+
+    def normal(factor):
+        eps = mp.log(factor)
+        return mp.ncdf(mu / 2 - eps / mu) - factor * mp.ncdf(-mu / 2 - eps / mu)
+
+    for eps in (0.1, 0.6):
+        removed = rate * normal(1 + (mp.exp(eps) - 1) / rate)
+        for profile in (sampling.WithoutReplacement(twice, 8, 2), sampling.SampledPair(twice, 0.25, True)):
+            ball = profile.certify(eps)
+            assert abs(mp.mpf(ball.mid().str(40, radius=False)) - removed) <= mp.mpf(ball.rad().str(40, radius=False))
+            assert ball.rel_accuracy_bits() > 25
+        left = 1 - mp.exp(eps) * (1 - rate)
+        ball, added = sampling.SampledPair(twice, 0.25, False).certify(eps), max(0, left) * normal(mp.exp(eps) * rate / abs(left))
+        assert abs(mp.mpf(ball.mid().str(40, radius=False)) - added) <= mp.mpf(ball.rad().str(40, radius=False))
 
 
 def test_limits_of_the_sums_are_of_one_kind(monkeypatch):

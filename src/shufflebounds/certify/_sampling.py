@@ -13,6 +13,18 @@ from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcom
 from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
 
 
+def _value(one: Answer, factor: Ball) -> Ball:
+    """Return delta of a mechanism at a factor whose logarithm need not be a double, as sums along a contour need it.
+
+    delta does not increase in eps, so it is between its values at two doubles below and above.
+    """
+    if one.refined:
+        return one.value(factor)
+    near = float(factor.log())
+    below, above = (one.value(flint().arb(math.nextafter(near, way)).exp()) for way in (-math.inf, math.inf))
+    return below.union(above)
+
+
 @outcomes_of.of("SampledPair")
 def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
     size, outcomes = outcomes_of(pair.mechanism)
@@ -31,16 +43,16 @@ def _(pair: Any) -> Answer:
         return hockey_stick_of.default(pair)
     except NoCertificateError:
         # The mechanism has no enumerated outcomes: use its divergence at another value of e^eps (formulas of `SampledPair`).
-        operations, value, *_ = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
+        one = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
 
     def sampled(factor: Ball) -> Ball:
         rate = flint().arb(pair.rate)
         if pair.removed:
-            return rate * value(1 + (factor - 1) / rate)
+            return rate * _value(one, 1 + (factor - 1) / rate)
         left = 1 - factor * (1 - rate)
-        return left * value(factor * rate / left) if left > 0 else left.max(flint().arb(0))
+        return left * _value(one, factor * rate / left) if left > 0 else left.max(flint().arb(0))
 
-    return Answer(operations, sampled)
+    return one._replace(value=sampled)
 
 
 @hockey_stick_of.of("Subsampled")
@@ -51,13 +63,13 @@ def _(profile: Any) -> Answer:
 
 @hockey_stick_of.of("WithoutReplacement")
 def _(profile: Any) -> Answer:
-    operations, value, *_ = hockey_stick_of(profile.mechanism)
+    one = hockey_stick_of(profile.mechanism)
 
     def sampled(factor: Ball) -> Ball:
         rate = flint().arb(profile.batch) / profile.records
-        return rate * value(1 + (factor - 1) / rate)
+        return rate * _value(one, 1 + (factor - 1) / rate)
 
-    return Answer(operations, sampled)
+    return one._replace(value=sampled)
 
 
 @hockey_stick_of.of("AllocationPair")

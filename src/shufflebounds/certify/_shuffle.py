@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import product
 from typing import Any
@@ -177,13 +177,11 @@ def _(protocol: Any) -> Answer:
     return Answer(4.0 * users**2 * len(targets) * len(given), value)
 
 
-def _of_bits(bits: int, datasets: Iterable[int], flip: Callable[[], Ball], width: int = 1) -> Answer:
+def _of_bits(bits: int, datasets: Sequence[int], flip: Callable[[], Ball], width: int = 1) -> Answer:
     """Return the largest delta of shuffled bits that are flipped with one probability.
 
     `datasets` has the numbers of ones among the bits of others, and `width` is the number of bits of the target.
     """
-    datasets = list(datasets)
-
     def value(factor: Ball) -> Ball:
         change = flip()
         return larger(*(of_sum([(change, 1 - change, ones), (1 - change, change, bits - width - ones)],

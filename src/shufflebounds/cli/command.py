@@ -34,7 +34,7 @@ COMMANDS = {
     "sgd": ("training:Sgd", "eps of DP-SGD with Poisson subsampling, or the least noise for a target"),
     "allocate": ("training:Allocate", "eps of DP-SGD with random allocation: each record in one random batch of an epoch"),
     "published": ("published", "published bounds beside the exact number, with their status"),
-    "audit": ("audit", "what the scores or counts of an attack refute, with exact confidence"),
+    "audit": ("audit", "what the scores or counts of an attack refute, at a stated confidence"),
     "deployments": ("deployments", "eps of every deployment in a CSV file"),
     "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),
 }
