@@ -81,6 +81,15 @@ def test_samples_of_a_composition():
         assert abs(mp.mpf(ball.mid().str(40, radius=False)) - added) <= mp.mpf(ball.rad().str(40, radius=False))
 
 
+@pytest.mark.parametrize("profile", [
+    sampling.RandomAllocation(mechanisms.GeometricMechanism(600.0, 3), 10**5),
+    sampling.RandomAllocation(mechanisms.GaussianMechanism(0.05), 10),
+], ids=repr)
+def test_extreme_parameters_are_refused(profile):
+    with pytest.raises(InfeasibleError, match="no certificate was found for these parameters"):
+        profile.certify(1.0)
+
+
 def test_limits_of_the_sums_are_of_one_kind(monkeypatch):
     noise = mechanisms.GaussianMechanism(2.0)
     monkeypatch.setattr(sampled_gaussians, "MOST_BITS", 50)

@@ -59,6 +59,9 @@ def certify(profile: Any, eps: float, bound: str | None, digits: int, seconds: f
     except NoCertificateError as reason:
         # A private class is printed as the function that makes its objects.
         raise TypeError(f"{repr(profile).partition('(')[0]} has no certified digits: {reason}") from None
+    except ArithmeticError as reason:
+        # A condition of a theorem does not hold, or numbers overflow.
+        raise InfeasibleError(f"eps={eps!r}: no certificate was found for these parameters: {reason}") from reason
 
 
 def _reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, digits: int, seconds: float) -> Ball:

@@ -268,14 +268,14 @@ class ExportMixin(BoundedProfile):
             computation. For "upper", the upper end of the ball is at least delta of every dataset, and at most the upper bound of
             :meth:`delta` up to the accuracy of the certificate (1e-9 in log delta, 3e-5 for the privacy blanket). For "lower", the
             lower end is at most the largest delta, and at least the lower bound of :meth:`delta` up to the same accuracy. A ball
-            that contains 0 is 0, or too small to be distinguished from 0.
+            that contains 0 does not show that delta is positive; delta may be as large as its upper end.
 
         {raises}
         CertificateGap
             If the certificate does not reach the stated bound; the message has both numbers (a ValueError).
         InfeasibleError
-            If it would take longer than `seconds`, or has more terms than are tried; the message states the predicted time, or the
-            limit (a ValueError).
+            If it would take longer than `seconds`, has more terms than are tried, or none is found for extreme parameters; the
+            message states the predicted time, the limit or the reason (a ValueError).
         TypeError
             If the class has no certificate. The table in docs/trust lists all classes.
         ImportError
