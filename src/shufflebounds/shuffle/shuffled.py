@@ -119,7 +119,12 @@ class _ByBounds(ClosedForms):
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
         if not upper and self.noise is not None and self.laws.participation == 1:
             return self.of_mean(orders).lower
-        return super().renyi_limit(orders, upper) if not upper or self.blanket is None else self.blanket.divergences(orders)
+        found = super().renyi_limit(orders, upper) if not upper or self.blanket is None else self.blanket.divergences(orders)
+        finite, two_users = orders < math.inf, self.bounds.upper.two_users
+        if upper and two_users is not None:
+            # Two users who both participate: the messages of this protocol are a post-processing of theirs.
+            found[finite] = np.minimum(found[finite], two_users.renyi(orders[finite], True))
+        return found
 
     def of_mean(self, orders: FloatArray) -> IntervalArray:
         """Return bounds of the divergences if all other users have the target's second value; trivial ones if not known."""

@@ -73,16 +73,33 @@ def test_divergences_between_whole_orders_grow_and_meet_the_divergence_of_order_
     assert (np.diff(lower) > -1e-5 * lower[1:]).all()
 
 
-@pytest.mark.parametrize("share", [0.3, 0.999999])
-def test_partial_participation_is_a_mixture(share):
-    mechanism, eps, order = GaussianMechanism(0.9), 1.1, 5.0
-    some, both = Shuffled(mechanism, 2, share), Shuffled(mechanism, 2)
-    exact = share**2 * both.delta(eps, bound="lower") + share * (1 - share) * mechanism.delta(eps)
-    assert some.delta(eps, bound="lower") <= exact * (1 + 1e-9) <= some.delta(eps) * (1 + 2e-9)
-    parts = ((share**2, both.rdp(order)), (share * (1 - share), mechanism.rdp(order)), (1 - share, 0.0))
-    exact = math.log(math.fsum(weight * math.exp((order - 1) * value) for weight, value in parts)) / (order - 1)
-    assert some.rdp(order, bound="lower") <= exact * (1 + 1e-9)
-    assert exact <= some.rdp(order) * (1 + 1e-9)
+def thinned_delta(other, share, eps):
+    """Return delta of sigma = 1 for messages in cells, if each user sends one with probability `share` and nobody knows whose it is."""
+    edges = np.linspace(-9, 10, 1500)
+    a, b, z = (masses(place, 1.0, edges) for place in (0, 1, other))
+    one = [share * (1 - share) * (target + z) for target in (a, b)]
+    both = share**2 * grid_delta(0, 1, other, 1.0, eps, 1500)
+    return both + float(np.maximum(one[0] - math.exp(eps) * one[1], 0).sum())
+
+
+@pytest.mark.parametrize(("eps", "log_delta"), [(0.5, -2.5605), (1.0, -3.5324), (2.0, -6.0651)])
+def test_one_message_of_two_users_does_not_tell_whose_it_is(eps, log_delta):
+    exact = max(thinned_delta(other, 0.5, eps) for other in (0, 1))
+    assert math.log(exact) == pytest.approx(log_delta, abs=1e-3)
+    some = Shuffled(GaussianMechanism(1.0), 2, 0.5)
+    assert some.delta(eps, bound="lower") <= exact * (1 + 1e-3)
+    assert exact <= some.delta(eps)
+
+
+@pytest.mark.slow
+def test_two_participating_users_bound_more_users_and_a_smaller_participation():
+    both, orders = Shuffled(GaussianMechanism(1.0), 2), np.array([2.0, 9.0])
+    for other in (Shuffled(GaussianMechanism(1.0), 2, 0.99), Shuffled(GaussianMechanism(1.0), 3)):
+        assert other.delta(1.0) <= both.delta(1.0)
+        assert other.epsilon(1e-3) <= both.epsilon(1e-3) * (1 + 1e-9)
+        assert (other.rdp(orders) <= both.rdp(orders)).all()
+        assert other.argument(1.0) == "every dataset of a stronger protocol"
+        assert Shuffled._of_users(both, 2, blanket=True).argument(1.0) == "privacy blanket"
 
 
 def test_listed_values_have_the_same_worst_pair():

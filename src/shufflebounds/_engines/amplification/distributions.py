@@ -84,10 +84,10 @@ class Distributions:
         """The largest error of log a and of log b in the distributions of X (`ExcessLaw`)."""
         return float(getattr(self.source, "error", BLUR))
 
-    @property
+    @cached_property
     def two_users(self) -> TwoUsers | None:
-        """The exact answers for two users if the noise is normal, or None."""
-        return TwoUsers.of(getattr(self.source, "_normal_mu", None), self.participation)
+        """The bounds for two users who both send a message, if the noise is normal; None if the distributions of X are given."""
+        return None if self._pairs is not None else TwoUsers.of(getattr(self.source, "_normal_mu", None))
 
     @property
     def flip(self) -> Interval | None:

@@ -1,4 +1,4 @@
-r"""Two users who add Gaussian noise to values of an interval: delta and Renyi divergences of the worst dataset, from both sides.
+r"""Two users who both send a value of an interval with Gaussian noise: both bounds of delta and of Renyi divergences.
 
 If the two values are a and z, the analyst sees two messages without their order: their sum, normal with mean a + z and variance
 :math:`2 \sigma^2`, and the absolute value of their difference, which is independent of it. :math:`F_p` is the distribution of
@@ -23,7 +23,7 @@ import numpy as np
 
 from shufflebounds._base.caches import Kept
 from shufflebounds._base.convex_order import log_shares, log_to_nodes
-from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, SQUARABLE
+from shufflebounds._base.limits import CACHED_ANSWERS, SQUARABLE
 from shufflebounds._base.progress import tick
 from shufflebounds._base.quadrature import log_normal_masses, log_sum
 from shufflebounds._base.scipy_functions import log_ndtr
@@ -55,18 +55,16 @@ class TwoUsers:
     ----------
     mu : float
         Length of the interval of values, in standard deviations of the noise.
-    participation : float
-        Probability with which each user sends a message.
     """
 
-    def __init__(self, mu: float, participation: float) -> None:
-        self._m, self._mu, self._share = mu / math.sqrt(2), mu, participation
+    def __init__(self, mu: float) -> None:
+        self._m = mu / math.sqrt(2)
         self._known: Kept[tuple[float, bool], tuple[LossAtoms, LossAtoms]] = Kept(CACHED_ANSWERS)
 
     @classmethod
-    def of(cls, mu: float | None, participation: float) -> TwoUsers | None:
+    def of(cls, mu: float | None) -> TwoUsers | None:
         """Return the object, or None if the noise is not normal or hides too much or too little."""
-        return cls(mu, participation) if mu is not None and _LENGTHS[0] <= mu / math.sqrt(2) <= _LENGTHS[1] else None
+        return cls(mu) if mu is not None and _LENGTHS[0] <= mu / math.sqrt(2) <= _LENGTHS[1] else None
 
     def _pairs(self, end: float, upper: bool) -> tuple[LossAtoms, LossAtoms]:
         """Return (F_0, F_m) and (F_m, F_0) on finitely many outcomes, which are a post-processing, or with `upper` a refinement.
@@ -98,11 +96,6 @@ class TwoUsers:
         pairs, way = self._pairs(self._m + _END, upper), 1 if upper else -1
         found = np.array([max(self._both_sent(pair, e, way) for pair in pairs) for e in eps.tolist()])
         tick()
-        if self._share < 1:
-            # If only the target sends a message, delta is that of the noise; if the target sends none, it is 0.
-            value, error = gaussian_log_delta(1.0, self._mu, eps)
-            alone = np.where((eps > SQUARABLE) & (not upper), -np.inf, value + way * error)
-            found = np.logaddexp(found + 2 * math.log(self._share), alone + math.log(self._share) + math.log1p(-self._share))
         return np.asarray(np.minimum(found + way * 8 * ULP * (1 + np.abs(np.maximum(found, -SQUARABLE))), 0.0))
 
     def _both_sent(self, pair: LossAtoms, eps: float, way: int) -> float:
@@ -121,15 +114,6 @@ class TwoUsers:
         """Return upper or lower bounds of the largest Renyi divergences of finite orders >= 1."""
         found = np.array([self._both_sent_renyi(order, upper) for order in orders.tolist()])
         tick()
-        if self._share < 1:
-            alone, step = 0.5 * orders * self._mu**2, orders - 1
-            # The numbers of messages are known. If the target sends none, the divergence is 0.
-            parts = ((self._share**2, found), (self._share * (1 - self._share), alone))
-            rise = sum(weight * np.expm1(np.minimum(step * value, LARGEST_EXPONENT)) for weight, value in parts)
-            logs = np.logaddexp(*(math.log(weight) + step * value for weight, value in parts))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                mixed = np.where(rise < 1, np.log1p(rise), np.logaddexp(math.log1p(-self._share), logs)) / step
-            found = np.where(step == 0, sum(weight * value for weight, value in parts), mixed)
         return np.asarray(found * (1 + (1 if upper else -1) * 64 * ULP))
 
     def _both_sent_renyi(self, order: float, upper: bool) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import LARGEST_EXPONENT, TINY
 from shufflebounds._engines.amplification.distributions import Distributions
+from shufflebounds._engines.amplification.two_users import TwoUsers
 from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
 from shufflebounds._engines.datasets.every import most_enumerated
 from shufflebounds._engines.datasets.largest_sum import single_bounds
@@ -28,6 +29,9 @@ _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is
 below an approximation of B by more than _CLEARLY, B is not computed. If D cannot be below B by more than _CLEARLY, D is not
 computed. Raised: B is computed more often, and D less often. Lowered: B may be omitted although it is smaller than D."""
+
+_FEW_OF_NOISE = 64
+"""Largest number of users for which the bound for two users of normal noise is computed; for more users others are smaller."""
 
 _BLANKET, _BITS, _DATASETS, EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
@@ -61,7 +65,7 @@ class UpperBounds:
     @property
     def has_search(self) -> bool:
         """Whether there is an upper bound that takes longer than the blanket and may be smaller."""
-        return self.over_datasets is not None or bool(self._stronger)
+        return self.over_datasets is not None or bool(self._stronger) or self.two_users is not None
 
     @property
     def has_cells(self) -> bool:
@@ -99,6 +103,8 @@ class UpperBounds:
         found = found or self._blanket_or_datasets(eps, search, effort)
         if self._bits is not None:
             found.append((_BITS, self._bits(eps)))
+        if self.two_users is not None:
+            found.append((_STRONGER, float(self.two_users.log_delta(np.array([eps]), True)[0])))
         least = min((value for _, value in found), default=0.0)
         found += [(_STRONGER, protocol.upper(eps)) for protocol in self._stronger if protocol.may_be_below(eps, least)]
         return found
@@ -162,6 +168,11 @@ class UpperBounds:
         if self._users < FEWEST_USERS or self._mixed is not None or self._laws.over_datasets is None:
             return None
         return WorstDataset(self._laws.over_datasets, self._users)
+
+    @cached_property
+    def two_users(self) -> TwoUsers | None:
+        """The bound for two users who both send a message of normal noise, of which this protocol is a post-processing."""
+        return self._laws.two_users if 2 <= self._users <= _FEW_OF_NOISE else None
 
     @cached_property
     def _stronger(self) -> tuple[_Stronger, ...]:
