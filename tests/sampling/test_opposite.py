@@ -300,3 +300,18 @@ def test_different_noises_compose():
     replaced = ReplaceOne(training)
     lower, upper = replaced.epsilon(1e-4, bound="lower"), replaced.epsilon(1e-4)
     assert training.epsilon(1e-4) < lower <= upper <= lower * 1.001
+
+
+@pytest.mark.parametrize("sigma", [0.001, slow(0.03), slow(0.06), 0.1])
+def test_a_record_that_is_always_sampled_and_hardly_hidden(sigma):
+    # Every record is in the sample, so the replacement is that of one normal number by one 2 away.
+    replaced = ReplaceOne(GaussianMechanism(sigma).subsampled(1.0))
+    for eps in (0.0, 1.0, 1.5 / sigma**2, 3.0 / sigma**2):
+        with mp.workdps(40):
+            mu, e = 2 / mp.mpf(sigma), mp.mpf(eps)
+            delta = mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
+            exact = float(mp.log(delta))
+        lower, upper = (replaced.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
+        assert lower <= exact + 1e-15
+        assert exact <= upper <= 0
+    assert 0 <= replaced.epsilon(1e-3, bound="lower") <= replaced.epsilon(1e-3)

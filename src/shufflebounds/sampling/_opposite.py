@@ -151,6 +151,10 @@ class OppositeContributions(OutcomePair):
             return LossAtoms(first, loss, -math.inf, -math.inf, outputs.log_lost, slack, loss_error)
         held = np.minimum(first, second) > (outputs.least if self.spread else -math.inf)
         held &= np.isfinite(loss[:-1]) & np.isfinite(loss[1:]) if self.spread else True
+        if not held.any():
+            # The two distributions are too far apart. The trivial bounds remain: every output may identify the dataset, or none.
+            rest = 0.0 if self.spread else -math.inf
+            return LossAtoms(np.empty(0), np.empty(0), rest, rest, -math.inf, 0.0, 0.0)
         slack = float(np.max(np.broadcast_to(outputs.error, held.shape)[held]) + 8 * ULP * (2 + np.abs(first[held]).max()))
         low, high, apart = loss[:-1][held], loss[1:][held], np.maximum(loss_error[:-1], loss_error[1:])[held]
         level = np.clip(first[held] - second[held], low, high)
@@ -159,12 +163,12 @@ class OppositeContributions(OutcomePair):
         if not self.spread:
             order = np.argsort(level, kind="stable")
             return LossAtoms(first[held][order], level[order], -math.inf, -math.inf, -math.inf, slack, blur[order])
-        # Cells that are not held count as outputs that identify the dataset.
-        lost = float(np.logaddexp.reduce(np.maximum(first, second)[~held], initial=-np.inf)) + slack
+        # Cells that are not held count as outputs that identify the dataset. By symmetry both distributions give them the same mass.
+        lost = min(0.0, float(np.logaddexp.reduce(first[~held], initial=-np.inf)) + slack)
         nodes = np.append(low, high[-1])
         log_q = log_to_nodes(second[held], log_shares(np.minimum(level + blur, high), low, high))
         seen = log_q > -np.inf
-        return LossAtoms((log_q + nodes)[seen], nodes[seen], lost, lost, -np.inf, slack, float(apart.max()))
+        return LossAtoms((log_q + nodes)[seen], nodes[seen], lost, lost, -np.inf, slack + float(blur.max()), float(apart.max()))
 
 
 def opposite(profile: PrivacyProfile, spread: bool = False) -> PrivacyProfile | None:
