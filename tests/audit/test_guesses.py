@@ -4,12 +4,14 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy import optimize, sparse, stats
 
 from shufflebounds import Tradeoff, audit
 from shufflebounds.audit.guesses import _proposed, certificate, log_success
+from shufflebounds.audit.refuted import rounded_up
 from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse
 from shufflebounds.profile import DominatingPair
 from shufflebounds.shuffle import ShuffledBits
@@ -172,3 +174,30 @@ def test_canaries_of_the_specification():
     for arguments in ((5, [1.0] * 4), (1, [-1.0]), (1, [1.0, 2.0])):
         with pytest.raises(ValueError, match=r"right|eps|rates"):
             audit.canaries(*arguments, rates=[0.5] * 3)
+
+
+def test_p_values_that_are_small_differences_of_large_logarithms_are_rounded_up():
+    """Against mpmath: beta, 1 - beta and the probability of exactly v right guesses by sums of 60 digits."""
+    right, guesses, eps, log_delta = 4000, 10**4, 1e-3, -4.0
+    with mp.workdps(60):
+        wrong = 1 / (1 + mp.exp(eps))
+        masses = [mp.binomial(guesses, h) * wrong**h * (1 - wrong) ** (guesses - h) for h in range(guesses - right, guesses + 1)]
+        rest = mp.fsum(masses[1:])
+        exact = mp.log(1 - rest + mp.exp(log_delta) * guesses / right * (1 - rest) * rest / masses[0])
+    found = rounded_up(float(log_success(right, guesses, guesses, np.array([eps]), np.array([log_delta]))[0]))
+    assert float(min(exact, 0)) <= found
+    # The one-sided tail of one run: beta is e^-400 and the other term e^-9.
+    right, log_delta = 6400, -12.0
+    with mp.workdps(60):
+        beta = mp.fsum(mp.binomial(guesses, h) * wrong**h * (1 - wrong) ** (guesses - h) for h in range(guesses - right + 1))
+        one = mp.binomial(guesses, right) * wrong ** (guesses - right) * (1 - wrong) ** right
+        exact = float(mp.log(beta + mp.exp(log_delta) * guesses / right * beta * (1 - beta) / one))
+    found = rounded_up(float(log_success(right, guesses, guesses, np.array([eps]), np.array([log_delta]))[0]))
+    assert exact <= found <= exact + 1e-9
+
+
+def test_canaries_with_budgets_that_overflow():
+    # A guess about a canary of a budget above 700 may always be right.
+    assert audit.canaries(3, [1.0, 800.0, 1e4], rates=[0.5, 1e-300, 1 - 1e-16]) == pytest.approx(math.log(1 / (1 + math.exp(-1))))
+    assert audit.canaries(1, [1e5], rates=1e-300) == 0.0
+    assert audit.canaries(1, [700.0], rates=1 - 1e-16) == 0.0

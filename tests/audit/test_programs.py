@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import audit, mechanisms, shuffle
+from shufflebounds.profile import DominatingPair
 
 USERS = 20
 BITS = [0] * USERS, [1] + [0] * (USERS - 1)
@@ -99,6 +100,25 @@ def test_relations_scores_and_thresholds():
     leaks = audit.program(lambda values, rng: list(values), CLAIM, *BITS, runs=60, rng=1, score=lambda output: output[0])
     assert leaks.epsilon(1e-6) > 1.0
     assert leaks.p_value(CLAIM) < 1e-9
+
+
+def test_an_ordered_pair_is_that_of_data_and_neighbour():
+    # P is the law of the output on the data. Its outcome "1" has no chance under Q, so the exchanged pair is refuted at once.
+    p, q = [0.5, 0.0, 0.5], [0.25, 0.75, 0.0]
+    pair = DominatingPair.from_pmfs(*(np.log(np.maximum(law, 1e-300)) for law in (p, q)))
+    found = audit.program(lambda value, rng: float(rng.choice([0, 2, 1], p=(p, q)[value])), pair, 0, 1, runs=300, rng=4)
+    assert found.p_value(pair) > 0.05
+    assert found.p_value(pair.reverse()) < 1e-9
+
+
+def test_outputs_that_no_user_sends_do_not_count():
+    matrix = mechanisms.FiniteRandomizer([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]])
+    protocol = shuffle.Shuffled(matrix, 4)
+    found = audit.program(counts(matrix), protocol, [0, 0, 0, 0], [1, 0, 0, 0], runs=50, rng=1)
+    assert found.p_value(protocol) > 0.05
+    # Output 2 is sent on the neighbour only: it must not be 0/0 or infinite.
+    leaks = audit.program(counts(matrix), protocol, [0, 0, 0, 0], [2, 0, 0, 0], runs=50, rng=1)
+    assert leaks.epsilon() > 1
 
 
 @pytest.mark.parametrize(("data", "neighbour", "output", "text"), [

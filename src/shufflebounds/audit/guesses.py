@@ -48,7 +48,9 @@ single eps."""
 
 
 def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_delta: FloatArray) -> FloatArray:
-    r"""Return the log of the largest probability of at least `right` >= 1 right guesses, over all mechanisms, rounded up.
+    r"""Return the log of the largest probability of at least `right` >= 1 right guesses, before the rounding of `rounded_up`.
+
+    The mechanism is any that satisfies (eps, delta)-differential privacy.
 
     .. math:: P^* = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr)
 
@@ -59,7 +61,8 @@ def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_de
     wrong, most, small = float(guesses - right), float(guesses), (1 - 4 * ULP) / (1 + np.exp(np.minimum(eps, LARGEST_EXPONENT)))
     beta, rest, exactly = (np.asarray(f(wrong, most, small)) for f in (binom_logcdf, binom_logsf, binom_logpmf))
     with np.errstate(invalid="ignore"):
-        extra = log_delta + math.log(canaries / right) + beta + rest - exactly
+        # Each logarithm has an error relative to its size, and the sum may be much smaller than its terms.
+        extra = log_delta + math.log(canaries / right) + beta + rest - exactly + SLACK * (np.abs(beta) + np.abs(exactly))
     return np.asarray(np.minimum(np.logaddexp(beta, np.where(np.isnan(extra), -np.inf, extra)), 0.0))
 
 
@@ -287,5 +290,8 @@ def canaries(right: int, eps: ArrayLike, *, rates: ArrayLike = 0.5) -> float:
     if budgets.ndim != 1 or (shares.ndim and shares.shape != budgets.shape):
         raise ValueError(f"rates has shape {shares.shape}, eps {budgets.shape}: both must hold one number a guess")
     v = _validate.integer("right", right, 0, budgets.size)
-    odds = np.exp(np.minimum(budgets, LARGEST_EXPONENT)) * (shares / (1 - shares))
-    return rounded_up(float(np.asarray(poisson_binom_logcdf(budgets.size - v, (1 - 4 * ULP) / (1 + odds)))))
+    with np.errstate(over="ignore"):
+        odds = np.exp(np.minimum(budgets, LARGEST_EXPONENT)) * (shares / (1 - shares))
+    # Where e^eps is no double, a wrong guess counts as impossible.
+    wrong = np.where(budgets > LARGEST_EXPONENT, 0.0, (1 - 4 * ULP) / (1 + odds))
+    return rounded_up(float(np.asarray(poisson_binom_logcdf(budgets.size - v, wrong))))

@@ -109,7 +109,8 @@ def program(
         at = pilot if pilot.size <= _THRESHOLDS else np.unique(np.quantile(pilot, shares, method="inverted_cdf"))
         more, less = (np.sort(one) for one in scores(runs))
     x, y = runs - np.searchsorted(more, at), runs - np.searchsorted(less, at)
-    counts = Counts(x, runs, y, runs), Counts(y, runs, x, runs)
+    # In the first order the data are P and the neighbour is Q.
+    counts = Counts(y, runs, x, runs), Counts(x, runs, y, runs)
     method = f"{at.size} thresholds from pilot runs, {runs} runs on each dataset"
     return TwoSamples(counts, Together(4 * at.size), level, relation, method, "product")
 
@@ -150,8 +151,11 @@ def _statistic(protocol: PrivacyProfile, data: NDArray[Any], neighbour: NDArray[
     def changed(output: NDArray[Any]) -> float:
         counts, datasets = output, (neighbour, data)
         if matrix.size:
-            # The slope of the log-likelihood ratio, if the other users' inputs are drawn as those of the data.
-            return float(((matrix[neighbour].sum(axis=0) - matrix[data].sum(axis=0)) / matrix[data].mean(axis=0)) @ counts)
+            # The slope of the log-likelihood ratio, if the other users' inputs are drawn as those of the two datasets. An output
+            # that no user sends is never counted.
+            seen = matrix[np.concatenate([data, neighbour])].mean(axis=0)
+            gain = matrix[neighbour].sum(axis=0) - matrix[data].sum(axis=0)
+            return float(np.divide(gain, seen, out=np.zeros_like(seen), where=seen > 0) @ counts)
         if hasattr(base, "_support_probabilities"):
             # The counts of a frequency oracle are those of its messages, whose estimate has one entry for each bin.
             counts = np.asarray(base.estimate(counts=output, users=len(data)))
