@@ -163,7 +163,8 @@ class OppositeContributions(OutcomePair):
         if not self.spread:
             order = np.argsort(level, kind="stable")
             return LossAtoms(first[held][order], level[order], -math.inf, -math.inf, -math.inf, slack, blur[order])
-        # Cells that are not held count as outputs that identify the dataset. By symmetry both distributions give them the same mass.
+        # Cells that are not held count as outputs that identify the dataset. By symmetry both distributions give them the same
+        # mass.
         lost = min(0.0, float(np.logaddexp.reduce(first[~held], initial=-np.inf)) + slack)
         nodes = np.append(low, high[-1])
         log_q = log_to_nodes(second[held], log_shares(np.minimum(level + blur, high), low, high))

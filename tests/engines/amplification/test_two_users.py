@@ -74,7 +74,7 @@ def test_divergences_between_whole_orders_grow_and_meet_the_divergence_of_order_
 
 
 def thinned_delta(other, share, eps):
-    """Return delta of sigma = 1 for messages in cells, if each user sends one with probability `share` and nobody knows whose it is."""
+    """Return delta of sigma = 1 for messages in cells that each user sends with probability `share`, without their names."""
     edges = np.linspace(-9, 10, 1500)
     a, b, z = (masses(place, 1.0, edges) for place in (0, 1, other))
     one = [share * (1 - share) * (target + z) for target in (a, b)]
