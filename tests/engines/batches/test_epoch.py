@@ -16,6 +16,7 @@ from shufflebounds._engines.excess.evaluation import BLUR
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import ShuffledBatches
 from tests.fuzz import batches as batched
+from tests.strategies import slow
 
 
 def normal(y, mean):
@@ -321,3 +322,15 @@ def test_no_bound_is_above_one_step(mu):
     for steps, eps in itertools.product((1, 2, 10**4, 2**53), (0.0, 0.3, 40.0)):
         exact = GaussianMechanism(1 / mu).log_delta(eps)
         assert epoch.Epoch(mu, steps, 100).log_delta(eps) <= min(exact + 1e-9, 0.0)
+
+
+@pytest.mark.parametrize("steps", [slow(10**15), 2**53])
+def test_the_number_of_terms_is_at_most_that_of_the_theorem(steps):
+    pivots, _, _, _, terms, excess = table = epoch.Epoch(0.25, steps, 1)._pivots
+    level = np.array([math.exp(2 * epoch._log_below(one)) for one in table.level.tolist()])
+    few = np.flatnonzero(excess == 0)
+    assert few.size
+    for i in few.tolist():
+        # A square that is rounded up by a relative 2^-52 or less.
+        square = Fraction(level[i]) * (1 + Fraction(1, 2**52))
+        assert Fraction(terms[i]) * square <= steps - Fraction(pivots[i])

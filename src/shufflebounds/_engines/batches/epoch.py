@@ -169,8 +169,7 @@ class Epoch:
     @kept(CACHED_ANSWERS)
     def _pivot_bound(self, count: float, level: float, chosen: float, near: float) -> float:
         """Return an upper bound f of F_k(A)."""
-        # The logarithm is rounded down, since the divergence decreases.
-        eps = math.log(level) * (1 - 4 * ULP)
+        eps = _log_below(level)
         return min(self._step(eps)[0], self._by_one(count, eps, chosen, near))
 
     def _tail(self, c: FloatArray) -> FloatArray:
@@ -230,3 +229,11 @@ class Epoch:
         """Return the divergence h of one step and the factor h + E - 1 of the tails."""
         one = max(math.exp(float(log_divergence(self.mu, eps))), TINY)
         return one, one + math.expm1(eps)
+
+
+def _log_below(level: float) -> float:
+    """Return the log of a level A that is smaller by more than the roundings of this log and of N <= (T - k)/A^2.
+
+    The divergence decreases with A, and all other parts of the bound grow with A, so that `level` itself is used there.
+    """
+    return max(0.0, math.log(level) - 8 * ULP)
