@@ -1,6 +1,7 @@
 """The smallest noise for a target: it meets the target, a thousandth less does not, and closed forms agree."""
 
 import math
+from dataclasses import dataclass
 
 import pytest
 from scipy.special import ndtri
@@ -8,6 +9,7 @@ from scipy.special import ndtri
 from shufflebounds import InfeasibleError
 from shufflebounds.composition import least_noise
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, GeometricMechanism, LaplaceMechanism
+from shufflebounds.profile.calibration import Goal, goal_of, least_of_goal
 from shufflebounds.sampling import RandomAllocation, ReplaceOne, WithoutReplacement
 from tests.strategies import slow
 
@@ -92,3 +94,33 @@ def test_wrong_arguments_say_what_to_pass():
             least_noise(GaussianMechanism, **wrong)
     with pytest.raises(InfeasibleError, match=r"no x up to e\^80 meets the advantage 0.01"):
         least_noise(lambda x: GaussianMechanism(1.0), advantage=0.01)
+
+
+@dataclass(frozen=True)
+class LogDelta:
+    """A profile of which only log delta is asked."""
+
+    value: float
+
+    def log_delta(self, eps):
+        return self.value
+
+
+def test_a_delta_of_one_misses_the_target_and_a_delta_of_zero_meets_it():
+    excess = goal_of(1.0, 1e-6).excess
+    assert excess(LogDelta(0.0)) > 0
+    assert excess(LogDelta(-0.0)) > 0
+    assert excess(LogDelta(-13.0)) > 0 > excess(LogDelta(-14.0))
+    assert excess(LogDelta(-math.inf)) < 0
+
+
+def test_a_target_that_every_noise_seems_to_meet():
+    """`excess` says that every x meets the target, and `met`, which decides, does so from 1e6 on, or never."""
+    goal = Goal("the target", lambda profile: -1.0, lambda profile: profile.sigma > 1e6)
+
+    def release(x):
+        return GaussianMechanism(min(max(x, 1e-6), 1e9))
+
+    assert least_of_goal(release, goal, 1.0, 1e-3) > 1e6
+    with pytest.raises(InfeasibleError, match=r"no x up to e\^80 meets the target"):
+        least_of_goal(release, goal._replace(met=lambda profile: False), 1.0, 1e-3)

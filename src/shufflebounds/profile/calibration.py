@@ -44,6 +44,16 @@ def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
     return profile.delta(eps) <= delta and profile.epsilon(delta) <= eps
 
 
+def _log_excess(log_delta: float, delta: float) -> float:
+    """Return a number that is positive if log delta misses the target.
+
+    -log delta is about a power of a parameter, so its logarithm is nearly linear in that of the parameter.
+    """
+    if not -math.inf < log_delta < 0:
+        return -OUT if log_delta < 0 else OUT
+    return math.log(-math.log(delta)) - math.log(-log_delta)
+
+
 @quiet()
 @announced("calibrate")
 def least_parameter(
@@ -58,9 +68,7 @@ def least_parameter(
         return build(value).log_delta(eps)
 
     def excess(value: float) -> float:
-        # -log delta is about a power of the parameter, so its logarithm is nearly linear in that of the parameter.
-        exponent = -log_delta(value) / -math.log(delta)
-        return -math.log(exponent) if 0 < exponent < math.inf else math.copysign(100.0, 1 - exponent)
+        return _log_excess(log_delta(value), delta)
 
     def enough(value: float) -> bool:
         # `probability` gives the value that the method delta(eps) returns.
@@ -172,11 +180,8 @@ class Goal(NamedTuple):
 
 def goal_of(eps: float, delta: float) -> Goal:
     """Return the target (eps, delta), 0 < delta < 1."""
-    bound = math.log(-math.log(delta))
-
     def excess(profile: PrivacyProfile) -> float:
-        log_delta = float(profile.log_delta(eps))
-        return bound - math.log(-log_delta) if -math.inf < log_delta < 0 else math.copysign(OUT, log_delta)
+        return _log_excess(float(profile.log_delta(eps)), delta)
 
     return Goal(f"(eps={eps:g}, delta={delta:g})", excess, lambda profile: meets(profile, eps, delta))
 
@@ -208,18 +213,24 @@ def least_of_goal(release: Callable[[float], PrivacyProfile], goal: Goal, near: 
                 return OUT
             raise
 
+    missed_by_all = f"no x up to e^{LONGEST:g} meets {goal.words}: is release(x) more private for larger x?"
     low = high = start
     step, missed = math.log(1.5), excess(start) > 0
     while (excess(high) > 0) if missed else (excess(low) <= 0):
         low, high = (high, high + step) if missed else (low - step, low)
         step *= 2
         if low < -LONGEST:
-            return math.exp(high)
+            # Every x meets the target, up to the tolerance of the searches.
+            low = high
+            break
         if high > LONGEST:
-            raise InfeasibleError(f"no x up to e^{LONGEST:g} meets {goal.words}: is release(x) more private for larger x?")
-    _, high, _, _ = narrowed(excess, low, high, excess(low), excess(high), rtol=0.0, xtol=rtol / 2)
+            raise InfeasibleError(missed_by_all)
+    if low < high:
+        _, high, _, _ = narrowed(excess, low, high, excess(low), excess(high), rtol=0.0, xtol=rtol / 2)
     # The two directions of a target, and rounding, may disagree by a tolerance of their searches.
     step = rtol
     while not goal.met(profile(high)):
         high, step = high + step, 2 * step
+        if high > LONGEST:
+            raise InfeasibleError(missed_by_all)
     return math.exp(high)
