@@ -338,3 +338,12 @@ def test_few_ones_remain_of_many_after_tilting():
         exact = mpmath.log(max((1 - q - q * mpmath.exp(e)) * masses[k] - mpmath.expm1(e) * sum(masses[:k]) for k in range(20)))
         bits = ShuffledBits(users, flip, ones=0)
         assert bits.log_delta(eps, bound="lower") <= exact <= bits.log_delta(eps)
+
+
+@pytest.mark.parametrize(("users", "fakes"), [(1025, 0), (2358, 0), (2358, 10), (10**5, 0)])
+@pytest.mark.parametrize("delta", [1e-9, 1.1398781783397431e-06, 1e-5])
+def test_eps_next_to_the_budget_is_at_most_that_of_one_message(users, fakes, delta):
+    flip = 3.1001358786830034e-06
+    with mpmath.workdps(40):
+        alone = float(mpmath.log((1 - mpmath.mpf(flip) - mpmath.mpf(delta)) / mpmath.mpf(flip)))
+    assert ShuffledBits(users, flip, fakes=fakes).epsilon(delta) <= alone * (1 + 1e-14)

@@ -232,7 +232,13 @@ class _WorstBits(ClosedForms):
         if self.users <= MANY or delta == 0 or not budget.above < LARGEST_EXPONENT:
             return None
         pure = budget.above if upper else budget.below
-        return _worst.worst_epsilon(self.users - 1, self.fakes, self.flip, budget.head, budget.rest, pure, delta, upper)
+        found = _worst.worst_epsilon(self.users - 1, self.fakes, self.flip, budget.head, budget.rest, pure, delta, upper)
+        if not upper:
+            return found
+        # The messages of all users are a post-processing of the target's own, whose delta is 1 - q - e^eps q. This is the smaller
+        # bound next to the budget, where the search over datasets has a relative tolerance of 5e-7.
+        alone = pure + math.log1p(-min(delta / (1 - self.flip), 1.0)) if delta < 1 - 2 * self.flip else 0.0
+        return min(found, pure, max(0.0, alone + 8 * ULP * (1 + pure)))
 
     def _pair(self, ones: int) -> BitPair:
         return BitPair(ones, self.others - ones, self.flip)
