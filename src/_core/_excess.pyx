@@ -622,7 +622,9 @@ cdef double c_most_excess(const Users *users) noexcept nogil:
                 if part > value or not most > 0:
                     break
                 value, top = fmin(value, c_log_add_exp(part, chernoff(&group, &theta, &at))), most
-        value += power * 0.6931471805599453 + MOST_ERROR * (1 + fabs(value))
+        # -inf: no value is positive
+        if value > -INFINITY:
+            value += power * 0.6931471805599453 + MOST_ERROR * (1 + fabs(value))
     free(room)
     return value
 

@@ -138,3 +138,11 @@ def test_read_before_anything_is_loaded():
 def test_a_missing_file_is_named_with_what_to_do(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"path='.*absent\.json' is no existing file: pass the path .* Ledger\.save"):
         Ledger.load(tmp_path / "absent.json")
+
+
+def test_a_ledger_of_another_form_is_named_as_such(account):
+    # A later form may have other fields, so the form is read first.
+    with pytest.raises(LedgerError, match="the ledger has form 3: this version reads form 2"):
+        Ledger.from_dict({"form": 3, "budget": [1.0, 1e-6]})
+    with pytest.raises(LedgerError, match="'form'\\) is missing"):
+        Ledger.from_dict({key: value for key, value in account.to_dict().items() if key != "form"})

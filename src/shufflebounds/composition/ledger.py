@@ -305,13 +305,14 @@ class Ledger:
         """
         if not isinstance(data, Mapping):
             raise LedgerError(f"{_validate.short_repr(data)} is no ledger: it must be a mapping")
+        form = data.get("form", FORM)
+        if form != FORM:
+            raise LedgerError(f"the ledger has form {form!r}: this version reads form {FORM}")
         try:
             body = {key: data[key] for key in ("form", "eps", "delta", "filter", "order", "entries")}
             digest = data["sha256"]
         except (KeyError, TypeError) as problem:
             raise LedgerError(f"this is no ledger: {problem!r} is missing") from None
-        if body["form"] != FORM:
-            raise LedgerError(f"the ledger has form {body['form']!r}: this version reads form {FORM}")
         try:
             if digest != _digest(body):
                 raise LedgerError("the ledger was changed after it was saved: its content does not match its hash")

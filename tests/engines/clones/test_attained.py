@@ -1,12 +1,13 @@
 """Lower bounds for users with personalized budgets: against enumeration, and against datasets of users with equal budgets."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import laplace, norm
 
-from shufflebounds._engines.clones.attained import _above, _thresholds, attained_pairs
+from shufflebounds._engines.clones.attained import _above, _ThirdValue, _thresholds, attained_pairs
 from shufflebounds._engines.clones.families import GaussianFamily, LaplaceFamily, RandomizedResponseFamily
 from shufflebounds._engines.clones.population import Population
 from shufflebounds.mechanisms import KaryResponse
@@ -119,3 +120,14 @@ def test_all_lower_bounds_are_below_the_upper_bounds(profile):
     assert 0 < composed.epsilon(1e-4, bound="lower") <= composed.epsilon(1e-4)
 
 
+
+
+@pytest.mark.parametrize("kept", [2, 3, 5])
+def test_truncated_numbers_of_messages_enclose_the_exact_value(kept):
+    whole = _ThirdValue.of(3, 1.0, np.array([0.5, 2.0]), np.array([5.0, 4.0]))
+    lost = float(np.logaddexp.reduce(whole.window[kept:]))
+    part = replace(whole, window=whole.window[:kept], log_lost=lost)
+    for eps in (0.0, 0.1, 0.4):
+        exact, found = whole.log_delta(eps), part.log_delta(eps)
+        assert found.lower <= exact.upper
+        assert exact.lower <= found.upper

@@ -102,11 +102,13 @@ class _ThirdValue:
         u, v, factor = threshold_and_factor(self.budget, eps)
         if not v > 0:
             return Interval(-math.inf, -math.inf)
-        # The masses of C = M - 1 for M = first + 1 + i, and of C = M; beyond the window, the latter is at most the truncated mass.
-        before, at = self.window, np.append(self.window[1:], self.log_lost)
+        # The masses of C = M - 1 for M = first + 1 + i, and of C = M. delta decreases with the latter, of which beyond the window
+        # only 0 and the truncated mass are known as bounds.
+        before = self.window
         trials = self.first + np.arange(before.size, dtype=np.float64)
         sides = []
         for way in (-1, 1):
+            at = np.append(before[1:], self.log_lost if way < 0 else -np.inf)
             more = u * np.exp(np.minimum(at - before + self.log_out - self.log_in - way * 2 * self.error, 700.0))
             left = v - more + way * 8 * ULP * (v + more)
             seen = left > 0
