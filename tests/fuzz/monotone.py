@@ -4,6 +4,9 @@ A step replaces a profile by one whose result is, for every pair of neighbours, 
 same with fewer inputs): more users, of whom each adds a message that does not depend on the target; a smaller participation or
 sampling rate; more noise, flips, dummy reports or steps; merged outputs; fewer releases. The exact delta does not rise along a
 step. An upper bound that rises may be valid, but the bound before the step is valid after it, too, and smaller.
+
+A larger gamma of `ZeroSum` and `ShuffledHistogram` is no such step: a bit of a larger variance is not a sum of two independent bits,
+and the exact delta may rise, as from gamma = .4751858700197497 to .4754802195831485 for 100 users at eps = .00205.
 """
 
 import contextlib
@@ -196,9 +199,9 @@ STEPS = {
     "shuffle.RealSum": (_longer_sum, lambda r, profile: _more("lam", profile.users)(r, profile)),
     "shuffle.Shuffled": (_up("users"), _up("users"), _less("participation"), _within("randomizer"), _fewer_values),
     "shuffle.ShuffledBits": (_up("users"), _up("fakes"), _more("flip", 0.5)),
-    "shuffle.ShuffledHistogram": (_up("users"), _more("gamma", 0.5)),
+    "shuffle.ShuffledHistogram": (_up("users"),),
     "shuffle.StrongerClones": (_up("users"), _less("local_eps")),
-    "shuffle.ZeroSum": (_up("users"), _more("gamma", 0.5)),
+    "shuffle.ZeroSum": (_up("users"),),
 }
 """For each public class functions of a random source and a profile that return a profile after one step, or None."""
 
