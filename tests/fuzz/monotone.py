@@ -5,7 +5,7 @@ same with fewer inputs): more users, of whom each adds a message that does not d
 sampling rate; more noise, flips, dummy reports or steps; merged outputs; fewer releases. The exact delta does not rise along a
 step. An upper bound that rises may be valid, but the bound before the step is valid after it, too, and smaller.
 
-A larger gamma of `ZeroSum` and `ShuffledHistogram` is no such step: a bit of a larger variance is not a sum of two independent bits,
+A larger gamma of `ZeroSum` and `ShuffledHistogram` is no such step: a bit of a larger variance is not a sum of independent bits,
 and the exact delta may rise, as from gamma = .4751858700197497 to .4754802195831485 for 100 users at eps = .00205.
 """
 
