@@ -96,11 +96,9 @@ def test_two_participating_users_bound_more_users_and_a_smaller_participation():
     both, orders = Shuffled(GaussianMechanism(1.0), 2), np.array([2.0, 9.0])
     for other in (Shuffled(GaussianMechanism(1.0), 2, 0.99), Shuffled(GaussianMechanism(1.0), 3)):
         assert other.delta(1.0) <= both.delta(1.0)
-        # The search for eps of few users of a density has a relative tolerance of 2e-5.
-        assert other.epsilon(1e-3) <= both.epsilon(1e-3) * (1 + 2e-5)
-        assert (other.rdp(orders) <= both.rdp(orders)).all()
-        assert other.argument(1.0) == "every dataset of a stronger protocol"
-        assert Shuffled._of_users(both, 2, blanket=True).argument(1.0) == "privacy blanket"
+        assert (other._closed.renyi_limit(orders, True) <= both.rdp(orders)).all()
+    assert Shuffled(GaussianMechanism(1.0), 2, 0.99).argument(1.0) == "every dataset of a stronger protocol"
+    assert both._of_users(2, blanket=True).argument(1.0) == "privacy blanket"
 
 
 def test_listed_values_have_the_same_worst_pair():
