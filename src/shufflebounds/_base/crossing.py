@@ -1,6 +1,7 @@
-"""The search for the smallest eps at which a decreasing curve of log delta meets a target. Every `eps(delta)` uses it.
+"""The search for the smallest eps at which a decreasing curve of log delta meets a target.
 
-The kernel `_core/_crossing.pyx` is the same search for curves that are C functions.
+Every `eps(delta)` uses it, except those whose curve is a C function: the kernel `_core/_crossing.pyx` is the same search for them.
+Both return an eps at which the curve was evaluated and meets the target, or the pure budget.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ def _(protocol: Any) -> Answer:
     def odds() -> Ball:
         return flint().arb(local_eps).exp()
 
-    pair = Pair(lambda: 2 / (odds() + 1) if protocol._stronger else 1 / odds(), lambda factor: divergence_weights(odds(), factor))
+    pair = Pair(lambda: 2 / (odds() + 1) if protocol._is_stronger_clones else 1 / odds(),
+                lambda factor: divergence_weights(odds(), factor))
     return _window(others, pair)
 
 
@@ -253,7 +254,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     elif argument == "every dataset":
         yield _matrix(protocol, protocol.users, protocol.participation)
     else:
-        for data in protocol._bounds.upper._stronger:
+        for data in protocol._bounds.upper._stronger_protocols:
             for share in {protocol.participation, 1.0}:
                 yield _matrix(protocol, data._every._users, share)
     one = hockey_stick_of(protocol.randomizer)

@@ -99,7 +99,7 @@ class _UniformClones(PrivacyProfile):
         _validate.integer_field(self, "users", 1)
         _validate.local_budget_field(self, "local_eps", LARGEST_EXPONENT)
 
-    _stronger: ClassVar[bool]
+    _is_stronger_clones: ClassVar[bool]
 
     def describe(self) -> DominatingPairInfo:
         # One more user adds one possible clone. A clone is a fair coin, and adding it is post-processing, so delta decreases in the
@@ -110,11 +110,11 @@ class _UniformClones(PrivacyProfile):
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield theorem(self.theorem if upper else "the formula's value, from below: a randomizer may have a smaller delta",
-                      f"docs/{'theorems/stronger-clones' if self._stronger else 'protocols/clones'}")
+                      f"docs/{'theorems/stronger-clones' if self._is_stronger_clones else 'protocols/clones'}")
         yield ROUNDING
 
     def closed_forms(self) -> _SharedBudget:
-        return _SharedBudget(float(self.users), _clones.clone_rate(self.local_eps, self._stronger), self.local_eps)
+        return _SharedBudget(float(self.users), _clones.clone_rate(self.local_eps, self._is_stronger_clones), self.local_eps)
 
     @classmethod
     def calibrate(
@@ -213,7 +213,7 @@ class Clones(_UniformClones):
         "Feldman, McMillan, Talwar 2021, Theorem 3.1: upper bound, proven for every pure eps0-LDP randomizer shared by all users"
     )
 
-    _stronger: ClassVar[bool] = False
+    _is_stronger_clones: ClassVar[bool] = False
 
 
 @with_passages
@@ -260,4 +260,4 @@ class StrongerClones(_UniformClones):
         "(docs/theorems/stronger-clones): upper bound for every pure eps0-LDP randomizer shared by all users"
     )
 
-    _stronger: ClassVar[bool] = True
+    _is_stronger_clones: ClassVar[bool] = True

@@ -39,7 +39,7 @@ from shufflebounds.shuffle.bits import ShuffledBits
 
 __all__ = ["Shuffled"]
 
-_PAGES = {"privacy blanket": "docs/theorems/interval-inputs", "shuffled bits": "docs/protocols/shuffled-bits"}
+_PAGES = {"privacy blanket": "docs/theorems/stronger-clones", "shuffled bits": "docs/protocols/shuffled-bits"}
 """Pages with the proofs of arguments that :meth:`Shuffled.argument` names; all others are in docs/theorems/worst-dataset."""
 
 _CLOSE = 0.02

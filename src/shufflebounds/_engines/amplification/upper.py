@@ -65,7 +65,7 @@ class UpperBounds:
     @property
     def has_search(self) -> bool:
         """Whether there is an upper bound that takes longer than the blanket and may be smaller."""
-        return self.over_datasets is not None or bool(self._stronger) or self.two_users is not None
+        return self.over_datasets is not None or bool(self._stronger_protocols) or self.two_users is not None
 
     @property
     def has_cells(self) -> bool:
@@ -95,7 +95,12 @@ class UpperBounds:
         return eps == math.inf or self.argument(eps, search=search) == _BLANKET
 
     def _named(self, eps: float, *, search: bool = True, effort: Effort = Effort.FINE) -> list[tuple[str, float]]:
-        """Return the upper bounds of log delta at one eps, as pairs of a name and a bound, the slowest first."""
+        """Return the upper bounds of log delta at one eps, as pairs of a name and a bound, the slowest first.
+
+        This is the order in which upper bounds are tried: the enumeration of every dataset for few users and outputs; otherwise the
+        bound over all datasets, the privacy blanket, or both; then shuffled bits, and enumerated stronger protocols. Where the
+        privacy blanket alone remains (`of_blanket`), a kernel finds eps (`packed`) with the same sums.
+        """
         # For a larger eps, e^eps is not a double. delta does not increase with eps, so the bound at a smaller eps is valid.
         eps = min(eps, LARGEST_EXPONENT)
         # An enumeration gives the exact maximum, so the bounds by the blanket and over all datasets are not computed.
@@ -106,7 +111,7 @@ class UpperBounds:
         if self.two_users is not None:
             found.append((_STRONGER, float(self.two_users.log_delta(np.array([eps]), True)[0])))
         least = min((value for _, value in found), default=0.0)
-        found += [(_STRONGER, protocol.upper(eps)) for protocol in self._stronger if protocol.may_be_below(eps, least)]
+        found += [(_STRONGER, protocol.upper(eps)) for protocol in self._stronger_protocols if protocol.may_be_below(eps, least)]
         return found
 
     @cached_property
@@ -175,7 +180,7 @@ class UpperBounds:
         return self._laws.two_users if 2 <= self._users <= _FEW_OF_NOISE else None
 
     @cached_property
-    def _stronger(self) -> tuple[_Stronger, ...]:
+    def _stronger_protocols(self) -> tuple[_Stronger, ...]:
         """Protocols whose datasets are all enumerated, and of which this protocol is a post-processing.
 
         One more user, of any input x, adds a draw from R_x to the messages, which is post-processing. Partial participation s is

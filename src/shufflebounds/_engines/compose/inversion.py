@@ -327,10 +327,10 @@ class Inversion:
     def method(self, eps: float) -> list[str]:
         """Return the lines of :meth:`Composition.explain` about the method."""
         account = self.log_delta(eps)[1]
-        lines = ["method: the moment generating function of the loss, inverted along a tilted contour"]
-        if account is not None:
-            lines.append(f"contour: {account.nodes} nodes {account.spacing:.3g} apart, tilt {account.tilt:.3g}")
-        return lines
+        if account is None:
+            return ["method: Chernoff's bound by the moment generating function of the loss; its inversion would take too long"]
+        return ["method: the moment generating function of the loss, inverted along a tilted contour",
+                f"contour: {account.nodes} nodes {account.spacing:.3g} apart, tilt {account.tilt:.3g}"]
 
     def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
         """Return both bounds of the log hockey-stick divergence at eps, and how the integral was computed.
