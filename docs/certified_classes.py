@@ -27,9 +27,9 @@ def _rows(name, profiles):
     for title, group in groups.items():
         reasons = [_reason(bounds_of, profile) for profile in group]
         known = [profile for profile, reason in zip(group, reasons) if reason is None]
-        exact = [_reason(hockey_stick_of, profile) is None for profile in known]
-        both = "upper and lower bound" + (", exact value for few users" if any(exact) else "")
-        kind = "none" if not known else "exact value" if all(exact) else both
+        alone = [_reason(hockey_stick_of, profile) is None for profile in known]
+        both = "upper and lower bound" + (", delta itself for few users" if any(alone) else "")
+        kind = "none" if not known else "delta itself" if all(alone) else both
         without = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
         yield f"| `{title}` | {kind} | {len(known)} of {len(group)} | {without} |"
 

@@ -1,4 +1,4 @@
-"""The tables of published bounds: every bound beside the exact number, and the case that refutes each false one."""
+"""The tables of published bounds: every bound beside the computed number, and the case that refutes each false one."""
 
 from shufflebounds.cli.published import rows
 
@@ -27,6 +27,6 @@ def tables() -> dict[str, str]:
         for row in found if "counterexample" in row
     ]
     return {
-        "errata-every": _markdown(["bound, where it is published, setting", "status", "published", "exact", "ratio"], every),
-        "errata-false": _markdown(["bound, case, and why", "kind", "published", "exact"], refuted),
+        "errata-every": _markdown(["bound, where it is published, setting", "status", "published", "computed", "ratio"], every),
+        "errata-false": _markdown(["bound, case, and why", "kind", "published", "computed"], refuted),
     }

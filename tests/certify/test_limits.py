@@ -24,10 +24,10 @@ def precision():
 
 def test_only_a_ball_around_0_proves_that_delta_is_0():
     ball = flint().arb
-    assert _dispatch._proves(ball(0), -math.inf, "upper", 1e-9)
-    assert _dispatch._proves(ball(0, 1e-30), -math.inf, "upper", 1e-9)
-    assert not _dispatch._proves(ball(1e-3, 1e-3), -math.inf, "upper", 1e-9)
-    assert not _dispatch._proves(ball(1e-30), -math.inf, "upper", 1e-9)
+    assert _dispatch.confirms(ball(0), -math.inf, "upper", 1e-9)
+    assert _dispatch.confirms(ball(0, 1e-30), -math.inf, "upper", 1e-9)
+    assert not _dispatch.confirms(ball(1e-3, 1e-3), -math.inf, "upper", 1e-9)
+    assert not _dispatch.confirms(ball(1e-30), -math.inf, "upper", 1e-9)
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 3, 30, 70])

@@ -47,7 +47,7 @@ def test_a_verdict_agrees_with_its_numbers(bound):
 def test_table(capsys):
     assert main(["published"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["bound", "verdict", "printed", "exact", "ratio", "setting", "reference"]
+    assert lines[0].split() == ["bound", "verdict", "printed", "computed", "ratio", "setting", "reference"]
     assert [line.split()[0] for line in lines[1:]] == [bound.__name__ for bound in published.bounds()]
     assert [line.split()[1] for line in lines[1:]] == [bound.verdict for bound in published.bounds()]
 

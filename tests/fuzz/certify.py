@@ -28,9 +28,8 @@ FOUND = pathlib.Path(__file__).with_name("found.json")
 SECONDS = 2.5
 """Largest predicted run time of a certificate. Raised: fewer draws in the same time, and more classes with certificates."""
 
-
-LONGEST = 10.0
-"""Seconds after which a draw is given up."""
+SLOW = {"noise on an interval": 15.0}
+"""The same for draws whose certificates take longer."""
 
 
 def stop(number, frame):
@@ -62,9 +61,15 @@ def _allocated(r):
     return sampling.AllocationPair(mechanisms.GaussianMechanism(r.uniform(0.7, 4)), r.randint(1, 300), r.random() < 0.5)
 
 
+def _interval(r):
+    noise = mechanisms.GaussianMechanism(10 ** r.uniform(0, 0.8), r.choice([1.0, r.uniform(0.5, 2)]))
+    return noise.shuffled(round(10 ** r.uniform(2, 6)), r.choice([1.0, r.uniform(0.1, 1)]))
+
+
 DRAWS = {
     **{name: example.draw for name, example in EXAMPLES.items()},
     "many clones": _many_clones, "many users": _blankets, "sampled Gaussian": _sampled, "allocated Gaussian": _allocated,
+    "noise on an interval": _interval,
 }
 """Functions of a random generator: one for each class, and one for each family of certificates of many users or releases."""
 
@@ -83,18 +88,18 @@ def points(r, profile):
     return profile.epsilon(delta)
 
 
-def violation(profile, eps):
+def violation(profile, eps, seconds=SECONDS):
     """Return (what was certified, a line about a contradiction or None)."""
     import flint
 
     proved, sides = [], {bound: profile.log_delta(eps, bound=bound) for bound in ("lower", "upper")}
     for bound in sides:
         try:
-            ball = profile.certify(eps, bound=bound, seconds=SECONDS)
+            ball = profile.certify(eps, bound=bound, seconds=seconds)
         except CertificateGap as gap:
             # A ball around the stated bound is wide, and proves nothing.
             proved.append("wide")
-            if just_missed(profile, eps, bound, gap.stated):
+            if just_missed(profile, eps, bound, gap.stated, seconds):
                 return proved, f"{profile!r}.certify({eps!r}, bound={bound!r}): {gap}"
             continue
         except (TypeError, InfeasibleError, ArithmeticError):
@@ -107,14 +112,14 @@ def violation(profile, eps):
             return proved, f"{profile!r}: lower log_delta({eps!r}) {sides[other]!r} > {number}"
         if bound == "lower" and end > 0 and (sides[other] == -math.inf or number > sides[other]):
             return proved, f"{profile!r}: upper log_delta({eps!r}) {sides[other]!r} < {number}"
-    return proved, exact_violation(profile, eps, sides)
+    return proved, exact_violation(profile, eps, sides, seconds)
 
 
-def just_missed(profile, eps, bound, stated):
+def just_missed(profile, eps, bound, stated, seconds=SECONDS):
     """Return whether a whole ball is on the wrong side of the stated bound of log delta, by less than 1e-3."""
     for answer in bounds_of(profile)(eps, bound == "upper"):
         try:
-            ball = certified(answer, eps, 15, SECONDS)
+            ball = certified(answer, eps, 15, seconds)
         except (TypeError, ValueError, ArithmeticError):
             continue
         near = ball.lower() if bound == "upper" else ball.upper()
@@ -124,12 +129,12 @@ def just_missed(profile, eps, bound, stated):
     return False
 
 
-def exact_violation(profile, eps, sides):
+def exact_violation(profile, eps, sides, seconds=SECONDS):
     """Return a line if the ball of the exact value is beside the stated interval."""
     import flint
 
     try:
-        ball = profile.certify(eps, seconds=SECONDS)
+        ball = profile.certify(eps, seconds=seconds)
     except (TypeError, InfeasibleError, ArithmeticError):
         return None
     if sides["lower"] > -math.inf and (ball <= 0 or ball.log() < sides["lower"]):
@@ -142,13 +147,13 @@ def exact_violation(profile, eps, sides):
 @contextlib.contextmanager
 def perturbed(r):
     """Multiply the free numbers of every witness by random factors."""
-    from shufflebounds.certify import blanket, clones_window, sampled_gaussians
+    from shufflebounds.certify import blanket, clones_window, interval_gaussian, sampled_gaussians
 
-    kept = blanket.witness, clones_window._window, sampled_gaussians._tilt
+    kept = blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_gaussian.chosen
     factors = [r.choice([0.7, 0.9, 1.1, 1.3]) for _ in range(4)]
 
-    def of_blanket(law, users):
-        found = kept[0](law, users)
+    def of_blanket(law, users, *digits):
+        found = kept[0](law, users, *digits)
         return found._replace(theta=found.theta * factors[0], y=found.y * factors[1], eta=found.eta * 10 * factors[2],
                               last=max(1, found.last // 10))
 
@@ -160,20 +165,25 @@ def perturbed(r):
         theta, size, more = kept[2](parts, eps, removed, small)
         return theta * factors[0], size, more * factors[1]
 
+    def of_interval(laws, users):
+        found = kept[3](laws, users)
+        return found._replace(theta=found.theta * factors[0], step=found.step * factors[1], nodes=found.nodes // 2)
+
     blanket.witness, clones_window._window, sampled_gaussians._tilt = of_blanket, of_window, of_tilt
+    interval_gaussian.chosen = of_interval
     try:
         yield
     finally:
-        blanket.witness, clones_window._window, sampled_gaussians._tilt = kept
+        blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_gaussian.chosen = kept
 
 
-def contradiction(profile, eps):
+def contradiction(profile, eps, seconds=SECONDS):
     """Return a line if a certificate at a perturbed witness is on the wrong side of a stated bound."""
     for bound in ("upper", "lower"):
         other = profile.log_delta(eps, bound="lower" if bound == "upper" else "upper")
         try:
-            answers = [answer for answer in bounds_of(profile)(eps, bound == "upper") if answer.operations < 4e6]
-            balls = [certified(answer, eps, 15, SECONDS) for answer in answers[:2]]
+            answers = [answer for answer in bounds_of(profile)(eps, bound == "upper") if answer.operations < 1.6e6 * seconds]
+            balls = [certified(answer, eps, 15, seconds) for answer in answers[:2]]
         except (TypeError, ValueError, ArithmeticError):
             continue
         for ball in balls:
@@ -207,18 +217,18 @@ def attack(seed, cases=None, late=lambda: False, only=None):
         if late():
             break
         name, r = names[turn % len(names)], random.Random(f"{seed} {turn}")
-        profile = DRAWS[name](r)
+        profile, seconds = DRAWS[name](r), SLOW.get(name, SECONDS)
         try:
-            signal.setitimer(signal.ITIMER_REAL, LONGEST)
+            signal.setitimer(signal.ITIMER_REAL, 4 * seconds)
             eps = points(r, profile)
             if not 0 <= eps <= 700:
                 continue
-            proved, line = violation(profile, eps)
+            proved, line = violation(profile, eps, seconds)
             for kind in proved:
                 counts[f"{name}: {kind}"] += 1
             if line is None and r.random() < 0.3:
                 with perturbed(r):
-                    line = contradiction(profile, eps)
+                    line = contradiction(profile, eps, seconds)
                 counts["perturbed"] += 1
         except TimeoutError:
             counts[f"{name}: slow"] += 1

@@ -30,7 +30,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
-    "_base", "_losses", "_engines", "composition", "mechanisms", "profile", "sampling", "selection", "shuffle", "tails", "tradeoff",
+    "_base", "_losses", "_engines", "certify", "composition", "mechanisms", "profile", "sampling", "selection", "shuffle", "tails",
+    "tradeoff",
 )
 PAIRS = ("upper lower", "max min", "maximum minimum", "floor ceil", "+ -", "* /", "< <=", "> >=", "True False", "right left")
 COPIED = shutil.ignore_patterns(".git", "build", "__pycache__", "_build", "node_modules")

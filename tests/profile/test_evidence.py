@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shufflebounds import interop, mechanisms, shuffle
-from shufflebounds._base.evidence import ROUNDING, Evidence, Status, theorem, verdict, weakest_first
+from shufflebounds._base.evidence import CERTIFIED, ROUNDING, Evidence, Status, theorem, verdict, weakest_first
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, GaussianVector
 from shufflebounds.profile import PrivacyProfile
 from tests.examples import EXAMPLES
@@ -81,7 +81,7 @@ def test_claims_of_equal_budgets_are_those_of_the_shuffle():
 def test_the_claims_of_a_lower_bound_are_no_upper_bounds():
     clones = shuffle.PersonalizedClones(0.25, [0.1, 0.2])
     assert "a randomizer may have a smaller delta" in clones.evidence(0.1, bound="lower")[-1].claim
-    assert clones.evidence(0.1)[-1].claim == clones.theorem
+    assert clones.evidence(0.1)[1].claim == clones.theorem
     twice = GaussianMechanism(1.0).self_compose(2)
     above, below = ({one.claim for one in twice.evidence(0.1, bound=bound) if "adaptive-composition" in one.where}
                     for bound in ("upper", "lower"))
@@ -134,3 +134,34 @@ def test_explain_states_bounds_method_and_claims():
     for wrong in (-1.0, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="eps"):
             mechanisms.KaryResponse(3, 1.0).explain(wrong)
+
+
+def test_a_certificate_leaves_no_claim_about_rounding():
+    pytest.importorskip("flint")
+    clones, eps = shuffle.StrongerClones(10**6, 4.0), 0.045
+    assert verdict(clones.evidence(eps)).startswith("proved, up to rounding")
+    clones.certify(eps, bound="upper")
+    assert verdict(clones.evidence(eps)) == "proved"
+    assert CERTIFIED in clones.evidence(eps)
+    assert "upper bound: proved\n" in clones.explain(eps)
+    # The other bound, another eps and an equal object were not certified.
+    assert all(ROUNDING in one for one in (clones.evidence(eps, bound="lower"), clones.evidence(0.05),
+                                           shuffle.StrongerClones(10**6, 4.0).evidence(eps)))
+
+
+def test_a_certificate_beside_the_stated_number_shows_nothing(monkeypatch):
+    pytest.importorskip("flint")
+    noise = shuffle.BinomialNoise(100, 0.5)
+    noise.certify(0.5, bound="lower")
+    assert CERTIFIED in noise.evidence(0.5, bound="lower")
+    # A ball within the tolerance of a certificate, but above the stated upper bound.
+    ball = noise.certify(0.25, bound="upper") * 1.001
+    monkeypatch.setattr("shufflebounds.certify.certify", lambda *_: ball)
+    other = shuffle.BinomialNoise(100, 0.5)
+    other.certify(0.25, bound="upper")
+    assert CERTIFIED not in other.evidence(0.25)
+
+
+def test_the_claims_about_the_headline_name_the_theorem_its_proof_and_the_rounding():
+    text = shuffle.StrongerClones(10**6, 4.0).explain(0.0450729)
+    assert all(words in text for words in ("docs/theorems/stronger-clones", "tests/proofs/StrongerClones.v", "docs/numerics"))

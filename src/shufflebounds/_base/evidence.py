@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["ROUNDING", "Evidence", "Status", "shown", "theorem", "verdict", "weakest_first"]
+__all__ = ["CERTIFIED", "ROUNDING", "Evidence", "Status", "shown", "theorem", "verdict", "weakest_first"]
 
 
 class Status(Enum):
@@ -58,6 +58,9 @@ class Evidence(NamedTuple):
 
 ROUNDING = Evidence("the charge for rounding exceeds the rounding errors", Status.MEASURED, "docs/numerics", arithmetic=True)
 """The claim about rounding on which every computed bound rests."""
+
+CERTIFIED = Evidence("the number was recomputed in interval arithmetic, by certify", Status.THEOREM, "docs/trust", arithmetic=True)
+"""This replaces the claims about rounding after a certificate of the stated number."""
 
 
 def theorem(claim: str, where: str) -> Evidence:

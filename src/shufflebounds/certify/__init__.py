@@ -9,6 +9,6 @@ is registered with :func:`bounds_of`, :func:`hockey_stick_of` or :func:`outcomes
 """
 
 from shufflebounds.certify import _mechanisms, _profiles, _sampling, _shuffle  # noqa: F401  (they register the classes)
-from shufflebounds.certify._dispatch import bounds_of, certify, hockey_stick_of, outcomes_of
+from shufflebounds.certify._dispatch import bounds_of, certify, confirms, hockey_stick_of, outcomes_of
 
-__all__ = ["bounds_of", "certify", "hockey_stick_of", "outcomes_of"]
+__all__ = ["bounds_of", "certify", "confirms", "hockey_stick_of", "outcomes_of"]

@@ -14,7 +14,7 @@ from shufflebounds._base.validate import CertificateGap, InfeasibleError
 from shufflebounds.certify._by_kind import by_kind
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, certified, flint, hockey_stick
 
-__all__ = ["bounds_of", "certify", "hockey_stick_of", "outcomes_of"]
+__all__ = ["bounds_of", "certify", "confirms", "hockey_stick_of", "outcomes_of"]
 
 OPERATIONS = 100.0
 """Estimated ball operations for one outcome of a pair, including its two probabilities."""
@@ -74,7 +74,7 @@ def _reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, di
         except (InfeasibleError, ArithmeticError, NoCertificateError) as error:
             failure = error
             continue
-        if _proves(ball, stated, bound, answer.tolerance):
+        if confirms(ball, stated, bound, answer.tolerance):
             return ball
         end = ball.upper() if bound == "upper" else ball.lower()
         if closest is None or (end < closest if bound == "upper" else end > closest):
@@ -87,7 +87,7 @@ def _reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, di
                          f"{number!r}{other}", number, stated)
 
 
-def _proves(ball: Ball, stated: float, bound: str, tolerance: float) -> bool:
+def confirms(ball: Ball, stated: float, bound: str, tolerance: float = 0.0) -> bool:
     """Return whether a ball that bounds delta shows that `stated`, a bound of log delta, is valid up to the tolerance."""
     if bound == "lower":
         return bool(stated == -math.inf or (ball > 0 and ball.lower().log() >= flint().arb(stated) - tolerance))

@@ -20,6 +20,7 @@ from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumer
 from shufflebounds.certify.by_definition import all_shares, bit_reports, kind_reports, of_datasets, of_sum
 from shufflebounds.certify.clones_window import Pair, binomial_window, divergence_weights, every_count, window_operations
 from shufflebounds.certify.families import Family, family_of, kary_family, matrix_of
+from shufflebounds.certify.interval_gaussian import OPERATIONS, interval_blanket, interval_dataset, interval_every_dataset
 
 
 @hockey_stick_of.of("ShuffledBits")
@@ -228,7 +229,7 @@ def _(protocol: Any) -> Answer:
     if protocol._exact is not None:
         return _exact_bits(protocol)
     if protocol._bounds.mixed is None:
-        family_of(protocol.randomizer)  # raises NoCertificateError
+        bounds_of(protocol)  # raises NoCertificateError if there is none
         raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
     return _matrix(protocol, protocol.users, protocol.participation)
 
@@ -237,6 +238,8 @@ def _(protocol: Any) -> Answer:
 def _(protocol: Any) -> Bounds:
     if protocol.inputs is not None:
         raise NoCertificateError("a list of inputs is given")
+    if "GaussianMechanism" in kinds_of(protocol.randomizer):
+        return lambda eps, upper: _of_interval(protocol, eps, upper)
     family_of(protocol.randomizer)  # raises NoCertificateError
     return lambda eps, upper: _upper(protocol, eps) if upper else _lower(protocol, eps)
 
@@ -257,9 +260,25 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
         for data in protocol._bounds.upper._stronger_protocols:
             for share in {protocol.participation, 1.0}:
                 yield _matrix(protocol, data._every._users, share)
+    yield _of_one(protocol)
+
+
+def _of_one(protocol: Any) -> Answer:
+    """Return delta of one message: all messages are a post-processing of the target's, sent with probability `participation`."""
     one = hockey_stick_of(protocol.randomizer)
-    # The messages are a post-processing of the target's message, which is sent with probability `participation`.
-    yield one._replace(value=lambda factor: protocol.participation * one.value(factor))
+    return one._replace(value=lambda factor: protocol.participation * one.value(factor))
+
+
+def _of_interval(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]:
+    """Yield the certificates of Gaussian noise on an interval."""
+    stated = protocol.log_delta(eps, bound="upper" if upper else "lower")
+    if not upper:
+        yield from (interval_dataset(protocol, eps, stated, digits) for digits in OPERATIONS)
+    elif protocol.argument(eps) == "worst dataset":
+        yield interval_every_dataset(protocol, stated)
+    else:
+        yield from (interval_blanket(protocol, stated, digits) for digits in OPERATIONS)
+        yield _of_one(protocol)
 
 
 def _lower(protocol: Any, eps: float) -> Iterator[Answer]:

@@ -72,7 +72,7 @@ def phi_operations(kinds: int) -> float:
     return 1.5e5 * (10 + 3 * kinds)
 
 
-def witness(law: Sequence[tuple[Ball, Ball]], users: int) -> Witness:
+def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS) -> Witness:
     """Return numbers near the best ones, computed in doubles; every witness gives valid bounds."""
     floats = [(float(x), float(p)) for x, p in law]
     big = max(x for x, _ in floats)
@@ -86,8 +86,8 @@ def witness(law: Sequence[tuple[Ball, Ball]], users: int) -> Witness:
         smaller = log_phi(math.exp(one)) - 2 * one < log_phi(math.exp(two)) - 2 * two
         low, high = (low, two) if smaller else (one, high)
     theta = math.exp((low + high) / 2)
-    scale, small = log_phi(theta) - 2 * math.log(theta), math.log(10) * DIGITS + 3
-    eta = math.sqrt(2) * 10 ** (-DIGITS / 2) / theta
+    scale, small = log_phi(theta) - 2 * math.log(theta), math.log(10) * digits + 3
+    eta = math.sqrt(2) * 10 ** (-digits / 2) / theta
     # The terms j > 0 and j < 0 are e^-small of the whole.
     size = math.log(users * math.fsum(p * abs(x) for x, p in floats) + 1)
     behind = {t: (small + log_phi(t) - scale - math.log(t)) / (t - theta)
@@ -97,7 +97,8 @@ def witness(law: Sequence[tuple[Ball, Ball]], users: int) -> Witness:
     return Witness(theta, t, y, eta, math.ceil(math.sqrt(2 * (small + 10)) / eta * y / (2 * math.pi)))
 
 
-def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, known: Witness | None = None) -> Ball:
+def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, known: Witness | None = None,
+            digits: float = DIGITS) -> Ball:
     """Return a ball that contains Phi_n; `law` has the values of X with their probabilities, and `rest` is that of X = 0."""
     library = flint()
     library.ctx.prec = PRECISION
@@ -108,7 +109,7 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, known: Wit
         # E(X_1 + ... + X_n)_+ <= n E X_+, which is 0 or so small that the sign of X is not known.
         return zero if above == 0 else above.union(zero)
     try:
-        known = known or witness(law, users)
+        known = known or witness(law, users, digits)
     except (ValueError, OverflowError):
         raise ArithmeticError("no witness was found: the values of X are too large") from None
     theta, t, y, eta = (ball(x) for x in known[:4])

@@ -33,7 +33,7 @@ COMMANDS = {
     "users": ("users", "the least number of users that meets a target"),
     "sgd": ("training:Sgd", "eps of DP-SGD with Poisson subsampling, or the least noise for a target"),
     "allocate": ("training:Allocate", "eps of DP-SGD with random allocation: each record in one random batch of an epoch"),
-    "published": ("published", "published bounds beside the exact number, with their status"),
+    "published": ("published", "published bounds beside the computed number, with their status"),
     "audit": ("audit", "what the scores or counts of an attack refute, at a stated confidence"),
     "deployments": ("deployments", "eps of every deployment in a CSV file"),
     "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),
@@ -50,7 +50,7 @@ def _place(name: str) -> Any:
 
 def parser_for(words: list[str]) -> Parser:
     """Return the parser. If the words begin with a sub-command, only that one has its arguments added."""
-    parser = Parser(prog="shufflebounds", description="Exact privacy accounting for the shuffle model; natural logs.")
+    parser = Parser(prog="shufflebounds", description="Upper and lower privacy bounds for the shuffle model; natural logs.")
     parser.add_argument("--version", action="version", version=f"shufflebounds {__version__}")
     built = add_choices(parser, "COMMAND", COMMANDS, lambda name: COMMANDS[name][1], words)
     if words and words[0] in built:

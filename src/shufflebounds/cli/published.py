@@ -1,4 +1,4 @@
-"""The command ``shufflebounds published``: published bounds in comparison with the exact numbers."""
+"""The command ``shufflebounds published``: published bounds in comparison with computed numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shufflebounds.cli.parsers import Parser, add_forms
 
 __all__ = ["HEADER", "add_arguments", "cells", "explanation", "rows", "run"]
 
-HEADER = ("bound", "verdict", "printed", "exact", "ratio", "setting", "reference")
+HEADER = ("bound", "verdict", "printed", "computed", "ratio", "setting", "reference")
 
 
 def add_arguments(command: Parser, words: list[str]) -> None:
@@ -61,7 +61,7 @@ def _row(bound: published.PrintedBound[Any]) -> dict[str, Any]:
 def explanation(row: dict[str, Any]) -> str:
     """Return the reason of the verdict, and the counterexample if there is one."""
     case = row.get("counterexample")
-    against = f"; {case['case']}: printed {case['printed']:.6g}, exact {case['truth']:.6g}" if case else ""
+    against = f"; {case['case']}: printed {case['printed']:.6g}, computed {case['truth']:.6g}" if case else ""
     return f"{row['reason']}{against}"
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import cached_property
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.evidence import ROUNDING, Evidence, Status, shown, weakest_first
+from shufflebounds._base.evidence import CERTIFIED, ROUNDING, Evidence, Status, shown, weakest_first
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import (
@@ -88,6 +88,7 @@ class BoundedProfile(Answering):
         -------
         tuple of Evidence
             Each has a claim, its status (OPEN, MEASURED, CHECKED or THEOREM) and the place where it is proved, checked or measured.
+            After :meth:`certify` has shown the stated number of this object at this eps, no claim about rounding is left.
 
         {raises: If `eps` is negative or not finite, or `bound` is neither word.}
 
@@ -98,9 +99,11 @@ class BoundedProfile(Answering):
         ...     print(one.status.name, one.where)
         MEASURED docs/numerics
         THEOREM docs/theorems/stronger-clones
+        THEOREM tests/proofs/StrongerClones.v
         """
-        eps = _validate.real("eps", eps, 0)
-        return weakest_first(self.claims(eps, upper=_validate.upper_side(bound)))
+        eps, upper = _validate.real("eps", eps, 0), _validate.upper_side(bound)
+        shown = (eps, upper) in self._certified
+        return weakest_first(CERTIFIED if shown and one.arithmetic else one for one in self.claims(eps, upper=upper))
 
     @np.errstate(all="ignore")
     def explain(self, eps: float) -> str:
@@ -144,6 +147,11 @@ class BoundedProfile(Answering):
     def _given(self) -> dict[tuple[str, bool, float], float]:
         """Cache of the bounds that were returned; the key is (question, whether an upper bound, argument)."""
         return {}
+
+    @cached_property
+    def _certified(self) -> Kept[tuple[float, bool], bool]:
+        """The values of eps, with whether the upper bound is meant, at which :meth:`certify` has shown the stated bound."""
+        return Kept(CACHED_ANSWERS)
 
     def _compared(self, question: str, at: FloatArray, value: FloatArray, upper: bool) -> FloatArray:
         """Return `value`, the bounds of the answers to a question at these arguments, after comparing them with earlier ones.

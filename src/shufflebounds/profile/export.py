@@ -304,9 +304,13 @@ class ExportMixin(BoundedProfile):
         seconds = _validate.real("seconds", seconds, 0, open_low=True)
         if bound is not None:
             _validate.upper_side(bound)
-        from shufflebounds.certify import certify
+        from shufflebounds.certify import certify, confirms
 
-        return certify(self, eps, bound, digits, seconds)
+        profile: Any = self
+        ball = certify(profile, eps, bound, digits, seconds)
+        if bound is not None and confirms(ball, profile.log_delta(eps, bound=bound), bound):
+            profile._certified.of((eps, bound == "upper"), lambda: True)
+        return ball
 
     def _repr_html_(self) -> str:
         # The method returns a table only, because drawing a figure takes too long for the output of a cell.

@@ -98,7 +98,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     *profiles : PrivacyProfile
         One or more.
     kind : {"tradeoff", "profile"}
-        "tradeoff": the guaranteed trade-off functions (``tradeoff()``, nowhere above the exact ones) with the diagonal of
+        "tradeoff": the guaranteed trade-off functions (``tradeoff()``, nowhere above those of the mechanism) with the diagonal of
         perfect privacy and the advantage of each profile. "profile": delta on a logarithmic axis, with the area between the upper
         and the lower bound shaded.
     eps : array_like, optional

@@ -177,8 +177,8 @@ def _guarantee_sentence(profile: BoundedProfile, delta: float, upper: float, low
     high, low = _shortened(upper, decimal.ROUND_CEILING), _shortened(lower, decimal.ROUND_FLOOR)
     text = f"With delta = {delta:g}, the privacy loss epsilon is at most {high}. "
     text += (
-        f"The guarantee covers many mechanisms: its exact epsilon lies between {low} and {high}, and that of one of the mechanisms "
-        "may be smaller. " if _covers_many(profile) else f"The exact epsilon of the mechanism lies between {low} and {high}. "
+        f"The guarantee covers many mechanisms: its epsilon lies between {low} and {high}, and that of one of the mechanisms "
+        "may be smaller. " if _covers_many(profile) else f"The epsilon of the mechanism lies between {low} and {high}. "
     )
     shift = f" plus {delta:g}" if delta else ""
     if upper < 20:

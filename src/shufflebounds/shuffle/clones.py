@@ -111,6 +111,8 @@ class _UniformClones(PrivacyProfile):
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield theorem(self.theorem if upper else "the formula's value, from below: a randomizer may have a smaller delta",
                       f"docs/{'theorems/stronger-clones' if self._is_stronger_clones else 'protocols/clones'}")
+        if self._is_stronger_clones and upper:
+            yield theorem("Coq verifies this theorem for finitely many messages", "tests/proofs/StrongerClones.v")
         yield ROUNDING
 
     def closed_forms(self) -> _SharedBudget:

@@ -1,0 +1,357 @@
+r"""Both bounds of delta for shuffled Gaussian noise, every user's input in an interval.
+
+The unit is the standard deviation of the noise, the interval is [0, L], R_x the distribution of a message of input x, E = e^eps.
+A distribution of X is replaced by one of finitely many values: on a bin of outputs X is between two numbers low <= X <= high, and
+its mass p and the integral of X are known. Two atoms at `low` and `high` with the same mass and mean are larger in the convex order
+(for upper bounds), one atom at the mean is smaller (for lower bounds). `high` alone is larger in the increasing convex order, which
+is enough. Outputs beyond the bins are left out of upper bounds; they add at most R_a{beyond}, as (s + x)_+ <= s_+ + x_+.
+
+Upper bounds:
+
+1. The privacy blanket m = min(R_0, R_L), whose worst pair of inputs is (0, L) (docs/theorems/interval-inputs).
+2. The theorem of docs/theorems/worst-dataset with s pairs of users. Lemma G has three families of distributions of
+   X = (R_a - E R_b)/R_x under R_x with one parameter in [0, L], which is divided into cells [g, g + h]:
+
+   - A, a = 0, b = L: w R_g <= R_x with w = e^(-h^2 u^2/8), u = y - (g + h/2), up to a mixture of both ends of the cell. So
+     (R_0 - E R_L)/(w R_g) under w R_g, for both ends and with the smaller w of both cells of each end.
+   - B, b = L, x = 0: f(a) = R_a(y)/R_0(y) is at most a mean of f(g), f(g) + (h/3) f'(g), f(g + h) - (h/3) f'(g + h) and f(g + h),
+     plus h^4/384 times the largest He_4(y - a)_+ f(a) of the cell, where f'(a) = (y - a) f(a) and He_4(z) = z^4 - 6 z^2 + 3. The
+     weights of the mean do not depend on y.
+   - C, a = 0, x = L: the same for f(b) = R_b(y)/R_L(y), minus h^4/384 times the largest He_4(y - b)_- f(b).
+
+   With m and r^2 = |R_0 - R_L|^2/4 (Lemma R), all constants of the theorem are integrals of exponentials.
+
+Lower bound: delta if all other users have one input x, or half of them either end. It is Phi_n of :mod:`.blanket` with m = R_x.
+
+The witness is s, the numbers of Lemma H, E' for the probability of the best test, the bins and the cells. For c_- the users are in
+pairs, not in blocks of four, and large values of X are not split off: where these matter, the certificate misses the stated bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD, SumChoices
+from shufflebounds._engines.datasets.pair_weights import Weights
+from shufflebounds._engines.datasets.worst import Choices
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, larger
+from shufflebounds.certify.blanket import contour
+from shufflebounds.certify.every_dataset import EveryDataset, negative_mass
+from shufflebounds.certify.lemma_h import Law, LemmaH
+
+__all__ = ["OPERATIONS", "interval_blanket", "interval_dataset", "interval_every_dataset"]
+
+TOLERANCE = 0.02
+"""Allowed distance from the stated bound in log delta: bins and cells are wider than those of the library."""
+
+WIDTH, NARROW = 0.06, 0.04
+"""Widths of the bins of the theorem, and of the bounds with one distribution. Raised: a larger distance from the stated bound.
+Lowered: longer run time."""
+
+SLACK = 1e-3
+"""A cell is not divided if it raises the bound by less than this fraction."""
+
+CELLS, FINEST = 12, 2000
+"""Numbers of cells: at first, and if all are divided as often as allowed."""
+
+OPERATIONS = {4: 4.5e6, 5: 1.8e7}
+"""Digits of the smoothing term that are tried for the privacy blanket and the lower bound, with the ball operations they take."""
+
+PAIRS = (0, *range(1, 9), 10, 12, 14, 17, 20, 24, 28, 34, 40, 48, 58, 70, 85, 100, 120, 150, 200, 300, 500, 1000, 3000, 10000)
+"""Numbers s of pairs of users that are tried."""
+
+
+def below(y: Ball, x: Ball) -> Ball:
+    """Return R_x(-inf, y)."""
+    return (-(y - x) / flint().arb(2).sqrt()).erfc() / 2
+
+
+def above(y: Ball, x: Ball) -> Ball:
+    """Return R_x(y, inf)."""
+    return ((y - x) / flint().arb(2).sqrt()).erfc() / 2
+
+
+def density(y: Ball, x: Ball) -> Ball:
+    """Return the density of R_x at y."""
+    return (-(y - x) * (y - x) / 2).exp() / (2 * flint().arb.pi()).sqrt()
+
+
+def ratio(g: Ball, x: Ball, y: Ball) -> Ball:
+    """Return R_g(y)/R_x(y)."""
+    return ((g - x) * (y - (g + x) / 2)).exp()
+
+
+class Noise:
+    """Gaussian noise with inputs in [0, `length`], and bins of outputs up to `depth` beyond both ends."""
+
+    def __init__(self, length: Ball, depth: float, share: float, width: float) -> None:
+        ball = flint().arb
+        self.length, self.share, self.zero = length, ball(share), ball(0)
+        half = math.ceil((depth + float(length) / 2) / width)
+        # The middle of the interval is an edge, because m = min(R_0, R_L) changes there.
+        self.edges = [length / 2 + width * i for i in range(-half, half + 1)]
+        self.bins = [y.union(z) for y, z in pairwise(self.edges)]
+        self.middle = half
+        self.ends = self.masses(self.zero), self.masses(length)
+        # The largest probability of outputs to the left of all bins is that of input 0, and to the right that of L.
+        self.beyond = self.share * (below(self.edges[0], self.zero) + above(self.edges[-1], length))
+
+    def masses(self, x: Ball) -> list[Ball]:
+        """Return the probabilities of the bins, as differences of the smaller tails."""
+        beyond = sum(1 for y in self.edges if y < x) + 1
+        low, high = [below(y, x) for y in self.edges[:beyond]], [above(y, x) for y in self.edges[beyond - 1:]]
+        return [b - a for a, b in pairwise(low)] + [a - b for a, b in pairwise(high)]
+
+    def thinned(self, law: Law, factor: Ball) -> Law:
+        """Return the distribution of X if a message is sent with probability `share`: "no message" has X = 1 - E."""
+        return [(x, self.share * p) for x, p in law] + ([(1 - factor, 1 - self.share)] if self.share < 1 else [])
+
+    def spread(self, mass: list[Ball], integral: list[Ball], value: Callable[[int, Ball], Ball],
+               slope: Callable[[int, Ball], Ball]) -> Law:
+        """Return two atoms for each bin.
+
+        `mass` and `integral` have the probabilities of the bins and the integrals of X, `value`(i, y) is X at y in the bin i, and
+        `slope`(i, y) contains its derivative at all points of a ball y. If X decreases, it may be any negative number.
+        """
+        out = []
+        for i, (p, whole) in enumerate(zip(mass, integral, strict=True)):
+            y, z, inside = self.edges[i], self.edges[i + 1], self.bins[i]
+            turn = slope(i, inside)
+            if turn > 0 or turn < 0:
+                one, two = value(i, y), value(i, z)
+                low, high = one.min(two), one.max(two)
+            else:
+                box = value(i, y) + turn * (inside - y)
+                low, high = box.lower(), box.upper()
+            if not high > low:
+                out.append((high, p))
+                continue
+            up = (whole - low * p) / (high - low)
+            out += [(high, up), (low, p - up)]
+        return out
+
+    # ------------------------------------------------------------------------------------------------------- the three families
+
+    def law_a(self, g: Ball, h: Ball, factor: Ball) -> Law:
+        """Return the distribution of family A for the cells of width h on both sides of g."""
+        far = [(y - g).abs_upper().max((z - g).abs_upper()) + h / 2 for y, z in pairwise(self.edges)]
+        w = [(-(h * u) * (h * u) / 8).exp().lower() for u in far]
+
+        def value(i: int, y: Ball) -> Ball:
+            return (ratio(self.zero, g, y) - factor * ratio(self.length, g, y)) / w[i]
+
+        # R_0/R_g does not increase with y, and R_L/R_g does not decrease.
+        integral = [a - factor * b for a, b in zip(*self.ends, strict=True)]
+        return self.spread([v * p for v, p in zip(w, self.masses(g), strict=True)], integral, value, lambda i, y: flint().arb(-1))
+
+    def cell(self, g: Ball, h: Ball, factor: Ball, *, first: bool) -> Iterator[Law]:
+        """Yield the four distributions of family B (`first`) or C for the cell [g, g + h]."""
+        x, other = (self.zero, self.length) if first else (self.length, self.zero)
+        # X = many (f + extra) + more R_other/R_x, with a polynomial f of the inputs, and extra >= 0 if many > 0, else <= 0.
+        many, more = (1 + self.zero, -factor) if first else (-factor, 1 + self.zero)
+        inside, extra = g.union(g + h), []
+        for y in self.bins:
+            z = (y - inside) * (y - inside)
+            fourth = (z * z - 6 * z + 3).union(self.zero)
+            size = (h * h) * (h * h) / 384 * ratio(inside, x, y).upper()
+            extra.append(size * (fourth.upper() if first else fourth.lower()))
+        mass, against = self.ends if first else self.ends[::-1]
+        for place, tilt in ((g, self.zero), (g, h / 3), (g + h, -h / 3), (g + h, self.zero)):
+
+            def value(i: int, y: Ball, place: Ball = place, tilt: Ball = tilt) -> Ball:
+                return many * (ratio(place, x, y) * (1 + tilt * (y - place)) + extra[i]) + more * ratio(other, x, y)
+
+            def slope(i: int, y: Ball, place: Ball = place, tilt: Ball = tilt) -> Ball:
+                # With the common factor R_other/R_x, the ball of the rest is narrow where its two terms cancel.
+                rise = (place - x) * (1 + tilt * (y - place)) + tilt
+                return ratio(other, x, y) * (many * ratio(place, other, y) * rise + more * (other - x))
+
+            # The integral of (y - g) R_g over a bin is the difference of the densities at its ends.
+            ends = [density(y, place) for y in self.edges]
+            integral = [many * (p + tilt * (one - two) + e * q) + more * r for p, one, two, e, q, r in
+                        zip(self.masses(place), ends, ends[1:], extra, mass, against, strict=False)]
+            yield self.spread(mass, integral, value, slope)
+
+    # ----------------------------------------------------------------------------------------------- the blanket, and one dataset
+
+    def blanket(self, factor: Ball) -> Law:
+        """Return the distribution of X for the privacy blanket of the pair (0, L)."""
+        first, second = self.ends
+
+        def value(i: int, y: Ball) -> Ball:
+            return ratio(self.zero, self.length, y) - factor if i < self.middle else 1 - factor * ratio(self.length, self.zero, y)
+
+        mass = [*second[: self.middle], *first[self.middle :]]
+        integral = [a - factor * b for a, b in zip(first, second, strict=True)]
+        return self.spread(mass, integral, value, lambda i, y: flint().arb(-1))
+
+    def dataset(self, weights: Sequence[tuple[Ball, Ball]], factor: Ball) -> Law:
+        """Return the means of X in all bins if another user has the input x with probability p, for (x, p) in `weights`."""
+        def parts(x: Ball) -> list[Ball]:
+            return [below(self.edges[0], x), *self.masses(x), above(self.edges[-1], x)]
+
+        mass = [sum(one, self.zero) for one in zip(*([p * q for q in parts(x)] for x, p in weights), strict=True)]
+        return [((a - factor * b) / m, m) for a, b, m in zip(parts(self.zero), parts(self.length), mass, strict=True)]
+
+
+def chosen(laws: Sequence[Law], users: int) -> SumChoices:
+    """Return a witness of Lemma H that is good for some of the distributions, computed in doubles."""
+    floats = [np.array([(float(x), float(p)) for x, p in law]).T for law in laws]
+    variance = users * max(float(p @ x**2 - (p @ x) ** 2) for x, p in floats)
+
+    def size(log_theta: float) -> float:
+        with np.errstate(over="ignore"):
+            return max(users * math.log1p(float(p @ np.expm1(math.exp(log_theta) * x))) for x, p in floats) - 2 * log_theta
+
+    middle = -0.5 * math.log(variance)
+    theta = math.exp(float(minimize_scalar(size, bounds=(middle - 4, middle + 4), method="bounded").x))
+    return SumChoices(users, theta, 2 * math.pi / (SPREAD * math.sqrt(variance)), SMOOTHING * variance, NODES)
+
+
+class IntervalBound(EveryDataset):
+    """The theorem of docs/theorems/worst-dataset for Gaussian noise on an interval."""
+
+    def __init__(self, noise: Noise, users: int, near: float) -> None:
+        self._noise, self._near, length, ball, half = noise, near, noise.length, flint().arb, noise.length / 2
+        overlap = 2 * below(-half, noise.zero)
+        # The integral of R_0^2/m: left of L/2 it is e^(L^2) times that of normal noise around -L.
+        self._square = (length * length).exp() * below(3 * half, noise.zero) + below(-half, noise.zero)
+        self._overlap = overlap
+        super().__init__(users, 1 - noise.share + noise.share * overlap, noise.share * (self._square - (2 - overlap)) / 2)
+        self._one = ball(1)
+
+    def spread(self, factor: Ball) -> Ball:
+        share, less = self._noise.share, (factor - 1) * (factor - 1)
+        # The integral of R_0 R_L/m is that of max(R_0, R_L).
+        both = (1 + factor * factor) * self._square - 2 * factor * (2 - self._overlap)
+        return share * both + (1 - share) * less - less / self._mass
+
+    def signed(self, weights: Weights) -> Ball:
+        length = self._noise.length
+        # ln R_0/R_L under R_0 is normal with the mean L^2/2 and the variance L^2; inputs at a smaller
+        # distance have smaller tails.
+        return negative_mass(lambda t: above(t.log() / length, length / 2), weights.pairs) if weights.pairs else self._noise.zero
+
+    def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
+        law = self._noise.thinned(self._noise.blanket(factor), factor)
+        return LemmaH(chosen([law], self._users)).value(law) / self._users + self._noise.beyond
+
+    def heights(self) -> list[Law]:
+        noise, ends = self._noise, (self._noise.zero, self._noise.length)
+        first, second = noise.ends
+        # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. Left of all bins it is replaced by 0, which is allowed because
+        # only increasing functions of the negative height are used.
+        law = noise.spread(second[: noise.middle], first[: noise.middle], lambda i, y: ratio(*ends, y), lambda i, y: -self._one)
+        right = above(noise.edges[noise.middle], noise.zero)
+        law += [(self._one, right), (noise.zero, below(noise.edges[0], noise.length))]
+        return [[(x, noise.share * p) for x, p in law] + ([(self._one, 1 - noise.share)] if noise.share < 1 else [])]
+
+    def main(self, factor: Ball, sums: SumChoices) -> Ball:
+        noise, length, narrow = self._noise, self._noise.length, self._noise.length / (4 * CELLS)
+        ends = [noise.thinned(noise.law_a(g, narrow, factor), factor) for g in (noise.zero, length / 2, length)]
+        lemma = LemmaH(chosen(ends, sums.users))
+        enough = (1 + SLACK) * larger(*(lemma.value(law, accuracy=SLACK) for law in (ends[0], ends[-1])))
+
+        def bound(law: Law) -> Ball:
+            return lemma.value(noise.thinned(law, factor), enough, SLACK)
+
+        for i in range(1, 4 * CELLS):
+            found = bound(noise.law_a(narrow * i, narrow, factor))
+            enough = enough if found < enough else (1 + SLACK) * found
+        for first in (True, False):
+            cells = [(length * i / CELLS, length / CELLS) for i in range(CELLS)]
+            while cells:
+                g, h = cells.pop()
+                for law in noise.cell(g, h, factor, first=first):
+                    found = bound(law)
+                    if found < enough:
+                        continue
+                    if h * FINEST > length:
+                        cells += [(g, h / 2), (g + h / 2, h / 2)]
+                        break
+                    enough = (1 + SLACK) * found
+        return enough / sums.users + noise.beyond
+
+    def value(self, choices: Choices, factor: Ball) -> Ball:
+        # s is chosen here, because c_- for pairs of users may be larger than that of the library, for blocks of four.
+        probability, least, best = self.probability(choices, factor), math.inf, choices.weights
+        for pairs in PAIRS:
+            if self._users - 2 * pairs < max(self._users / 2, 3):
+                break
+            weights = Weights(pairs, 0.0, choices.weights.log_steps)
+            try:
+                signed, error = float(self.signed(weights)), float(self.error(weights, factor, probability))
+            except ArithmeticError:
+                continue
+            main = math.exp(self._near) * (1 + 2 * signed) * (1 + 2 * pairs * (1 - self._near) / self._users)
+            total = main + signed * (float(factor) - 1) + error
+            if total < least:
+                least, best = total, weights
+        return self.total(best, choices.sums._replace(users=self._users - 2 * best.pairs), factor, probability)
+
+
+def _depth(stated: float) -> float:
+    """Return the distance beyond which outputs are negligible if log delta is `stated`."""
+    return math.sqrt(2 * (9 - max(stated, -1e4)))
+
+
+def _noise(protocol: Any, stated: float, width: float) -> Noise:
+    """Return the noise with its bins, if log delta is `stated`."""
+    length = flint().arb(protocol.randomizer.sensitivity) / flint().arb(protocol.randomizer.sigma)
+    return Noise(length, _depth(stated), protocol.participation, width)
+
+
+def _answer(protocol: Any, stated: float, operations: float, value: Callable[[Ball], Ball]) -> Answer:
+    """Return an answer; `operations` is the number of ball operations for bins of outputs up to 7.5 from the middle."""
+    far = _depth(stated) + 0.5 * protocol.randomizer.sensitivity / protocol.randomizer.sigma
+    return Answer(operations * far / 7.5, value, TOLERANCE, refined=False)
+
+
+def interval_every_dataset(protocol: Any, stated: float) -> Answer:
+    """Return the upper bound over all datasets; `stated` is about log delta."""
+    datasets = protocol._bounds.upper.over_datasets
+
+    def value(factor: Ball) -> Ball:
+        choices = datasets.choices(float(factor.log().mid()))
+        return IntervalBound(_noise(protocol, stated, WIDTH), protocol.users, stated).value(choices, factor)
+
+    return _answer(protocol, stated, 1e7, value)
+
+
+def interval_blanket(protocol: Any, stated: float, digits: int) -> Answer:
+    """Return the upper bound by the privacy blanket; `stated` is about log delta."""
+
+    def value(factor: Ball) -> Ball:
+        noise = _noise(protocol, stated, NARROW)
+        law = noise.thinned(noise.blanket(factor), factor)
+        rest = 1 - sum((p for _, p in law), noise.zero)
+        return contour(law, protocol.users, rest, digits=digits) + noise.beyond
+
+    return _answer(protocol, stated, OPERATIONS[digits], value)
+
+
+DATASETS = {
+    "every other user has the first end": ((0, 1),), "every other user has the second end": ((1, 1),),
+    "every other user has the middle": ((0.5, 1),), "half of the other users have either end": ((0, 0.5), (1, 0.5)),
+}
+"""For each dataset that the library names: (x, p) for another user's input x, as a fraction of L, and its probability p."""
+
+
+def interval_dataset(protocol: Any, eps: float, stated: float, digits: int) -> Answer:
+    """Return delta of the dataset that the library names at one eps; `stated` is about log delta."""
+    named = DATASETS.get(protocol.data(eps))
+    if named is None:
+        raise NoCertificateError("the dataset of its lower bound is not known")
+
+    def value(factor: Ball) -> Ball:
+        noise, ball = _noise(protocol, stated, NARROW), flint().arb
+        law = noise.dataset([(noise.length * x, ball(p)) for x, p in named], factor)
+        return contour(noise.thinned(law, factor), protocol.users, noise.zero, digits=digits)
+
+    return _answer(protocol, stated, OPERATIONS[digits], value)
