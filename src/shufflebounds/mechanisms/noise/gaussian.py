@@ -237,8 +237,8 @@ class GaussianMechanism(AdditiveNoise):
         Returns
         -------
         GaussianMechanism
-            Of sensitivity 1. The upper delta of the training at `eps` is at most `delta`, its upper eps at `delta` at most `eps`; for
-            the other targets its upper delta at eps = 0, or its lower trade-off function, meets the target. If the gap of the
+            Of sensitivity 1. The upper delta of the training at `eps` is at most `delta`, its upper eps at `delta` at most `eps`;
+            for the other targets its upper delta at eps = 0, or its lower trade-off function, meets the target. If the gap of the
             composition is negligible, sigma is within a relative 3e-4 of the smallest.
 
         {raises}
