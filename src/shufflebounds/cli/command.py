@@ -17,7 +17,7 @@ from shufflebounds._base import __version__
 from shufflebounds._base.types import InconsistentBoundsError
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.cli.output.files import UnwritableError
-from shufflebounds.cli.output.progress import watched
+from shufflebounds.cli.output.progress import log_to_stderr, watched
 from shufflebounds.cli.parsers import Parser, add_choices
 
 __all__ = ["COMMANDS", "main", "parser_for"]
@@ -75,11 +75,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         warnings.showwarning = _warning
+        log_to_stderr()
     words = list(sys.argv[1:] if argv is None else argv)
     parser = parser_for(words)
     arguments = parser.parse_args(words)
     try:
-        watched(lambda: _run(arguments))
+        watched(lambda: _run(arguments), arguments.command)
     except BrokenPipeError:
         # The reader closed the pipe, for example `head`. Buffered output must not be flushed into it at exit.
         _drop_output()
