@@ -69,20 +69,20 @@ html_show_sourcelink = False
 
 
 def public_names():
-    """Return every public name as the pages write it, with its room or without, and its full name."""
+    """Return every public name as the pages write it, with its subpackage or without, and its full name."""
     found = {}
-    for room in ("profile", "shuffle", "shuffle.samples", "mechanisms", "sampling", "composition", "selection", "histograms",
+    for subpackage in ("profile", "shuffle", "shuffle.samples", "mechanisms", "sampling", "composition", "selection", "histograms",
                  "tradeoff", "tails", "interop", "published"):
-        module = importlib.import_module(f"shufflebounds.{room}")
+        module = importlib.import_module(f"shufflebounds.{subpackage}")
         for name in module.__all__:
-            full = f"shufflebounds.{room}.{name}"
-            found[f"{room}.{name}"] = full
-            # what is a word of the language, or stands in two rooms, is linked with its room only
+            full = f"shufflebounds.{subpackage}.{name}"
+            found[f"{subpackage}.{name}"] = full
+            # what is a word of the language, or stands in two subpackages, is linked with its subpackage only
             if "_" in name or name[0].isupper():
-                found[name] = None if name in found and room != "mechanisms" else full
+                found[name] = None if name in found and subpackage != "mechanisms" else full
             for method in ("calibrate", "from_dp", "from_pmfs"):
                 if isinstance(getattr(module, name), type) and hasattr(getattr(module, name), method):
-                    found[f"{room}.{name}.{method}"] = f"{full}.{method}"
+                    found[f"{subpackage}.{name}.{method}"] = f"{full}.{method}"
     return found
 
 

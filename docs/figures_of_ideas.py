@@ -274,12 +274,12 @@ def clones() -> plt.Figure:
     ax.text(3.85, 1.45, "or", fontsize=10, va="center", ha="center")
     box(ax, 4.3, 1.45, "1", ORANGE, width=0.5, height=0.5)
     blue, coloured = kinds.count(0), len(kinds) - kinds.count(None) + 1
-    said = (
+    shown_text = (
         "coloured: clones, which look like the target's message if the value were 0 (blue) or 1 (orange), each a fair coin toss\n"
         f"grey: messages that say nothing about the target. The analyst must tell {blue} + 1 blue of {coloured} from {blue} "
         f"of {coloured}."
     )
-    ax.text(0.2, 0.98, wrapped(said, 60), fontsize=9, va="top", linespacing=1.5)
+    ax.text(0.2, 0.98, wrapped(shown_text, 60), fontsize=9, va="top", linespacing=1.5)
     return figure
 
 
@@ -296,11 +296,11 @@ def year() -> plt.Figure:
         eps = [once.self_compose(int(k)).epsilon(target["delta"]) for k in months]
         ax.plot(months, eps, marker="o", ms=4, **line)
         ratios.append(eps[-1] / eps[0])
-        said = f"{text},\nlocal budget {once.randomizer.local_eps:.2f}"
+        shown_text = f"{text},\nlocal budget {once.randomizer.local_eps:.2f}"
         if is_narrow():
-            ax.text(12, 0.68 * eps[-1], said, ha="right", va="top", fontsize=9, color=line["color"])
+            ax.text(12, 0.68 * eps[-1], shown_text, ha="right", va="top", fontsize=9, color=line["color"])
         else:
-            ax.text(12.3, eps[-1], said, va="center", fontsize=9, color=line["color"])
+            ax.text(12.3, eps[-1], shown_text, va="center", fontsize=9, color=line["color"])
     ax.plot([0.7, 12], [1, 1], color=GREY, lw=1, ls=":")
     ax.text(4.2 if is_narrow() else 5, 1.08, r"target $\varepsilon$ = 1", fontsize=9, color=GREY)
     ax.set(

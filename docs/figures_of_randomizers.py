@@ -48,8 +48,8 @@ def randomizers() -> plt.Figure:
         below.append(closed / clones / upper)
         axis.fill_between(users, lower, upper, color=color, alpha=0.35, lw=0)
         axis.plot(users, upper, **{**EXACT, "color": color, "lw": 1.6})
-        said = "both bounds, one line" if gap < 0.01 else f"bounds {100 * gap:.0f} % apart"
-        labels.append((f"{name}: {said}", height, color))
+        text = "both bounds, one line" if gap < 0.01 else f"bounds {100 * gap:.0f} % apart"
+        labels.append((f"{name}: {text}", height, color))
     if is_narrow():
         lines = [Line2D([], [], color=color, lw=1.6, ls="--" if text.startswith("closed") else "-") for text, _, color in labels]
         figure.legend(lines, [text.replace("\n", " ") for text, _, _ in labels], loc="outside lower center")

@@ -251,12 +251,12 @@ def histogram() -> plt.Figure:
         flipped.append(ShuffledBits.calibrate(users=users, eps=eps / 2, delta=delta / 2).error_quantile(beta / d))
         clear.append(ClearReports.calibrate(bins=d, eps=eps, delta=delta).error_quantile(beta, of="any"))
         central.append(-2 / eps * math.log(-math.expm1(math.log1p(-beta) / d)))
-        # optimised unary encoding, by the normal law; a held bit is reported with chance 1/2, another with 1/(e^eps + 1)
+        # optimised unary encoding, by the normal law; the bit of the user's bin is 1 with probability 1/2, others 1/(e^eps + 1)
         apart = math.tanh(eps / 2) / 2
         local.append(-ndtri(beta / d / 2) * math.sqrt(users / 4) / apart)
     figure, axis = panels(figsize=(8.4, 5.0))
     ratios = [np.array(zsum) / central, np.array(clear) / central]
-    said = [f"{ratio.min():.1f} to {ratio.max():.1f}" for ratio in ratios]
+    ranges = [f"{ratio.min():.1f} to {ratio.max():.1f}" for ratio in ratios]
     for values, label, look in (
         (local, "local: optimised unary encoding, $d$ bits", {"color": GREY, "lw": 1.4, "marker": "x", "ms": 5}),
         ([printed] * len(bins), "shuffled, zero sum as published, $1 + d$ messages", PRINTED),
@@ -270,7 +270,7 @@ def histogram() -> plt.Figure:
         axis.plot(bins, values, label=label, markevery=3, **look)
     axis.set(xscale="log", yscale="log", xlabel="bins $d$",
              ylabel=wrapped("largest error of any bin, exceeded with 5 % (users)", 40),
-             title=f"Error relative to central noise: zero sum {said[0]} times, clear reports {said[1]} times\n"
+             title=f"Error relative to central noise: zero sum {ranges[0]} times, clear reports {ranges[1]} times\n"
              r"$n = 10^5$, $\varepsilon = 1$, $\delta = 10^{-6}$, worst-case dataset (Balcer and Cheu, Table 1)")
     figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=columns(2))
     return figure
@@ -349,10 +349,10 @@ def amplified(users: int, eps: float, delta: float) -> float:
     return float(brentq(lambda local: StrongerClones(users, local).epsilon(delta) - eps, eps, 40, xtol=1e-6))
 
 
-def quantile_of_response(users: int, held: int, bins: int, local: float, beta: float) -> float:
-    """Return the error of one bin's count that k-ary randomized response exceeds with chance beta, `held` users in the bin."""
+def quantile_of_response(users: int, in_bin: int, bins: int, local: float, beta: float) -> float:
+    """Return the error of a bin with `in_bin` users that k-ary randomized response exceeds with probability beta."""
     other = 1 / (math.exp(local) + bins - 1)
-    chances, counts = [math.exp(local) * other, other], [held, users - held]
+    chances, counts = [math.exp(local) * other, other], [in_bin, users - in_bin]
     mean = float(np.dot(chances, counts))
     low, high = 0.0, users * 1.0
     while high - low > 1e-6 * high:
@@ -391,7 +391,7 @@ def points_of_counts(users: tuple[int, ...], eps: float, delta: float) -> dict[s
 
 @cache
 def points_of_histograms(users: tuple[int, ...], bins: int, eps: float, delta: float) -> dict[str, Points]:
-    """Return the same of a histogram, all bins held alike; the error is the largest of any bin."""
+    """Return the same of a histogram, equally many users in all bins; the error is the largest of any bin."""
     out: dict[str, Points] = {name: [] for name in ("local", "records", "clones", "noise", "sums", "zero")}
     beta = 0.05 / bins
     clear = ClearReports.calibrate(bins=bins, eps=eps, delta=delta)

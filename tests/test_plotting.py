@@ -1,12 +1,14 @@
 """Plots: the drawn values are those of the profiles, axes have labels and units, and no window opens."""
 
 import html
+import itertools
 import math
 
 import numpy as np
 import pytest
 
-from shufflebounds import Tradeoff, compare, mechanisms, plotting, profile, sampling, shuffle
+from shufflebounds import Tradeoff, compare, mechanisms, plotting, profile, published, sampling, shuffle
+from shufflebounds.report.pictures import parameters
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -125,12 +127,72 @@ def test_labels():
     looks = {(line.get_color(), line.get_linestyle()) for line in lines(many).values()}
     assert len(looks) == 10
     long = shuffle.PersonalizedBits([0.5 + i / 1000 for i in range(100)], bits=[0] * 100, target=0)
-    assert len(legend_of(long.plot(eps=[0.0, 0.1]))[0]) <= 64
+    assert max(map(len, legend_of(long.plot(eps=[0.0, 0.1]))[0].splitlines())) <= 40
 
 
 def test_colours_can_be_told_apart():
-    assert len(set(plotting.COLORS)) == 7
-    assert set(plotting.COLORS) <= {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000"}
+    assert len(set(plotting.COLORS)) == 10
+    # Rows of the matrices of Machado, Oliveira, Fernandes (2009) for full protanopia, deuteranopia and tritanopia.
+    kinds = [np.eye(3), [[.152286, 1.052583, -.204868], [.114503, .786281, .099216], [-.003882, -.048116, 1.051998]],
+             [[.367322, .860646, -.227968], [.280085, .672501, .047413], [-.011820, .042940, .968881]],
+             [[1.255528, -.076749, -.178779], [-.078411, .930809, .147602], [.004733, .691367, .303900]]]
+    seen = [[cielab(np.asarray(kind) @ linear(color)) for color in plotting.COLORS] for kind in kinds]
+    for colors in seen:
+        assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(colors, 2)) > 16
+
+
+def linear(color):
+    """Return the linear red, green and blue of a colour such as "#0072B2"."""
+    part = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+
+
+def cielab(light):
+    """Return the CIELAB coordinates of linear red, green and blue."""
+    white = np.array([[.4124, .3576, .1805], [.2126, .7152, .0722], [.0193, .1192, .9505]])
+    part = white @ np.clip(light, 0, 1) / white.sum(axis=1)
+    part = np.where(part > 0.008856, np.cbrt(part), 7.787 * part + 16 / 116)
+    return np.array([116 * part[1] - 16, 500 * (part[0] - part[1]), 200 * (part[1] - part[2])])
+
+
+@pytest.mark.slow
+def test_published_bounds_and_a_new_one_have_colours_of_their_own():
+    table = published.compare({"mine": lambda users, local_eps, delta: 1.0}, users=[10**4, 10**5], local_eps=1.0, delta=1e-6)
+    drawn = table.plot().get_lines()
+    assert len(drawn) >= 9
+    assert len({line.get_color() for line in drawn}) == len(drawn)
+
+
+def test_a_profile_is_evaluated_where_the_axes_show_it():
+    evaluated = []
+
+    class Counted(mechanisms.GaussianMechanism):
+        def log_delta(self, eps, *, bound="upper"):
+            if np.ndim(eps):
+                evaluated.append((self.sigma, np.asarray(eps)))
+            return super().log_delta(eps, bound=bound)
+
+    ax = compare(Counted(1.0), Counted(20.0), kind="profile")
+    for sigma, eps in evaluated:
+        end = mechanisms.GaussianMechanism(sigma).epsilon(1e-15)
+        assert eps[-2] < end <= eps[-1] * (1 + 1e-12), sigma
+    assert {sigma for sigma, _ in evaluated} == {1.0, 20.0}
+    low = ax.get_ylim()[0]
+    for line in lines(ax).values():
+        assert line.get_ydata()[-1] <= low + 1e-6
+
+
+@pytest.mark.parametrize("profiles", [
+    [mechanisms.KaryResponse(10, 1.0).shuffled(1000), shuffle.StrongerClones(1000, 1.0)],
+    [mechanisms.FiniteRandomizer(np.full((4, 4), 0.25)).shuffled(n) for n in (10, 20)],
+    [shuffle.FlippedReports(10**6, 0, 100, 1e-5, view=view) for view in ("records", "sums")],
+    [NOISE, NOISE],
+], ids=["kinds", "matrices", "words", "equal"])
+def test_labels_of_a_legend_are_short_and_differ(profiles):
+    found = plotting.labels([parameters(profile) for profile in profiles], [type(profile).__name__ for profile in profiles])
+    assert max(map(len, found)) <= 40
+    assert len(set(found)) == len(found)
+    assert not any("…" in label for label in found)
 
 
 def test_bad_pictures():

@@ -22,16 +22,25 @@ from shufflebounds._engines.errors.count_errors import CountErrors, SupportProba
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.profile.calibration import parts_of_releases
+from shufflebounds.profile.calibration import one_of_releases, parts_of_releases
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.flipped_reports import FlippedReports
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.shuffled import Shuffled
 
-__all__ = ["Comparison", "ComparisonRow", "compare_at"]
+__all__ = ["ORACLES", "Comparison", "ComparisonRow", "calibrated_oracle", "compare_at"]
 
 SHUFFLER = "shuffler"
 DUMMIES = "shuffler and sender of dummies"
+
+ORACLES: dict[type[FrequencyOracle], tuple[str, ...]] = {
+    KaryResponse: ("k-ary response",),
+    SubsetSelection: ("subset selection",),
+    LocalHashing: ("local hashing",),
+    HadamardResponse: ("Hadamard response",),
+    UnaryEncoding: ("unary encoding, symmetric", "unary encoding, optimized"),
+}
+"""The frequency oracles of the comparison, with the names of their rows."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +261,31 @@ def _ways(users: int, bins: int) -> dict[str, Calibration]:
         "flipped reports, records": partial(FlippedReports.calibrate, users=users, bins=bins, view="records"),
         "flipped reports, sums": partial(FlippedReports.calibrate, users=users, bins=bins, view="sums"),
     }
+
+
+def calibrated_oracle(
+    kind: type[FrequencyOracle], *, users: int, bins: int, eps: float, delta: float, releases: int = 1
+) -> Shuffled:
+    """Return the shuffled oracle of a class in `ORACLES` as :func:`compare_at` calibrates it.
+
+    If the class has several rows, the result is that with the smallest error of any bin.
+    """
+    ways = _ways(_validate.integer("users", users, 1), _validate.integer("bins", bins, 2, 2**16))
+    found: list[Any] = [_of_both(ways[name], releases, eps, delta) for name in ORACLES[kind]]
+    best: Shuffled = min(found, key=lambda one: one.randomizer.errors(users).error_quantile(0.05, of="any"))
+    return best
+
+
+def _of_both(calibrate: Calibration, releases: int, eps: float, delta: float) -> PrivacyProfile:
+    """Return a calibrated protocol that meets the target in both directions, with delta(eps) and with epsilon(delta)."""
+    goal = eps
+    while True:
+        one = one_of_releases(calibrate, releases, eps=goal, delta=delta)
+        # epsilon(delta) may exceed eps by the tolerance of its search; for several releases it has been compared.
+        reached = one.epsilon(delta) if releases == 1 else 0.0
+        if reached <= eps:
+            return one
+        goal *= 1 - 2 * (reached / eps - 1)
 
 
 @dataclass(frozen=True)

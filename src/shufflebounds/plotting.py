@@ -1,7 +1,9 @@
 """Figures of curves given as arrays, drawn on matplotlib Axes. matplotlib is imported when the first figure is drawn.
 
-The colours are those of Okabe and Ito, which people with common kinds of colour blindness can distinguish; line styles change after
-the last colour. delta is drawn as log10 delta, because values such as 1e-3000 are not doubles.
+The first seven colours are those of Okabe and Ito, which people with common kinds of colour blindness can distinguish; the other
+three are at least as far apart. Line styles change after the last colour.
+
+delta is drawn as log10 delta, because values such as 1e-3000 are not doubles.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ __all__ = [
 ]
 
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#332288", "#661100")
+LONGEST_LABEL = 40
+"""Largest number of characters of a label in a legend. Raised: legends cover curves. Lowered: fewer parameters are named."""
 _STYLES = ("-", "--", ":", "-.")
 _GREY = "#666666"
 
@@ -139,15 +143,21 @@ def alphas(knots: FloatArray | None = None, points: int = 401) -> FloatArray:
 
 
 def labels(parameters: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
-    """Return, for each set of parameters, those that differ between the sets."""
+    """Return, for each set of parameters, those that differ between the sets; with at most `LONGEST_LABEL` characters.
+
+    The last parameters are left out of a long label, and equal labels are numbered.
+    """
     keys = [key for key in dict.fromkeys(key for entry in parameters for key in entry)
             if len({repr(entry.get(key)) for entry in parameters}) > 1]
     several = len(set(names)) > 1
     out = []
     for name, entry in zip(names, parameters):
-        told = ", ".join(f"{key} = {number(entry[key])}" for key in keys if key in entry)
-        out.append((f"{name}: {told}" if told else name) if several or not told else told)
-    return out
+        told = [f"{key} = {text}" for key in keys if key in entry and (text := number(entry[key])) != "…"]
+        head = f"{name}: " if several else ""
+        while len(told) > 1 and len(head + ", ".join(told)) > LONGEST_LABEL:
+            told.pop()
+        out.append((head + ", ".join(told) if told else name)[:LONGEST_LABEL])
+    return out if len(set(out)) == len(out) else [f"{place}: {text}"[:LONGEST_LABEL] for place, text in enumerate(out, 1)]
 
 
 def shared(parameters: Sequence[dict[str, Any]]) -> str:

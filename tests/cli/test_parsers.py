@@ -13,9 +13,9 @@ from shufflebounds.cli.registry import MECHANISMS
 
 
 @pytest.mark.parametrize("words", [
-    *([name] for name in COMMANDS if name not in ("epsilon", "delta", "calibrate", "curve", "users", "statement")),
+    *([name] for name in COMMANDS if name not in ("epsilon", "delta", "calibrate", "curve", "users", "statement", "noise")),
     ["epsilon", "clones"], ["curve", "kary-response"], ["calibrate", "shuffled-bits"], ["users", "kary-response"],
-    ["statement", "clones"],
+    ["statement", "clones"], ["noise", "laplace"],
 ], ids=" ".join)
 def test_every_option_is_listed_and_shown_by_the_help(words, capsys):
     listed = {option for option in _following(words) if option.startswith("--")}

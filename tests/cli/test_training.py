@@ -8,6 +8,7 @@ from shufflebounds._base import __version__
 from shufflebounds.cli.command import main
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import RandomAllocation, ShuffledBatches
+from tests.strategies import slow
 
 
 @pytest.mark.slow
@@ -59,7 +60,8 @@ def test_shuffled_batches(capsys):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (["--eps", "1", "--shuffled"], "pass --sigma with --shuffled"),
+    (["--shuffled", "--epochs", "0", "--sigma", "1"], "argument --epochs: epochs=0"),
+    (["--eps", "1", "--rate", "0.1", "--advantage", "0.1"], "give one target: --eps and --delta, or"),
     (["--sigma", "1", "--rate", "0.1", "--epochs", "2"], "--shuffled"),
     (["--sigma", "1", "--rate", "0.1", "--batch-size", "2"], "--shuffled"),
     (["--sigma", "1", "--shuffled", "--rate", "0.1"], "--rate"),
@@ -92,9 +94,44 @@ def test_a_target_in_place_of_the_noise(capsys):
     assert float(cells.split()[0]) == sigma
 
 
-@pytest.mark.parametrize("words", [[], ["--sigma", "1", "--eps", "1"]])
+@pytest.mark.parametrize(("words", "target", "shown"), [
+    (["sgd", "--rate", "0.05", "--steps", "10"], ["--advantage", "0.1"], ["advantage"]),
+    slow(["sgd", "--rate", "0.05", "--steps", "10"], ["--fpr", "0.05", "--fnr", "0.9"], ["fnr"]),
+    slow(["sgd", "--shuffled", "--steps", "100", "--batch-size", "10"], ["--advantage", "0.2"], ["advantage"]),
+    slow(["sgd", "--shuffled", "--steps", "100"], ["--eps", "2", "--delta", "1e-3"], ["delta", "epsilon"]),
+    slow(["allocate", "--steps", "10"], ["--eps", "1", "--delta", "1e-3"], ["delta", "epsilon"]),
+    slow(["allocate", "--steps", "10", "--chosen", "2"], ["--advantage", "0.3"], ["advantage"]),
+    slow(["allocate", "--steps", "10"], ["--fpr", "0.05", "--fnr", "0.8"], ["fnr"]),
+])
+def test_the_noise_of_every_sampling_for_every_target(capsys, words, target, shown):
+    assert main([*words, *target, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    value = {name: float(number) for name, number in zip(target[::2], target[1::2])}
+    for name in shown:
+        side, goal = ("lower" if name == "fnr" else "upper"), value["--eps" if name == "epsilon" else f"--{name}"]
+        # The bound of shuffled batches jumps as sigma grows.
+        assert found[name][side] == pytest.approx(goal, rel=0.05 if "--shuffled" in words else 5e-4) or name == "delta"
+        assert found[name][side] >= goal if name == "fnr" else found[name][side] <= goal
+    # The sigma that is found gives the same number if it is passed.
+    if shown[-1] == "epsilon":
+        assert main([*words, "--sigma", repr(found["parameters"]["sigma"]), "--delta", value_of(target), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["epsilon"] == found["epsilon"]
+
+
+def value_of(target):
+    return target[target.index("--delta") + 1]
+
+
+def test_explain_says_what_the_bounds_rest_on(capsys):
+    assert main(["sgd", "--sigma", "2", "--rate", "0.125", "--steps", "1", "--delta", "1e-5", "--explain"]) == 0
+    text = capsys.readouterr().out
+    assert "exact for Poisson sampling" in text
+    assert "upper bound: proved" in text
+
+
+@pytest.mark.parametrize("words", [[], ["--sigma", "1", "--eps", "1"], ["--sigma", "1", "--advantage", "0.1"]])
 def test_either_the_noise_or_the_target(capsys, words):
     with pytest.raises(SystemExit) as stop:
         main(["sgd", *words, "--rate", "0.1", "--steps", "20", "--delta", "1e-5"])
     assert stop.value.code == 2
-    assert "--sigma" in capsys.readouterr().err
+    assert ("--sigma and a target exclude each other" if words else "give one target") in capsys.readouterr().err

@@ -65,9 +65,10 @@ def test_the_advantage_of_gaussian_noise_is_its_formula(advantage):
     assert GaussianMechanism(found).tradeoff().advantage() <= advantage * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("fpr", "fnr"), [(0.05, 0.9), (1e-6, 0.999), (0.5, 0.01)])
+@pytest.mark.parametrize(("fpr", "fnr"), [
+    (0.05, 0.9), (1e-6, 0.999), (0.5, 0.01), (0.5, 1e-20), (1e-20, 0.5), (1e-20, 1e-20), (0.9, 1e-100)])
 def test_the_error_rates_of_gaussian_noise_are_its_formula(fpr, fnr):
-    expected = 1 / float(ndtri(1 - fnr) - ndtri(fpr))
+    expected = -1 / float(ndtri(fnr) + ndtri(fpr))
     found = least_noise(GaussianMechanism, fpr=fpr, fnr=fnr)
     assert expected * (1 - 1e-7) <= found <= expected * (1 + 3e-6)
     assert GaussianMechanism(found).tradeoff().beta(fpr) >= fnr

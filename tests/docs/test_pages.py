@@ -73,6 +73,23 @@ def test_every_link_within_the_project_leads_somewhere(page):
     assert missing == []
 
 
+def anchors(page):
+    """Return the anchors of a page: the labels before its headings, and its headings as MyST and GitHub write them in addresses."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.M)
+    return {*re.findall(r"^\(([\w-]+)\)=$", text, flags=re.M),
+            *(re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_anchor_is_that_of_a_heading(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    links = [target.partition("#") for target in re.findall(r"\]\(([^)\s]+)\)", text) if "#" in target and "://" not in target]
+    missing = [f"{name}#{anchor}" for name, _, anchor in links
+               if not (name and not name.endswith(".md")) and anchor not in anchors(page.parent / name if name else page)]
+    assert missing == []
+
+
 def rows_of(page, header):
     """Return the cells of the table under the given header."""
     text = page.read_text(encoding="utf-8")

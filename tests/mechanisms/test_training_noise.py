@@ -23,6 +23,19 @@ def test_it_meets_the_target_and_less_noise_does_not(rate, steps, eps, delta):
     assert less.epsilon(delta, bound="lower") > eps
 
 
+@pytest.mark.parametrize("target", [{"advantage": 0.1}, slow({"fpr": 0.01, "fnr": 0.9}), slow({"fpr": 0.5, "fnr": 0.4})],
+                         ids=str)
+def test_targets_by_risk(target):
+    noise = GaussianMechanism.from_training(rate=0.01, steps=1000, **target)
+    enough, less = (GaussianMechanism(noise.sigma * ratio).subsampled(0.01).self_compose(1000) for ratio in (1, 1 - 3e-4))
+    if "advantage" in target:
+        assert enough.delta(0.0) <= target["advantage"] < less.delta(0.0, bound="lower")
+    else:
+        # The lower trade-off function is the guarantee; the upper one shows that less noise misses the target.
+        at, least = target["fpr"], target["fnr"]
+        assert enough.tradeoff().beta(at) >= least > less.tradeoff(bound="upper").beta(at)
+
+
 @pytest.mark.slow
 def test_without_sampling_it_is_the_analytic_calibration():
     # Ten releases with noise sigma are equivalent to one release with sigma/sqrt(10).
@@ -52,3 +65,9 @@ def test_arguments_out_of_range_are_named(name, value):
     given = {"rate": 0.1, "steps": 10, "eps": 1.0, "delta": 1e-5, name: value}
     with pytest.raises(ValueError, match=f"{name}="):
         GaussianMechanism.from_training(**given)
+
+
+@pytest.mark.parametrize("target", [{}, {"eps": 1.0}, {"eps": 1.0, "delta": 1e-5, "advantage": 0.1}, {"fpr": 0.1}], ids=str)
+def test_one_target_is_given(target):
+    with pytest.raises(ValueError, match="pass one target: eps and delta, or advantage, or fpr and fnr"):
+        GaussianMechanism.from_training(rate=0.1, steps=10, **target)

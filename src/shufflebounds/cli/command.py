@@ -17,7 +17,7 @@ from shufflebounds._base import __version__
 from shufflebounds._base.types import InconsistentBoundsError
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.cli.output.files import UnwritableError
-from shufflebounds.cli.output.progress import watched
+from shufflebounds.cli.output.progress import log_to_stderr, watched
 from shufflebounds.cli.parsers import Parser, add_choices
 
 __all__ = ["COMMANDS", "main", "parser_for"]
@@ -31,8 +31,9 @@ COMMANDS = {
     "statement": ("statement", "the guarantee in plain sentences, as text, Markdown or a web page"),
     "personalized": ("personalized", "eps of users with different local budgets"),
     "users": ("users", "the least number of users that meets a target"),
-    "sgd": ("training:Sgd", "eps of DP-SGD with Poisson subsampling, or the least noise for a target"),
-    "allocate": ("training:Allocate", "eps of DP-SGD with random allocation: each record in one random batch of an epoch"),
+    "noise": ("noise", "the least noise, or the largest budget, of one or several releases that meet a target"),
+    "sgd": ("training:Sgd", "eps of DP-SGD with Poisson subsampling or shuffled batches, or the least noise for a target"),
+    "allocate": ("training:Allocate", "eps of DP-SGD with random allocation, each record in one batch of an epoch, or the noise"),
     "published": ("published", "published bounds beside the computed number, with their status"),
     "audit": ("audit", "what the scores or counts of an attack refute, at a stated confidence"),
     "deployments": ("deployments", "eps of every deployment in a CSV file"),
@@ -74,11 +75,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         warnings.showwarning = _warning
+        log_to_stderr()
     words = list(sys.argv[1:] if argv is None else argv)
     parser = parser_for(words)
     arguments = parser.parse_args(words)
     try:
-        watched(lambda: _run(arguments))
+        watched(lambda: _run(arguments), arguments.command)
     except BrokenPipeError:
         # The reader closed the pipe, for example `head`. Buffered output must not be flushed into it at exit.
         _drop_output()

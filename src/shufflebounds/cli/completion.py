@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from shufflebounds.cli.command import COMMANDS, parser_for
+from shufflebounds.cli.command import parser_for
 from shufflebounds.cli.parsers import Parser
 
 __all__ = ["add_arguments", "run"]
@@ -36,18 +36,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _following(given: list[str]) -> list[str]:
     """Return the candidates for the word after the given ones."""
-    if not given:
-        return list(COMMANDS)
-    if given[0] not in COMMANDS:
+    try:
+        parser = parser_for(given)
+    except SystemExit:
+        # A word is no command, or no mechanism of the command.
         return []
-    if given[0] in ("epsilon", "delta", "calibrate", "curve"):
-        from shufflebounds.cli.registry import MECHANISMS as mechanisms
-
-        if len(given) < 2:
-            return [name for name in mechanisms if given[0] != "calibrate" or mechanisms[name].calibrate is not None]
-        if given[1] not in mechanisms:
-            return []
-    parser = parser_for(given)
-    while parser.choices:
+    while len(parser.choices) == 1:
         parser = next(iter(parser.choices.values()))
-    return [option for option in parser.options if option.startswith("--")]
+    return list(parser.choices) or [option for option in parser.options if option.startswith("--")]

@@ -29,6 +29,9 @@ ASKED = {"eps": "budget", "delta": "delta_of_mechanism"}
 USUAL: Mapping[str, Mapping[str, Any]] = {"binomial-noise": {"prob": 0.5}, "flipped-reports": {"fakes": 0}}
 """Defaults of the command for parameters without a default in the class."""
 
+SCALES, BUDGETS = ("sigma", "scale"), ("local_eps", "budget")
+"""Options for the amount of noise: a larger scale is more noise, a larger budget less."""
+
 CALIBRATES = ("calibrate", "from_dp", "from_eps")
 """Class methods that find parameters for a target, in order of preference."""
 
@@ -56,8 +59,9 @@ class Mechanism:
             raise
 
     def parameters_of(self, profile: PrivacyProfile) -> dict[str, Any]:
-        """Return the profile's parameters by the names of the command's options."""
-        return {option: getattr(profile, self.renamed.get(option, option)) for option in self.options}
+        """Return the profile's parameters by the names of the command's options; those of a shuffled randomizer with the users."""
+        one, more = (profile.randomizer, {"users": profile.users}) if isinstance(profile, shuffle.Shuffled) else (profile, {})
+        return {option: getattr(one, self.renamed.get(option, option)) for option in self.options} | more
 
     def required(self, name: str) -> bool:
         """Return whether the option must be given."""
@@ -67,6 +71,21 @@ class Mechanism:
     def shuffles(self) -> bool:
         """Whether the mechanism is a local randomizer, whose messages may be shuffled (option --users)."""
         return hasattr(self.build, "shuffled") and "users" not in self.options
+
+    @property
+    def calibrates_shuffled(self) -> bool:
+        """Whether the calibration finds the parameters of the messages of a number of users, which are shuffled."""
+        return self.shuffles and self.calibrate is not None and "users" in inspect.signature(self.calibrate).parameters
+
+    @property
+    def noise(self) -> str | None:
+        """The option for the amount of noise; None if the mechanism has none in `SCALES` and `BUDGETS`."""
+        return next((name for name in (*SCALES, *BUDGETS) if name in self.options), None)
+
+    def of_noise(self, x: float) -> dict[str, float]:
+        """Return the option for the amount of noise with its value for a noise x > 0."""
+        assert self.noise is not None
+        return {self.noise: x if self.noise in SCALES else 1 / x}
 
     def calibration_options(self) -> dict[str, str]:
         """Return the options that the calibration takes as arguments."""
@@ -128,6 +147,31 @@ def _is_scalar(hint: Any) -> bool:
     return all(part in (int, float, str, bool, type(None)) or typing.get_origin(part) is Literal for part in parts)
 
 
+def _of_budget(build: type, budget: str | None) -> Callable[..., PrivacyProfile] | None:
+    """Return the calibration of a shuffled local randomizer, which finds its local budget, or None if there is none.
+
+    If all parameters but the number of bins are left to it, an oracle has those of :func:`~shufflebounds.shuffle.compare_at`.
+    """
+    found = (budget, "p", "q")
+    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+           for name, parameter in inspect.signature(build).parameters.items() if name not in found]
+    bins = any(parameter.name == "bins" for parameter in own)
+    if budget is None and not bins:
+        return None
+
+    def calibrate(*, users: int, eps: float, delta: float, releases: int = 1, **given: Any) -> PrivacyProfile:
+        target: dict[str, Any] = {"users": users, "eps": eps, "delta": delta, "releases": releases}
+        if bins and all(value is None for name, value in given.items() if name != "bins"):
+            from shufflebounds.comparison import calibrated_oracle
+
+            return calibrated_oracle(build, bins=given["bins"], **target)
+        return shuffle.Shuffled.calibrate(lambda value: build(**given, **{str(budget): value}), **target)
+
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("users", "eps", "delta", "releases")]
+    calibrate.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    return calibrate
+
+
 def _inspected(name: str, build: Any) -> Mechanism | None:
     """Return the mechanism that a class describes, or None if its parameters are not all numbers or words."""
     if not (isinstance(build, type) and is_dataclass(build) and issubclass(build, PrivacyProfile)) or inspect.isabstract(build):
@@ -137,10 +181,13 @@ def _inspected(name: str, build: Any) -> Mechanism | None:
     if not asked or not all(_is_scalar(hints[f.name]) for f in asked):
         return None
     called = {f.name: ASKED.get(f.name, f.name) for f in asked}
+    budget = next((parameter for parameter, option in called.items() if option in BUDGETS), None)
     defaults = {called[f.name]: f.default for f in asked if f.default is not MISSING}
     finds = next((getattr(build, method) for method in CALIBRATES if hasattr(build, method)), None)
     if finds is not None and not {"eps"} <= inspect.signature(finds).parameters.keys():
         finds = None
+    if finds is None and hasattr(build, "shuffled") and "users" not in called:
+        finds = _of_budget(build, budget)
     return Mechanism(
         build,
         {called[f.name]: told.get(f.name, f.name) for f in asked},

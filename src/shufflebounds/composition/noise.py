@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.scipy_functions import ndtri
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.profile.calibration import OUT, Goal, goal_of, least_of_goal
+from shufflebounds.profile.calibration import least_of_goal
+from shufflebounds.profile.goals import target_goal
 
 __all__ = ["least_noise"]
+
 
 @with_passages
 def least_noise(
@@ -74,41 +74,8 @@ def least_noise(
     """
     near = _validate.real("near", near, 0, open_low=True)
     rtol = _validate.real("rtol", rtol, 1e-12, 0.1)
-    goal = _goal(eps, delta, advantage, fpr, fnr)
+    goal = target_goal(eps, delta, advantage, fpr, fnr)
     if not callable(release):
         raise TypeError(f"release={_validate.short_repr(release)} must be a function of the noise x that returns a profile, such "
                         "as lambda x: GaussianMechanism(x).subsampled(0.01).self_compose(1000)")
     return least_of_goal(release, goal, near, rtol)
-
-
-def _goal(eps: float | None, delta: float | None, advantage: float | None, fpr: float | None, fnr: float | None) -> Goal:
-    """Return the target that is given."""
-    given = tuple(value is not None for value in (eps, delta, advantage, fpr, fnr))
-    if given == (True, True, False, False, False):
-        # (eps, delta)
-        eps, delta = _validate.target(_validate.real("eps", eps, 0, 1e4, open_low=True), delta)
-        return goal_of(eps, delta)
-    if given == (False, False, True, False, False):
-        most = _validate.real("advantage", advantage, 0, 1, open_low=True, open_high=True)
-        return Goal(f"the advantage {most:g}", lambda profile: _log_of(float(profile.delta(0.0)) / most),
-                     lambda profile: bool(profile.delta(0.0) <= most))
-    if given == (False, False, False, True, True):
-        level = _validate.real("fpr", fpr, 0, 1, open_low=True, open_high=True)
-        missed = _validate.real("fnr", fnr, 0, 1, open_low=True, open_high=True)
-        if not level + missed < 1:
-            raise ValueError(f"fpr={level!r} and fnr={missed!r} have the sum {level + missed:g}, which must be below 1: guessing "
-                             "without the results has these rates")
-        distance = float(ndtri(1 - missed) - ndtri(level))
-
-        def of_rates(profile: PrivacyProfile) -> float:
-            # For Gaussian noise this distance is the sensitivity over sigma.
-            beta = float(profile.tradeoff().beta(level))
-            return _log_of(max(0.0, float(ndtri(1 - beta) - ndtri(level))) / distance) if beta > 0 else OUT
-
-        return Goal(f"the rates fpr={level:g}, fnr={missed:g}", of_rates,
-                     lambda profile: bool(profile.tradeoff().beta(level) >= missed))
-    raise ValueError("pass one target: eps and delta, or advantage, or fpr and fnr")
-
-
-def _log_of(ratio: float) -> float:
-    return min(max(math.log(ratio), -OUT), OUT) if ratio > 0 else -OUT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 import time
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -56,21 +57,28 @@ def _name_of_releases(factors: tuple[tuple[Any, int], ...]) -> str:
     return f"{len(factors)} mechanisms, {plotting.number(sum(times for _, times in factors))} releases"
 
 
-@_validate.quiet()
 def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = 241) -> FloatArray:
-    """Return the values of eps to draw: `eps` if given, otherwise a grid from 0 to where delta is negligible or constant.
+    """Return the values of eps to draw for all profiles: `eps` if given, otherwise a grid from 0 to the last of their ends."""
+    return _losses_of_each(profiles, eps, points)[-1]
 
-    Fewer points show corners in the curve; more points take longer.
+
+@_validate.quiet()
+def _losses_of_each(profiles: tuple[Any, ...], eps: ArrayLike | None, points: int = 241) -> list[FloatArray]:
+    """Return the values of eps to draw for each profile, and then those of all together.
+
+    They are `eps` if given, otherwise the points of one grid from 0 to the first at which the profile's delta is negligible or
+    constant: the figure ends there, and smaller delta take longer. Fewer points show corners in the curve; more points take longer.
     """
     if eps is not None:
-        return np.unique(_validate.real_array("eps", eps, 0))
+        return [np.unique(_validate.real_array("eps", eps, 0))] * (len(profiles) + 1)
     ends = []
     for profile in profiles:
         top = profile.epsilon(_LEAST_DELTA)
         if top == math.inf:
             top = 1.25 * profile.epsilon(min(1.0, 1.01 * profile.delta(700.0)))
         ends.append(top)
-    return np.linspace(0, max(*ends, 1e-6), points)
+    grid = np.linspace(0, max(*ends, 1e-6), points)
+    return [*(grid[:np.searchsorted(grid, end) + 1] for end in ends), grid]
 
 
 def _draw(ax: Any, profile: Any, eps: FloatArray, label: str, place: int = 0) -> None:
@@ -82,7 +90,8 @@ def plot_profile(profile: BoundedProfile, ax: Any, eps: ArrayLike | None, label:
     """Draw delta(eps) of one profile and return the Axes."""
     losses = losses_shown((profile,), eps)
     ax = plotting.axes(ax)
-    _draw(ax, profile, losses, name_of(profile) if label is None else label)
+    # A name may have more characters than a legend has place for.
+    _draw(ax, profile, losses, textwrap.fill(name_of(profile), plotting.LONGEST_LABEL) if label is None else label)
     plotting.log_delta_frame(ax, "Privacy profile, upper and lower bound", _LEAST_DELTA if eps is None else None)
     plotting.legend(ax)
     return ax
@@ -137,7 +146,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
         labels = plotting.labels([parameters(profile) for profile in profiles], names)
     if len(labels) != len(profiles):
         raise ValueError(f"labels={labels!r} must hold {len(profiles)} words, one for each profile")
-    losses = losses_shown(profiles, eps) if kind == "profile" else None
+    losses = _losses_of_each(profiles, eps) if kind == "profile" else None
     wide = len(profiles) > 4 or (kind == "tradeoff" and max(map(len, labels)) > 24)
     ax = plotting.axes(ax, wide=wide)
     title = names[0] if len(set(names)) == 1 else "comparison"
@@ -150,7 +159,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
             profile.tradeoff()._draw(ax, label, place)
     else:
         for place, (profile, label) in enumerate(zip(profiles, labels)):
-            _draw(ax, profile, losses, label, place)
+            _draw(ax, profile, losses[place], label, place)
         plotting.log_delta_frame(ax, f"Privacy profiles: {title}", _LEAST_DELTA if eps is None else None)
     plotting.legend(ax, outside=wide)
     return ax

@@ -104,12 +104,11 @@ class Calibrate:
         chosen = words[0] if words and words[0] in MECHANISMS else None
         names = [name for name in ([chosen] if chosen else MECHANISMS) if MECHANISMS[name].calibrate is not None]
         if chosen and not names:
-            advice = (f"'shufflebounds users {chosen}' finds the number of users, Shuffled.calibrate in Python the local budget"
-                      if MECHANISMS[chosen].shuffles else
-                      f"choose one of {', '.join(name for name in MECHANISMS if MECHANISMS[name].calibrate is not None)}")
+            way = "noise" if MECHANISMS[chosen].noise is not None else "users"
+            advice = f"'shufflebounds {way} {chosen}' finds the {'noise' if way == 'noise' else 'number of users'} for a target"
             parser.error(f"argument MECHANISM: {chosen!r} cannot be calibrated: {advice}")
         extra = {"eps": "privacy loss, in nats", "delta": "failure probability"}
-        add_mechanisms(parser, words, extra, names=names, wanted=Mechanism.calibration_options, more=_add_users,
+        add_mechanisms(parser, words, extra, names=names, wanted=Mechanism.calibration_options, more=_add_own,
                        required=Mechanism.calibration_needs)
 
     @staticmethod
@@ -118,18 +117,31 @@ class Calibrate:
         mechanism = MECHANISMS[arguments.mechanism]
         assert mechanism.calibrate is not None
         given = {name: getattr(arguments, name) for name in mechanism.calibration_options()}
+        if mechanism.calibrates_shuffled:
+            given["users"] = arguments.users
+        releases = getattr(arguments, "releases", None)
+        given |= {} if releases is None else {"releases": releases}
         profile = mechanism.calibrate(**given, eps=arguments.eps, delta=arguments.delta)
+        whole = profile if releases in (None, 1) else profile.self_compose(releases)
         answers = {
-            "delta": both(profile.delta, arguments.eps),
-            "epsilon": both(profile.epsilon, arguments.delta),
+            "delta": both(whole.delta, arguments.eps),
+            "epsilon": both(whole.epsilon, arguments.delta),
             **_accuracy(profile, getattr(arguments, "users", None)),
         }
-        told = {**mechanism.parameters_of(profile), "target_eps": arguments.eps, "target_delta": arguments.delta}
-        print_report(report(arguments.mechanism, profile, told, answers), arguments)
+        told = mechanism.parameters_of(profile)
+        told |= {} if releases is None else {"releases": releases}
+        told |= {"target_eps": arguments.eps, "target_delta": arguments.delta}
+        print_report(report(arguments.mechanism, whole, told, answers), arguments)
 
 
-def _add_users(parser: Parser, mechanism: Mechanism) -> None:
-    if _needs_users(mechanism.build):
+def _add_own(parser: Parser, mechanism: Mechanism) -> None:
+    """Add the numbers of users and of releases, where the calibration or the costs depend on them."""
+    if mechanism.calibrate is not None and "releases" in inspect.signature(mechanism.calibrate).parameters:
+        text = "number of releases that meet the target together (default 1); the errors are those of one release"
+        parser.add_argument("--releases", type=number, help=text)
+    if mechanism.calibrates_shuffled:
+        parser.add_argument("--users", type=number, required=True, help="number of users whose messages are shuffled")
+    elif _needs_users(mechanism.build):
         text = "number of users, to print the messages per user (the guarantee does not depend on it)"
         parser.add_argument("--users", type=number, help=text)
 
@@ -144,7 +156,13 @@ def _accuracy(profile: Any, users: Any = None) -> dict[str, dict[str, float]]:
     """Return the errors of a protocol or of additive noise, and the messages per user."""
     from shufflebounds._engines.errors.accuracy import ErrorLaw
     from shufflebounds.mechanisms._base import AdditiveNoise
+    from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
+    from shufflebounds.shuffle import Shuffled
 
+    if isinstance(profile, Shuffled):
+        if not isinstance(profile.randomizer, FrequencyOracle):
+            return {}
+        return {"accuracy": {**_accuracy(profile.randomizer.errors(profile.users))["accuracy"], "messages_per_user": 1}}
     noise = isinstance(profile, AdditiveNoise)
     if not noise and not isinstance(profile, ErrorLaw):
         return {}

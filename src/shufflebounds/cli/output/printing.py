@@ -13,11 +13,12 @@ from shufflebounds._base.types import Bound
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = [
-    "SIDES", "as_json", "as_table", "both", "explain", "format_bound", "format_parameter", "print_report", "report", "rests",
+    "SHORT", "SIDES", "as_json", "as_table", "both", "explain", "format_bound", "format_parameter", "print_report", "report",
+    "rests",
 ]
 
 SIDES: tuple[Bound, Bound] = ("upper", "lower")
-_SHORT = {"epsilon": "eps", "delta": "delta", "log_delta": "log delta"}
+SHORT = {"epsilon": "eps", "delta": "delta", "log_delta": "log delta", "advantage": "advantage", "fnr": "fnr"}
 
 
 def both(method: Callable[..., float], value: float) -> dict[str, float]:
@@ -87,7 +88,7 @@ def print_report(told: dict[str, Any], arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json(told))
         return
-    for key, short in _SHORT.items():
+    for key, short in SHORT.items():
         if key in told:
             sides = told[key]
             print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")

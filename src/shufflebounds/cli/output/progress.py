@@ -1,16 +1,36 @@
-"""Run the work of the command so that Ctrl-C stops it, with a clock on the terminal after two seconds."""
+"""Run the work of the command so that Ctrl-C stops it, with a clock on the terminal after two seconds.
+
+If the standard error stream is no terminal, the elapsed time is a message of level INFO to the logger "shufflebounds", after ten
+seconds and whenever the time has doubled; the command writes these messages to that stream.
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from shufflebounds._base.limits import CALM_SECONDS, UPDATE_SECONDS
 from shufflebounds._base.progress import elsewhere
 
-__all__ = ["watched"]
+__all__ = ["log_to_stderr", "watched"]
+
+LOGGER = logging.getLogger("shufflebounds")
+
+FIRST_MESSAGE = 10.0
+"""Seconds after which the elapsed time is logged. Lowered: messages of commands that are done soon."""
+
+
+def log_to_stderr() -> None:
+    """Write the messages of the logger to the standard error stream, if it has no other place for them."""
+    if not LOGGER.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("shufflebounds: %(message)s"))
+        LOGGER.addHandler(handler)
+        LOGGER.setLevel(logging.INFO)
 
 
 def _clock() -> Any:
@@ -24,10 +44,11 @@ def _clock() -> Any:
     return tqdm(desc="working", bar_format="{desc} [{elapsed}] Ctrl-C stops", leave=False, file=sys.stderr)
 
 
-def watched(work: Callable[[], None]) -> None:
+def watched(work: Callable[[], None], name: str) -> None:
     """Run the work in another thread and wait for it.
 
-    The main thread can then react to Ctrl-C while a kernel runs. An exception that `work` raises is raised again by this function.
+    The main thread can then react to Ctrl-C while a kernel runs. Messages begin with `name`. An exception that
+    `work` raises is raised again by this function.
     """
     raised: list[BaseException] = []
 
@@ -39,14 +60,20 @@ def watched(work: Callable[[], None]) -> None:
             raised.append(problem)
 
     thread = threading.Thread(target=call, daemon=True)
+    start, due = time.monotonic(), FIRST_MESSAGE
     thread.start()
     thread.join(CALM_SECONDS)
     clock = _clock() if thread.is_alive() else None
+    silent = clock is not None or (sys.stderr is not None and sys.stderr.isatty())
     try:
         while thread.is_alive():
             thread.join(UPDATE_SECONDS)
             if clock is not None:
                 clock.refresh()
+            spent = time.monotonic() - start
+            if not silent and thread.is_alive() and spent >= due:
+                due = 2 * spent
+                LOGGER.info("%s: %.0f s so far; Ctrl-C stops", name, spent)
     finally:
         if clock is not None:
             clock.close()

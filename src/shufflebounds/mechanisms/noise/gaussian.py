@@ -29,7 +29,8 @@ from shufflebounds._engines.inputs.listed import ListedInputs, gaussian_cells, n
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
-from shufflebounds.profile.calibration import goal_of, least_of_goal, least_parameter, meets
+from shufflebounds.profile.calibration import least_of_goal, least_parameter, meets
+from shufflebounds.profile.goals import target_goal
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
@@ -212,7 +213,10 @@ class GaussianMechanism(AdditiveNoise):
         return cls(sigma, sensitivity)
 
     @classmethod
-    def from_training(cls, *, rate: float, steps: int, eps: float, delta: float) -> Self:
+    def from_training(
+        cls, *, rate: float, steps: int, eps: float | None = None, delta: float | None = None, advantage: float | None = None,
+        fpr: float | None = None, fnr: float | None = None,
+    ) -> Self:
         r"""Return the noise of DP-SGD: the smallest sigma for which all steps on Poisson batches together meet a target.
 
         The training is ``mechanism.subsampled(rate).self_compose(steps)``; sigma is in units of the clipping norm.
@@ -223,16 +227,19 @@ class GaussianMechanism(AdditiveNoise):
             Probability with which each record enters a batch, in [1e-6, 1].
         steps : int
             Number of batches over all epochs, 1 to 10**8.
-        eps : float
-            Target privacy loss in nats, in [1e-3, 1e4].
-        delta : float
-            Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
+        eps, delta : float
+            Target privacy loss in nats, in [1e-3, 1e4], and failure probability, in (0, 1). Above 1e-3 a UserWarning says what such
+            a delta means.
+        advantage, fpr, fnr : float
+            Targets in place of eps and delta: `advantage`, or `fpr` and `fnr`, as in
+            :func:`~shufflebounds.composition.least_noise`.
 
         Returns
         -------
         GaussianMechanism
-            Of sensitivity 1. The upper delta of the training at `eps` is at most `delta`, its upper eps at `delta` at most `eps`.
-            If the gap of the composition is negligible, sigma is within a relative 3e-4 of the smallest.
+            Of sensitivity 1. The upper delta of the training at `eps` is at most `delta`, its upper eps at `delta` at most `eps`;
+            for the other targets its upper delta at eps = 0, or its lower trade-off function, meets the target. If the gap of the
+            composition is negligible, sigma is within a relative 3e-4 of the smallest.
 
         {raises}
 
@@ -240,7 +247,7 @@ class GaussianMechanism(AdditiveNoise):
         -----
         The search starts at the sigma of the central limit theorem for subsampled Gaussian noise,
         :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, where mu is that of one Gaussian release that meets the target. The returned
-        sigma has been evaluated. Neighbours: add or remove one record. For other samplers, and for a target by risk, see
+        sigma has been evaluated. Neighbours: add or remove one record. For other samplers see
         :func:`~shufflebounds.composition.least_noise`.
 
         References
@@ -253,21 +260,24 @@ class GaussianMechanism(AdditiveNoise):
         >>> noise = GaussianMechanism.from_training(rate=0.1, steps=100, eps=0.1, delta=1e-5)
         >>> print(f"{noise.sigma:.2f}")
         30.89
+        >>> print(f"{GaussianMechanism.from_training(rate=0.01, steps=1000, advantage=0.1).sigma:.3f}")
+        1.422
         """
         rate = _validate.real("rate", rate, 1e-6, 1)
         steps = _validate.integer("steps", steps, 1, 10**8)
-        _validate.real("eps", eps, 1e-3, 1e4)
-        eps, delta = _validate.target(eps, delta)
+        if eps is not None:
+            _validate.real("eps", eps, 1e-3, 1e4)
+        goal = target_goal(eps, delta, advantage, fpr, fnr)
 
         def training(sigma: float) -> Composition:
             return cls(sigma).subsampled(rate).self_compose(steps)
 
         with _validate.quiet():
-            one = cls.from_dp(eps=eps, delta=delta).sigma
+            one = least_of_goal(cls, goal, 1.0, 1e-4)
             start = 1 / math.sqrt(math.log1p((1 / (one * rate)) ** 2 / steps))
             # The starting value comes from the central limit theorem and has an error of 2 to 8 %. A smaller tolerance than 1e-4
             # takes two more compositions, 0.1 to 0.4 s each.
-            return cls(least_of_goal(training, goal_of(eps, delta), start, 1e-4))
+            return cls(least_of_goal(training, goal, start, 1e-4))
 
     @classmethod
     def from_rho(cls, rho: float, sensitivity: float = 1.0) -> Self:
