@@ -163,6 +163,11 @@ def _bits(r):
                                 fakes=r.choice([0, 0, 3]))
 
 
+def _dummies(r):
+    shift, left = r.choice([0, 1, 5, 40]), r.choice([0.5, 0.0, r.uniform(0.01, 0.99), 1 - 10.0 ** r.uniform(-6, -1)])
+    return shuffle.GeometricDummies(r.choice([2, 3, 10]), shift, left, r.uniform(0.01, 0.95), r.choice([1.0, r.uniform(0.01, 1)]))
+
+
 def _flipped(r):
     view = r.choice(["sums", "sums", "records"])
     return shuffle.FlippedReports(r.randint(1, 3), r.randint(0, 2), r.choice([2, 3]), r.uniform(0.05, 0.45), view=view,
@@ -369,6 +374,13 @@ EXAMPLES = {
             "flip, records": lambda e, d: shuffle.FlippedReports.calibrate(users=1000, bins=2, eps=e, delta=d, view="records"),
             "flip, sums": lambda e, d: shuffle.FlippedReports.calibrate(users=16, bins=2, eps=e, delta=d, view="sums"),
         }, also=OF_COUNTS,
+    ),
+    "shuffle.GeometricDummies": Example(
+        lambda: [shuffle.GeometricDummies(20, 25, 0.6, 0.6), shuffle.GeometricDummies(10, 12, 0.5, 0.625, 0.75)], _dummies,
+        calibrated={
+            "shift": lambda e, d: shuffle.GeometricDummies.calibrate(bins=20, eps=e, delta=d),
+            "shift, some kept": lambda e, d: shuffle.GeometricDummies.calibrate(bins=20, eps=e, delta=d, keep=0.75, share=0.3),
+        }, also=("error_quantile(0.05, 40)", "error_tail(9.0, 40)", "mean_squared_error(40)"),
     ),
     "shuffle.PersonalizedBits": Example(
         lambda: [

@@ -194,6 +194,7 @@ STEPS = {
     "shuffle.ClearReports": (_up("fakes"),),
     "shuffle.Clones": (_up("users"), _less("local_eps")),
     "shuffle.FlippedReports": (_up("users"), _up("fakes"), _more("flip", 0.5)),
+    "shuffle.GeometricDummies": (_less("keep"),),
     "shuffle.PersonalizedBits": (_one_more_budget,),
     "shuffle.PersonalizedClones": (_one_more_clone,),
     "shuffle.RealSum": (_longer_sum, lambda r, profile: _more("lam", profile.users)(r, profile)),

@@ -60,6 +60,10 @@ def dummies(rng, law):
     return rng.multinomial(law.fakes, np.full(law.bins, 1 / law.bins), size=REPETITIONS)
 
 
+def drawn(rng, law):
+    return np.array([law._drawn(rng) for _ in range(REPETITIONS)])
+
+
 def reports(rng, law, truth):
     held = truth + dummies(rng, law)
     return rng.binomial(held, 1 - law.flip) + rng.binomial(law.users + law.fakes - held, law.flip)
@@ -90,6 +94,7 @@ HISTOGRAMS = {
     "ShuffledHistogram": (lambda n: shuffle.ShuffledHistogram(n, 4, min(0.3, 30 / n)), copies),
     "ShuffledHistogram, much noise": (lambda n: shuffle.ShuffledHistogram(n, 4, 0.4), copies),
     "ClearReports": (lambda n: shuffle.ClearReports(40 + n // 10, 4), lambda rng, law, truth: truth + dummies(rng, law)),
+    "GeometricDummies": (lambda n: shuffle.GeometricDummies(4, 12, 0.5, 0.6), lambda rng, law, truth: truth + drawn(rng, law)),
     "FlippedReports, sums": (lambda n: shuffle.FlippedReports(n, n // 3, 4, 0.2, view="sums"), reports),
     "FlippedReports, records": (lambda n: shuffle.FlippedReports(n, 0, 4, 30 / (100 + n), view="records"), reports),
     "KaryResponse": (lambda n: m.KaryResponse(4, 2.0), oracle),
