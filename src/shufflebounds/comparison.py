@@ -176,8 +176,8 @@ def compare_at(
     smaller and faster to compute. The search finds them to within 1, or to within a 32nd of the size.
 
     The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
-    messages of a user apart; clear reports and geometric dummies also need trust in whoever adds the dummy reports. The run time is a few seconds, most
-    of it for the flipped reports, and about half a minute for several releases.
+    messages of a user apart; clear reports and geometric dummies also need trust in whoever adds the dummy reports. The run time is
+    a few seconds, most of it for the flipped reports, and about half a minute for several releases.
 
     `users` is the number of users who take part. With fewer users the guarantee is weaker, except for protocols with dummy
     reports: give the least number that is sure to take part. If every user sends a message with a known probability only, calibrate
@@ -242,7 +242,6 @@ def _ways(users: int, bins: int, releases: int) -> dict[str, Calibration]:
 
     return {
         "clear reports": partial(ClearReports.calibrate, bins=bins),
-        "geometric dummies": partial(GeometricDummies.calibrate if releases == 1 else GeometricDummies._one_of_several, bins=bins),
         "histogram": partial(ShuffledHistogram.calibrate, users=users, bins=bins),
         "k-ary response": oracle(lambda budget: KaryResponse(bins, budget)),
         "subset selection": sized(SubsetSelection, lambda oracle: oracle._d, 1, bins - 1),
@@ -253,6 +252,7 @@ def _ways(users: int, bins: int, releases: int) -> dict[str, Calibration]:
         "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
         "flipped reports, records": partial(FlippedReports.calibrate, users=users, bins=bins, view="records"),
         "flipped reports, sums": partial(FlippedReports.calibrate, users=users, bins=bins, view="sums"),
+        "geometric dummies": partial(GeometricDummies.calibrate if releases == 1 else GeometricDummies._one_of_several, bins=bins),
     }
 
 

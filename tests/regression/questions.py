@@ -155,8 +155,8 @@ def built(question):
 
 def parameter(profile):
     """Return the calibrated parameter, whose name depends on the class."""
-    return next(float(getattr(profile, name)) for name in ("flip", "gamma", "lam", "trials", "fakes", "sigma", "scale", "bound", "shift")
-                if hasattr(profile, name))
+    names = ("flip", "gamma", "lam", "trials", "fakes", "sigma", "scale", "bound", "shift")
+    return next(float(getattr(profile, name)) for name in names if hasattr(profile, name))
 
 
 def answer(question):

@@ -124,7 +124,9 @@ def test_the_shift_is_the_smallest_one(eps, target, keep, share):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("releases", "target", "deviation", "mean", "clear"), [(12, 1e-9, 33.8, 479, 26.3), (365, 1e-6, 166, 1760, 111)])
+@pytest.mark.parametrize(("releases", "target", "deviation", "mean", "clear"), [
+    (12, 1e-9, 33.8, 479, 26.3), (365, 1e-6, 166, 1760, 111),
+])
 def test_over_many_releases_clear_reports_are_more_accurate(releases, target, deviation, mean, clear):
     dummies = GeometricDummies.calibrate(bins=20, eps=1.0, delta=target, releases=releases)
     assert dummies.variance**0.5 == pytest.approx(deviation, rel=3e-3)
@@ -168,7 +170,8 @@ def test_moments_and_error_tails(arguments):
 def test_error_tails_where_reports_are_discarded(arguments, held):
     dummies = GeometricDummies(5, *arguments)
     keep = Fraction(dummies.keep)
-    errors = {(k - Fraction(dummies.dummies_per_bin)) / keep - held: p for k, p in total(law(dummies, 150), binomial(held, keep)).items()}
+    counts = total(law(dummies, 150), binomial(held, keep))
+    errors = {(k - Fraction(dummies.dummies_per_bin)) / keep - held: p for k, p in counts.items()}
     assert dummies.mean_squared_error(held) == pytest.approx(float(sum(e**2 * p for e, p in errors.items())), rel=1e-9)
     assert_error_tail(dummies, errors, held, [0, 0.5, 1, 2.5, 3, 9, 40])
 
@@ -178,8 +181,8 @@ def test_error_tails_of_many_users_by_simulation():
     held = [10**12, 2000, 0, 10**6]
     errors = np.array([dummies.estimate(counts=rng.binomial(held, dummies.keep) + dummies._drawn(rng)) - held for _ in range(3000)])
     for j, one in enumerate(held):
-        quantile = dummies.error_quantile(0.1, one)
-        assert abs((np.abs(errors[:, j]) > 0.999 * quantile).mean() - dummies.error_tail(0.999 * quantile, one)) < 5 * math.sqrt(0.1 / 3000)
+        a = 0.999 * dummies.error_quantile(0.1, one)
+        assert abs((np.abs(errors[:, j]) > a).mean() - dummies.error_tail(a, one)) < 5 * math.sqrt(0.1 / 3000)
     largest = dummies.error_quantile(0.1, held, of="any")
     assert ((np.abs(errors) > largest).any(axis=1)).mean() < 0.1 + 5 * math.sqrt(0.1 / 3000)
 
@@ -210,7 +213,7 @@ def test_protocol_in_parts():
 def test_losses_are_accurate_next_to_the_pure_budget(arguments):
     dummies = GeometricDummies(*arguments)
     with mpmath.workdps(60):
-        keep, left, right = map(mpmath.mpf, (dummies.keep, dummies.left, dummies.right))
+        keep, right = mpmath.mpf(dummies.keep), mpmath.mpf(dummies.right)
         pure = mpmath.log((1 - keep + keep / right) / (1 - keep))
         assert pure <= dummies.epsilon(0.0) <= pure * (1 + 1e-14)
         assert dummies.log_delta(float(pure) * (1 - 1e-13), bound="lower") > -math.inf
