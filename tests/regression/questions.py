@@ -67,10 +67,6 @@ SUBJECTS = {
     "shuffle.Clones": lambda r: {"users": _whole(r, 2, 10**6), "local_eps": _log_uniform(r, 0.1, 6)},
     "shuffle.StrongerClones": lambda r: {"users": _whole(r, 2, 10**6), "local_eps": _log_uniform(r, 0.1, 6)},
     "shuffle.FlippedReports": _reports,
-    "shuffle.GeometricDummies": lambda r: {
-        "bins": r.choice([2, 10]), "shift": _whole(r, 5, 100), "left": _log_uniform(r, 0.2, 0.95),
-        "right": _log_uniform(r, 0.2, 0.95), "keep": r.choice([1.0, 0.75]),
-    },
     "shuffle.ShuffledHistogram": lambda r: {
         "users": (users := _whole(r, 10, 10**5)),
         "bins": r.choice([2, 10, 100]),
@@ -102,7 +98,6 @@ CALIBRATED = {
     "shuffle.ShuffledBits.calibrate": lambda r: {"users": _whole(r, 10, 10**5)},
     "shuffle.BinomialNoise.calibrate": lambda r: {"prob": r.choice([0.5, 0.125])},
     "shuffle.ClearReports.calibrate": lambda r: {"bins": r.choice([2, 10, 100])},
-    "shuffle.GeometricDummies.calibrate": lambda r: {"bins": 10},
     "shuffle.FlippedReports.calibrate": lambda r: {"users": _whole(r, 10, 300), "bins": 2, "view": "records"},
     "shuffle.ShuffledHistogram.calibrate": lambda r: {"users": _whole(r, 1000, 10**5), "bins": r.choice([2, 10])},
     "shuffle.ZeroSum.calibrate": lambda r: {"users": _whole(r, 1000, 10**6)},
@@ -155,8 +150,8 @@ def built(question):
 
 def parameter(profile):
     """Return the calibrated parameter, whose name depends on the class."""
-    names = ("flip", "gamma", "lam", "trials", "fakes", "sigma", "scale", "bound", "shift")
-    return next(float(getattr(profile, name)) for name in names if hasattr(profile, name))
+    return next(float(getattr(profile, name)) for name in ("flip", "gamma", "lam", "trials", "fakes", "sigma", "scale", "bound")
+                if hasattr(profile, name))
 
 
 def answer(question):

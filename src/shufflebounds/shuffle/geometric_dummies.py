@@ -106,8 +106,8 @@ class GeometricDummies(CountsOfLabels, PrivacyProfile, ErrorLaw):
         _validate.real_field(self, "right", 0, 1, open_low=True, open_high=True)
         _validate.real_field(self, "keep", 0, 1, open_low=True)
         if self.keep == 1 and self.bins > 1 and (empty := math.exp(self._log_masses[0])) > _validate.LARGE_DELTA:
-            _validate.warn(f"a bin has no dummy report with probability {empty:.2g}, and then shows whether a user is in it: choose "
-                           "a larger shift, or calibrate(...)")
+            _validate.warn(f"a bin has no dummy report with probability {empty:.2g}, and then shows whether a user is in it: "
+                           "choose a larger shift, or calibrate(...)")
 
     @property
     def _below(self) -> float:
