@@ -19,6 +19,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._engines.errors.accuracy import COUNTED, ErrorLaw, Histogram, shift_rounding
 from shufflebounds._engines.errors.counted import CountsOfLabels
+from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, never
 from shufflebounds.profile.calibration import least_count, meets, one_of_releases
@@ -29,7 +30,7 @@ __all__ = ["GeometricDummies"]
 
 @with_passages
 @dataclass(frozen=True)
-class GeometricDummies(CountsOfLabels, PrivacyProfile, ErrorLaw):
+class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     r"""Every user reports the exact bin, among Z dummy reports in each bin, Z drawn from a two-sided geometric distribution.
 
     .. math::
@@ -159,7 +160,8 @@ class GeometricDummies(CountsOfLabels, PrivacyProfile, ErrorLaw):
                          for i, j in possible])
         order = both[np.argsort(loss[both], kind="stable")]
         size = float(np.abs([*log_p[both], *(log for log in alone if log > -math.inf)]).max())
-        return LossAtoms(log_p[order], loss[order], *alone, -math.inf, ULP * (32 + 8 * size), 8 * ULP * np.abs(loss[order]))
+        slack, loss = ULP * (32 + 8 * size), loss[order]
+        return LossAtoms(log_p[order], loss, alone[0], alone[1], -math.inf, slack, 8 * ULP * np.abs(loss))
 
     def describe(self) -> DominatingPairInfo:
         if self.bins == 1:
@@ -229,20 +231,20 @@ class GeometricDummies(CountsOfLabels, PrivacyProfile, ErrorLaw):
         right = keep / (math.expm1(loss - share * loss) + keep)
         left = (math.exp(-share * loss) - (1 - keep)) / keep
 
-        def build(shift: int) -> Self:
-            return cls(bins, shift, max(left, 0.0) if shift else 0.0, right, keep)
+        def fields(shift: int) -> tuple[int, int, float, float, float]:
+            return bins, shift, max(left, 0.0) if shift else 0.0, right, keep
 
         with _validate.quiet():
-            if meets(build(0), eps, delta):
-                return build(0)
+            if meets(cls(*fields(0)), eps, delta):
+                return cls(*fields(0))
             # Where l is 0 the target is met without a shift, so here it is positive.
             guess = min(TABLE_SIZE, math.ceil(math.log(delta) / math.log(left))) if 0 < left < 1 else 1
-            shift = least_count(build, eps, delta, low=1, high=TABLE_SIZE, guess=max(guess, 1))
+            shift = least_count(lambda shift: cls(*fields(shift)), eps, delta, low=1, high=TABLE_SIZE, guess=max(guess, 1))
             if shift is None:
-                most = build(TABLE_SIZE)
+                most = cls(*fields(TABLE_SIZE))
                 raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: shift=2**20 gives "
                                                 f"delta={most.delta(eps):.3g}, or eps={most.epsilon(delta):.3g}")
-            return build(shift)
+            return cls(*fields(shift))
 
     @classmethod
     def _one_of_several(cls, *, eps: float, delta: float, **fixed: Any) -> Self:
@@ -347,11 +349,12 @@ class GeometricDummies(CountsOfLabels, PrivacyProfile, ErrorLaw):
         return _validate.MAX_COUNT
 
     def _read(self, messages: ArrayLike | None, counts: ArrayLike | None, users: int | None) -> tuple[NDArray[np.int64], int]:
-        if messages is not None and counts is None:
-            seen = self._checked_messages(messages)
-            self._refuse_counts(seen, users)
-            messages, counts = None, self._tally(seen)
-        return super()._read(messages, counts, _validate.MAX_COUNT if users is None else users)
+        users_or_most = _validate.MAX_COUNT if users is None else users
+        if messages is None or counts is not None:
+            return super()._read(messages, counts, users_or_most)
+        seen = self._checked_messages(messages)
+        self._refuse_counts(seen, users)
+        return super()._read(None, self._tally(seen), users_or_most)
 
     def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
         return np.asarray((counts - self.dummies_per_bin) / self.keep)
@@ -396,6 +399,9 @@ class GeometricDummies(CountsOfLabels, PrivacyProfile, ErrorLaw):
         sides = [(self._error(a, held), bins) for held, bins in parts]
         low, high = (union_probability([(side[i], bins) for side, bins in sides]) for i in (0, 1))
         return Interval(low - 1e-13, min(0.0, high + 1e-13))
+
+    def _count_law(self, users: int) -> CountLaw:
+        return CountLaw(lambda y, held, upper: self._count_tail(y, held, upper).upper, self._scale(), users)
 
     def _count_tail(self, k: int, held: int, upper: bool) -> Interval:
         """Return bounds of log Pr[count >= k] if `upper`, otherwise of log Pr[count <= k], for a bin with `held` users."""
