@@ -120,6 +120,12 @@ def _geometric(r):
     return m.GeometricMechanism(eps, sensitivity, r.choice([None, 1, 2, 6, 20]))
 
 
+def _thresholded(r):
+    noise = _geometric(r)
+    noise = noise if noise.bound is None or noise.sensitivity == 1 else m.GeometricMechanism(noise.eps, 1, noise.bound)
+    return noise.thresholded(r.choice([4, 5, 9, 30, 10**6]))
+
+
 def _priv_unit(r):
     return m.PrivUnit(r.choice([2, 3, 16]), _budget(r), r.choice([None, 10.0 ** r.uniform(-18, -0.4)]))
 
@@ -291,6 +297,10 @@ EXAMPLES = {
         lambda: [m.RatioBounded(*RATIOS), m.RatioBounded(3.0, 0.25, 1.5)], lambda r: m.RatioBounded(*_ratios(r))),
     "mechanisms.SubsetSelection": Example(
         lambda: [m.SubsetSelection(20, 1.5)], lambda r: m.SubsetSelection(r.choice([2, 3, 20]), _budget(r)), also=OF_ORACLES),
+    "mechanisms.ThresholdedCount": Example(
+        lambda: [m.GeometricMechanism(1.0).thresholded(20), m.GeometricMechanism(0.5, 1, 9).thresholded(7)],
+        _thresholded,
+    ),
     "mechanisms.UnaryEncoding": Example(
         lambda: [m.UnaryEncoding.optimized(8, 2.0), m.UnaryEncoding(4, 0.8, 0.1)],
         lambda r: m.UnaryEncoding(r.choice([2, 8]), r.uniform(0.5, 0.95),

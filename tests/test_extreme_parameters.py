@@ -47,6 +47,7 @@ EXTREME = {
     "mechanisms.RatioBounded": lambda: m.RatioBounded(1 + 2.0**-30, 2.0**-40, 1 + 2.0**-30),
     "mechanisms.Rappor": lambda: m.Rappor(1 - 1e-12, 0.75, 1e-12, 2),
     "mechanisms.SubsetSelection": lambda: m.SubsetSelection(2**20, 3.0, 7),
+    "mechanisms.ThresholdedCount": lambda: m.GeometricMechanism(1e-6, 3).thresholded(2**50),
     "mechanisms.UnaryEncoding": lambda: m.UnaryEncoding(5, p=0.7, q=1e-15),
     "profile.Composition": lambda: RARE.compose(m.RandomizedResponse(1e-6)),
     "sampling.AllocationPair": lambda: sampling.AllocationPair(m.PrivUnit(3, 0.92, cap=1.4e-17), 3),

@@ -136,6 +136,17 @@ def test_geometric_dummies(keep, eps):
     assert_certified(shuffle.GeometricDummies(4, 3, 0.25, 0.125, keep), eps, stick(*pair, eps))
 
 
+@pytest.mark.parametrize("eps", [0.0, 1.0])
+@pytest.mark.parametrize("threshold", [2, 9])
+def test_thresholded_counts(threshold, eps):
+    q = mp.exp(-1)
+    noise = {k: (1 - q) / (1 + q) * q ** abs(k) for k in range(-200, 201)}
+    new = {None: mp.fsum(p for k, p in noise.items() if k + 1 < threshold),
+           **{k + 1: p for k, p in noise.items() if k + 1 >= threshold}}
+    exact = max(stick(noise, {k + 1: p for k, p in noise.items()}, eps), stick(new, {None: mp.mpf(1)}, eps))
+    assert_certified(mechanisms.GeometricMechanism(1.0).thresholded(threshold), eps, exact)
+
+
 def test_sums_of_several_bits():
     flip = mp.mpf(2) / 8
     rows = [merged([ones(flip)] * 2, sum), merged([ones(1 - flip)] * 2, sum)]

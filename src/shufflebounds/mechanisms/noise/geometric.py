@@ -24,6 +24,7 @@ from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
+from shufflebounds.mechanisms.noise.thresholded import ThresholdedCount
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 
@@ -324,6 +325,29 @@ class GeometricMechanism(AdditiveNoise):
         if bound is None:
             raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
         return cls(eps, sensitivity, bound)
+
+    def thresholded(self, threshold: int) -> ThresholdedCount:
+        """Return the guarantee of counts that are released only if they are positive and their noisy count reaches a threshold.
+
+        Parameters
+        ----------
+        threshold : int
+            The smallest noisy count that is released, above the sensitivity, up to 2**50.
+
+        Returns
+        -------
+        ThresholdedCount
+            For keys that are not known beforehand. For a fixed list of keys no threshold is needed, and one costs no privacy.
+
+        {raises: If `threshold` lies outside its range, or the noise has a bound and a sensitivity above 1.}
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import GeometricMechanism
+        >>> print(f"{GeometricMechanism(0.5).thresholded(30).delta(0.5):.3e}")
+        3.139e-07
+        """
+        return ThresholdedCount(self, threshold)
 
     def describe(self) -> DominatingPairInfo:
         noise = self.closed_forms()
