@@ -56,7 +56,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     right : float
         Ratio r of the probabilities of one dummy report more, from s on; in (0, 1).
     keep : float
-        Probability b, in (0, 1], with which the shuffler keeps each user's report, and otherwise discards it.
+        Probability b, in [1e-12, 1], with which the shuffler keeps each user's report, and otherwise discards it.
 
     Notes
     -----
@@ -105,10 +105,10 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         _validate.integer_field(self, "shift", 0, TABLE_SIZE)
         _validate.real_field(self, "left", 0, 1, open_high=True)
         _validate.real_field(self, "right", 0, 1, open_low=True, open_high=True)
-        _validate.real_field(self, "keep", 0, 1, open_low=True)
+        _validate.real_field(self, "keep", 1e-12, 1)
         if self.keep == 1 and self.bins > 1 and (empty := math.exp(self._log_masses[0])) > _validate.LARGE_DELTA:
-            _validate.warn(f"a bin has no dummy report with probability {empty:.2g}, and then shows whether a user is in it: "
-                           "choose a larger shift, or calibrate(...)")
+            _validate.warn(f"shift={self.shift} leaves a bin without dummy reports with probability {empty:.2g}, and the bin then "
+                           "shows whether a user is in it: choose a larger shift, or calibrate(...)")
 
     @property
     def _below(self) -> float:
@@ -192,7 +192,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         delta : float
             Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
         keep : float
-            Probability with which the shuffler keeps a report, in (0, 1].
+            Probability with which the shuffler keeps a report, in [1e-12, 1].
         share : float
             Share of eps on the side of fewer dummy reports, in (0, 1). A larger share needs fewer dummy reports; the variance is
             smallest near 1/2.
@@ -223,7 +223,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
             return one_of_releases(partial(cls._one_of_several, bins=bins, keep=keep, share=share), releases, eps=eps, delta=delta)
         bins = _validate.integer("bins", bins, 2)
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=LARGEST_EXPONENT)
-        keep = _validate.real("keep", keep, 0, 1, open_low=True)
+        keep = _validate.real("keep", keep, 1e-12, 1)
         share = _validate.real("share", share, 0, 1, open_low=True, open_high=True)
 
         # The margin covers the rounding of the two ratios, so that their losses together are at most eps.

@@ -317,6 +317,7 @@ class GeometricMechanism(AdditiveNoise):
             If no bound up to 2**50 meets the target (a ValueError).
         """
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=LARGEST_EXPONENT)
+        sensitivity = _validate.integer("sensitivity", sensitivity, 1, TABLE_SIZE)
 
         # For bounds below `least`, delta for one of a few shifts already exceeds the target, so the search starts at `least`.
         least = least_int(lambda bound: _Shifts(eps, sensitivity, bound).few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1

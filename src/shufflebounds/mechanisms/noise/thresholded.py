@@ -110,7 +110,7 @@ class ThresholdedCount(PrivacyProfile):
     def __post_init__(self) -> None:
         if not hasattr(self.noise, "thresholded"):
             raise TypeError(f"noise={_validate.short_repr(self.noise)} must be a GeometricMechanism")
-        if self.noise.bound is not None and self._step > 1:
+        if getattr(self.noise, "bound", None) is not None and self._step > 1:
             raise ValueError(f"{self.noise!r} has a bound: its sensitivity must be 1 for a threshold; leave out the bound")
         _validate.integer_field(self, "threshold", self._step + 1, 2**50)
 
