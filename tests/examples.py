@@ -120,6 +120,12 @@ def _geometric(r):
     return m.GeometricMechanism(eps, sensitivity, r.choice([None, 1, 2, 6, 20]))
 
 
+def _thresholded(r):
+    noise = _geometric(r)
+    noise = noise if noise.bound is None or noise.sensitivity == 1 else m.GeometricMechanism(noise.eps, 1, noise.bound)
+    return noise.thresholded(r.choice([4, 5, 9, 30, 10**6]))
+
+
 def _priv_unit(r):
     return m.PrivUnit(r.choice([2, 3, 16]), _budget(r), r.choice([None, 10.0 ** r.uniform(-18, -0.4)]))
 
@@ -161,6 +167,11 @@ def _bits(r):
     users = r.choice([1, 2, 3, 5, 40])
     return shuffle.ShuffledBits(users, r.choice([0.25, r.uniform(0.01, 0.499), 0.0, 0.5]), ones=r.choice(["worst", 0, users - 1]),
                                 fakes=r.choice([0, 0, 3]))
+
+
+def _dummies(r):
+    shift, left = r.choice([0, 1, 5, 40]), r.choice([0.5, 0.0, r.uniform(0.01, 0.99), 1 - 10.0 ** r.uniform(-6, -1)])
+    return shuffle.GeometricDummies(r.choice([2, 3, 10]), shift, left, r.uniform(0.01, 0.95), r.choice([1.0, r.uniform(0.01, 1)]))
 
 
 def _flipped(r):
@@ -286,6 +297,10 @@ EXAMPLES = {
         lambda: [m.RatioBounded(*RATIOS), m.RatioBounded(3.0, 0.25, 1.5)], lambda r: m.RatioBounded(*_ratios(r))),
     "mechanisms.SubsetSelection": Example(
         lambda: [m.SubsetSelection(20, 1.5)], lambda r: m.SubsetSelection(r.choice([2, 3, 20]), _budget(r)), also=OF_ORACLES),
+    "mechanisms.ThresholdedCount": Example(
+        lambda: [m.GeometricMechanism(1.0).thresholded(20), m.GeometricMechanism(0.5, 1, 9).thresholded(7)],
+        _thresholded,
+    ),
     "mechanisms.UnaryEncoding": Example(
         lambda: [m.UnaryEncoding.optimized(8, 2.0), m.UnaryEncoding(4, 0.8, 0.1)],
         lambda r: m.UnaryEncoding(r.choice([2, 8]), r.uniform(0.5, 0.95),
@@ -369,6 +384,13 @@ EXAMPLES = {
             "flip, records": lambda e, d: shuffle.FlippedReports.calibrate(users=1000, bins=2, eps=e, delta=d, view="records"),
             "flip, sums": lambda e, d: shuffle.FlippedReports.calibrate(users=16, bins=2, eps=e, delta=d, view="sums"),
         }, also=OF_COUNTS,
+    ),
+    "shuffle.GeometricDummies": Example(
+        lambda: [shuffle.GeometricDummies(20, 25, 0.6, 0.6), shuffle.GeometricDummies(10, 12, 0.5, 0.625, 0.75)], _dummies,
+        calibrated={
+            "shift": lambda e, d: shuffle.GeometricDummies.calibrate(bins=20, eps=e, delta=d),
+            "shift, some kept": lambda e, d: shuffle.GeometricDummies.calibrate(bins=20, eps=e, delta=d, keep=0.75, share=0.3),
+        }, also=("error_quantile(0.05, 40)", "error_tail(9.0, 40)", "mean_squared_error(40)"),
     ),
     "shuffle.PersonalizedBits": Example(
         lambda: [

@@ -47,6 +47,7 @@ EXTREME = {
     "mechanisms.RatioBounded": lambda: m.RatioBounded(1 + 2.0**-30, 2.0**-40, 1 + 2.0**-30),
     "mechanisms.Rappor": lambda: m.Rappor(1 - 1e-12, 0.75, 1e-12, 2),
     "mechanisms.SubsetSelection": lambda: m.SubsetSelection(2**20, 3.0, 7),
+    "mechanisms.ThresholdedCount": lambda: m.GeometricMechanism(1e-6, 3).thresholded(2**50),
     "mechanisms.UnaryEncoding": lambda: m.UnaryEncoding(5, p=0.7, q=1e-15),
     "profile.Composition": lambda: RARE.compose(m.RandomizedResponse(1e-6)),
     "sampling.AllocationPair": lambda: sampling.AllocationPair(m.PrivUnit(3, 0.92, cap=1.4e-17), 3),
@@ -60,6 +61,7 @@ EXTREME = {
     "shuffle.ClearReports": lambda: shuffle.ClearReports(10**12, 2**30),
     "shuffle.Clones": lambda: shuffle.Clones(2, 30.0),
     "shuffle.FlippedReports": lambda: shuffle.FlippedReports(3, 2, 3, 1e-3, view="sums"),
+    "shuffle.GeometricDummies": lambda: shuffle.GeometricDummies(2**53, 2**20, 1 - 1e-9, 1 - 1e-15, 1e-6),
     "shuffle.PersonalizedBits": lambda: shuffle.PersonalizedBits([1e-6, 5.0, 40.0]),
     "shuffle.PersonalizedClones": lambda: shuffle.PersonalizedClones.randomized_response([0.25, 1.0, 1.0], 2**53),
     "shuffle.RealSum": lambda: shuffle.RealSum(3, 2.999, 2),
@@ -81,6 +83,8 @@ EXTREME = {
     "pure": lambda: shuffle.Shuffled(m.PureLocal(1e-9), 7),
     "geometric": lambda: shuffle.Shuffled(m.GeometricMechanism(5.0, 50), 3),
     "noise": lambda: shuffle.Shuffled(m.GaussianMechanism(0.3), 10),
+    "rare numbers of dummies": lambda: shuffle.GeometricDummies(2, 2**20, 1e-300, 5e-324),
+    "all but certain dummies": lambda: shuffle.GeometricDummies(2, 3, 1e-17, 1e-17, 1 - 2.0**-53),
     "allocated backwards": lambda: sampling.AllocationPair(m.KaryResponse(2**53, 0.8865892692489028), 3, removed=False),
 }
 """For every public class a function that makes a protocol, and more protocols by what is extreme about them."""

@@ -35,11 +35,11 @@ FLOORS = [
 UPWARD = {"top": 0, "types": 4, "string": 3, "function": 3}
 """Number of imports from a floor above, by kind."""
 
-TYPES = 61
+TYPES = 63
 """Number of imports for type checkers alone. They hide circles from the interpreter, and not from a reader. A new public class adds
 one."""
 
-STRINGS = 27
+STRINGS = 29
 """Number of modules that another module names in a string, to import them when they are needed."""
 
 

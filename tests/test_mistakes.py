@@ -27,6 +27,7 @@ SLOW = ("compare_at", "support_identification", "RealSum, columns", "FlippedRepo
 CALIBRATED = {
     "BinomialNoise": lambda eps, delta: shuffle.BinomialNoise.calibrate(eps=eps, delta=delta),
     "ClearReports": lambda eps, delta: shuffle.ClearReports.calibrate(bins=200, eps=eps, delta=delta),
+    "GeometricDummies": lambda eps, delta: shuffle.GeometricDummies.calibrate(bins=200, eps=eps, delta=delta),
     "ShuffledBits": lambda eps, delta: shuffle.ShuffledBits.calibrate(users=10**6, eps=eps, delta=delta),
     "RealSum": lambda eps, delta: shuffle.RealSum.calibrate(users=10**4, bits=8, eps=eps, delta=delta),
     "RealSum, columns": lambda eps, delta: shuffle.RealSum.calibrate(users=10, bits=2, eps=eps, delta=delta, view="columns"),

@@ -25,6 +25,7 @@ from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import one_of_releases, parts_of_releases
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.flipped_reports import FlippedReports
+from shufflebounds.shuffle.geometric_dummies import GeometricDummies
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.shuffled import Shuffled
 
@@ -184,11 +185,11 @@ def compare_at(
     smaller and faster to compute. The search finds them to within 1, or to within a 32nd of the size.
 
     The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
-    messages of a user apart; clear reports also need trust in whoever adds the dummy reports. The run time is a few seconds, most
-    of it for the flipped reports, and about half a minute for several releases.
+    messages of a user apart; clear reports and geometric dummies also need trust in whoever adds the dummy reports. The run time is
+    a few seconds, most of it for the flipped reports, and about half a minute for several releases.
 
-    `users` is the number of users who take part. With fewer users the guarantee is weaker, except for clear reports: give the
-    least number that is sure to take part. If every user sends a message with a known probability only, calibrate
+    `users` is the number of users who take part. With fewer users the guarantee is weaker, except for protocols with dummy
+    reports: give the least number that is sure to take part. If every user sends a message with a known probability only, calibrate
     :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
 
     With several releases the budget of one is found as in :func:`~shufflebounds.composition.calibrate_releases`. The order of the
@@ -214,7 +215,7 @@ def compare_at(
             raise ValueError(f"truth={truth} must be None or a histogram of shape ({bins},), the numbers of users in the bins")
     rows, left_out, near = [], [], None
     with announced("compare_at"):
-        for name, calibrate in _ways(users, bins).items():
+        for name, calibrate in _ways(users, bins, releases).items():
             try:
                 with _validate.quiet():
                     profile, near = parts_of_releases(calibrate, releases, eps, delta, near)
@@ -228,8 +229,8 @@ def compare_at(
 Calibration = Callable[..., PrivacyProfile]
 
 
-def _ways(users: int, bins: int) -> dict[str, Calibration]:
-    """Return the calibrations of all protocols to a target (eps, delta), by name."""
+def _ways(users: int, bins: int, releases: int) -> dict[str, Calibration]:
+    """Return the calibrations of all protocols to a target (eps, delta) of one of these releases, by name."""
 
     def oracle(build: Callable[[float], FrequencyOracle]) -> Calibration:
         return lambda *, eps, delta: _Target(eps, delta, users).largest(build)
@@ -260,6 +261,7 @@ def _ways(users: int, bins: int) -> dict[str, Calibration]:
         "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
         "flipped reports, records": partial(FlippedReports.calibrate, users=users, bins=bins, view="records"),
         "flipped reports, sums": partial(FlippedReports.calibrate, users=users, bins=bins, view="sums"),
+        "geometric dummies": partial(GeometricDummies.calibrate if releases == 1 else GeometricDummies._one_of_several, bins=bins),
     }
 
 
@@ -393,22 +395,23 @@ def _best_size(
 
 def _row(name: str, profile: PrivacyProfile, users: int, truth: ArrayLike | None) -> ComparisonRow:
     """Return the row of a calibrated protocol. Errors are exceeded with the customary probability of 5 %."""
+    with_dummies = ClearReports | GeometricDummies
     if isinstance(profile, Shuffled):
         oracle = profile.randomizer
         assert isinstance(oracle, FrequencyOracle)
         law: ErrorLaw = oracle.errors(users)
         local, messages, bits = oracle.local_eps, 1.0, oracle.message_bits
     else:
-        assert isinstance(profile, ClearReports | FlippedReports | ShuffledHistogram)
+        assert isinstance(profile, ClearReports | FlippedReports | GeometricDummies | ShuffledHistogram)
         law, local = profile, math.inf
-        messages = profile.messages_per_user(users) if isinstance(profile, ClearReports) else profile.messages_per_user()
+        messages = profile.messages_per_user(users) if isinstance(profile, with_dummies) else profile.messages_per_user()
         bits = messages * math.log2(profile.bins)
         if isinstance(profile, FlippedReports):
             # For view="sums" every bit is a separate message, which contains the number of its bin.
             bits = messages * (profile.bins if profile.view == "records" else 1 + math.log2(profile.bins))
             local = 2 * (math.log1p(-profile.flip) - math.log(profile.flip)) if profile.flip else math.inf
     beta = 0.05
-    trusted = DUMMIES if isinstance(profile, ClearReports) else SHUFFLER
+    trusted = DUMMIES if isinstance(profile, with_dummies) else SHUFFLER
     errors = law.error_quantile(beta), law.error_quantile(beta, of="any"), law._even_quantile(beta)
     rmse, even = (math.sqrt(law._mean_square(data)) for data in (None, law._even()))
     given = (None, None) if truth is None else (law.error_quantile(beta, truth, of="any"), math.sqrt(law.mean_squared_error(truth)))

@@ -124,6 +124,29 @@ def test_shifted_counts(eps):
         assert_certified(shuffle.ClearReports(7, bins), eps, total)
 
 
+@pytest.mark.parametrize("eps", [0.0, 0.5])
+@pytest.mark.filterwarnings("ignore:shift=")
+@pytest.mark.parametrize("keep", [1.0, 0.25])
+def test_geometric_dummies(keep, eps):
+    shift, left, right = 3, mp.mpf(1) / 4, mp.mpf(1) / 8
+    free = {j: left ** (shift - j) if j < shift else right ** (j - shift) for j in range(60)}
+    free = {j: mass / mp.fsum(free.values()) for j, mass in free.items()}
+    more = merged([free, ones(keep)], sum)
+    pair = [{(a, b): x * y for a, x in one.items() for b, y in two.items()} for one, two in ((more, free), (free, more))]
+    assert_certified(shuffle.GeometricDummies(4, 3, 0.25, 0.125, keep), eps, stick(*pair, eps))
+
+
+@pytest.mark.parametrize("eps", [0.0, 1.0])
+@pytest.mark.parametrize("threshold", [2, 9])
+def test_thresholded_counts(threshold, eps):
+    q = mp.exp(-1)
+    noise = {k: (1 - q) / (1 + q) * q ** abs(k) for k in range(-200, 201)}
+    new = {None: mp.fsum(p for k, p in noise.items() if k + 1 < threshold),
+           **{k + 1: p for k, p in noise.items() if k + 1 >= threshold}}
+    exact = max(stick(noise, {k + 1: p for k, p in noise.items()}, eps), stick(new, {None: mp.mpf(1)}, eps))
+    assert_certified(mechanisms.GeometricMechanism(1.0).thresholded(threshold), eps, exact)
+
+
 def test_sums_of_several_bits():
     flip = mp.mpf(2) / 8
     rows = [merged([ones(flip)] * 2, sum), merged([ones(1 - flip)] * 2, sum)]

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import special, stats
 
 import shufflebounds
+from shufflebounds import mechanisms
 from shufflebounds import profile as room_of_profiles
 
 __all__ = ["LEFT_OUT", "campaign", "subjects"]
@@ -60,6 +61,7 @@ GUIDES = {
     "beta": [1e-9, 0.05], "k": [0, 1, 5, 10**6], "n": [0, 1, 10, 10**9], "rates": [[0.0], [0.1] * 10], "counts": [None],
     "log_p": [[math.log(0.75), math.log(0.25)]], "log_q": [[math.log(0.25), math.log(0.75)]], "ones": ["worst", 0],
     "target": [None, 0],
+    "noise": [mechanisms.GeometricMechanism(1.0), mechanisms.GaussianMechanism(2.0)], "shift": [1, 20, 2**20], "keep": [1.0, 0.5],
     "mechanism": [], "randomizer": [], "profile": [], "mu": [0.1, 1.0, 30.0], "times_": [1, 3],
 }
 ARRAYS = {"eps", "delta", "order", "alpha", "local_eps", "p", "k", "sigma"}
@@ -156,7 +158,8 @@ class Campaign:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # Extreme arguments are expected to raise these warnings.
-            warnings.filterwarnings("ignore", "((delta|local_eps|eps|beta|fakes|scale)=|(delta|epsilon).(eps|delta)=)", UserWarning)
+            swapped = "((delta|local_eps|eps|beta|fakes|scale|shift)=|(delta|epsilon).(eps|delta)=)"
+            warnings.filterwarnings("ignore", swapped, UserWarning)
             try:
                 with limited(self.seconds), np.errstate(over="warn", invalid="warn", divide="warn"):
                     answer = thing(*given, **named)

@@ -180,6 +180,7 @@ STEPS = {
     "mechanisms.Rappor": (_more("f", 1.0),),
     "mechanisms.RatioBounded": (_less("beta"), lambda r, profile: _less("q", 1 + profile.beta)(r, profile)),
     "mechanisms.SubsetSelection": (lambda r, profile: _less("local_eps")(r, replace(profile, size=profile.size)),),
+    "mechanisms.ThresholdedCount": (_up("threshold"),),
     "mechanisms.UnaryEncoding": (_noisy_bits,),
     "profile.Composition": (_fewer_releases,),
     "profile.DominatingPair": (_merged_outcomes,),
@@ -194,6 +195,7 @@ STEPS = {
     "shuffle.ClearReports": (_up("fakes"),),
     "shuffle.Clones": (_up("users"), _less("local_eps")),
     "shuffle.FlippedReports": (_up("users"), _up("fakes"), _more("flip", 0.5)),
+    "shuffle.GeometricDummies": (_less("keep"),),
     "shuffle.PersonalizedBits": (_one_more_budget,),
     "shuffle.PersonalizedClones": (_one_more_clone,),
     "shuffle.RealSum": (_longer_sum, lambda r, profile: _more("lam", profile.users)(r, profile)),
@@ -237,7 +239,7 @@ def _whole_matrix(r):
 SUBJECTS = {
     **{name: example.draw for name, example in EXAMPLES.items()},
     **{f"shuffle.Shuffled of {name}": _shuffled(name) for name in EXAMPLES
-       if name.startswith("mechanisms.")},
+       if hasattr(getattr(m, name.removeprefix("mechanisms."), None), "shuffled")},
     "shuffle.Shuffled of matrices": lambda r: shuffle.Shuffled(
         _whole_matrix(r), _log_whole(r, 2, 3000), r.choice([1.0, 1.0, r.uniform(0.1, 1)])),
     "shuffle.ShuffledBits of many users": lambda r: shuffle.ShuffledBits(

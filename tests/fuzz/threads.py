@@ -83,6 +83,7 @@ def protocols(r):
         lambda: shuffle.FlippedReports(200, r.choice([0, 30]), r.choice([2, 5]), 0.2, view=r.choice(["sums", "records"])),
         lambda: shuffle.ShuffledHistogram(1000, 10, 0.05),
         lambda: shuffle.ClearReports(1000, 20),
+        lambda: shuffle.GeometricDummies(20, 40, 0.6, 0.6, r.choice([1.0, 0.5])),
         lambda: mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.25, 0.5, 0.25]]).shuffled(r.randint(3, 12)),
         lambda: mechanisms.LaplaceMechanism(1.0).shuffled(r.choice([10, 1000])),
         lambda: mechanisms.UnaryEncoding.optimized(10, 2.0).shuffled(1000),

@@ -184,6 +184,7 @@ def test_sides_and_monotone(eps, sensitivity, bound, asked, more):
         (lambda: GeometricMechanism(1.0, 1, 0), "bound=0"),
         (lambda: GeometricMechanism(1e-13), "eps=1e-13 must be at least 1e-12 times"),
         (lambda: GeometricMechanism.from_dp(eps=1.0, delta=0.0), "delta=0"),
+        (lambda: GeometricMechanism.from_dp(eps=1.0, delta=1e-6, sensitivity=0.0), "sensitivity=0.0 must be an integer"),
         (lambda: GeometricMechanism(1.0).randomize([0.5]), "values holds 0.5: every entry must be a whole number"),
     ],
 )

@@ -165,6 +165,17 @@ def test_no_dummy_in_a_bin(fakes, bins):
     holds(shuffle.FlippedReports(5, fakes, bins, 0.0, view="sums"), [0.0, 1.0, 50.0, 700.0], (empty, 0))
 
 
+@pytest.mark.filterwarnings("ignore:shift=")
+@pytest.mark.parametrize("shift", [0, 1, 30, 10**4])
+@pytest.mark.parametrize(("left", "right"), [(0.5, 0.5), (1e-9, 0.999), (1 - 2.0**-40, 1e-12)])
+def test_no_geometric_dummy_in_a_bin(shift, left, right):
+    l, r = mp.mpf(left), mp.mpf(right)
+    empty = l**shift / (l * (1 - l**shift) / (1 - l) + 1 / (1 - r))
+    holds(shuffle.GeometricDummies(3, shift, left, right), [0.0, 1.0, 50.0, 700.0], (empty, 0))
+    # A report that is kept with probability 1/4 leaves the bin empty otherwise.
+    holds(shuffle.GeometricDummies(3, shift, left, right, 0.25), [0.0, 0.1], (empty, 3 * empty / 4))
+
+
 @pytest.mark.parametrize("gamma", [1e-306, 1e-9, 0.01, 0.3, 0.5])
 def test_no_zero_sum_noise(gamma):
     # The event is that all noise bits are 1.

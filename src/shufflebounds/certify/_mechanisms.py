@@ -78,6 +78,20 @@ def _(mechanism: Any) -> Answer:
     return Answer(10.0 * most * (2 * bound + most), value)
 
 
+@hockey_stick_of.of("ThresholdedCount")
+def _(mechanism: Any) -> Answer:
+    noise, least = mechanism.noise, mechanism.threshold - mechanism.noise.sensitivity
+    known = hockey_stick_of(noise)
+
+    def value(factor: Ball) -> Ball:
+        q = (-flint().arb(noise.eps) / noise.sensitivity).exp()
+        # The probability that the noise is at least `least`, which is positive.
+        released = 0 * q if noise.bound is not None and least > noise.bound else q**least / (1 + q)
+        return larger(known.value(factor), released)
+
+    return known._replace(value=value)
+
+
 @hockey_stick_of.of("DiscreteGaussianMechanism")
 def _(mechanism: Any) -> Answer:
     sigma, shift = mechanism.sigma, mechanism.sensitivity

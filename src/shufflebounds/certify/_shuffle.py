@@ -50,6 +50,24 @@ def _(protocol: Any) -> Answer:
     return _window(protocol.fakes, pair)
 
 
+@hockey_stick_of.of("GeometricDummies")
+def _(protocol: Any) -> Answer:
+    if protocol.bins == 1:
+        return Answer(1.0, lambda factor: 0 * factor)
+
+    def value(factor: Ball) -> Ball:
+        left, right, keep = (flint().arb(x) for x in (protocol.left, protocol.right, protocol.keep))
+        power = left**protocol.shift
+        middle = (1 - power) / (1 - left)
+        masses = power, middle, right / (1 - right)
+        ratios = 1 - keep, 1 - keep + keep * left, 1 - keep + keep / right
+        norm = left * middle + 1 / (1 - right)
+        return sum((p * q * (u - factor * v).max(0 * factor) for p, u in zip(masses, ratios) for q, v in zip(masses, ratios)),
+                   0 * factor) / norm**2
+
+    return Answer(1.0, value)
+
+
 def _window(others: int, pair: Pair) -> Answer:
     """Return delta if each of the others is a clone."""
     return Answer(window_operations(others, float(pair.probability())), lambda factor: binomial_window(others, pair, factor))

@@ -18,7 +18,7 @@ NOTES = """\
 any bin, one bin: the error in users that the worst bin, or one chosen beforehand, exceeds with probability 0.05
 these errors hold for every dataset; "{data}" is the error of any bin for {which}
 local eps: the guarantee against the shuffler itself; "plain text" if a message shows the user's value to whoever reads it
-users: those who take part. Fewer users weaken the guarantee, except that of clear reports: give the least number that is sure"""
+users: those who take part. Fewer users weaken the guarantee, except with dummy reports alone: give the least number that is sure"""
 
 
 def add_arguments(command: Parser, words: list[str]) -> None:

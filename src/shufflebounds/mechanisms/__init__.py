@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shufflebounds.mechanisms.noise.gaussian_vector import GaussianVector as GaussianVector
     from shufflebounds.mechanisms.noise.geometric import GeometricMechanism as GeometricMechanism
     from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism as LaplaceMechanism
+    from shufflebounds.mechanisms.noise.thresholded import ThresholdedCount as ThresholdedCount
     from shufflebounds.mechanisms.oracles.hadamard_response import HadamardResponse as HadamardResponse
     from shufflebounds.mechanisms.oracles.kary_response import KaryResponse as KaryResponse
     from shufflebounds.mechanisms.oracles.local_hashing import LocalHashing as LocalHashing
@@ -43,6 +44,7 @@ _HOMES = {name: f"{__name__}.{home}" for name, home in {
     "Rappor": "oracles.rappor",
     "RatioBounded": "ratio_bounded",
     "SubsetSelection": "oracles.subset_selection",
+    "ThresholdedCount": "noise.thresholded",
     "UnaryEncoding": "oracles.unary_encoding",
 }.items()}
 __all__ = sorted(_HOMES)

@@ -20,6 +20,7 @@ from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import CountsOfLabels
+from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.interval import matrix_laws
 from shufflebounds._losses.closed_forms import ClosedForms
@@ -53,7 +54,7 @@ class _ClosestRows(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True, repr=False)
-class FiniteRandomizer(CountsOfLabels, LocalRandomizer):
+class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
     r"""A randomizer given by its matrix of probabilities: one row for each input, one column for each output.
 
     .. math:: \delta(\varepsilon) = \max_{x \ne x'} \sum_y \bigl(R_{x y} - e^\varepsilon R_{x' y}\bigr)_+
@@ -262,6 +263,9 @@ class FiniteRandomizer(CountsOfLabels, LocalRandomizer):
             return min(most, float(((logs + depth) / thetas).min(initial=math.inf)))
 
         return max(reached(x, side) for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9) + self._rounding(total)
+
+    def _interval(self, seen: NDArray[np.int64], users: int, beta: float, of: Of) -> Ends:
+        return around(self._estimated(seen, users), self.error_quantile(beta, users=users, of=of), float(users))
 
     def error_tail(self, a: float, truth: ArrayLike | None = None, *, users: int | None = None, of: Of = "bin") -> float:
         r"""Return an upper bound of the probability that the absolute error of :meth:`estimate` is larger than `a`.

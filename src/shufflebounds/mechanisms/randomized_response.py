@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT, SAFE_EXPONENT
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, plain
 from shufflebounds._engines.bits.given_bits import flip_probability
+from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import SumOfBits
+from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import next_float, shift_by_error
@@ -55,7 +57,7 @@ class _Bit(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class RandomizedResponse(SumOfBits, TwoLevel):
+class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
     r"""One randomized bit of a value in [0, upper]; the least private of all pure eps-DP mechanisms.
 
     .. math::
@@ -218,6 +220,11 @@ class RandomizedResponse(SumOfBits, TwoLevel):
         if array.ndim != 1:
             raise ValueError(f"values must be 1-D, one entry a user, got shape {array.shape}")
         return float((self.variance + array * (self.upper - array)).sum()) / array.size**2
+
+    def _interval(self, seen: int, users: int, beta: float, of: Of) -> Ends:
+        # The margin covers the rounding of the estimate.
+        reach = self.error_bound(users, beta) * (1 + COMPUTED_ERROR)
+        return around(self._estimated(seen, users), reach, self.upper)
 
     def error_bound(self, n: int, beta: float) -> float:
         r"""Return an upper bound of the error of :meth:`estimate` that holds with probability 1 - beta (Hoeffding).

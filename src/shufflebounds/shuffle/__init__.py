@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shufflebounds.shuffle.deployments import noise_epsilon as noise_epsilon
     from shufflebounds.shuffle.deployments import noise_log_delta as noise_log_delta
     from shufflebounds.shuffle.flipped_reports import FlippedReports as FlippedReports
+    from shufflebounds.shuffle.geometric_dummies import GeometricDummies as GeometricDummies
     from shufflebounds.shuffle.histogram import ShuffledHistogram as ShuffledHistogram
     from shufflebounds.shuffle.noise import BinomialNoise as BinomialNoise
     from shufflebounds.shuffle.personalized import PersonalizedClones as PersonalizedClones
@@ -33,6 +34,7 @@ _HOMES = {
     "BinomialNoise": "shufflebounds.shuffle.noise",
     "ClearReports": "shufflebounds.shuffle.clear_reports",
     "FlippedReports": "shufflebounds.shuffle.flipped_reports",
+    "GeometricDummies": "shufflebounds.shuffle.geometric_dummies",
     "PersonalizedBits": "shufflebounds.shuffle.personalized_bits",
     "PersonalizedClones": "shufflebounds.shuffle.personalized",
     "RealSum": "shufflebounds.shuffle.real_sum",

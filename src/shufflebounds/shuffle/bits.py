@@ -30,6 +30,7 @@ from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, 
 from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits, middle_losses
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, ErrorLaw, bits_exceeded
 from shufflebounds._engines.errors.counted import Counted, Counts, Estimate, SumOfBits
+from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.closed_forms import ClosedForms
@@ -267,7 +268,7 @@ class _WorstBits(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
+class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
     r"""Every user's bit is flipped with probability q; the analyst sees the shuffled bits, that is their sum.
 
     Let W be the other users' sum if m of their bits are 1, distributed as :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`.
@@ -536,6 +537,10 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         r"""Variance of :meth:`estimate`, :math:`(n + k) q (1-q)/(1-2q)^2` for every dataset."""
         self._informative()
         return self._bits * self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2
+
+    def _count_law(self, users: int) -> CountLaw:
+        one, zero = (1 - self.flip, self.flip), (self.flip, 1 - self.flip)
+        return CountLaw(tail_of_bits(users, one, zero, (*zero, self.fakes)), self._scale(), users)
 
     def messages_per_user(self) -> float:
         """Return the number of messages per user: 1 + fakes/users."""

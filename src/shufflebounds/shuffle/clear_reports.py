@@ -16,6 +16,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._engines.errors.accuracy import COUNTED, ErrorLaw, log_exceeded, shift_rounding
 from shufflebounds._engines.errors.counted import CountsOfLabels
+from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, never
 from shufflebounds.profile.calibration import least_count, one_of_releases
@@ -28,7 +29,7 @@ __all__ = ["ClearReports"]
 
 @with_passages
 @dataclass(frozen=True)
-class ClearReports(CountsOfLabels, PrivacyProfile, ErrorLaw):
+class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
     Let N be the number of dummy reports in the target's two possible bins. Each of these is in either bin with probability 1/2:
@@ -197,6 +198,10 @@ class ClearReports(CountsOfLabels, PrivacyProfile, ErrorLaw):
             _validate.integer("truth", truth, 0)
         elif truth is not None:
             _validate.counts("truth", truth, _validate.MAX_COUNT, self.bins)
+
+    def _count_law(self, users: int) -> CountLaw:
+        share = 1 / self.bins
+        return CountLaw(tail_of_bits(users, (1.0, 0.0), (0.0, 1.0), (share, 1 - share, self.fakes), ULP), self._scale(), users)
 
     def _many(self) -> int:
         return self.bins

@@ -25,6 +25,7 @@ from shufflebounds._engines.clones.law import CloneLaw
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
+from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.closed_forms import ClosedForms
@@ -281,7 +282,7 @@ class _Reports(IndependentSums):
 
 @with_passages
 @dataclass(frozen=True)
-class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatArray], CountErrorLaw):
+class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatArray], CountErrorLaw):
     r"""Users and m dummies report one-hot vectors of d bits, in which every bit is flipped with probability q.
 
     The guarantees depend on what the analyst sees, so `view` has no default:
@@ -539,13 +540,24 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     def _many(self) -> int:
         return self.bins
 
+    def _count_law(self, users: int) -> CountLaw:
+        one, zero = (1 - self.flip, self.flip), (self.flip, 1 - self.flip)
+        chance = self._dummy_bit
+        tail = tail_of_bits(users, one, zero, (float(chance), float(1 - chance), self.fakes), ULP if self.fakes else 0.0)
+        return CountLaw(tail, self._scale(), users)
+
+    @property
+    def _dummy_bit(self) -> Fraction:
+        """Probability that a bit of a dummy report is 1."""
+        q, share = Fraction(self.flip), Fraction(1, self.bins)
+        return share * (1 - q) + (1 - share) * q
+
     def _one_error(self, a: Fraction, held: int | None, most: int | None = None) -> Interval:
         self._informative()
-        q, share = Fraction(self.flip), Fraction(1, self.bins)
-        exact = share * (1 - q) + (1 - share) * q
+        exact = self._dummy_bit
         extra = float(exact), float(1 - exact), self.fakes, exact
-        rounding = ULP if self.fakes else 0.0
-        return bits_exceeded(self.users, self.flip, a * (1 - 2 * q), held, extra, rounding=rounding, most=most)
+        rounding, width = ULP if self.fakes else 0.0, a * (1 - 2 * Fraction(self.flip))
+        return bits_exceeded(self.users, self.flip, width, held, extra, rounding=rounding, most=most)
 
     def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
         lower, high = self._one_error(a, None, largest)

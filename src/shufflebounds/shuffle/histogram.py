@@ -19,6 +19,7 @@ from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
 from shufflebounds._engines.bits.mixed_sum import at_any_eps, enclose_sum
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, Histogram
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
+from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw
 from shufflebounds._losses.atoms import union_probability
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Releases, Sampling, never
 from shufflebounds.profile.calibration import one_of_releases
@@ -47,7 +48,7 @@ def _log_delta(n: float, gamma: float, eps: float) -> Interval:
 
 @with_passages
 @dataclass(frozen=True)
-class ShuffledHistogram(CountsOfColumns, PrivacyProfile, CountErrorLaw):
+class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountErrorLaw):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
     Every user sends the name of the own bin. In addition, every user sends the name of each bin with probability :math:`1-\gamma`,
@@ -210,6 +211,9 @@ class ShuffledHistogram(CountsOfColumns, PrivacyProfile, CountErrorLaw):
     def variance(self) -> float:
         r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate of one bin, for every dataset; see :meth:`mean_squared_error`."""
         return self.one_bin.variance
+
+    def _count_law(self, users: int) -> CountLaw:
+        return self.one_bin._count_law(users)
 
     def messages_per_user(self) -> float:
         r"""Return the mean number of messages of a user, :math:`1 + d(1-\gamma)`; the largest is d + 1."""

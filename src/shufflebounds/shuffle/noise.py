@@ -19,7 +19,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, 
 from shufflebounds._core import _binomial, _deployments
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, curve_of_sum
 from shufflebounds._engines.errors.accuracy import COUNTED, ErrorLaw, log_exceeded, shift_rounding
-from shufflebounds._engines.errors.counted import Counted
+from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Sampling
@@ -118,7 +118,7 @@ class _Noise(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class BinomialNoise(Counted[FloatArray, float | FloatArray], PrivacyProfile, ErrorLaw):
+class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
     r"""A count with binomial noise, for datasets whose counts differ by one.
 
     The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`.
@@ -241,12 +241,23 @@ class BinomialNoise(Counted[FloatArray, float | FloatArray], PrivacyProfile, Err
     def _added(self, messages: NDArray[Any]) -> FloatArray:
         return messages
 
-    def _number(self, messages: NDArray[Any]) -> int:
-        return messages.size
+    def _read(self, messages: ArrayLike | None, counts: ArrayLike | None, users: int | None) -> tuple[FloatArray, int]:
+        # A released count is its own count.
+        if messages is None or counts is not None:
+            return super()._read(messages, counts, users)
+        return super()._read(None, self._checked_messages(messages), users)
 
     def _checked_counts(self, counts: ArrayLike, users: int | None) -> tuple[FloatArray, int]:
-        # The estimate does not depend on the number of users.
-        return _validate.real_array("counts", counts), users or 1
+        # The estimate does not depend on the number of users; 0 stands for an unknown one.
+        return _validate.real_array("counts", counts), users or 0
+
+    def _support(self, seen: FloatArray) -> NDArray[np.int64]:
+        return _validate.whole_array("counts", seen)
+
+    def _count_law(self, users: int) -> CountLaw:
+        # The noise does not depend on the count, so any number of users, such as the largest one, gives its tails.
+        tail = tail_of_bits(_validate.MAX_COUNT, (1.0, 0.0), (0.0, 1.0), (self.prob, 1 - self.prob, self.trials))
+        return CountLaw(lambda y, held, upper: tail(y - held, 0, upper), self._scale(), users, None if users else self.trials)
 
     def _estimated(self, counts: FloatArray, users: int) -> float | FloatArray:
         return plain(counts - self.trials * self.prob)

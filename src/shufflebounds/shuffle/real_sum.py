@@ -20,8 +20,9 @@ from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._core import _worst
 from shufflebounds._engines.bits.blocks import blocks_of_ones
-from shufflebounds._engines.errors.accuracy import log_chernoff, log_exceeded
+from shufflebounds._engines.errors.accuracy import Of, log_chernoff, log_exceeded
 from shufflebounds._engines.errors.counted import bernoulli, message_rows
+from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Reverse, Sampling
@@ -100,7 +101,7 @@ class _Columns(ComposedSums):
 
 @with_passages
 @dataclass(frozen=True)
-class RealSum(FlippedProtocol[int | NDArray[np.int64], float]):
+class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float]):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
 
     The encoder sets the first :math:`\mu - 1` bits, :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
@@ -387,6 +388,9 @@ class RealSum(FlippedProtocol[int | NDArray[np.int64], float]):
     @property
     def _reports(self) -> int:
         return self.users
+
+    def _interval(self, seen: Any, users: int, beta: float, of: Of) -> Ends:
+        return around(self._estimated(seen, users), self.error_quantile(beta), float(users))
 
     def _checked_truth(self, truth: Any) -> FloatArray | None:
         if truth is None:

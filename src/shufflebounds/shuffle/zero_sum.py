@@ -20,6 +20,7 @@ from shufflebounds._base.types import ULP, Interval
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, shift_rounding
 from shufflebounds._engines.errors.counted import SumOfBits
+from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets, one_of_releases
 from shufflebounds.shuffle.noise import BinomialNoise
@@ -29,7 +30,7 @@ __all__ = ["ZeroSum"]
 
 @with_passages
 @dataclass(frozen=True)
-class ZeroSum(SumOfBits, PrivacyProfile, CountErrorLaw):
+class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw):
     r"""Every user sends the own bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
@@ -169,6 +170,10 @@ class ZeroSum(SumOfBits, PrivacyProfile, CountErrorLaw):
     def variance(self) -> float:
         r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate, for every dataset; see :meth:`mean_squared_error`."""
         return self.users * self.gamma * (1 - self.gamma)
+
+    def _count_law(self, users: int) -> CountLaw:
+        noise = 1 - self.gamma, self.gamma, self.users
+        return CountLaw(tail_of_bits(users, (1.0, 0.0), (0.0, 1.0), noise), math.sqrt(self.variance) + 1, users)
 
     def messages_per_user(self) -> float:
         r"""Return the mean number of messages of a user with bit 1, :math:`2-\gamma`; no user sends more than 2."""

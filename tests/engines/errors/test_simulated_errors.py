@@ -13,6 +13,7 @@ import pytest
 
 from shufflebounds import mechanisms as m
 from shufflebounds import shuffle
+from shufflebounds.tails import binom_logcdf
 from tests.mechanisms import listing
 
 REPETITIONS = 500
@@ -60,6 +61,10 @@ def dummies(rng, law):
     return rng.multinomial(law.fakes, np.full(law.bins, 1 / law.bins), size=REPETITIONS)
 
 
+def drawn(rng, law):
+    return np.array([law._drawn(rng) for _ in range(REPETITIONS)])
+
+
 def reports(rng, law, truth):
     held = truth + dummies(rng, law)
     return rng.binomial(held, 1 - law.flip) + rng.binomial(law.users + law.fakes - held, law.flip)
@@ -90,6 +95,7 @@ HISTOGRAMS = {
     "ShuffledHistogram": (lambda n: shuffle.ShuffledHistogram(n, 4, min(0.3, 30 / n)), copies),
     "ShuffledHistogram, much noise": (lambda n: shuffle.ShuffledHistogram(n, 4, 0.4), copies),
     "ClearReports": (lambda n: shuffle.ClearReports(40 + n // 10, 4), lambda rng, law, truth: truth + dummies(rng, law)),
+    "GeometricDummies": (lambda n: shuffle.GeometricDummies(4, 12, 0.5, 0.6), lambda rng, law, truth: truth + drawn(rng, law)),
     "FlippedReports, sums": (lambda n: shuffle.FlippedReports(n, n // 3, 4, 0.2, view="sums"), reports),
     "FlippedReports, records": (lambda n: shuffle.FlippedReports(n, 0, 4, 30 / (100 + n), view="records"), reports),
     "KaryResponse": (lambda n: m.KaryResponse(4, 2.0), oracle),
@@ -168,6 +174,28 @@ def test_errors_of_the_simulated_estimate(name):
     largest = np.abs(errors).max(axis=1)
     for beta in (0.5, 0.05):
         assert (largest > law.error_quantile(beta, of="any", **given)).mean() <= beta + slack_of(beta)
+
+
+INTERVALS = 120
+"""Number of repetitions for confidence intervals."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_confidence_intervals_contain_the_truth(name):
+    case = CASES[name]
+    counts = case.draw(np.random.default_rng(len(name)), case.law, case.truth)[:INTERVALS]
+    for of, confidence in (("bin", 0.7), ("any", 0.7), ("any", 0.99)):
+        covered = []
+        for row in counts:
+            lower, upper = case.law.interval(counts=row, users=case.users, confidence=confidence, of=of)
+            assert np.all(lower <= upper)
+            assert case.users is None or np.all((lower >= 0) & (upper <= case.users))
+            covered.append((case.truth >= lower) & (case.truth <= upper))
+        covered = np.array(covered).reshape(INTERVALS, -1)
+        for number in covered.sum(axis=0) if of == "bin" else [covered.all(axis=1).sum()]:
+            # The hypothesis that the coverage is at least `confidence` is not refuted at level 1e-6.
+            assert binom_logcdf(number, INTERVALS, confidence) > math.log(1e-6), (name, of, confidence, number)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.endswith(", small") or "of 50" in name or name == "Rappor, 12"])

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
@@ -146,7 +148,8 @@ class ErrorLaw(ABC):
 
     def _dataset(self, truth: Any, of: str) -> Any:
         """Return the dataset in the form of `_error`, or raise ValueError."""
-        known, bins = self._checked_truth(truth), self._many()
+        with of_truth():
+            known, bins = self._checked_truth(truth), self._many()
         if of == "any" and bins > 1 and isinstance(known, int) and known * bins < self._held:  # type: ignore[attr-defined]
             held = self._held  # type: ignore[attr-defined]
             raise ValueError(f"truth={known} with of='any' is the largest number of users in any bin: it must be at least "
@@ -233,6 +236,16 @@ class ErrorLaw(ABC):
         """
         self._check_users(users)
         return self._mean_square(self._checked_truth(truth))
+
+
+@contextmanager
+def of_truth() -> Iterator[None]:
+    """Add to an error about a dataset what to do with an estimate in its place."""
+    try:
+        yield
+    except ValueError as problem:
+        raise ValueError(f"{problem}. The truth is a dataset, not an estimate: interval(counts=...) has confidence intervals for "
+                         "the counts of messages") from None
 
 
 def shift_rounding(shift: float, largest: int) -> float:
@@ -329,16 +342,20 @@ def _log_outside(
     one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, above: int, below: int, rounding: float
 ) -> Interval:
     """Return bounds of log Pr[S >= above or S <= below], with the other arguments as in `log_exceeded`."""
-    logs = []
-    for k, upper in ((above, True), (below, False)):
-        value, error = _tail(one, zero, counts, k, upper)
-        if rounding and value > -math.inf:
-            # An error e of the log-odds of the bits changes the log of the tail at k by at most e |k - mean|.
-            spread = math.sqrt(float((counts * one) @ zero))
-            error += 2 * rounding * (abs(float(k - center)) + 10 * spread + 10)
-        logs.append((value - error, value + error))
-    (low, high), (low_below, high_below) = logs
-    return Interval(min(0.0, float(np.logaddexp(low, low_below))), min(0.0, float(np.logaddexp(high, high_below))))
+    sides = [log_tail(one, zero, counts, center, k, upper, rounding) for k, upper in ((above, True), (below, False))]
+    return Interval(*(min(0.0, float(np.logaddexp(*logs))) for logs in zip(*sides)))
+
+
+def log_tail(
+    one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction | float, k: int, upper: bool, rounding: float = 0.0
+) -> Interval:
+    """Return bounds of log Pr[S >= k] if `upper`, otherwise of log Pr[S <= k], with the other arguments as in `log_exceeded`."""
+    value, error = _tail(one, zero, counts, k, upper)
+    if rounding and value > -math.inf:
+        # An error e of the log-odds of the bits changes the log of the tail at k by at most e |k - mean|.
+        spread = math.sqrt(float((counts * one) @ zero))
+        error += 2 * rounding * (abs(float(k - center)) + 10 * spread + 10)
+    return Interval(value - error, value + error)
 
 
 def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: bool) -> tuple[float, float]:

@@ -333,7 +333,7 @@ class CountsOfLabels(Counted[NDArray[np.int64], FloatArray]):
     def _added(self, messages: NDArray[Any]) -> NDArray[np.int64]:
         return np.bincount(messages, minlength=self._labels)
 
-    def _users_in(self, counts: NDArray[Any]) -> int:
+    def _users_in(self, counts: NDArray[Any]) -> int | None:
         return int(counts.sum()) - self._dummies
 
     def _refuse_counts(self, messages: NDArray[Any], users: int | None) -> None:

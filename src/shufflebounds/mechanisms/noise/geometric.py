@@ -24,6 +24,7 @@ from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
+from shufflebounds.mechanisms.noise.thresholded import ThresholdedCount
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 
@@ -316,6 +317,7 @@ class GeometricMechanism(AdditiveNoise):
             If no bound up to 2**50 meets the target (a ValueError).
         """
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=LARGEST_EXPONENT)
+        sensitivity = _validate.integer("sensitivity", sensitivity, 1, TABLE_SIZE)
 
         # For bounds below `least`, delta for one of a few shifts already exceeds the target, so the search starts at `least`.
         least = least_int(lambda bound: _Shifts(eps, sensitivity, bound).few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
@@ -324,6 +326,29 @@ class GeometricMechanism(AdditiveNoise):
         if bound is None:
             raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
         return cls(eps, sensitivity, bound)
+
+    def thresholded(self, threshold: int) -> ThresholdedCount:
+        """Return the guarantee of counts that are released only if they are positive and their noisy count reaches a threshold.
+
+        Parameters
+        ----------
+        threshold : int
+            The smallest noisy count that is released, above the sensitivity, up to 2**50.
+
+        Returns
+        -------
+        ThresholdedCount
+            For keys that are not known beforehand. For a fixed list of keys no threshold is needed, and one costs no privacy.
+
+        {raises: If `threshold` lies outside its range, or the noise has a bound and a sensitivity above 1.}
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import GeometricMechanism
+        >>> print(f"{GeometricMechanism(0.5).thresholded(30).delta(0.5):.3e}")
+        3.139e-07
+        """
+        return ThresholdedCount(self, threshold)
 
     def describe(self) -> DominatingPairInfo:
         noise = self.closed_forms()

@@ -17,10 +17,10 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
-from shufflebounds._base.types import Bound, FloatArray, plain
-from shufflebounds._engines.errors.accuracy import Of
+from shufflebounds._base.types import ULP, Bound, FloatArray, plain
+from shufflebounds._engines.errors.accuracy import Of, of_truth
 from shufflebounds._engines.errors.count_errors import CountErrors, SupportProbabilities
-from shufflebounds._engines.errors.counted import Counted
+from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
 from shufflebounds.mechanisms.oracles._two_level import Others, TwoLevel
 
 __all__ = ["CountEstimate", "FrequencyOracle", "stated_users"]
@@ -34,7 +34,7 @@ def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]
 
 @explained
 @with_passages
-class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
+class CountEstimate(CountIntervals):
     r"""An estimate of the number of users with each value, from the number c of the n messages that support the value.
 
     .. math:: t = \frac{c - n q}{p - q}
@@ -46,10 +46,6 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
     def _support_probabilities(self) -> SupportProbabilities:
         """Return the probabilities that a message supports a value."""
 
-    def _support(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of messages that support each value, from the counts."""
-        return counts
-
     def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
         return np.asarray(self._from_support(self._support(counts), users))
 
@@ -57,6 +53,11 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
         """Return the estimate from the number of messages that support a value."""
         _, _, other, _, gap = self._support_probabilities()
         return np.asarray((support - other * users) / gap)
+
+    def _count_law(self, users: int) -> CountLaw:
+        own, not_own, other, not_other, _ = self._support_probabilities()
+        tail = tail_of_bits(users, (own, not_own), (other, not_other), rounding=8 * ULP)
+        return CountLaw(tail, self.errors(users)._scale(), users)
 
     def variance(self, held: ArrayLike, users: int) -> float | FloatArray:
         r"""Variance of :meth:`estimate` for a value that `held` of the users have.
@@ -209,7 +210,9 @@ def stated_users(users: int | None, truth: ArrayLike | None, each: int = 1) -> i
     if truth is None or np.ndim(truth) == 0:
         raise ValueError(f"users=None: pass the number of users, such as error_quantile(0.05, users=10**5); "
                          f"truth={_validate.short_repr(truth)} is no histogram, which would determine it")
-    return _validate.integer("users", -(-int(_validate.whole_array("truth", truth, 0).sum()) // each), 1)
+    with of_truth():
+        total = int(_validate.whole_array("truth", truth, 0).sum())
+    return _validate.integer("users", -(-total // each), 1)
 
 
 @with_passages
