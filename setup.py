@@ -1,12 +1,15 @@
 import json
 import os
 import re
+import shutil
+import sys
 import tarfile
 from pathlib import Path
 
 import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
 TRACED = bool(os.environ.get("SHUFFLEBOUNDS_COVERAGE"))
@@ -43,10 +46,7 @@ KERNELS = (
 PUBLIC = "cython_tails"      # the stable face of the kernels
 # what Cython writes for memory views, compiled once instead of in every kernel: half the build
 UTILITIES = "shufflebounds._core._cyutility"
-HEADERS = (
-    "arithmetic.h", "constants.h", "cover.h", "cumulate.h", "dd.h", "excess.h", "hypergeom.h", "lattice.h", "loops.h",
-    "matchings.h", "moments.h", "sweep.h", "tables.h", "tails.h", "tilting.h", "vectors.h",
-)
+HEADERS = sorted(path.name for path in Path("src/_core").glob("*.h"))
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 if not (WINDOWS or CHECKED or TRACED):
     # an interpreter's own -g would make the wheel 2.5 times as large; SHUFFLEBOUNDS_CFLAGS=-g brings the symbols back
@@ -58,6 +58,61 @@ FLAGS += os.environ.get("SHUFFLEBOUNDS_CFLAGS", "").split()
 # passes over blocks are vectorised only where no operation counts as a trap; results are the same
 VECTORISED = ("_binomial", "_cover", "_hypergeom", "_lattice", "_losses", "_moments", "_tradeoff")
 VECTORS = {} if WINDOWS else {name: ["-fno-trapping-math"] for name in VECTORISED}
+
+
+# the C library for programs without Python; the number is SB_ABI
+LIBRARY, LIBRARY_ABI = "shufflebounds", re.search(r"^#define SB_ABI (\d+)$", Path("src/_core/shufflebounds.h").read_text(), re.M)[1]
+
+
+class BuildWithLibrary(build_ext):
+    """The extensions, and the C library, static and shared, in the folder ``lib`` of the package."""
+
+    def library_files(self):
+        """Return the paths of the static and of the shared library; macOS and Windows have other names for them."""
+        folder = Path("src" if self.inplace else self.build_lib, "shufflebounds", "lib")
+        names = (("shufflebounds.lib", f"shufflebounds-{LIBRARY_ABI}.dll") if WINDOWS
+                 else ("libshufflebounds.a", f"libshufflebounds.{LIBRARY_ABI}.dylib") if sys.platform == "darwin"
+                 else ("libshufflebounds.a", f"libshufflebounds.so.{LIBRARY_ABI}"))
+        return [folder / name for name in names]
+
+    def run(self):
+        super().run()
+        static, shared = self.library_files()
+        sources = [Path("setup.py"), *Path("src/_core").glob("*.h"), Path("src/_core/shufflebounds.c")]
+        newest = max(path.stat().st_mtime for path in sources)
+        if not self.force and all(path.exists() and path.stat().st_mtime > newest for path in (static, shared)):
+            return
+        static.parent.mkdir(parents=True, exist_ok=True)
+        hidden = [] if WINDOWS else ["-fvisibility=hidden", "-fno-trapping-math"]
+        macros = [("SB_API", "__declspec(dllexport)")] * WINDOWS + [("SHUFFLEBOUNDS_CHECKED", "1")] * CHECKED
+        objects = self.compiler.compile(
+            ["src/_core/shufflebounds.c"], output_dir=self.build_temp, macros=macros, include_dirs=["src/_core"],
+            extra_postargs=FLAGS + hidden)
+        static.unlink(missing_ok=True)
+        self.compiler.create_static_lib(objects, LIBRARY, str(static.parent))
+        linking = {"darwin": ["-dynamiclib", f"-Wl,-install_name,@rpath/{shared.name}"], "linux": [f"-Wl,-soname,{shared.name}"]}
+        self.compiler.link_shared_object(
+            objects, str(shared), libraries=[] if WINDOWS else ["m"],
+            extra_postargs=linking.get(sys.platform, []) + os.environ.get("SHUFFLEBOUNDS_CFLAGS", "").split())
+        if sys.platform == "linux":
+            # what -lshufflebounds finds; a wheel holds no symbolic links
+            (static.parent / "libshufflebounds.so").write_text(f"INPUT({shared.name})\n")
+
+        self.write_pkg_config(static.parent)
+
+    def write_pkg_config(self, folder):
+        """Write the file for pkg-config; its paths are relative to the file."""
+        (folder / "pkgconfig").mkdir(exist_ok=True)
+        lines = (
+            "prefix=${pcfiledir}/../..", "includedir=${prefix}/include", "libdir=${prefix}/lib", "",
+            "Name: shufflebounds", "Description: tails of discrete distributions in logarithms, clone bounds, Gaussian noise",
+            f"Version: {self.distribution.get_version()}", "Cflags: -I${includedir}",
+            "Libs: -L${libdir} -Wl,-rpath,${libdir} -lshufflebounds", "Libs.private: -lm", "",
+        )
+        (folder / "pkgconfig" / "shufflebounds.pc").write_text("\n".join(lines))
+
+    def get_outputs(self):
+        return super().get_outputs() + [str(path) for path in self.library_files()]
 
 
 class ReproducibleSdist(sdist):
@@ -139,9 +194,12 @@ C_HEADER = """\
  * first kernel. It returns 0, or -1 with a Python exception set: ImportError, or ValueError where the installed version has another
  * signature. The kernels are function pointers named sb_..., and need neither the lock nor the interpreter.
  */
-#ifndef SHUFFLEBOUNDS_H
-#define SHUFFLEBOUNDS_H
+#ifndef SHUFFLEBOUNDS_PYTHON_H
+#define SHUFFLEBOUNDS_PYTHON_H
 
+#ifdef SHUFFLEBOUNDS_H
+#error "shufflebounds.h declares functions of the same names: include one of the two headers"
+#endif
 #include <Python.h>
 #include <string.h>
 
@@ -187,18 +245,19 @@ def c_header(declarations):
     return C_HEADER % ("\n".join(pointers) + "\n", "\n".join(entries))
 
 
-def write_c_header():
-    """Write the header beside the package's modules."""
+def write_c_headers():
+    """Write the headers beside the package's modules."""
     with open("src/shufflebounds/cython_tails.pxd", encoding="utf-8") as source:
         text = c_header(source.read())
     os.makedirs("src/shufflebounds/include", exist_ok=True)
-    with open("src/shufflebounds/include/shufflebounds.h", "w", encoding="utf-8", newline="\n") as target:
+    with open("src/shufflebounds/include/shufflebounds_python.h", "w", encoding="utf-8", newline="\n") as target:
         target.write(text)
+    shutil.copyfile("src/_core/shufflebounds.h", "src/shufflebounds/include/shufflebounds.h")
 
 
-write_c_header()
+write_c_headers()
 setup(
-    cmdclass={"sdist": ReproducibleSdist},
+    cmdclass={"build_ext": BuildWithLibrary, "sdist": ReproducibleSdist},
     # one kernel a core
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     ext_modules=cythonize(

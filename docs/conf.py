@@ -113,7 +113,7 @@ def trim_blocks(app, doctree):
 
 def link_names(app, doctree):
     """Lead from a public name in running text to its page, where it is not linked by hand: `shuffle.Clones(...)`, `Clones`."""
-    if app.env.docname == "kernels":
+    if app.env.docname in ("kernels", "c_library"):
         return          # C functions of the same names
     for literal in list(doctree.findall(nodes.literal)):
         above = literal.parent

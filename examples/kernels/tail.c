@@ -1,7 +1,7 @@
 /* An extension in plain C that calls two kernels of the installed shufflebounds, without the interpreter's lock. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <shufflebounds.h>
+#include <shufflebounds_python.h>
 
 /* least_trials(log_level): the least n with log Pr[Bin(n, 1/2) > 0.6 n] <= log_level */
 static PyObject *least_trials(PyObject *module, PyObject *argument)

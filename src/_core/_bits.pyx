@@ -27,7 +27,6 @@ import numpy as np
 
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, ceil, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sinh, sqrt
-from libc.stdlib cimport free
 
 from shufflebounds._core._constants cimport BAND, TWO_53, UNIT
 from shufflebounds._core._dd cimport dd, dd_accumulate, dd_make
@@ -93,8 +92,6 @@ cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noex
         else:
             dd_accumulate(&strict, re * (J - 1))
             strict_abs += at.size * (J - 1) * at.rounding
-    if phi.small:
-        free(phi.heap)
     stray = c_left_out_within(tilt.var, half, J, band)
     out.here = (here.hi + here.lo) / (2 * J)
     out.below = ((even.hi - odd.hi) + (even.lo - odd.lo)) / (2 * J)

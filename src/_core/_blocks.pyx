@@ -28,7 +28,6 @@ Source     series and blocks by hand; convolution: textbook, four factors at a t
 
 cimport cython
 from libc.math cimport ceil, cos, cosh, exp, fabs, log2, sin, sinh, sqrt, tanh
-from libc.stdlib cimport free
 from libc.string cimport memset
 
 import numpy as np
@@ -295,8 +294,6 @@ cdef class PoissonBinomialPMF:
                     c_geometric_times(&sums, m, &at)
                 spread += at.size * (at.rounding + 3 * log2(period))
                 out[m] = (at.re - 1j * at.im) / at.weight
-            if not fast and phi.small:
-                free(phi.heap)
         settled()
         error = c_left_out(tilt.var, half, J)
         if kind and slope * period <= 2:

@@ -24,229 +24,54 @@ Cost      2 to 9 us a value of delta, 0.25 us an approximate one. An upper bound
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, M_PI, NAN, atanh, ceil, cos, cosh, exp, expm1, fabs, fmax, fmin, log, log1p, sin, sinh, sqrt, tanh
+from libc.math cimport INFINITY, M_PI, NAN, ceil, cos, exp, expm1, fabs, fmax, fmin, log, log1p, sin, sqrt, tanh
 from libc.stdlib cimport free, malloc
 
 import numpy as np
 
 from shufflebounds._core._binomial cimport c_binom_logpmf, c_binom_logsf
-from shufflebounds._core._compound cimport Ahead, c_log_sign_ahead, c_log_weighted_excess
-from shufflebounds._core._constants cimport BAND, BEYOND, INV_SQRT_2PI, LOG_SQRT_2PI, UNIT
-from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
+from shufflebounds._core._compound cimport c_log_weighted_excess
+from shufflebounds._core._constants cimport BAND, INV_SQRT_2PI, LOG_SQRT_2PI, UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
     Law, Node, Phi, Tilt, c_half_period, c_lattice_law, c_lattice_tilted, c_left_out, c_node, c_nodes_make,
 )
 from shufflebounds._core._special cimport c_log_add_exp, c_mills_ratio
 
-cdef extern from "arithmetic.h" nogil:
+cdef extern from "clones.h" nogil:
+    double kernel_clone_rate(double local, bint stronger)
+    void kernel_clone_log_delta(double users, double rate, double local, double eps, double *lower, double *upper)
+    double kernel_clone_epsilon(double users, double rate, double local, double delta, bint upper)
+    void kernel_checked_clones_log_delta(double users, double local, double eps, bint stronger, double *lower, double *upper)
+    double kernel_checked_clones_epsilon(double users, double local, double delta, bint stronger, bint upper)
+    void clones_slopes_of(double eps, double local, double *u, double *v)
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
 cdef extern from *:
     """
     #define BLOCK 64                        /* answers between two checks for signals, about 2 ms */
-    #define CLOSE 2e-13                     /* relative distance in eps that an answer may have from the crossing */
     #define MOST_NODES 96                   /* half a period has at most 64 nodes: about 28 of large distributions */
     #define LEAST_LOG -1e280                /* stands for the log of smaller probabilities in upper bounds */
     #define STEPS 64                        /* products and sums between two computations of a probability */
     #define TURNS 16                        /* rotations of a node between two computations of its sine and cosine */
     """
     const int BLOCK
-    const double CLOSE
     const double LEAST_LOG
     const int MOST_NODES
     const int STEPS
     const int TURNS
 
 
-cdef struct Pair:
-    double users
-    double rate
-    double local
-    double log_factor       # log tanh(local/2) - log(users rate)
-
-
-cdef double c_clone_rate(double local, bint stronger) noexcept nogil:
-    return 2 * exp(-local) / (1 + exp(-local)) if stronger else exp(-local)
-
-
-cdef inline Pair make_pair(double users, double rate, double local) noexcept nogil:
-    cdef Pair pair
-    pair.users, pair.rate, pair.local = users, rate, local
-    pair.log_factor = (log(tanh(0.5 * local)) if local > 1e-8 else log(local) - 0.6931471805599453) - log(users) - log(rate)
-    return pair
-
-
-cdef inline void slopes(double eps, const Pair *pair, double *u, double *v) noexcept nogil:
-    slopes_of(eps, pair.local, u, v)
-
-
-cdef inline void slopes_of(double eps, double local, double *u, double *v) noexcept nogil:
-    """Writes u and v = 1 - u, which the header of this file defines."""
-    if local < 1e-8:
-        # tanh(x) = x here; 0.5 * local would not be representable for a subnormal `local`
-        u[0] = eps / local
-        v[0] = (local - eps) / local
-        return
-    u[0] = fmin(1.0, tanh(0.5 * eps) / tanh(0.5 * local))
-    v[0] = fmin(1.0, 2 * exp(-eps) * -expm1(eps - local) / ((1 + exp(-eps)) * -expm1(-local)))
-
-
-cdef inline double edge(double eps, const Pair *pair, double *error) noexcept nogil:
-    """Returns log delta by the closed form of the header, valid for users v <= 2, and writes a bound of its absolute error."""
-    cdef double gap = pair.local - eps, part = -log1p(exp(-pair.local)), others = (pair.users - 1) * log1p(-0.5 * pair.rate)
-    gap = log(-expm1(-gap))
-    error[0] = 4 * UNIT * (fabs(gap) + 4 * fabs(others) + 2)
-    return gap + part + others
-
-
-cdef void log_delta(double eps, const Pair *pair, double *lower, double *upper, Ahead *ahead) noexcept nogil:
-    """Writes the bounds of log delta(eps), and what is known of the clone sum beyond this eps unless `ahead` is NULL."""
-    cdef double u, v, factor, slack
-    if ahead != NULL:
-        ahead.pull = 0
-    if eps >= pair.local:
-        lower[0] = upper[0] = -INFINITY
-        return
-    slopes(eps, pair, &u, &v)
-    if pair.users * v <= 2:
-        factor = edge(eps, pair, &slack)
-        lower[0] = factor - slack
-        upper[0] = fmin(0, factor + slack)
-        return
-    c_log_sign_ahead(pair.users, pair.rate, u, v, lower, upper, ahead)
-    factor = pair.log_factor + c_log_add_exp(0, eps)
-    slack = 8 * UNIT * (fabs(pair.log_factor) + eps + fabs(upper[0]) + 1)
-    lower[0] += factor - slack
-    upper[0] = fmin(0, upper[0] + (factor + slack))
-
-
+cdef double c_clone_rate(double local, bint stronger) noexcept nogil: return kernel_clone_rate(local, stronger)
 cdef void c_clone_log_delta(double users, double rate, double local, double eps, double *lower, double *upper) noexcept nogil:
-    cdef Pair pair = make_pair(users, rate, local)
-    log_delta(eps, &pair, lower, upper, NULL)
-
-
-cdef double positive_part(double x, double skewness, double kurtosis) noexcept nogil:
-    """Returns sqrt(2 pi) E e^(-x Z) max(0, Z), x >= 0, by an Edgeworth expansion, for Z with mean 0, variance 1, these cumulants.
-
-    The sum t of the terms, relative to that of a normal Z, enters as t/(1 + t^2): large cumulants would make 1 + t negative.
-    """
-    cdef double[8] j
-    cdef double t
-    cdef int k
-    if x >= 40:
-        # 1 - x M(x), M Mills' ratio, cancels: it is about 1/x^2
-        return 1 / (x * x + 3)
-    # j[k] is the integral of z^k e^(-x z - z^2/2) over z > 0
-    j[0] = c_mills_ratio(x)
-    j[1] = 1 - x * j[0]
-    for k in range(2, 8):
-        j[k] = (k - 1) * j[k - 2] - x * j[k - 1]
-    t = skewness / 6 * (j[4] - 3 * j[2])
-    # the recursion multiplies rounding errors by x in every step
-    if x < 12:
-        t += kurtosis / 24 * (j[5] - 6 * j[3] + 3 * j[1]) + skewness * skewness / 72 * (j[7] - 15 * j[5] + 45 * j[3] - 15 * j[1])
-    t /= j[1]
-    return j[1] * (1 + t / (1 + t * t))
-
-
-cdef double estimate(double eps, const Pair *pair) noexcept nogil:
-    """Returns an approximation of log delta that is smooth up to eps = local, from the first four tilted cumulants."""
-    cdef double u, v, tilt, half, weight, moved, mean, variance
-    if eps >= pair.local:
-        return -INFINITY
-    slopes(eps, pair, &u, &v)
-    if u <= 0.5:
-        tilt = atanh(u)
-        half = sinh(0.5 * tilt)
-        weight = log1p(2 * half * half) - u * tilt
-    else:
-        tilt = 0.5 * (log1p(u) - log(v))
-        weight = v * tilt - 0.6931471805599453 + log1p(exp(-2 * tilt))
-    moved = pair.rate * expm1(weight)
-    mean = pair.users * pair.rate * exp(weight) / (1 + moved)
-    variance = mean * v * (1 + u) + 1e-300
-    # a message that is a clone, +1 - u or -1 - u with tilted mean 0, has the variance 1 - u^2 = v (1 + u), the third moment
-    # -2 u (1 - u^2) and the fourth moment (1 - u^2)(1 + 3 u^2)
-    return (pair.users * log1p(moved) + 0.5 * log(variance) - 0.91893853320467274 + pair.log_factor + c_log_add_exp(0, eps)
-            + log(positive_part(tilt * sqrt(variance), -2 * u / sqrt(variance), (1 + 3 * u * u) / variance - 3 / pair.users)))
-
-
-cdef inline double guess(double target, const Pair *pair) noexcept nogil:
-    """Returns an eps to start the search from, or 0 if there is none: the inverse of the normal approximation."""
-    cdef double mean = pair.users * pair.rate, depth = pair.log_factor + 0.5 * log(mean) - target - 0.23, x
-    if not depth > 0.5:
-        return 0
-    # solve depth = x^2/2 - log(1 - x M(x)) by two steps of a fixed-point iteration, with -log(1 - x M(x)) ~ log(1 + 1.25 x + x^2)
-    x = sqrt(2 * depth)
-    x = sqrt(fmax(0.5, 2 * (depth - log1p(1.25 * x + x * x))))
-    x = sqrt(fmax(0.5, 2 * (depth - log1p(1.25 * x + x * x)))) / sqrt(mean)
-    return 2 * atanh(x * tanh(0.5 * pair.local)) if x < 0.7 else 0
-
-
-cdef inline double edge_of(double target, const Pair *pair) noexcept nogil:
-    """Returns the eps at which the closed form for users v <= 2 has the target as log delta, or 0 if users v > 2 there."""
-    cdef double u, v, error, gap = target - edge(0, pair, &error) + log(-expm1(-pair.local))
-    if not (gap < 0 and pair.local < INFINITY):
-        return 0
-    gap = pair.local + log1p(-exp(gap))
-    if not 0 < gap < pair.local:
-        return 0
-    slopes(gap, pair, &u, &v)
-    return gap if pair.users * v <= 2 else 0
-
-
-cdef double curve_side(double eps, bint upper, const void *pair) noexcept nogil:
-    cdef double low, high
-    log_delta(eps, <const Pair *> pair, &low, &high, NULL)
-    return high if upper else low
-
-
-cdef double curve_ahead(double eps, bint upper, double target, const void *law, double *crossing, bint *proved) noexcept nogil:
-    """Returns a bound of log delta at eps, and writes the eps' at which it meets the target as long as delta is linear in e^eps.
-
-    With x = e^(eps' - eps) - 1, delta(eps') <= delta(eps)(1 - k x), k = u' pull - e^eps/(1 + e^eps), u' the derivative of u: every
-    term of the clone sum, times 1 + e^eps, is linear in e^eps.
-    """
-    cdef const Pair *pair = <const Pair *> law
-    cdef Ahead ahead
-    cdef double low, high, value, k, x, u, v
-    log_delta(eps, pair, &low, &high, &ahead)
-    value = high if upper else low
-    crossing[0], proved[0] = 0, False
-    if not (ahead.pull > 0 and value > -INFINITY):
-        return value
-    u = cosh(0.5 * eps)
-    k = 0.5 / (u * u * tanh(0.5 * pair.local)) * ahead.pull * (1 - 16 * UNIT) - (1 + 4 * UNIT) / (1 + exp(-eps))
-    x = -expm1(target - value) / k
-    if not (k > 0 and x > -0.5):
-        return value
-    crossing[0] = eps + log1p(x)
-    if not crossing[0] < pair.local:
-        crossing[0] = 0
-        return value
-    slopes(crossing[0], pair, &u, &v)
-    # the last condition: half of `close` changes log delta by more than the roundings of the target, the value and x
-    proved[0] = upper and x >= 0 and u <= ahead.still and 0.5 * CLOSE * k * crossing[0] > 16 * UNIT * (1 - target)
-    return value
-
-
-cdef double curve_rough(double eps, const void *pair) noexcept nogil:
-    return estimate(eps, <const Pair *> pair)
-
-
+    kernel_clone_log_delta(users, rate, local, eps, lower, upper)
 cdef double c_clone_epsilon(double users, double rate, double local, double delta, bint upper) noexcept nogil:
-    cdef Pair pair = make_pair(users, rate, local)
-    cdef Curve curve
-    cdef double target, form = 0, start = 0
-    curve.side, curve.rough, curve.centre, curve.ahead = curve_side, curve_rough, NULL, curve_ahead
-    curve.law, curve.pure, curve.last, curve.span, curve.close = &pair, local, BEYOND, INFINITY, CLOSE
-    curve.sure = users * rate >= 1
-    curve.miss = fmin(1e-5, 1 / (users * rate) ** 2)
-    if 0 < delta < 1:
-        target = c_level(delta, upper)
-        form, start = edge_of(target, &pair), guess(target, &pair)
-    return c_crossing(&curve, delta, upper, start, form, True)
+    return kernel_clone_epsilon(users, rate, local, delta, upper)
+cdef void checked_clones_log_delta(double users, double local, double eps, bint stronger, double *lower,
+                                   double *upper) noexcept nogil:
+    kernel_checked_clones_log_delta(users, local, eps, stronger, lower, upper)
+cdef double checked_clones_epsilon(double users, double local, double delta, bint stronger, bint upper) noexcept nogil:
+    return kernel_checked_clones_epsilon(users, local, delta, stronger, upper)
 
 
 cdef void c_personal_sum(const Law *law, double sure, double decay, double beyond, double u, double v, double *lower,
@@ -287,8 +112,6 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
         turn_x[nodes], turn_y[nodes] = cos(angle), sin(angle)
         spread += at.size * (at.rounding + 4 * TURNS + MOST_NODES + 32)
         nodes += 1
-    if phi.small:
-        free(phi.heap)
     if logs == NULL or nodes == MOST_NODES:
         free(logs)
         return
@@ -449,7 +272,7 @@ def log_estimates(const double[:, ::1] rates not None, const double[::1] counts 
     cdef double[::1] out = estimates
     with nogil:
         for i in range(rates.shape[0]):
-            slopes_of(eps, local_eps[i], &u, &v)
+            clones_slopes_of(eps, local_eps[i], &u, &v)
             if not (eps < local_eps[i] and v > 0):
                 continue
             decay = 0.5 * ((1 + u) * log1p(u) + v * log(v))

@@ -29,227 +29,37 @@ Cost      in arrays, AVX-512: 10 ns the pmf, 15 ns far from the mode; 18 ns a ta
 Source    Loader 2000 for the deviance; Temme 1979 for the idea of the uniform expansion; DLMF 8.7, 8.9, 8.11.
 """
 
-from libc.math cimport INFINITY, M_PI, NAN, exp, expm1, fabs, floor, log, log1p, sqrt
-
 from shufflebounds._core._binomial cimport c_pmf_block, c_tails_block
-from shufflebounds._core._constants cimport LOG_SQRT_2PI, NEAR_SLOPE, TAILS_GAMMA, TAILS_POISSON, TWO_53
-from shufflebounds._core._dd cimport dd, dd_sum
-from shufflebounds._core._special cimport (
-    c_deviance, c_deviance_dd, c_log1mexp, c_log_add_exp, c_mills_ratio, c_stirling_error)
+from shufflebounds._core._constants cimport TAILS_GAMMA, TAILS_POISSON
 from shufflebounds._core._ufunc cimport document, ufunc_of_blocks
 
-cdef extern from "arithmetic.h" nogil:
-    double log_gamma(double x)
-
-cdef extern from "tables.h" nogil:
-    double uniform_15(double gamma, double h, double s, double *leading)
-    const double *LGAMMA
-    const int LGAMMA_TERMS
-
-cdef extern from *:
-    """
-    #define MOST 1e270                              /* squares and double-doubles stay in range */
-    #define STEEP 0x1p-900                          /* x/a below which a/x is not formed */
-    """
-    const double MOST
-    const double STEEP
+cdef extern from "gamma.h" nogil:
+    double kernel_log_gammainc(double a, double x)
+    double kernel_log_gammaincc(double a, double x)
+    double kernel_poisson_logpmf(double k, double mu)
+    double kernel_poisson_logcdf(double k, double mu)
+    double kernel_poisson_logsf(double k, double mu)
+    double kernel_lgamma1p(double a)
+    double kernel_stirling_real(double a)
+    double kernel_checked_log_gammainc(double a, double x)
+    double kernel_checked_log_gammaincc(double a, double x)
+    double kernel_checked_poisson_logpmf(double k, double mu)
+    double kernel_checked_poisson_logcdf(double k, double mu)
+    double kernel_checked_poisson_logsf(double k, double mu)
 
 
-cdef double c_lgamma1p(double a) noexcept nogil:
-    """Returns log Gamma(1 + a) for 0 <= a <= 1; the error is relative to a on [0, 1/2], and absolute above."""
-    cdef double total = 0
-    cdef int k
-    if a > 0.5:
-        return log_gamma(1 + a)
-    for k in range(LGAMMA_TERMS - 1, -1, -1):
-        total = total * a + LGAMMA[k]
-    return total * a - log1p(a)
-
-
-cdef double c_stirling_real(double a) noexcept nogil:
-    """Returns Stirling's error log Gamma(a+1) - log(sqrt(2 pi a) (a/e)^a) for real a >= 1, with an absolute error of 2e-14."""
-    if a >= 16 or a == floor(a):
-        return c_stirling_error(a)
-    return log_gamma(a + 1) - (a + 0.5) * log(a) + a - LOG_SQRT_2PI
-
-
-cdef inline double gamma_deviance(double a, double x, double *lo) noexcept nogil:
-    """Returns the deviance a log(a/x) - a + x, and writes its low part to lo; a, x > 0."""
-    cdef dd d = dd_sum(a, -x)
-    cdef double dev
-    lo[0] = 0
-    if x < STEEP * a:
-        return a * (log(a) - log(x)) - d.hi
-    dev = c_deviance(a, x, d.hi)
-    return dev if dev <= 32 else c_deviance_dd(a, x, 0, d.hi, d.lo, lo)
-
-
-cdef inline double log_density(double a, double x) noexcept nogil:
-    """Returns log(x^a e^-x / Gamma(a + 1)) for x > 0."""
-    cdef double lo, dev
-    if a < 1:
-        return a * log(x) - x - c_lgamma1p(a)
-    dev = gamma_deviance(a, x, &lo)
-    return -dev - (0.5 * log(2 * M_PI * a) + c_stirling_real(a) + lo)
-
-
-cdef inline double series(double a, double x) noexcept nogil:
-    """Returns sum_n x^n/((a+1)...(a+n)) for x <= a or x < 3/2."""
-    cdef double total = 1, term = 1, n = a
-    while term > 1e-17 * total:
-        n += 1
-        term *= x / n
-        total += term
-    return total
-
-
-cdef inline double fraction(double a, double x) noexcept nogil:
-    """Returns Q(a, x) Gamma(a) e^x x^-a for x > a or x >= 3/2, by Lentz's method; no partial denominator vanishes there."""
-    cdef double b = x + 1 - a, c = 1e300, d = 1 / b, h = d, step, n = 0, an
-    while True:
-        n += 1
-        an = -n * (n - a)
-        b += 2
-        d = 1 / (an * d + b)
-        c = b + an / c
-        step = c * d
-        h *= step
-        if fabs(step - 1) <= 2e-16 or n > 1e5:
-            return h
-
-
-cdef inline double near_log(double dev, double lo, double a, double gamma) noexcept nogil:
-    cdef double s = sqrt(2 * dev), leading, rest = uniform_15(gamma, 1 / sqrt(a), s, &leading)
-    return -dev + (log(c_mills_ratio(s) + rest / leading) - LOG_SQRT_2PI - lo)
-
-
-cdef void c_log_gamma_tails(double a, double x, double *lower, double *upper) noexcept nogil:
-    """Writes log P(a, x) and log Q(a, x) for 0 < a, x < MOST."""
-    cdef double u, value, dev, lo, term, n
-    if a < 1 and x < 1.5:
-        u = a * log(x) - c_lgamma1p(a)
-        value = u - x + log(series(a, x))
-        if value < -0.69:
-            lower[0], upper[0] = value, c_log1mexp(value)
-            return
-        # sum_n (-1)^(n+1) x^n/((a + n) n!)
-        value, term, n = 0, 1, 0
-        while fabs(term) > 1e-18:
-            n += 1
-            term *= -x / n
-            value -= term / (a + n)
-        value = -expm1(u) + exp(u) * a * value
-        lower[0], upper[0] = log1p(-value), log(value)
-        return
-    if a > 84:
-        dev = gamma_deviance(a, x, &lo)
-        if (2 * dev if dev > 3.125 else 6.25) < NEAR_SLOPE * a:
-            if x <= a:
-                lower[0] = near_log(dev, lo, a, -1)
-                upper[0] = c_log1mexp(lower[0])
-            else:
-                upper[0] = near_log(dev, lo, a, 1)
-                lower[0] = c_log1mexp(upper[0])
-            return
-    value = log_density(a, x)
-    if x <= a:
-        lower[0] = value + log(series(a, x))
-        upper[0] = c_log1mexp(lower[0])
-    else:
-        upper[0] = value + log(a * fraction(a, x))
-        lower[0] = c_log1mexp(upper[0])
-
-
-cdef double c_log_gammainc(double a, double x) noexcept nogil:
-    cdef double lower, upper
-    if x == 0 or a == 0:
-        return 0 if x > 0 else -INFINITY
-    c_log_gamma_tails(a, x, &lower, &upper)
-    return lower
-
-
-cdef double c_log_gammaincc(double a, double x) noexcept nogil:
-    cdef double lower, upper
-    if x == 0 or a == 0:
-        return -INFINITY if x > 0 else 0
-    c_log_gamma_tails(a, x, &lower, &upper)
-    return upper
-
-
-cdef double c_poisson_logpmf(double k, double mu) noexcept nogil:
-    cdef double lo, dev
-    if k < 0 or mu == 0:
-        return 0 if k == 0 else -INFINITY
-    if k == 0:
-        return -mu
-    dev = gamma_deviance(k, mu, &lo)
-    return -dev - (0.5 * log(2 * M_PI * k) + c_stirling_error(k) + lo)
-
-
-cdef double c_poisson_logcdf(double k, double mu) noexcept nogil:
-    cdef double above
-    if k < TWO_53:
-        return -INFINITY if k < 0 else c_log_gammaincc(k + 1, mu)
-    above = c_poisson_logsf(k, mu)
-    return c_log1mexp(above) if above < -0.69 else c_log_add_exp(c_log_gammaincc(k, mu), c_poisson_logpmf(k, mu))
-
-
-cdef double c_poisson_logsf(double k, double mu) noexcept nogil:
-    cdef double pmf, value
-    if k < TWO_53:
-        return 0 if k < 0 else c_log_gammainc(k + 1, mu)
-    # k + 1 is not representable. The tail is Pr[N = k] times a series in mu/k; where this is long, Pr[N > k - 1] - Pr[N = k].
-    pmf = c_poisson_logpmf(k, mu)
-    if mu < 0.99 * k:
-        return pmf + log(mu / k) + log(series(k, mu))
-    value = c_log_gammainc(k, mu)
-    return value + log1p(-exp(pmf - value))
-
-
-cdef inline bint gamma_domain(double a, double x) noexcept nogil:
-    return 0 <= a <= MOST and 0 <= x <= MOST
-
-
-cdef inline double gamma_limit(double a, double x, bint want_upper) noexcept nogil:
-    """Return the limit where one argument is infinite, as scipy.special has it; NaN outside the domain."""
-    if x == INFINITY and 0 <= a < INFINITY:
-        return -INFINITY if want_upper else 0
-    if a == INFINITY and 0 <= x < INFINITY:
-        return 0 if want_upper else -INFINITY
-    return NAN
-
-
-cdef double checked_log_gammainc(double a, double x) noexcept nogil:
-    return c_log_gammainc(a, x) if gamma_domain(a, x) else gamma_limit(a, x, False)
-
-
-cdef double checked_log_gammaincc(double a, double x) noexcept nogil:
-    return c_log_gammaincc(a, x) if gamma_domain(a, x) else gamma_limit(a, x, True)
-
-
-cdef inline bint poisson_domain(double k, double mu) noexcept nogil:
-    # k above TWO_53 is refused, except infinity, where the functions return their limits
-    return (k <= TWO_53 or k == INFINITY) and 0 <= mu <= MOST
-
-
-cdef double checked_poisson_logpmf(double k, double mu) noexcept nogil:
-    if not poisson_domain(k, mu):
-        return NAN
-    if k == INFINITY:
-        return -INFINITY
-    return c_poisson_logpmf(k, mu) if k == floor(k) else -INFINITY
-
-
-cdef double checked_poisson_logcdf(double k, double mu) noexcept nogil:
-    if not poisson_domain(k, mu):
-        return NAN
-    return c_poisson_logcdf(floor(k), mu) if k < INFINITY else 0
-
-
-cdef double checked_poisson_logsf(double k, double mu) noexcept nogil:
-    if not poisson_domain(k, mu):
-        return NAN
-    return c_poisson_logsf(floor(k), mu) if k < INFINITY else -INFINITY
+cdef double c_log_gammainc(double a, double x) noexcept nogil: return kernel_log_gammainc(a, x)
+cdef double c_log_gammaincc(double a, double x) noexcept nogil: return kernel_log_gammaincc(a, x)
+cdef double c_poisson_logpmf(double k, double mu) noexcept nogil: return kernel_poisson_logpmf(k, mu)
+cdef double c_poisson_logcdf(double k, double mu) noexcept nogil: return kernel_poisson_logcdf(k, mu)
+cdef double c_poisson_logsf(double k, double mu) noexcept nogil: return kernel_poisson_logsf(k, mu)
+cdef double c_lgamma1p(double a) noexcept nogil: return kernel_lgamma1p(a)
+cdef double c_stirling_real(double a) noexcept nogil: return kernel_stirling_real(a)
+cdef double checked_log_gammainc(double a, double x) noexcept nogil: return kernel_checked_log_gammainc(a, x)
+cdef double checked_log_gammaincc(double a, double x) noexcept nogil: return kernel_checked_log_gammaincc(a, x)
+cdef double checked_poisson_logpmf(double k, double mu) noexcept nogil: return kernel_checked_poisson_logpmf(k, mu)
+cdef double checked_poisson_logcdf(double k, double mu) noexcept nogil: return kernel_checked_poisson_logcdf(k, mu)
+cdef double checked_poisson_logsf(double k, double mu) noexcept nogil: return kernel_checked_poisson_logsf(k, mu)
 
 
 cdef dict GAMMA_ARGUMENTS = {

@@ -39,6 +39,9 @@ static inline double log_gamma(double x)
 }
 #endif
 
+#define LESSER(a, b) ((b) < (a) ? (b) : (a))
+#define GREATER(a, b) ((b) > (a) ? (b) : (a))
+
 /* x rounded towards 0, as an integer in low..high. Callers pass no NaN and nothing outside of this range; if one does,
  * the result is an end of the range, not an undefined cast or an index outside of an array. */
 static inline ptrdiff_t whole(double x, ptrdiff_t low, ptrdiff_t high)

@@ -1,6 +1,10 @@
 /* Numbers that several kernels share. */
 #ifndef SHUFFLEBOUNDS_CONSTANTS_H
 #define SHUFFLEBOUNDS_CONSTANTS_H
+#ifndef M_PI                                   /* not of ISO C */
+#define M_PI 3.14159265358979323846
+#define M_LN2 0.69314718055994530942
+#endif
 #define LOG_SQRT_2PI 0.91893853320467274178
 #define INV_SQRT_2PI 0.39894228040143267794
 #define TWO_53 9007199254740992.0

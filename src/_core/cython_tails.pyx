@@ -13,7 +13,7 @@ from shufflebounds._core._beta cimport (
     checked_log_betainc, checked_log_betaincc, checked_nbinom_logcdf, checked_nbinom_logpmf, checked_nbinom_logsf,
 )
 from shufflebounds._core._binomial cimport c_shift_log_delta, checked_binom_logcdf, checked_binom_logpmf, checked_binom_logsf
-from shufflebounds._core._clones cimport c_clone_epsilon, c_clone_log_delta, c_clone_rate
+from shufflebounds._core._clones cimport checked_clones_epsilon, checked_clones_log_delta
 from shufflebounds._core._compound cimport c_compound_log
 from shufflebounds._core._constants cimport TWO_53
 from shufflebounds._core._excess cimport Users, c_log_excess
@@ -21,7 +21,7 @@ from shufflebounds._core._gamma cimport (
     checked_log_gammainc, checked_log_gammaincc, checked_poisson_logcdf, checked_poisson_logpmf, checked_poisson_logsf,
 )
 from shufflebounds._core._hypergeom cimport checked_hypergeom_logcdf, checked_hypergeom_logpmf, checked_hypergeom_logsf
-from shufflebounds._core._lattice cimport c_lattice_log_tail
+from shufflebounds._core._lattice cimport c_lattice_log_tail, checked_poisson_binom
 
 version = "1.1"
 
@@ -124,46 +124,13 @@ cdef double poisson_binom_log_tail(const double *p, const double *counts_, Py_ss
 
 
 cdef double poisson_binom(const double *p, const double *counts_, Py_ssize_t groups, double k, int upper) noexcept nogil:
-    """Returns log Pr[X > k] (upper) or log Pr[X <= k]. Bits with p = 0 or 1 are removed first: the kernel needs 0 < p < 1."""
-    cdef double total = 0, sure = 0, many, unused, value
-    cdef double *inner
-    cdef double *held
-    cdef Py_ssize_t j, size = 0
-    if groups < 1 or k != k:
-        return NAN
-    for j in range(groups):
-        many = counts_[j] if counts_ != NULL else 1
-        if not (chance(p[j]) and counts(many)):
-            return NAN
-        total += many
-        sure += many if p[j] == 1 else 0
-        size += many > 0 and 0 < p[j] < 1
-    if total > TWO_53:
-        return NAN
-    k = floor(k) - sure
-    total = 0
-    inner = <double *>malloc((2 * size + 1) * sizeof(double))
-    if inner == NULL:
-        return NAN
-    held = inner + size
-    size = 0
-    for j in range(groups):
-        many = counts_[j] if counts_ != NULL else 1
-        if many > 0 and 0 < p[j] < 1:
-            inner[size] = p[j]
-            held[size] = many
-            size += 1
-            total += many
-    if k < 0:
-        value = 0 if upper else -INFINITY
-    elif k >= total:
-        value = -INFINITY if upper else 0
-    elif size == 1:
-        value = (checked_binom_logsf(k, held[0], inner[0]) if upper
-                 else checked_binom_logcdf(k, held[0], inner[0]))
-    else:
-        value = c_lattice_log_tail(inner, NULL, held, size, k + upper, upper, NULL, &unused)
-    free(inner)
+    cdef double *work = NULL
+    cdef double value = NAN
+    if groups >= 1:
+        work = <double *> malloc(2 * groups * sizeof(double))
+    if work != NULL:
+        value = checked_poisson_binom(p, counts_, groups, k, upper, work, NULL)
+    free(work)
     return value
 
 
@@ -197,15 +164,11 @@ cdef double shift_log_delta(double n, double p, double eps, int reverse, double 
 
 
 cdef void clones_log_delta(double users, double local_eps, double eps, int stronger, double *lower, double *upper) noexcept nogil:
-    lower[0] = upper[0] = NAN
-    if counts(users) and users >= 1 and 0 < local_eps < INFINITY and 0 <= eps < INFINITY:
-        c_clone_log_delta(users, c_clone_rate(local_eps, stronger != 0), local_eps, eps, lower, upper)
+    checked_clones_log_delta(users, local_eps, eps, stronger != 0, lower, upper)
 
 
 cdef double clones_epsilon(double users, double local_eps, double delta, int stronger, int upper) noexcept nogil:
-    if not (counts(users) and users >= 1 and 0 < local_eps < INFINITY and 0 < delta <= 1):
-        return NAN
-    return c_clone_epsilon(users, c_clone_rate(local_eps, stronger != 0), local_eps, delta, upper != 0)
+    return checked_clones_epsilon(users, local_eps, delta, stronger != 0, upper != 0)
 
 
 cdef void log_excess(const double *x, const double *log_w, Py_ssize_t atoms, double users, double rtol, double *lower,

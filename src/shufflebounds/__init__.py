@@ -1,8 +1,7 @@
 """Exact privacy accounting for the shuffle model."""
 
-import os
-
 from shufflebounds._base import __version__ as __version__
+from shufflebounds._base import get_include, get_library
 from shufflebounds._base.lazy import TYPE_CHECKING, lazily
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ __all__ = [
     "compare",
     "composition",
     "get_include",
+    "get_library",
     "histograms",
     "interop",
     "mechanisms",
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(set(__all__) - {"__version__", "get_include"}, ""),
+    **dict.fromkeys(set(__all__) - {"__version__", "get_include", "get_library"}, ""),
     "CertificateGap": "shufflebounds._base.validate",
     "InconsistentBoundsError": "shufflebounds._base.types",
     "InfeasibleError": "shufflebounds._base.validate",
@@ -65,20 +65,3 @@ _HOMES = {
     "Tradeoff": "shufflebounds.tradeoff",
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)
-
-
-def get_include() -> str:
-    """Return the folder of ``shufflebounds.h``, for the ``include_dirs`` of an extension in C that calls the kernels.
-
-    Returns
-    -------
-    str
-        An absolute path. An extension in Cython needs no folder, because ``cimport`` finds the declarations.
-
-    Examples
-    --------
-    >>> import os, shufflebounds
-    >>> os.listdir(shufflebounds.get_include())
-    ['shufflebounds.h']
-    """
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")

@@ -91,7 +91,7 @@ def test_an_extension_in_c_calls_the_kernels_through_the_header(pricing):
 
 
 def test_the_c_header_declares_every_kernel():
-    header = (Path(shufflebounds.__file__).parent / "include" / "shufflebounds.h").read_text()
+    header = (Path(shufflebounds.__file__).parent / "include" / "shufflebounds_python.h").read_text()
     entries = dict(re.findall(r'^        \{"(\w+)", "(.*)", &sb_\1\},$', header, re.M))
     assert entries == signatures(cython_tails)
     assert set(re.findall(r"^static \w+ \(\*sb_(\w+)\)\(", header, re.M)) == set(entries)

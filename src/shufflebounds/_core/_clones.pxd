@@ -11,3 +11,8 @@ cdef void c_clone_log_delta(double users, double rate, double local, double eps,
 # upper = 0 the lower bound was evaluated and is at least delta. The result is inf where local = inf and delta(eps) exceeds delta
 # for every eps.
 cdef double c_clone_epsilon(double users, double rate, double local, double delta, bint upper) noexcept nogil
+
+# The functions behind cython_tails: any doubles, NaN outside the domain.
+cdef void checked_clones_log_delta(double users, double local, double eps, bint stronger, double *lower,
+                                   double *upper) noexcept nogil
+cdef double checked_clones_epsilon(double users, double local, double delta, bint stronger, bint upper) noexcept nogil

@@ -34,15 +34,14 @@ cdef struct Phi:
     int orders                  # > 0: the series in 4xy and x - y is used, with this number of orders
     int small                   # > 0: power sums of the small x and of the small y are used, up to this power
     Py_ssize_t middle           # number of groups that are evaluated one by one
-    double *x                   # x, y, g of these groups: in `near`, or allocated at `heap`
+    double *x                   # x, y, g of these groups, in `near`
     double *y
     double *g
-    double *heap
     double[64] even             # the sums of the series
     double[64] odd
     double[28] low              # the power sums of x and of y
     double[28] high
-    double[72] near
+    double[1848] near           # 3 LATTICE_ROOM
 
 # A node t = pi m/J of the trapezoidal rule, for the distribution tilted to mean k: s, c = sin, cos of t/2; re + i im is its weight
 # (2, or 1 at the ends) times phi e^(i t shift). size is its modulus, and size * rounding * 2**-53 bounds its rounding error.
@@ -102,3 +101,8 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
 cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil
 cdef double c_lattice_log_tail(const double *p, const double *q, const double *counts, Py_ssize_t groups, double k,
                                int upper, double *log_pmf, double *rel_error) noexcept nogil
+
+# log Pr[X > k] (upper) or log Pr[X <= k] at any real k; any doubles, NaN outside of 0 <= p[j] <= 1, integers counts[j] >= 0 of at
+# most 2**53 in total. work has space for 2 groups doubles; rel_error may be NULL.
+cdef double checked_poisson_binom(const double *p, const double *counts, Py_ssize_t groups, double k, bint upper, double *work,
+                                  double *rel_error) noexcept nogil

@@ -37,6 +37,7 @@ COMMANDS = {
     "published": ("published", "published bounds beside the computed number, with their status"),
     "audit": ("audit", "what the scores or counts of an attack refute, at a stated confidence"),
     "deployments": ("deployments", "eps of every deployment in a CSV file"),
+    "config": ("config", "flags of a C compiler for the installed C library"),
     "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),
 }
 """For each sub-command: the module, class or object with ``add_arguments(parser, words)`` and ``run(arguments)``; its help text."""
