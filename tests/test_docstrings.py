@@ -5,15 +5,14 @@ import importlib
 import inspect
 import pkgutil
 import re
-from pathlib import Path
 
 import pytest
 
 import shufflebounds
 from shufflebounds._base import docs as _docs
+from tests.package_source import ROOT, sources
 
 OPTIONAL = ("interop", "cli")
-ROOT = Path(shufflebounds.__file__).parent
 FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()}
 
 
@@ -39,8 +38,8 @@ def is_chosen(node):
 
 def test_every_number_of_a_module_has_a_docstring():
     missing = []
-    for path in sorted(ROOT.rglob("*.py")):
-        body = ast.parse(path.read_text(encoding="utf-8")).body
+    for path, module in sources().items():
+        body = module.tree.body
         for node, after in zip(body, [*body[1:], ast.Pass()]):
             # A call whose result is several names, as of the nodes and weights of a quadrature rule, is no number of its author.
             if isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):

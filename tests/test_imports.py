@@ -6,13 +6,12 @@ present exceptions are counted, and a count may only decrease: if you remove an 
 
 import ast
 import functools
+import re
 from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
-import shufflebounds
+from tests.package_source import ROOT, Module, sources
 
-ROOT = Path(shufflebounds.__file__).parent
 WITHIN_FUNCTIONS = {
     ("shufflebounds.profile.export", "shufflebounds.report.pictures"): "plot, and the table that a notebook shows",
     ("shufflebounds.profile.export", "shufflebounds.report.statement"): "statement",
@@ -45,46 +44,53 @@ STRINGS = 29
 
 @functools.cache
 def modules():
-    """Return the syntax tree of every Python module of the package by its dotted name."""
+    """Return every Python module of the package by its dotted name."""
     found = {}
-    for path in ROOT.rglob("*.py"):
+    for path, module in sources().items():
         parts = ["shufflebounds", *path.relative_to(ROOT).with_suffix("").parts]
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text(encoding="utf-8"))
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = module
     return found
 
 
 def imported(node, names):
-    """Return the modules that one node of a syntax tree imports or names."""
+    """Return the modules that one statement imports."""
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names} & names
     if isinstance(node, ast.ImportFrom) and node.module:
         # `from package import name` imports the module of that name if there is one, and otherwise the package.
         inner = [f"{node.module}.{alias.name}" for alias in node.names]
         return {name if name in names else node.module for name in inner} & names
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
-        return {node.value} & names
     return set()
 
 
-def imports(tree, names, kind="top"):
-    """Yield (kind, module) for every import of the package in a syntax tree: "top", "types", "function" or "string"."""
-    for node in ast.iter_child_nodes(tree):
-        inside = kind
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            inside = "types"
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and kind == "top":
-            inside = "function"
-        for name in imported(node, names):
-            yield "string" if isinstance(node, ast.Constant) else inside, name
-        yield from imports(node, names, inside)
+def by_statements(node, names, kind="top"):
+    """Yield (kind, module) for every import in the statements within a syntax tree: "top", "types" or "function"."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, block, ()):
+            inside = kind
+            if isinstance(inner, ast.If) and "TYPE_CHECKING" in ast.unparse(inner.test):
+                inside = "types"
+            elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and kind == "top":
+                inside = "function"
+            for name in imported(inner, names):
+                yield inside, name
+            yield from by_statements(inner, names, inside)
+
+
+def imports(module, names):
+    """Yield (kind, module) for every import of the package in a module; the kind is "string" if a string names the other one."""
+    yield from by_statements(module.tree, names)
+    for name in re.findall(r"""["']([\w.]+)["']""", module.text):
+        if "." in name and name in names:
+            yield "string", name
 
 
 @functools.cache
 def edges():
     """Return {kind: set of (importing module, imported module)}."""
-    found = defaultdict(set)
-    for name, tree in modules().items():
-        for kind, other in imports(tree, set(modules())):
+    found, names = defaultdict(set), set(modules())
+    for name, module in modules().items():
+        for kind, other in imports(module, names):
             if other != name:
                 found[kind].add((name, other))
     return found
@@ -153,7 +159,7 @@ def test_the_checks_can_fail():
         "from shufflebounds import a", "if TYPE_CHECKING:", "    import shufflebounds.b", "def f():",
         "    from shufflebounds.b import g, c", "LATE = {'g': 'shufflebounds.b'}",
     ])
-    assert set(imports(ast.parse(text), names)) == {
+    assert set(imports(Module(text, ast.parse(text)), names)) == {
         ("top", "shufflebounds.a"), ("types", "shufflebounds.b"), ("function", "shufflebounds.b"),
         ("function", "shufflebounds.b.c"), ("string", "shufflebounds.b"),
     }
@@ -167,10 +173,10 @@ def test_no_module_imports_from_its_own_package():
     A module names the module that it needs, so that it does not wait until its package is complete.
     """
     found = []
-    for path in ROOT.rglob("*.py"):
+    for path, module in sources().items():
         place = ["shufflebounds", *path.relative_to(ROOT).with_suffix("").parts]
         package = place[:-1]
         if path.name != "__init__.py" and len(package) > 1 and package != ["shufflebounds", "_base"]:
-            found += [(path.name, node.lineno) for node in ast.parse(path.read_text(encoding="utf-8")).body
+            found += [(path.name, node.lineno) for node in module.tree.body
                       if isinstance(node, ast.ImportFrom) and node.module == ".".join(package)]
     assert not found
