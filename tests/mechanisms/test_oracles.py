@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._engines.errors.count_errors import _envelope
-from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
+from shufflebounds.mechanisms import (
+    HadamardResponse,
+    KaryResponse,
+    LocalHashing,
+    RandomizedResponse,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from shufflebounds.tradeoff import hockey_stick, renyi_divergence
 from tests.mechanisms import listing
 
@@ -277,3 +284,8 @@ def test_concave_envelope_is_the_highest_chord(seed):
     exact = max(p[left].max(), chords.max(initial=0.0))
     found = _envelope(list(zip(x.tolist(), y.tolist())), mean)
     assert math.log(exact) <= found < math.log(exact) + 1e-11
+
+
+def test_errors_at_a_budget_whose_half_is_zero():
+    assert RandomizedResponse(5e-324).error_bound(1, 0.05) == math.inf
+    assert KaryResponse(100, 5e-324).rmse(1) == math.inf

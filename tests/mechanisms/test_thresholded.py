@@ -58,6 +58,7 @@ def test_clipped_noise_never_releases_a_new_key_above_its_bound():
     assert clipped.thresholded(9).delta(30.0) >= math.exp(-8) / (1 + math.exp(-1)) * (1 - 1e-12)
 
 
+@pytest.mark.slow
 def test_several_releases_by_adaptive_enumeration():
     mechanism = GeometricMechanism(0.8).thresholded(5)
     q, new = math.exp(-0.8), math.exp(mechanism._log_released)

@@ -253,4 +253,5 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
         """
         n = _validate.integer("n", n, 1)
         beta = _validate.real("beta", beta, 0, 1, open_low=True)
-        return self.upper / math.tanh(self.eps / 2) * math.sqrt((math.log(2) - math.log(beta)) / (2 * n))
+        half = math.tanh(self.eps / 2)
+        return self.upper / half * math.sqrt((math.log(2) - math.log(beta)) / (2 * n)) if half else math.inf

@@ -104,6 +104,7 @@ def test_exact_coverage_of_all_bins_together(law, rows):
             assert all(float(sum(p for counts, p in seen.items() if alone[counts][x])) >= confidence for x in range(3))
 
 
+@pytest.mark.slow
 def test_exact_coverage_of_means_and_sums():
     coin, sums = m.RandomizedResponse(1.5, upper=2.0), shuffle.RealSum(5, 2.0, 2)
     of_mean = {c: [coin.interval(counts=y, users=5, confidence=c) for y in range(6)] for c in (0.5, 0.9)}
@@ -125,6 +126,7 @@ def test_exact_coverage_of_means_and_sums():
             assert float(sum(p for y, p in shown.items() if ends[y][0] <= exact <= ends[y][1])) >= confidence
 
 
+@pytest.mark.slow
 def test_the_intervals_of_a_histogram_are_far_below_the_worst_error():
     survey, held = m.KaryResponse(200, 8.23), np.repeat([150_000, 0], [20, 180])
     counts = survey.simulate(np.repeat(np.arange(200), held), rng=1)

@@ -294,4 +294,5 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         # The mean squared error may overflow where its root does not.
         users = _validate.integer("users", users, 1)
         own, not_own, other, not_other, gap = self._support_probabilities()
-        return math.sqrt(users * (own * not_own / self.bins + (1 - 1 / self.bins) * other * not_other)) / gap
+        root = math.sqrt(users * (own * not_own / self.bins + (1 - 1 / self.bins) * other * not_other))
+        return root / gap if gap else math.inf
