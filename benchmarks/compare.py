@@ -5,13 +5,13 @@ alike. ``--record`` writes the rows to results/, with date and machine. A sectio
 value of the other program, seconds, seconds of the other program, note); the column of a program that is not installed is empty.
 Sections are listed in SECTIONS: to add rows, add a function to a file of compared/ and name it there.
 
-``python benchmarks/compare.py pages`` prints every table of README and docs from results/, with its date.
+``python benchmarks/compare.py pages`` prints every table of the docs from results/, with its date.
 """
 
 import json
 import sys
 
-import readme_tables
+import beside_today
 from compared import arrays, clone_bounds, counts, curves, of_r, randomizers, releases, start, tail_laws
 from keeping import RESULTS, keep
 from measuring import table
@@ -37,8 +37,8 @@ SECTIONS = {
 
 
 def pages():
-    """Print every table of README and docs from the newest recorded results (docs/measured_costs.py makes the same tables)."""
-    print(*readme_tables.newest(), sep="\n\n")
+    """Print every table of the docs from the newest recorded results (docs/measured_costs.py makes the same tables)."""
+    print(*beside_today.newest().values(), sep="\n\n")
     kinds = ("kernels", "compositions", "deployments", "growth")
     files = [json.loads(path.read_text(encoding="utf-8")) for kind in kinds for path in RESULTS.glob(f"{kind}-*.json")]
     found = {}

@@ -2,7 +2,7 @@ import importlib
 import inspect
 import re
 import sys
-from importlib.metadata import version as installed_version
+from importlib.metadata import metadata
 from pathlib import Path
 
 from docutils import nodes
@@ -14,7 +14,8 @@ from sphinx.util.nodes import make_refnode
 project = "shufflebounds"
 author = "The shufflebounds developers"
 project_copyright = "The shufflebounds developers"
-version = release = installed_version("shufflebounds")
+about = metadata("shufflebounds")
+version = release = about["Version"]
 
 extensions = [
     "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc",
@@ -53,6 +54,8 @@ html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
+myst_html_meta = {"description": about["Summary"]}
 html_title = "shufflebounds"
 html_theme_options = {
     "show_prev_next": False,
@@ -63,6 +66,13 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+# pages have a link to edit them where the repository has an address (docs/absolute_links.py writes it)
+repository = next((url.split(", ")[1] for url in about.get_all("Project-URL", []) if url.startswith("Repository")), None)
+if repository:
+    owner, name = repository.rstrip("/").split("/")[-2:]
+    html_context = {"github_user": owner, "github_repo": name, "github_version": "main", "doc_path": "docs"}
+    html_theme_options["use_edit_page_button"] = True
+    html_theme_options["secondary_sidebar_items"].append("edit-this-page")
 # the first page has no section of its own to list beside it
 html_sidebars = {"index": []}
 html_show_sourcelink = False

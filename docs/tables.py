@@ -6,12 +6,17 @@ table lists.
 """
 
 import re
+import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import beside_today
 import c_signatures
 import certified_classes
 import coverage_of_papers
 import errata_tables
+import gallery
 import measured_costs
 import measured_errors
 import reference_lists
@@ -26,7 +31,7 @@ def quick() -> dict[str, str]:
     return {
         **measured_costs.pages(), **measured_errors.blocks(), **reference_lists.lists(), "coverage": coverage_of_papers.page(),
         "mechanisms-of-the-command": tables_of_the_command.table(), "c-signatures": c_signatures.page(),
-        "certified-classes": certified_classes.table(),
+        "certified-classes": certified_classes.table(), "gallery": gallery.page(), **beside_today.newest(),
     }
 
 

@@ -56,7 +56,7 @@ def test_secret_times_of_change_are_revealed_by_a_repeated_answer():
     assert float(stated) == math.floor(1000 * delta) / 1000
 
 
-@pytest.mark.parametrize("page", ["calibrate.md", "composition.md", "limits.md"])
+@pytest.mark.parametrize("page", ["tutorial/protocol.md", "composition.md", "limits.md"])
 def test_the_pages_warn_of_repeated_reports_in_a_shuffled_protocol(page):
     text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
     assert re.search(r"[Rr]epeat[^.]*not covered", text)

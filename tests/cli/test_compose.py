@@ -64,7 +64,7 @@ def test_curve_of_a_file(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "said"),
     [("", "mechanism"), ("mechanism\n", "no release"), ("mechanism\nlaplas\n", "laplas"), ("[]", "no release"), ("{", "compose"),
-     ('{"profile": "os"}', "os"), ('{"form": 1, "entries": []}', "no ledger"),
+     ('{"profile": "os"}', "os"), ('{"form": 2, "entries": []}', "no ledger"), ('{"form": 1, "entries": []}', "reads form 2"),
      (json.dumps([to_dict(GaussianMechanism(1.0).subsampled(0.1)), to_dict(StrongerClones(100, 1.0))]), "ReplaceOne")],
 )
 def test_files_that_will_not_do(text, said, tmp_path, capsys):

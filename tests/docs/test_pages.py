@@ -90,6 +90,14 @@ def test_every_anchor_is_that_of_a_heading(page):
     assert missing == []
 
 
+@pytest.mark.parametrize("word", [
+    "attack", "advantage", "confidence interval", "collusion", "devices", "pandas", "polars", "float32", "Rust", "WebAssembly",
+    "gallery", "Prio", "DP-SGD", "Flower",
+])
+def test_the_search_finds_what_people_type(word):
+    assert [links for terms, answer, links in rows_of(DOCS / "words.md", "| you search for |") if word in terms + answer and links]
+
+
 def rows_of(page, header):
     """Return the cells of the table under the given header."""
     text = page.read_text(encoding="utf-8")
@@ -98,8 +106,8 @@ def rows_of(page, header):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
-def test_the_table_of_clone_bounds_in_the_readme_holds():
-    rows = rows_of(ROOT / "README.md", "| users, eps0, delta | eps |")
+def test_the_table_of_clone_bounds_holds():
+    rows = rows_of(DOCS / "numerics.md", "| users, eps0, delta | eps |")
     assert len(rows) >= 8
     for case, eps, gap, ratio, *_ in rows:
         users, local, delta = map(float, case.split(","))

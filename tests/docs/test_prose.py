@@ -134,17 +134,8 @@ def test_the_noise_that_the_printed_row_has():
     assert round(published.das2022_gaussian_sigma(1.0, 1e-10) / printed, 1) == ratio
 
 
-def test_the_tables_of_the_readme_are_those_kept(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    tables = importlib.import_module("readme_tables").newest()
-    assert len(tables) == 3
-    for table in tables:
-        assert table in text, "benchmarks/readme_tables.py writes it"
-
-
 def test_the_number_of_published_bounds():
-    for page in ("../README.md", "mathematics.md", "published.md"):
+    for page in ("../README.md", "published.md"):
         (count,) = stated(page, r"(\d+) (?:published )?bounds")
         assert count == len(published.bounds()), page
 
@@ -235,8 +226,6 @@ def test_no_time_is_typed(page):
     text = re.sub(r"<!-- begin (\S+): .*?<!-- end \1 -->", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
     # In formulas, "s" is a number of pairs and does not mean seconds.
     text = re.sub(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)|\$\$.*?\$\$|\$[^$]*\$", "", text, flags=re.S | re.M)
-    if page == "README.md":
-        text = re.sub(r"^\|.*$", "", text, flags=re.M)
     text = re.sub(DESIGNED, "", " ".join(text.split()))
     assert re.findall(TIME, text) == []
 

@@ -90,7 +90,7 @@ def test_the_order_holds_for_uneven_data(table):
 
 
 def only(patch, names):
-    """Leave these of the ten protocols in the table: those of all are tested above, and of all releases by docs/calibrate.md."""
+    """Leave these of the ten protocols in the table: those of all are tested above, all releases by docs/tutorial/protocol.md."""
     ways = comparison._ways
     patch.setattr(comparison, "_ways", lambda *given: {name: ways(*given)[name] for name in names})
 

@@ -1,6 +1,5 @@
-"""The README's tables of accuracy and speed: ``python benchmarks/readme_tables.py --record`` measures, stores and writes them.
+"""The first tables of docs/numerics.md: ``python benchmarks/beside_today.py`` measures and stores, docs/tables.py writes them.
 
-Without ``--record`` the tables are made from the newest results/readme-*.json; tests/docs/test_prose.py compares them with README.
 The results of one other program (results/peer-wang2024.json) were measured once, on another machine.
 
 Times are medians of CPU time with alternating programs (compare.py). Errors are those of both tails at three counts, against Gauss
@@ -9,7 +8,6 @@ quadrature in python-flint (tests/reference/make_binomial.py).
 
 import json
 import math
-import re
 import sys
 from pathlib import Path
 
@@ -81,7 +79,7 @@ def poisson_binomial():
 
 
 def power(x):
-    """Return a power of ten in the README's format."""
+    """Return a power of ten as the tables write it."""
     return f"1e{round(math.log10(x))}"
 
 
@@ -96,7 +94,7 @@ def excess(eps, exact):
 
 
 def tables(found, peer):
-    """Return the README's three tables as text."""
+    """Return the three tables as text, by their names in the page."""
     theirs = {tuple(row[:3]): row[3:] for row in peer["rows"]}
     lines = []
     for users, local, delta, eps, gap, closed, taken in found["clones"]:
@@ -118,7 +116,7 @@ def tables(found, peer):
     lines = [f"| {power(n)} | {short(ours, 'ms', 1e-3)} | {short(other, 'ms', 1e-3)} | {float(f'{other / ours:.2g}'):g} |"
              for n, ours, other in found["poisson_binomial"]]
     third = "\n".join(["| n | shufflebounds | fast-poibin | ratio |", "|---|---|---|---|", *lines])
-    return [first, second, third]
+    return {"beside-clones": first, "beside-binomial": second, "beside-poisson-binomial": third}
 
 
 def newest():
@@ -128,16 +126,9 @@ def newest():
 
 
 def main():
-    """Measure, if --record is given; print the tables and write them into the README."""
-    if "--record" in sys.argv:
-        keep("readme", {"tables": {f.__name__: f() for f in (clones, binomial, poisson_binomial)}})
-    page = ROOT / "README.md"
-    text = page.read_text(encoding="utf-8")
-    for table in newest():
-        print(table, "\n")
-        header = table.splitlines()[0]
-        text = re.sub(re.escape(header) + r"\n(\|.*\n)+", lambda _, new=table: new + "\n", text)
-    page.write_text(text, encoding="utf-8")
+    """Measure and store."""
+    keep("readme", {"tables": {f.__name__: f() for f in (clones, binomial, poisson_binomial)}})
+    print(*newest().values(), sep="\n\n")
 
 
 if __name__ == "__main__":
