@@ -320,6 +320,15 @@ EXAMPLES = {
         ],
         _listed,
     ),
+    "profile.Group": Example(
+        lambda: [
+            shuffle.ShuffledBits(1000, 0.25).for_group(5), m.KaryResponse(10, 2.0).shuffled(1000).for_group(3),
+            shuffle.ClearReports(2000, 10).for_group(2), shuffle.ShuffledHistogram(10**4, 10, 0.01).for_group(2),
+            shuffle.BinomialNoise(1000, 0.5).for_group(3), LAPLACE.for_group(2),
+            GAUSSIAN.subsampled(0.01).self_compose(100).for_group(2), shuffle.StrongerClones(10**4, 2.0).for_group(100),
+        ],
+        lambda r: r.choice([_kary, _matrix, _geometric, _noise])(r).for_group(r.choice([1, 2, 3])), cheap=False,
+    ),
     "sampling.AllocationPair": Example(
         lambda: [sampling.AllocationPair(m.KaryResponse(3, 1.0), 4),
                  sampling.AllocationPair(m.GaussianMechanism(0.5), 1000, False)],

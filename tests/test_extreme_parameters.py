@@ -50,6 +50,7 @@ EXTREME = {
     "mechanisms.ThresholdedCount": lambda: m.GeometricMechanism(1e-6, 3).thresholded(2**50),
     "mechanisms.UnaryEncoding": lambda: m.UnaryEncoding(5, p=0.7, q=1e-15),
     "profile.Composition": lambda: RARE.compose(m.RandomizedResponse(1e-6)),
+    "profile.Group": lambda: RARE.for_group(7),
     "sampling.AllocationPair": lambda: sampling.AllocationPair(m.PrivUnit(3, 0.92, cap=1.4e-17), 3),
     "sampling.RandomAllocation": lambda: sampling.RandomAllocation(m.KaryResponse(2**53, 0.9), 4),
     "sampling.ReplaceOne": lambda: sampling.ReplaceOne(RARE.subsampled(1e-9)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, MOST_PEOPLE
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import expand_bracket, root
 from shufflebounds._engines.errors.accuracy import ErrorLaw
@@ -24,6 +24,7 @@ from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import one_of_releases, parts_of_releases
 from shufflebounds.shuffle.clear_reports import ClearReports
+from shufflebounds.shuffle.clones import StrongerClones
 from shufflebounds.shuffle.flipped_reports import FlippedReports
 from shufflebounds.shuffle.geometric_dummies import GeometricDummies
 from shufflebounds.shuffle.histogram import ShuffledHistogram
@@ -111,17 +112,36 @@ class Comparison:
         Names of the protocols that cannot meet the target, and the reasons.
     releases : int
         Number of releases that meet the target together. Errors, messages and bits are those of one release.
+    devices, colluding, missing : int
+        What the target covers, as in :func:`compare_at`.
     """
 
     rows: tuple[ComparisonRow, ...]
     left_out: tuple[tuple[str, str], ...] = ()
     releases: int = 1
+    devices: int = 1
+    colluding: int = 0
+    missing: int = 0
 
     def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def covers(self) -> list[str]:
+        """Return sentences about the messages of one person, colluding users and missing users that the target covers.
+
+        Returns
+        -------
+        list of str
+            Empty if `devices` is 1, and `colluding` and `missing` are 0.
+        """
+        found = [f"The target is met for a person who holds up to {self.devices} of the messages."] if self.devices > 1 else []
+        if self.colluding or self.missing:
+            found.append(f"The target is met if up to {self.colluding} of the other users reveal their messages, and up to "
+                         f"{self.missing} users are missing.")
+        return found
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as dictionaries, such as a DataFrame takes.
@@ -145,13 +165,15 @@ class Comparison:
                    f"{data}. Messages and bits are those of one user.")
         if self.releases > 1:
             caption += f"\nAll columns are those of one release; {self.releases} releases meet the target together."
+        caption += "".join(f"\n{sentence}" for sentence in self.covers())
         return "\n".join([head, *lines, caption, *(f"{name}: {reason}" for name, reason in self.left_out)])
 
 
 @explained
 @with_passages
 def compare_at(
-    *, users: int, bins: int, eps: float, delta: float, releases: int = 1, truth: ArrayLike | None = None
+    *, users: int, bins: int, eps: float, delta: float, releases: int = 1, truth: ArrayLike | None = None, devices: int = 1,
+    colluding: int = 0, missing: int = 0
 ) -> Comparison:
     r"""Return protocols and frequency oracles for a histogram, all calibrated to one central guarantee.
 
@@ -170,6 +192,9 @@ def compare_at(
         Numbers of users in the bins, which sum to `users`: `error_any_bin_truth` and `rmse_truth` are the errors for this
         histogram. It does not affect the calibration. A histogram of real data that is not public must not be chosen by its
         results.
+    devices : int
+        Largest number of messages of one person in a release, 1 to 2**20; `users` then counts messages.
+    {absent}
 
     Returns
     -------
@@ -189,7 +214,8 @@ def compare_at(
     a few seconds, most of it for the flipped reports, and about half a minute for several releases.
 
     `users` is the number of users who take part. With fewer users the guarantee is weaker, except for protocols with dummy
-    reports: give the least number that is sure to take part. If every user sends a message with a known probability only, calibrate
+    reports: give the number that may be missing as `missing`. Errors are those of all users. If every user sends a message with a
+    known probability only, calibrate
     :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
 
     With several releases the budget of one is found as in :func:`~shufflebounds.composition.calibrate_releases`. The order of the
@@ -208,6 +234,10 @@ def compare_at(
     bins = _validate.integer("bins", bins, 2, 2**16)
 
     releases = _validate.integer("releases", releases, 1)
+    # The class validates both numbers.
+    hiding = StrongerClones(users, 1.0, colluding=colluding, missing=missing)
+    devices = _validate.integer("devices", devices, 1, min(MOST_PEOPLE, hiding._hiding))
+    absent: dict[str, Any] = {"colluding": hiding.colluding, "missing": hiding.missing}
     if truth is not None:
         # The histogram is checked before anything is computed.
         CountErrors(SupportProbabilities(0.75, 0.25, 0.25, 0.75, 0.5), users, bins)._checked_truth(truth)
@@ -215,29 +245,29 @@ def compare_at(
             raise ValueError(f"truth={truth} must be None or a histogram of shape ({bins},), the numbers of users in the bins")
     rows, left_out, near = [], [], None
     with announced("compare_at"):
-        for name, calibrate in _ways(users, bins, releases).items():
+        for name, calibrate in _ways(users, bins, releases, absent).items():
             try:
                 with _validate.quiet():
-                    profile, near = parts_of_releases(calibrate, releases, eps, delta, near)
+                    profile, near = parts_of_releases(calibrate, releases, eps, delta, near, devices)
                     rows.append(_row(name, profile, users, truth))
             except ValueError as problem:
                 # The arguments were checked, so this protocol cannot meet the target, or its error would not be finite.
                 left_out.append((name, str(problem)))
-    return Comparison(tuple(sorted(rows, key=lambda row: row.error_any_bin)), tuple(left_out), releases)
+    return Comparison(tuple(sorted(rows, key=lambda row: row.error_any_bin)), tuple(left_out), releases, devices, **absent)
 
 
 Calibration = Callable[..., PrivacyProfile]
 
 
-def _ways(users: int, bins: int, releases: int) -> dict[str, Calibration]:
+def _ways(users: int, bins: int, releases: int, absent: dict[str, Any]) -> dict[str, Calibration]:
     """Return the calibrations of all protocols to a target (eps, delta) of one of these releases, by name."""
 
     def oracle(build: Callable[[float], FrequencyOracle]) -> Calibration:
-        return lambda *, eps, delta: _Target(eps, delta, users).largest(build)
+        return lambda *, eps, delta: _Target(eps, delta, users, absent).largest(build)
 
     def sized(family: Callable[..., FrequencyOracle], size_of: Callable[[Any], int], least: int, most: int) -> Calibration:
         def calibrated(*, eps: float, delta: float) -> PrivacyProfile:
-            target = _Target(eps, delta, users)
+            target = _Target(eps, delta, users, absent)
             # The search for sizes starts at the best size for a local budget near the one that amplification allows.
             guess = max(eps, math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta))), 1e-3)
 
@@ -249,9 +279,12 @@ def _ways(users: int, bins: int, releases: int) -> dict[str, Calibration]:
 
         return calibrated
 
+    def flipped(view: Any) -> Calibration:
+        return partial(FlippedReports.calibrate, users=users, bins=bins, view=view, **absent)
+
     return {
         "clear reports": partial(ClearReports.calibrate, bins=bins),
-        "histogram": partial(ShuffledHistogram.calibrate, users=users, bins=bins),
+        "histogram": partial(ShuffledHistogram.calibrate, users=users, bins=bins, **absent),
         "k-ary response": oracle(lambda budget: KaryResponse(bins, budget)),
         "subset selection": sized(SubsetSelection, lambda oracle: oracle._d, 1, bins - 1),
         "local hashing": sized(LocalHashing, lambda oracle: oracle._g, 2, 2**30),
@@ -259,8 +292,7 @@ def _ways(users: int, bins: int, releases: int) -> dict[str, Calibration]:
         # UnaryEncoding.symmetric accepts at most 72 nats: above, the probability p of its reports rounds to 1.
         "unary encoding, symmetric": oracle(lambda budget: UnaryEncoding.symmetric(bins, min(budget, 72.0))),
         "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
-        "flipped reports, records": partial(FlippedReports.calibrate, users=users, bins=bins, view="records"),
-        "flipped reports, sums": partial(FlippedReports.calibrate, users=users, bins=bins, view="sums"),
+        **{f"flipped reports, {view}": flipped(view) for view in ("records", "sums")},
         "geometric dummies": partial(GeometricDummies.calibrate if releases == 1 else GeometricDummies._one_of_several, bins=bins),
     }
 
@@ -297,6 +329,7 @@ class _Target:
     eps: float
     delta: float
     users: int
+    absent: dict[str, Any] = field(default_factory=dict)
 
     def budget(self, build: Callable[[float], FrequencyOracle], rtol: float, near: float = 0.0,
                excess_of: Callable[[FrequencyOracle], float] | None = None) -> float:
@@ -340,12 +373,16 @@ class _Target:
 
     def _blanket_excess(self, oracle: FrequencyOracle) -> float:
         """Return log delta of the oracle after the shuffle, by the privacy blanket, minus the target log delta."""
-        sides = [pair.upper.log_phi([self.eps], self.users) for pair in oracle.excess_laws()]
+        hiding = self.users - sum(self.absent.values())
+        sides = [pair.upper.log_phi([self.eps], hiding) for pair in oracle.excess_laws()]
         return max(float(upper[0]) for _, upper in sides) - math.log(self.delta)
+
+    def _shuffled(self, oracle: FrequencyOracle) -> Shuffled:
+        return Shuffled(oracle, self.users, **self.absent)
 
     def _excess(self, oracle: FrequencyOracle) -> float:
         """Return log delta of the oracle after the shuffle, by the upper bound of `Shuffled`, minus the target log delta."""
-        return float(Shuffled(oracle, self.users).log_delta(self.eps)) - math.log(self.delta)
+        return float(self._shuffled(oracle).log_delta(self.eps)) - math.log(self.delta)
 
     def largest(self, build: Callable[[float], FrequencyOracle], near: float = 0.0) -> Shuffled:
         """Return the shuffled oracle with the largest local budget, after checking that its upper delta meets the target.
@@ -356,7 +393,7 @@ class _Target:
         blanket = self.budget(build, 1e-6, near)
         # The search stops at this tolerance even where the upper bound of delta jumps: the search over datasets has a tolerance of
         # 3e-3 in log delta.
-        shuffled = Shuffled(build(self.budget(build, 1e-7, blanket, self._excess)), self.users)
+        shuffled = self._shuffled(build(self.budget(build, 1e-7, blanket, self._excess)))
         if not shuffled.delta(self.eps) <= self.delta * (1 + 1e-9):
             raise _validate.InfeasibleError(f"delta={self.delta:g} cannot be met at eps={self.eps:g}: {shuffled.randomizer!r} has "
                                             f"{shuffled.delta(self.eps):.3g}")

@@ -38,7 +38,7 @@ SAVED = [
         FlippedReports(100, 0, 4, 0.1, view="sums"), RealSum(100, 50.0, 4), ZeroSum(100, 0.1),
         ShuffledHistogram(1000, 4, 0.1), PersonalizedBits([1.0, 2.0]), PersonalizedClones(0.25, [0.3, 0.2]),
         Shuffled(KaryResponse(3, 1.0), 100, inputs=None), Shuffled(RatioBounded(3.0, 0.4, 3.0), 100),
-        StrongerClones(100, 1.0).self_compose(3).compose(GaussianMechanism(3.0)),
+        ClearReports(100, 10).for_group(3), StrongerClones(100, 1.0).self_compose(3).compose(GaussianMechanism(3.0)),
         DominatingPair.from_pmfs(np.log([0.5, 0.5]), [-np.inf, 0.0]),
     )
 ]

@@ -184,6 +184,7 @@ STEPS = {
     "mechanisms.UnaryEncoding": (_noisy_bits,),
     "profile.Composition": (_fewer_releases,),
     "profile.DominatingPair": (_merged_outcomes,),
+    "profile.Group": (_within("profile"),),
     "sampling.AllocationPair": (_up("steps"), _within("mechanism")),
     "sampling.RandomAllocation": (_up("steps"), _within("mechanism")),
     "sampling.ReplaceOne": (_within("profile"),),

@@ -144,7 +144,8 @@ def test_command(capsys):
     given = ["compare", "--users", "2000", "--bins", "2", "--eps", "1", "--delta", "1e-4"]
     assert main([*given, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["parameters"] == {"users": 2000, "bins": 2, "eps": 1, "delta": 1e-4, "releases": 1, "truth": None}
+    assert found["parameters"] == {"users": 2000, "bins": 2, "eps": 1, "delta": 1e-4, "releases": 1, "truth": None,
+                                   "devices": 1, "colluding": 0, "missing": 0}
     assert found["version"] == __version__
     rows = found["rows"]
     assert {"clear reports", "histogram"} == {row["name"] for row in rows}

@@ -124,6 +124,15 @@ delta : float
 releases : int
     Number of releases that meet the target together, 1 to 2**53. The protocol of one release is returned: that with the largest
     eps, to a relative 1e-3, at the delta of all divided by their number, for which ``self_compose(releases)`` meets the target.
+devices : int
+    Largest number of messages of one person in a release, 1 to 2**20: ``for_group(devices)`` meets the target. `users` then counts
+    messages, and the collection must enforce the limit.
+[absent]
+colluding : int
+    Number of the other users who may reveal their messages to the analyst, >= 0. They do not protect the others.
+missing : int
+    Number of users whose messages may not arrive, >= 0, for reasons that do not depend on their values. The guarantee holds if at
+    least users - missing messages arrive; pass their number to ``estimate(users=...)``.
 [users]
 users : int
     Number of users, 1 to 2**53.

@@ -7,12 +7,15 @@ import math
 __all__ = [
     "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPARED", "COMPUTED_ERROR", "DEEPER",
     "DEEPEST", "FEW", "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "LOOSE", "MANY",
-    "MOST_ENUMERATED", "MOST_ITEMS", "MOST_ROUNDS", "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "ON_GRID", "SAFE_EXPONENT",
-    "SAME_LOG", "SEARCH_GAP", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS",
+    "MOST_ENUMERATED", "MOST_ITEMS", "MOST_PEOPLE", "MOST_ROUNDS", "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "ON_GRID",
+    "SAFE_EXPONENT", "SAME_LOG", "SEARCH_GAP", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS",
 ]
 
 LARGEST_EXPONENT = 700.0
 """Largest x for which e^x is formed. e^709.8 overflows; the margin of e^9.8 covers factors and sums of a few thousand."""
+
+MOST_PEOPLE = 2**20
+"""Largest number of people of a group. Raised: larger rounding errors in the sums over its members, more than are charged."""
 
 SAFE_EXPONENT = 600.0
 """Largest absolute x for which e^x is a factor of a product. e^600 = 4e260 and e^-600 = 3e-261, so that other factors from 1e-46 to

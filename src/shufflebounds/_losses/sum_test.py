@@ -16,14 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._base.caches import cached_property, kept
-from shufflebounds._base.limits import COMPARED, COMPUTED_ERROR, MANY, NEGLIGIBLE
+from shufflebounds._base.limits import COMPARED, COMPUTED_ERROR, FIRST_TAIL, MANY, NEGLIGIBLE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.atoms import LossAtoms, TooLongError
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds._losses.tilted_sum import Summand, TiltedSum
 from shufflebounds.tradeoff.piecewise import prune
 from shufflebounds.tradeoff.representation import log1mexp
 
-__all__ = ["RESOLUTION", "SumTest", "Terms", "pair_of_tests"]
+__all__ = ["RESOLUTION", "SumTest", "Terms", "attained_by", "certain", "moved", "pair_of_tests"]
 
 RESOLUTION = 0.08
 """Spacing of the values of a term of the sum, in standard deviations of the term: rounding to them adds a relative RESOLUTION^2/12
@@ -122,6 +123,26 @@ def pair_of_tests(tests: Sequence[SumTest], log_tail: float, *, reverse: bool) -
     ends = np.array([[hull.points[3, 0], -np.inf], [-np.inf, hull.points[1, -1]]])
     masses = np.concatenate([hull.atoms[::-1], ends], axis=1)
     return LossAtoms.of(*(masses[::-1] if reverse else masses), error=COMPUTED_ERROR)
+
+
+def attained_by(tests: Sequence[SumTest]) -> tuple[DominatingPairInfo, ...]:
+    """Return pairs that (P, Q) and (Q, P) dominate, from tests of sums."""
+    both = [pair_of_tests(tests, FIRST_TAIL, reverse=reverse) for reverse in (False, True)]
+    return tuple(DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail, atoms=atoms: atoms),  # type: ignore[misc]
+                                    attained=SINGLE) for atoms in both)
+
+
+def moved(steps: float, others: Sequence[Terms]) -> SumTest:
+    """Return the test by a sum to which the target adds `steps` under P and -`steps` under Q; `others` are its other terms."""
+    first, second = (Terms(np.array([at]), np.zeros(1), np.zeros(1), 1) for at in (steps, -steps))
+    return SumTest([first, *others], [second, *others], -math.inf, -math.inf)
+
+
+def certain(place: Sequence[float], log_mass: Sequence[float], times: int) -> Terms:
+    """Return terms with these logarithms of probabilities, which have errors of a few ulp."""
+    total = np.array(log_mass)
+    error = ULP * (16 + 8 * np.abs(np.where(total > -np.inf, total, 0.0)))
+    return Terms(np.array(place, dtype=np.float64), total - error, total + error, times)
 
 
 def _both(log_prob: FloatArray) -> FloatArray:

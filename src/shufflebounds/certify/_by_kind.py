@@ -26,4 +26,6 @@ class by_kind(Generic[_Result]):
         return lambda function: self._known.setdefault(kind, function)
 
     def __call__(self, subject: Any) -> _Result:
+        # Colluding and missing users are not counted.
+        subject = getattr(subject, "_remaining", subject)
         return next((self._known[kind] for kind in kinds_of(subject) if kind in self._known), self.default)(subject)

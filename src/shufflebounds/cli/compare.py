@@ -18,7 +18,13 @@ NOTES = """\
 any bin, one bin: the error in users that the worst bin, or one chosen beforehand, exceeds with probability 0.05
 these errors hold for every dataset; "{data}" is the error of any bin for {which}
 local eps: the guarantee against the shuffler itself; "plain text" if a message shows the user's value to whoever reads it
-users: those who take part. Fewer users weaken the guarantee, except with dummy reports alone: give the least number that is sure"""
+users: those who take part. Fewer users weaken the guarantee, except with dummy reports alone: --missing N covers N missing users"""
+
+
+OPTIONAL = (("devices", 1, "largest number of messages of one person in a release; --users then counts messages"),
+            ("colluding", 0, "number of other users who may reveal their messages"),
+            ("missing", 0, "number of users whose messages may not arrive"))
+"""Options with their defaults and texts, which are those of `compare_at`."""
 
 
 def add_arguments(command: Parser, words: list[str]) -> None:
@@ -28,6 +34,8 @@ def add_arguments(command: Parser, words: list[str]) -> None:
         command.add_argument(f"--{name}", type=number, required=True, help=text)
     command.add_argument("--releases", type=number, default=1,
                          help="number of releases that meet the target together (default 1); the table shows one of them")
+    for name, usual, text in OPTIONAL:
+        command.add_argument(f"--{name}", type=number, default=usual, help=f"{text} (default {usual})")
     text = "the numbers of users in the bins, separated by commas or white space: a column shows the errors of these data"
     command.add_argument("--truth", metavar="FILE", help=f"{text} (- reads standard input)")
     add_forms(command, "print what the errors assume about the dataset, and which protocols could not meet the target")
@@ -37,9 +45,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the table, the most accurate first."""
     truth = None if arguments.truth is None else _counts(arguments.truth)
     found = compare_at(users=arguments.users, bins=arguments.bins, eps=arguments.eps, delta=arguments.delta,
-                       releases=arguments.releases, truth=truth)
+                       releases=arguments.releases, truth=truth, devices=arguments.devices, colluding=arguments.colluding,
+                       missing=arguments.missing)
     if arguments.json:
-        given = {name: getattr(arguments, name) for name in ("users", "bins", "eps", "delta", "releases", "truth")}
+        names = "users", "bins", "eps", "delta", "releases", "truth", *(option for option, *_ in OPTIONAL)
+        given = {name: getattr(arguments, name) for name in names}
         print(as_json({"parameters": given, "rows": found.records(), "left_out": dict(found.left_out), "version": __version__}))
         return
     rows = [(row.name, *(f"{value:.5g}" for value in (row.error_any_bin, row.error_of_data, row.error_one_bin, row.rmse,
@@ -51,6 +61,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(NOTES.format(data=data, which=which))
     if found.releases > 1:
         print(f"all columns are those of one release; {found.releases} releases meet the target together, and local eps adds up")
+    for sentence in found.covers():
+        print(sentence)
     if arguments.explain:
         print("rmse: root of the mean over all bins of the squared error, for every dataset (histogram: for the worst count in all "
               "bins); messages and bits of every user")

@@ -32,6 +32,9 @@ USUAL: Mapping[str, Mapping[str, Any]] = {"binomial-noise": {"prob": 0.5}, "flip
 SCALES, BUDGETS = ("sigma", "scale"), ("local_eps", "budget")
 """Options for the amount of noise: a larger scale is more noise, a larger budget less."""
 
+UNUSUAL = ("colluding", "missing")
+"""Options that are printed only if they are not 0."""
+
 CALIBRATES = ("calibrate", "from_dp", "from_eps")
 """Class methods that find parameters for a target, in order of preference."""
 
@@ -61,7 +64,8 @@ class Mechanism:
     def parameters_of(self, profile: PrivacyProfile) -> dict[str, Any]:
         """Return the profile's parameters by the names of the command's options; those of a shuffled randomizer with the users."""
         one, more = (profile.randomizer, {"users": profile.users}) if isinstance(profile, shuffle.Shuffled) else (profile, {})
-        return {option: getattr(one, self.renamed.get(option, option)) for option in self.options} | more
+        told = {option: getattr(one, self.renamed.get(option, option)) for option in self.options} | more
+        return {option: value for option, value in told.items() if value or option not in UNUSUAL}
 
     def required(self, name: str) -> bool:
         """Return whether the option must be given."""
@@ -177,7 +181,7 @@ def _inspected(name: str, build: Any) -> Mechanism | None:
     if not (isinstance(build, type) and is_dataclass(build) and issubclass(build, PrivacyProfile)) or inspect.isabstract(build):
         return None
     hints, told = typing.get_type_hints(build), _parameter_texts(build)
-    asked = [f for f in fields(build) if f.init]
+    asked = sorted((f for f in fields(build) if f.init), key=lambda f: f.name in UNUSUAL)
     if not asked or not all(_is_scalar(hints[f.name]) for f in asked):
         return None
     called = {f.name: ASKED.get(f.name, f.name) for f in asked}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,6 +19,7 @@ from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.chain import GroupInfo
 
 if TYPE_CHECKING:
     from shufflebounds.sampling.poisson import Subsampled
@@ -48,6 +51,15 @@ def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
     b_high = b * split - (b * split - b)
     a_low, b_low = a - a_high, b - b_high
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _multiplied(value: float, times: int, upper: bool) -> float:
+    """Return a product of a number and a whole number, rounded up or down; a whole number stays one."""
+    if isinstance(value, int):
+        return value * times
+    rounded, exact = value * times, Fraction(value) * times
+    inexact = rounded < exact if upper else rounded > exact
+    return math.nextafter(rounded, math.inf if upper else 0.0) if inexact else rounded
 
 
 def shift_by_error(value: FloatArray, error: float, upper: bool) -> FloatArray:
@@ -176,6 +188,21 @@ class AdditiveNoise(LocalRandomizer):
 
     whole: ClassVar[bool] = False
     relation: ClassVar[str] = "either"
+
+    _scaled: ClassVar[tuple[str, ...]] = ("sensitivity",)
+    """Parameters that are multiplied by the number of people of a group; the noise stays the same."""
+
+    def describe_group(self, size: int) -> GroupInfo:
+        # The values differ by `size` times the sensitivity, which is rounded down and up where it is not a double.
+        given = {name: getattr(self, name) for name in self._scaled}
+        low, high = ({name: _multiplied(value, size, upper) for name, value in given.items()} for upper in (False, True))
+        try:
+            with _validate.quiet():
+                below: Any = replace(self, **low)  # type: ignore[type-var]
+                return GroupInfo(below, below if low == high else replace(self, **high))  # type: ignore[type-var]
+        except ValueError:
+            # The class does not accept so large a sensitivity.
+            return GroupInfo()
 
     @abstractmethod
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -11,15 +11,18 @@ from shufflebounds._base.types import Bound, FloatArray
 from shufflebounds.profile.profile import DominatingPair, PrivacyProfile
 
 if TYPE_CHECKING:
-    from shufflebounds.profile.profile import Composition
+    from shufflebounds.profile.profile import Composition, Group
     from shufflebounds.report.pictures import compare
     from shufflebounds.report.statement import Statement
 
-__all__ = ["Bound", "Composition", "DominatingPair", "Evidence", "FloatArray", "PrivacyProfile", "Statement", "Status", "compare"]
+__all__ = [
+    "Bound", "Composition", "DominatingPair", "Evidence", "FloatArray", "Group", "PrivacyProfile", "Statement", "Status", "compare",
+]
 
 # These modules are imported on first use, because a single value of delta of a mechanism needs none of them.
 _HOMES = {
     "Composition": "shufflebounds.profile.profile",
+    "Group": "shufflebounds.profile.profile",
     "Statement": "shufflebounds.report.statement",
     "compare": "shufflebounds.report.pictures",
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.profile.answering import Answering
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Between"]
@@ -19,7 +19,7 @@ __all__ = ["Between"]
 class Between(ClosedForms):
     """The answers of a profile with the pure budget `pure`, whose delta is at least that of `below` and at most that of `above`."""
 
-    def __init__(self, below: PrivacyProfile, above: PrivacyProfile, pure: float) -> None:
+    def __init__(self, below: Answering, above: Answering, pure: float) -> None:
         self.sides, self.pure = (below, above), pure
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple, TypeVar
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.limits import CACHED_ANSWERS
+from shufflebounds._base.limits import CACHED_ANSWERS, MOST_PEOPLE
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import least_int, least_real, narrowed
 from shufflebounds._base.types import probability
@@ -115,46 +115,58 @@ def least_count(
     return near if near is not None or last == high else least_int(serves, last + 1, high)
 
 
-def one_of_releases(calibrate: Callable[..., Protocol], releases: int, *, eps: float, delta: float) -> Protocol:
-    """Return the protocol of each of several releases that are (eps, delta)-private together.
+def one_of_releases(calibrate: Callable[..., Protocol], releases: int, devices: int = 1, *, eps: float, delta: float) -> Protocol:
+    """Return the protocol of each of several releases that are (eps, delta)-private together, for `devices` messages of a person.
 
     The arguments are those of :func:`~shufflebounds.composition.calibrate_releases`, and are validated.
     """
     releases = _validate.integer("releases", releases, 1)
-    eps, delta = _validate.target(eps, delta)
-    return parts_of_releases(calibrate, releases, eps, delta)[0]
+    devices = _validate.integer("devices", devices, 1, MOST_PEOPLE)
+    eps, delta = _validate.target(eps, delta, open_eps=devices > 1)
+    return parts_of_releases(calibrate, releases, eps, delta, devices=devices)[0]
 
 
 @quiet()
 @announced("calibrate")
 def parts_of_releases(
-    calibrate: Callable[..., Protocol], releases: int, eps: float, delta: float, near: float | None = None
+    calibrate: Callable[..., Protocol], releases: int, eps: float, delta: float, near: float | None = None, devices: int = 1
 ) -> tuple[Protocol, float]:
-    """Return the protocol of one release, and eps/eps', where eps' is the target of one release.
+    """Return the protocol of one release, and eps/eps', where eps' is the target of one message of one release.
 
     The search starts at `near`, which is the second result of an earlier call for another protocol.
     """
     goal = math.sqrt(-math.log(delta))
+    # The target of one message. With delta/(2 releases devices), the equal split meets the target of a person with k devices if
+    # e^(k eps') is at most 2.
+    share = delta / releases if devices == 1 else delta / (2.0 * releases * devices)
 
     @cache
     def one(parts: float) -> Protocol:
-        return calibrate(eps=eps / parts, delta=delta / releases)
+        return calibrate(eps=eps / parts, delta=share)
 
     @cache
     def build(parts: float) -> PrivacyProfile:
-        return one(parts).self_compose(releases)
+        several = one(parts) if releases == 1 else one(parts).self_compose(releases)
+        return several if devices == 1 else several.for_group(devices)
 
     @lru_cache(CACHED_ANSWERS)
     def excess(log_parts: float) -> float:
+        try:
+            if not _has_room(one(math.exp(log_parts)), devices):
+                return goal
+        except InfeasibleError:
+            # No noise is enough for so small an eps'. A larger eps' may meet the target.
+            return -goal
         log_delta = build(math.exp(log_parts)).log_delta(eps)
         return goal - math.sqrt(-log_delta) if log_delta > -math.inf else -goal
 
     # By basic composition, releases that are (eps/releases, delta/releases)-private each meet the target.
-    most = math.log(releases)
+    most = math.log(releases if devices == 1 else max(releases * devices, 1.5 * eps * devices))
     found = most
-    if releases > 1 and eps > 0:
+    if most > 0 and eps > 0:
         # eps/eps' is about sqrt(releases) for Gaussian noise and small eps.
-        at, step = min(math.log(near) if near else most / 2, most), math.log(NEAR) * (1 if near else 4)
+        start = math.log(near) if near else math.log(devices) + math.log(releases) / 2
+        at, step = min(start, most), math.log(NEAR) * (1 if near else 4)
         ends = [(at, excess(at))]
         rises = ends[0][1] > 0
         while (ends[-1][1] > 0) == rises and (ends[-1][0] < most if rises else ends[-1][0] > 0):
@@ -165,9 +177,16 @@ def parts_of_releases(
         if at_low > 0 > at_high:
             _, high, _, _ = narrowed(excess, low, high, at_low, at_high, rtol=0.0, xtol=SHARE / 2)
         found = high if at_low > 0 else low
-        while found < most and not meets(build(math.exp(found)), eps, delta):
+        while found < most and not (_has_room(one(math.exp(found)), devices) and meets(build(math.exp(found)), eps, delta)):
             found = min(found + SHARE, most)
+    if not _has_room(one(math.exp(found)), devices):
+        raise ValueError(f"devices={devices} must be at most the number of messages of {one(math.exp(found))!r}")
     return one(math.exp(found)), math.exp(found)
+
+
+def _has_room(protocol: PrivacyProfile, devices: int) -> bool:
+    """Return whether a person may hold so many of the messages."""
+    return devices <= getattr(protocol, "_hiding", getattr(protocol, "users", devices))
 
 
 class Goal(NamedTuple):

@@ -79,18 +79,25 @@ class IntegerNoise(PrivacyProfile):
 
     @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:
-        return _Shift(self, False), _Shift(self, True)
+        return self._shifts(1)
+
+    def _shifts(self, shift: int) -> tuple[DominatingPair, ...]:
+        """Return the noise against the noise plus a whole number `shift`, in both orders."""
+        return _Shift(self, False, shift), _Shift(self, True, shift)
 
     @kept(2 * CACHED_TABLES)
-    def _shifted(self, shifted_first: bool, log_tail: float) -> LossAtoms:
-        """Return the outcomes of (K, K + 1), or of (K + 1, K) if `shifted_first`, down to a mass of e^log_tail on either side."""
-        plain, shifted, log_lost = self._window(log_tail)
+    def _shifted(self, shifted_first: bool, shift: int, log_tail: float) -> LossAtoms:
+        """Return the outcomes of (K, K + s), or of (K + s, K) if `shifted_first`, down to a mass of e^log_tail on either side.
+
+        s is `shift`.
+        """
+        plain, shifted, log_lost = self._window(shift, log_tail)
         error = self.log_error * (1 + float(np.abs(plain[plain > -np.inf]).max(initial=0.0))) + 4 * ULP
         first, second = (shifted, plain) if shifted_first else (plain, shifted)
         return LossAtoms.of(first, second, log_lost=log_lost, error=error)
 
-    def _window(self, log_tail: float) -> tuple[FloatArray, FloatArray, float]:
-        """Return log Pr[K = k] and log Pr[K + 1 = k] for consecutive k, and the log of a bound of the truncated mass."""
+    def _window(self, shift: int, log_tail: float) -> tuple[FloatArray, FloatArray, float]:
+        """Return log Pr[K = k] and log Pr[K + shift = k] for consecutive k, and the log of a bound of the truncated mass."""
         allowed = log_tail - self.log_error * (1 - log_tail)
 
         def least(enough: Callable[[int], bool]) -> int | None:
@@ -103,11 +110,11 @@ class IntegerNoise(PrivacyProfile):
         first = least(lambda k: self._at(self._log_cdf, k) > allowed)
         if last is None or first is None:
             raise InfeasibleError(f"{self!r}: more than e^{log_tail:.0f} of the mass lies beyond 2**53; noise must be smaller")
-        if last - first > LARGE_TABLE_SIZE:
+        if last - first + shift > LARGE_TABLE_SIZE:
             raise InfeasibleError(f"{self!r} has about {last - first} likely outcomes; at most {LARGE_TABLE_SIZE} are enumerated")
-        k = np.arange(first - 1.0, last + 2.0)
+        k = np.arange(float(first - shift), last + shift + 1.0)
         log_pmf = np.asarray(self._log_pmf(k), dtype=np.float64)
-        return log_pmf[1:], log_pmf[:-1], math.log(2) + log_tail
+        return log_pmf[shift:], log_pmf[:-shift], math.log(2) + log_tail
 
     @staticmethod
     def _at(function: Callable[[FloatArray], FloatArray], k: int) -> float:
@@ -116,16 +123,17 @@ class IntegerNoise(PrivacyProfile):
 
 @dataclass(frozen=True)
 class _Shift(DominatingPair):
-    """The pair (K, K + 1), or (K + 1, K) if `shifted_first` is set."""
+    """The pair (K, K + shift), or (K + shift, K) if `shifted_first` is set."""
 
     noise: IntegerNoise
     shifted_first: bool
+    shift: int = 1
 
     def reverse(self) -> Self:
-        return type(self)(self.noise, not self.shifted_first)
+        return type(self)(self.noise, not self.shifted_first, self.shift)
 
     def describe(self) -> DominatingPairInfo:
-        listed = partial(self.noise._shifted, self.shifted_first)
+        listed = partial(self.noise._shifted, self.shifted_first, self.shift)
         return DominatingPairInfo(partial(_log_delta, listed), losses=Losses(listed), attained=SINGLE)
 
 

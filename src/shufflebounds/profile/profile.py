@@ -20,18 +20,21 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property, uncached
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.evidence import Evidence, theorem
+from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
+from shufflebounds._base.limits import MOST_PEOPLE
 from shufflebounds._base.progress import announced
-from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, IntervalArray, largest, plain
+from shufflebounds._base.types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArray, largest, plain
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.complete_lists import CompleteLists, complete_lists
-from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses
+from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Sampling
+from shufflebounds.profile.between import Between
+from shufflebounds.profile.chain import Chain, GroupInfo
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.product import Product, flattened
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["Composition", "DominatingPair", "GivenCurve", "KnownPair", "MassPair", "OutcomePair", "PrivacyProfile"]
+__all__ = ["Composition", "DominatingPair", "GivenCurve", "Group", "KnownPair", "MassPair", "OutcomePair", "PrivacyProfile"]
 
 CHANGES = {"replace-one": "a record replaced by another", "add-remove": "datasets with or without a record",
            "zeroed": "a record that counts as zero"}
@@ -67,6 +70,16 @@ class PrivacyProfile(ExportMixin):
     _covers_many: ClassVar[bool] = False
     """Whether the guarantee is one for many mechanisms: eps of one of them may be below the lower bound, which is that of the
     guarantee."""
+
+    @property
+    def _people(self) -> int:
+        """Number of records that change between neighbours."""
+        return 1
+
+    @property
+    def _limited_to(self) -> str:
+        """In words, the one dataset or the one person that the guarantee is for; "" if it is for every dataset and every person."""
+        return ""
 
     @property
     def _normal_mu(self) -> float | None:
@@ -117,6 +130,21 @@ class PrivacyProfile(ExportMixin):
         # A class of another package may still define the private methods that were its interface before `describe`.
         bounded = own._pure_epsilon is not PrivacyProfile._pure_epsilon
         return DominatingPairInfo(self._log_delta, self._pure_epsilon() if bounded else math.inf)
+
+    def describe_group(self, size: int) -> GroupInfo:
+        """Return what is known about groups of `size` records, for :meth:`for_group`.
+
+        Parameters
+        ----------
+        size : int
+            Number of records that change, at least 2.
+
+        Returns
+        -------
+        GroupInfo
+            By default nothing: the upper bound is that of single changes, and the lower bound that of one record.
+        """
+        return GroupInfo()
 
     def reverse(self) -> PrivacyProfile:
         """Return the guarantee with both datasets of every pair of neighbours exchanged.
@@ -339,6 +367,34 @@ class PrivacyProfile(ExportMixin):
         """
         return Composition(((self, times),), rtol)
 
+    def for_group(self, size: int) -> Group:
+        """Return the guarantee for a person who holds up to `size` of the messages, or for `size` people at once.
+
+        Parameters
+        ----------
+        size : int
+            Number of messages or people, 1 to 2**20, at most the number of users.
+
+        Returns
+        -------
+        Group
+            With an upper and a lower bound; see the class for the proof. For several releases call it on their composition:
+            ``profile.self_compose(3).for_group(10)``.
+
+        Raises
+        ------
+        ValueError
+            If `size` lies outside its range, or the guarantee is for one dataset, one user or one ordered pair only.
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import GaussianMechanism
+        >>> person = GaussianMechanism(5.0).for_group(10)
+        >>> person.epsilon(1e-6) == GaussianMechanism(0.5).epsilon(1e-6)
+        True
+        """
+        return Group(self, size)
+
 
 def largest_of(pairs: tuple[DominatingPair, ...], *, directed: bool = False) -> DominatingPairInfo:
     """Describe the maximum over several pairs; if `directed`, of those for a removed and for an added record."""
@@ -387,6 +443,15 @@ def checked_profile(name: str, value: object) -> PrivacyProfile:
         shown = "" if given else f"={_validate.short_repr(value)}"
         raise TypeError(f"{name}{shown} must be a PrivacyProfile{given}")
     return value
+
+
+def of_one_record(name: str, value: object) -> PrivacyProfile:
+    """Return the argument called `name`, or raise an error if it is not a profile, or one of a group."""
+    profile = checked_profile(name, value)
+    if profile._people > 1:
+        raise ValueError(f"{name}={_validate.short_repr(profile)} is a guarantee for groups of {profile._people}: pass that of one "
+                         f"record, and call for_group({profile._people}) of the result")
+    return profile
 
 
 class GivenCurve(ClosedForms):
@@ -669,6 +734,11 @@ class Composition(PrivacyProfile):
                 "composition holds for both. Convert to a replaced record by sampling.ReplaceOne(...), which replaces it by two "
                 "such changes, or give both for the same neighbours"
             )
+        sizes = {profile._people: profile for profile, _ in self.factors}
+        if len(sizes) > 1:
+            (one, first), (other, second), *_ = sorted(sizes.items(), key=lambda item: item[0])
+            raise ValueError(f"the guarantee of {first!r} is for groups of {one}, that of {second!r} for groups of {other}: no "
+                             "composition holds for both. Compose first, and call for_group(size) of the composition")
         loose = next((p for p, _ in self.factors if p.reverse() is not p and p._pair_info().attained.single), None)
         two_ways = next((p for p, _ in self.factors if p._adjacencies()), None)
         if loose is not None and two_ways is not None:
@@ -691,6 +761,19 @@ class Composition(PrivacyProfile):
     def relation(self) -> str:  # type: ignore[override]
         """The neighbouring relation that all factors share."""
         return next((profile.relation for profile, _ in self.factors if profile.relation != "either"), "either")
+
+    @property
+    def _people(self) -> int:
+        return self.factors[0][0]._people
+
+    def describe_group(self, size: int) -> GroupInfo:
+        known = [(part.describe_group(size), times) for part, times in self.factors]
+        if any(info.below is None for info, _ in known):
+            return GroupInfo()
+        below = Composition(tuple((info.below, times) for info, times in known), self.rtol)
+        if all(info.below is info.above for info, _ in known):
+            return GroupInfo.of(below)
+        return GroupInfo(below, Composition(tuple((info.above, times) for info, times in known), self.rtol))
 
     @classmethod
     def _of(cls, product: Product) -> Composition:
@@ -734,3 +817,139 @@ class Composition(PrivacyProfile):
         for profile, _ in self.factors:
             for at in (0.0, eps):
                 yield from profile.claims(at, upper=upper)
+
+
+@with_passages
+@dataclass(frozen=True)
+class Group(PrivacyProfile):
+    r"""The guarantee for a person who holds up to k of the messages, or for k people at once; made by ``profile.for_group(k)``.
+
+    .. math:: \delta_k(\varepsilon) \le \min_{\varepsilon_1 + \dots + \varepsilon_k = \varepsilon}\;
+        \sum_{j=1}^k e^{\varepsilon_1 + \dots + \varepsilon_{j-1}}\, \delta(\varepsilon_j)
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        A guarantee for one message, or for one person, of every dataset.
+    size : int
+        Number k of messages or people, 1 to 2**20, and at most the number of users of `profile`.
+
+    Notes
+    -----
+    Neighbours: up to k records change, in the way in which one record changes for `profile`. The collection must enforce k: nothing
+    in shuffled messages shows who sent them. All messages of one shuffle share one noise, so k messages of one person add up like
+    k; ``self_compose(k)`` is for separate shuffles, whose noises are independent, and does not cover this case.
+
+    **Exact**: normal, Laplace, discrete normal and geometric noise (k times the sensitivity), :class:`BinomialNoise
+    <shufflebounds.shuffle.BinomialNoise>` and :class:`ZeroSum <shufflebounds.shuffle.ZeroSum>` (noise shifted by k),
+    :class:`ShuffledBits <shufflebounds.shuffle.ShuffledBits>` without dummy zeros, the total of a :class:`RealSum
+    <shufflebounds.shuffle.RealSum>`, and compositions of them. Proofs: :doc:`/composition`.
+
+    **Others**: the upper bound changes one record after the other, for the best split of eps that a search over two parameters
+    finds; every split is valid. The lower bound is the larger one of that of one message, and of a test of k messages that all
+    change from one value to another (shuffled randomizers, clear reports, histograms).
+
+    One value of the upper bound takes about k values of the upper bound of `profile`, at most 64, after 17 to 65 values that serve
+    several eps.
+
+    References
+    ----------
+    Dong, J., Roth, A., Su, W. J. Gaussian differential privacy. JRSS B 2022, Theorem 2.14 (the chain of trade-off functions).
+
+    Examples
+    --------
+    >>> from shufflebounds.shuffle import ShuffledBits
+    >>> bits = ShuffledBits(users=10**4, flip=0.25)
+    >>> person = bits.for_group(10)
+    >>> print(f"{bits.epsilon(1e-6):.4f} {person.epsilon(1e-6):.4f}")
+    0.0399 0.4706
+    """
+
+    profile: PrivacyProfile
+    size: int
+
+    def __post_init__(self) -> None:
+        checked_profile("profile", self.profile)
+        _validate.integer_field(self, "size", 1, MOST_PEOPLE)
+        if isinstance(self.profile, Group):
+            # A group of groups is a group.
+            inner = self.profile
+            object.__setattr__(self, "profile", inner.profile)
+            object.__setattr__(self, "size", _validate.integer("size", self.size * inner.size, 1, MOST_PEOPLE))
+        for part, _ in getattr(self.profile, "factors", ((self.profile, 1),)):
+            only = "one ordered pair (P, Q)" if isinstance(part, DominatingPair) else part._limited_to
+            if only:
+                raise ValueError(f"profile={_validate.short_repr(part)} is a guarantee for {only}: a group needs one for every "
+                                 "dataset and every person")
+            users = getattr(part, "_hiding", getattr(part, "users", None))
+            if users is not None and self.size > users:
+                raise ValueError(f"size={self.size} must be at most users={users}, the number of messages of {part!r}")
+
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What is proven about the group, and about one record."""
+        how = ("exact for the group: the pair of distributions in which all of its records change" if self._known.above else
+               "group privacy with a chosen split of eps, one record after the other; lower bound attained by a dataset")
+        return f"{how}. One record: {self.profile.theorem}"
+
+    @property
+    def neighbours(self) -> str:  # type: ignore[override]
+        """The neighbouring relation of one record, and the size of the group."""
+        changes, seen, view = self.profile.neighbours.partition("; the analyst sees ")
+        return f"{changes}, up to {self.size} times in one dataset (for one person or several){seen}{view}"
+
+    @property
+    def relation(self) -> str:  # type: ignore[override]
+        """The neighbouring relation of one record."""
+        return self.profile.relation
+
+    @property
+    def _people(self) -> int:
+        return self.size * self.profile._people
+
+    def for_group(self, size: int) -> Group:
+        return Group(self, size)
+
+    @cached_property
+    def _known(self) -> GroupInfo:
+        return GroupInfo.of(self.profile) if self.size == 1 else self.profile.describe_group(self.size)
+
+    @property
+    def _pure(self) -> float:
+        return self.size * self.profile._pure_epsilon() * (1 + 2 * ULP)
+
+    def closed_forms(self) -> ClosedForms:
+        below, above, _ = self._known
+        if above is not None:
+            return Between(below, above, min(self._pure, above._pure_epsilon()))
+        return Chain(self.profile, self.size, self._pure, partial(_attained_by_group, self.profile, self.size))
+
+    def describe(self) -> DominatingPairInfo:
+        forms = self._closed
+        if self._known.above is not None and self._known.above is self._known.below:
+            info: DominatingPairInfo = self._known.above._pair_info()
+            return info
+        one = self.profile._pair_info()
+        if isinstance(forms, Between):
+            below, above = (side._pair_info() for side in forms.sides)
+            return DominatingPairInfo(forms.log_delta, forms.pure, sampling=above.sampling, losses=above.losses,
+                                      attained=Attained(pairs=below.below))
+        assert isinstance(forms, Chain)
+        effort = max(1e-3, one.sampling.effort * forms.counts.size)
+        sampling = Sampling(effort, max(0.1, one.sampling.spacing), convex=False)
+        return DominatingPairInfo(forms.log_delta, forms.pure, sampling=sampling, attained=Attained(profiles=lambda: forms.ways))
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield theorem(self.theorem.partition(". One record")[0], "docs/composition")
+        yield ROUNDING
+        # The parts of a split are about eps/size.
+        for at in (0.0, eps / self.size):
+            yield from self.profile.claims(at, upper=upper)
+
+
+def _attained_by_group(profile: PrivacyProfile, size: int) -> tuple[PrivacyProfile, ...]:
+    """Return profiles whose lower bounds are valid for a group of `size` records, beside that of one record."""
+    if isinstance(profile, Composition):
+        groups = tuple((part.for_group(size), times) for part, times in profile.factors)
+        return (Composition(groups, profile.rtol),)
+    return tuple(map(KnownPair, profile.describe_group(size).attained()))

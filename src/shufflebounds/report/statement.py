@@ -124,13 +124,14 @@ def statement(profile: BoundedProfile, delta: float) -> Statement:
     """Return the statement of a profile at a delta in [0, 1)."""
     delta = _validate.real("delta", delta, 0, 1, open_high=True)
     upper, lower = profile.epsilon(delta), profile.epsilon(delta, bound="lower")
-    parts = tuple(part for part, _ in getattr(profile, "factors", ((profile, 1),)))
+    parts = tuple(part for part, _ in _factors(profile))
     changes = _joined((part.neighbours.partition("; the analyst sees ")[0] for part in parts), "; or: ")
     views = _joined((part.neighbours.partition("; the analyst sees ")[2] or "the output" for part in parts), ", and ")
     insiders = _joined((_INSIDER.get(_subpackage(part), _ANY_INSIDER) for part in parts), ", or ")
     everywhere = " in every release" if _several(profile) else ""
+    ways = "one way" if _people(profile) == 1 else f"up to {_people(profile)} changes of one kind"
     sentences = (
-        f"{_SUBJECT[profile.relation]}. The guarantee compares two situations that differ in one way{everywhere}: {changes}.",
+        f"{_SUBJECT[profile.relation]}. The guarantee compares two situations that differ in {ways}{everywhere}: {changes}.",
         f"From anyone who learns only {views}, whatever else they know about the rest of the data, and with any amount of "
         f"computing power. Not covered: {insiders}.",
         _guarantee_sentence(profile, delta, upper, lower),
@@ -146,9 +147,22 @@ def _covers_many(profile: BoundedProfile) -> bool:
     return getattr(profile, "_covers_many", False) or any(_covers_many(part) for part in parts if isinstance(part, BoundedProfile))
 
 
+def _factors(profile: BoundedProfile) -> tuple[tuple[BoundedProfile, int], ...]:
+    """Return the releases with their numbers; for a group those of one record."""
+    inner = getattr(profile, "profile", profile) if _people(profile) > 1 else profile
+    factors: tuple[tuple[BoundedProfile, int], ...] = getattr(inner, "factors", ((inner, 1),))
+    return factors
+
+
+def _people(profile: BoundedProfile) -> int:
+    """Return the number of records that the guarantee lets change."""
+    people: int = getattr(profile, "_people", 1)
+    return people
+
+
 def _several(profile: BoundedProfile) -> bool:
     """Return whether the profile is that of several releases."""
-    return sum(times for _, times in getattr(profile, "factors", ((profile, 1),))) > 1
+    return sum(times for _, times in _factors(profile)) > 1
 
 
 def _subpackage(profile: BoundedProfile) -> str:
@@ -204,13 +218,25 @@ def _guarantee_sentence(profile: BoundedProfile, delta: float, upper: float, low
 
 
 def _assumptions(profile: BoundedProfile) -> str:
-    factors = getattr(profile, "factors", ((profile, 1),))
+    factors = _factors(profile)
     listed = [
         f"{f'{plotting.number(times)} releases of ' if times > 1 else ''}{_class_and_parameters(part)}" for part, times in factors
     ]
     shown = "; ".join(listed[:8]) + (f"; and {len(listed) - 8} more" if len(listed) > 8 else "")
     acting = _joined((_ACTING.get(_subpackage(part), _ANYBODY_ACTING) for part, _ in factors), ". ")
     text = f"The mechanism is {shown}. {acting}. The random numbers are new and unrelated to anyone else's. "
+    for part, _ in factors:
+        colluding, missing = (getattr(part, name, 0) for name in ("colluding", "missing"))
+        if colluding or missing:
+            text += (f"The guarantee of {type(part).__name__} holds if up to {colluding} of the other users reveal their messages, "
+                     f"and up to {missing} users are missing for reasons that do not depend on their values. ")
+    people = _people(profile)
+    if people > 1:
+        several = "Every further release weakens" if _several(profile) else (
+            "The results are released once. Every further release from the same data weakens")
+        return (f"{text}{several} the guarantee. It covers a person who contributes up to {people} times to each release, and up "
+                f"to {people} people at once. The collection must enforce this limit: a person with more contributions is less "
+                "protected.")
     if _several(profile):
         return (
             f"{text}Every further release weakens the guarantee. It covers one contribution of a person to each of these releases; "

@@ -9,7 +9,7 @@ from typing import ClassVar
 from shufflebounds._base.evidence import Evidence
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.profile import Composition, PrivacyProfile
-from shufflebounds.profile.profile import CHANGES, checked_profile
+from shufflebounds.profile.profile import CHANGES, of_one_record
 
 __all__ = ["OfMechanism", "OfMechanismForms", "OfPresence"]
 
@@ -45,7 +45,7 @@ class OfMechanism(PrivacyProfile):
     mechanism: PrivacyProfile
 
     def __post_init__(self) -> None:
-        checked_profile("mechanism", self.mechanism)
+        of_one_record("mechanism", self.mechanism)
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield from super().claims(eps, upper=upper)

@@ -20,7 +20,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
-from shufflebounds.profile.profile import checked_profile
+from shufflebounds.profile.profile import of_one_record
 from shufflebounds.sampling._opposite import opposite
 
 __all__ = ["ReplaceOne"]
@@ -86,7 +86,7 @@ class ReplaceOne(PrivacyProfile):
     relation: ClassVar[str] = "replace-one"
 
     def __post_init__(self) -> None:
-        checked_profile("profile", self.profile)
+        of_one_record("profile", self.profile)
         if self.profile.relation == "replace-one":
             raise ValueError(f"profile={self.profile!r} already covers the replacement of a record: pass one whose relation is "
                              "'add-remove', 'zeroed' or 'either'")

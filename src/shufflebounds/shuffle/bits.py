@@ -28,6 +28,7 @@ from shufflebounds._engines.bits import all_datasets as _all_data
 from shufflebounds._engines.bits.blocks import blocks_of_ones
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits, middle_losses
+from shufflebounds._engines.bits.total import TotalOfBits
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, ErrorLaw, bits_exceeded
 from shufflebounds._engines.errors.counted import Counted, Counts, Estimate, SumOfBits
 from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
@@ -38,7 +39,9 @@ from shufflebounds._losses.curves import convex_hull
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_parameter, one_of_releases
-from shufflebounds.profile.profile import GivenCurve
+from shufflebounds.profile.chain import GroupInfo
+from shufflebounds.profile.profile import GivenCurve, KnownPair
+from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BitPair", "FlippedProtocol", "IndependentSums", "ShuffledBits", "repeated"]
@@ -268,7 +271,7 @@ class _WorstBits(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
+class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], CountErrorLaw, AbsentUsers):
     r"""Every user's bit is flipped with probability q; the analyst sees the shuffled bits, that is their sum.
 
     Let W be the other users' sum if m of their bits are 1, distributed as :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`.
@@ -290,6 +293,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
     fakes : int
         Number k of dummy zeros that are flipped and shuffled like the users' bits; users + fakes is at most 2**53. W is then
         :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n+k-1-m, q)`, and a smaller q meets the same target.
+    {absent}
 
     Notes
     -----
@@ -357,10 +361,13 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         else:
             _validate.integer_field(self, "ones", 0, self.users - 1)
         _validate.integer_field(self, "fakes", 0, _validate.MAX_COUNT - self.users)
+        self._check_absent(self.users)
+        if self._absent() and self.ones != "worst":
+            raise ValueError(f"ones={self.ones} must be 'worst' if users collude or are missing, whose bits are not known")
 
     def __repr__(self) -> str:
         fakes = f", fakes={self.fakes}" if self.fakes else ""
-        return f"{type(self).__name__}(users={self.users}, flip={self.flip}, ones={self.ones!r}{fakes})"
+        return f"{type(self).__name__}(users={self.users}, flip={self.flip}, ones={self.ones!r}{fakes}{self._absent()})"
 
     @property
     def _bits(self) -> int:
@@ -441,6 +448,16 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         return ClosedForms() if given else _WorstBits(self.users, self.fakes, self.flip)
 
     @property
+    def _limited_to(self) -> str:
+        return "" if self.ones == "worst" else f"the datasets with ones={self.ones}"
+
+    def describe_group(self, size: int) -> GroupInfo:
+        person = TotalOfBits(self._bits - size, size, self.flip)
+        if not self.fakes:
+            return GroupInfo.of(KnownPair(person.described()))
+        return GroupInfo(attained=lambda: person.extremes if 0 < self.flip < 0.5 else ())
+
+    @property
     def _sides(self) -> Callable[[float, FloatArray], IntervalArray]:
         """Returns bounds of log delta over all datasets, given the tolerance of the search and eps."""
         return partial(_worst_sides, self.users, self.fakes, self.flip)
@@ -460,7 +477,8 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         return 0.0 if self._similar else 2e-4
 
     @classmethod
-    def calibrate(cls, users: int, *, eps: float, delta: float, fakes: int = 0, releases: int = 1) -> Self:
+    def calibrate(cls, users: int, *, eps: float, delta: float, fakes: int = 0, releases: int = 1, devices: int = 1,
+                  colluding: int = 0, missing: int = 0) -> Self:
         """Return the mechanism with the smallest flip probability whose upper delta at `eps`, over all data, is at most `delta`.
 
         Parameters
@@ -470,6 +488,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         fakes : int
             Number of dummy zeros, >= 0. More of them permit a smaller flip probability.
         {releases}
+        {absent}
 
         Returns
         -------
@@ -500,8 +519,9 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         0.1542 5.72
         0.0302 5.81
         """
-        if releases != 1:
-            return one_of_releases(partial(cls.calibrate, users=users, fakes=fakes), releases, eps=eps, delta=delta)
+        if (releases, devices) != (1, 1):
+            return one_of_releases(partial(cls.calibrate, users=users, fakes=fakes, colluding=colluding, missing=missing),
+                                   releases, devices, eps=eps, delta=delta)
         users = _validate.integer("users", users, 1)
         fakes = _validate.integer("fakes", fakes, 0, _validate.MAX_COUNT - users)
         eps, delta = _validate.target(eps, delta)
@@ -511,8 +531,8 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         # (1 - 2 q)^(n-1) no other bit is replaced, and only the target's own flip protects the target. So, unless delta is close
         # to 1, no flip probability below `low` meets the target.
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
-        flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
-        return cls(users, flip, fakes=fakes)
+        build = partial(cls, users, fakes=fakes, colluding=colluding, missing=missing)
+        return build(least_parameter(build, low, high, eps, delta))
 
     @property
     def _dummies(self) -> int:
@@ -530,7 +550,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     def _estimated(self, counts: int, users: int) -> float:
         self._informative()
-        return float((counts - self._bits * self.flip) / (1 - 2 * self.flip))
+        return float((counts - (users + self.fakes) * self.flip) / (1 - 2 * self.flip))
 
     @property
     def variance(self) -> float:

@@ -19,7 +19,9 @@ from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, never
+from shufflebounds._losses.sum_test import attained_by, certain, moved
 from shufflebounds.profile.calibration import least_count, one_of_releases
+from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.shuffle.clones import CLONE_SAMPLING, ClonePair
 from shufflebounds.shuffle.noise import BinomialNoise
@@ -102,8 +104,16 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     def closed_forms(self) -> ClosedForms:
         return ClosedForms() if self.bins == 1 else ClonePair(*self._clones(), math.inf)
 
+    def describe_group(self, size: int) -> GroupInfo:
+        # All reports of the group move from one bin to another. The test is the difference of the two counts.
+        if self.bins == 1 or not self.fakes:
+            return GroupInfo()
+        share, rest = -math.log(self.bins), math.log1p(-2 / self.bins) if self.bins > 2 else -math.inf
+        dummies = certain((-1, 0, 1), (share, rest, share), self.fakes)
+        return GroupInfo(attained=lambda: attained_by([moved(float(size), [dummies])]))
+
     @classmethod
-    def calibrate(cls, *, bins: int, eps: float, delta: float, releases: int = 1) -> Self:
+    def calibrate(cls, *, bins: int, eps: float, delta: float, releases: int = 1, devices: int = 1) -> Self:
         """Return the mechanism with the smallest number of dummy reports whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -132,8 +142,8 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
         >>> shuffle.ClearReports.calibrate(bins=100, eps=0.1, delta=1e-9).fakes
         505157
         """
-        if releases != 1:
-            return one_of_releases(partial(cls.calibrate, bins=bins), releases, eps=eps, delta=delta)
+        if (releases, devices) != (1, 1):
+            return one_of_releases(partial(cls.calibrate, bins=bins), releases, devices, eps=eps, delta=delta)
         bins = _validate.integer("bins", bins, 1)
         eps, delta = _validate.target(eps, delta)
         if bins == 1:

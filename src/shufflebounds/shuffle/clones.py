@@ -26,6 +26,7 @@ from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases, 
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.sizing import fewest_users, largest_budget
+from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["CLONE_SAMPLING", "ClonePair", "Clones", "StrongerClones"]
@@ -85,8 +86,8 @@ class _SharedBudget(ClonePair):
 
 
 @with_passages
-@dataclass(frozen=True)
-class _UniformClones(PrivacyProfile):
+@dataclass(frozen=True, repr=False)
+class _UniformClones(PrivacyProfile, AbsentUsers):
     """Every user runs the same eps0-LDP randomizer; the number of clones is Bin(users - 1, rate)."""
 
     users: int
@@ -98,6 +99,7 @@ class _UniformClones(PrivacyProfile):
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
         _validate.local_budget_field(self, "local_eps", LARGEST_EXPONENT)
+        self._check_absent(self.users)
 
     _is_stronger_clones: ClassVar[bool]
 
@@ -120,7 +122,8 @@ class _UniformClones(PrivacyProfile):
 
     @classmethod
     def calibrate(
-        cls, *, eps: float, delta: float, users: int | None = None, local_eps: float | None = None, releases: int = 1
+        cls, *, eps: float, delta: float, users: int | None = None, local_eps: float | None = None, releases: int = 1,
+        devices: int = 1, colluding: int = 0, missing: int = 0,
     ) -> Self:
         """Return the bound with the smallest number of users for a local budget, or with the largest budget for a number of users.
 
@@ -135,6 +138,7 @@ class _UniformClones(PrivacyProfile):
         local_eps : float, optional
             Local budget; the smallest number of users for it is returned. Give exactly one of the two.
         {releases}
+        {absent}
 
         Returns
         -------
@@ -156,16 +160,19 @@ class _UniformClones(PrivacyProfile):
         if (users is None) == (local_eps is None):
             raise ValueError(f"users={users!r} and local_eps={local_eps!r}: give exactly one of the two, users for the largest "
                              "local budget or local_eps for the fewest users")
-        if releases != 1:
-            return one_of_releases(partial(cls.calibrate, users=users, local_eps=local_eps), releases, eps=eps, delta=delta)
+        if (releases, devices) != (1, 1):
+            return one_of_releases(partial(cls.calibrate, users=users, local_eps=local_eps, colluding=colluding, missing=missing),
+                                   releases, devices, eps=eps, delta=delta)
+        build = partial(cls, colluding=colluding, missing=missing)
         if users is None:
-            budget = float(local_eps or 0.0)
-            return fewest_users(lambda n: cls(n, budget), eps, delta)
+            budget, absent = float(local_eps or 0.0), build(_validate.MAX_COUNT, 1.0)
+            return fewest_users(lambda n: build(n + absent.colluding + absent.missing, budget), eps, delta)
         count = users
-        return largest_budget(lambda budget: cls(count, budget), eps, delta)
+        return largest_budget(lambda budget: build(count, budget), eps, delta)
+
 
 @with_passages
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Clones(_UniformClones):
     r"""Amplification by shuffling for every local randomizer (Feldman, McMillan and Talwar 2021): the weaker of two clone bounds.
 
@@ -179,6 +186,7 @@ class Clones(_UniformClones):
     Parameters
     ----------
     {population}
+    {absent}
 
     Notes
     -----
@@ -219,7 +227,7 @@ class Clones(_UniformClones):
 
 
 @with_passages
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StrongerClones(_UniformClones):
     r"""The stronger clone bound (Feldman, McMillan and Talwar 2023), proven for every pure local randomizer.
 
@@ -230,6 +238,7 @@ class StrongerClones(_UniformClones):
     Parameters
     ----------
     {population}
+    {absent}
 
     Notes
     -----

@@ -32,6 +32,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.oracles.rappor import Rappor
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
+from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.shuffle.bits import ComposedSums, FlippedProtocol, IndependentSums, ShuffledBits, repeated
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.shuffled import Shuffled
@@ -281,8 +282,8 @@ class _Reports(IndependentSums):
 
 
 @with_passages
-@dataclass(frozen=True)
-class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatArray], CountErrorLaw):
+@dataclass(frozen=True, repr=False)
+class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatArray], CountErrorLaw, AbsentUsers):
     r"""Users and m dummies report one-hot vectors of d bits, in which every bit is flipped with probability q.
 
     The guarantees depend on what the analyst sees, so `view` has no default:
@@ -316,6 +317,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     fake : {"uniform", "known"}
         "uniform": the bins of the dummies are drawn uniformly and the analyst does not know them. "known": the analyst knows them,
         and any bins are permitted; privacy then relies on their flipped bits only.
+    {absent}
 
     Notes
     -----
@@ -398,6 +400,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         _validate.choice("fake", self.fake, ("uniform", "known"))
         if self.users + self.fakes > _validate.MAX_COUNT:
             raise ValueError(f"users={self.users} plus fakes={self.fakes} must be at most 2**53")
+        self._check_absent(self.users)
 
     @cached_property
     def clear(self) -> ClearReports:
@@ -450,7 +453,9 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         fakes: int = 0,
         view: Literal["sums", "records"],
         fake: Literal["uniform", "known"] = "uniform",
-        releases: int = 1,
+        releases: int = 1, devices: int = 1,
+        colluding: int = 0,
+        missing: int = 0,
     ) -> Self:
         """Return the mechanism with the smallest flip probability found whose upper delta at `eps` is at most `delta`.
 
@@ -464,6 +469,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         view, fake : str
             As in the class.
         {releases}
+        {absent}
 
         Returns
         -------
@@ -485,11 +491,12 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         >>> protocol.delta(1.0) <= 1e-6, round(protocol.users * protocol.flip)
         (True, 50)
         """
-        if releases != 1:
+        if (releases, devices) != (1, 1):
             return one_of_releases(partial(cls.calibrate,
-                users=users, bins=bins, fakes=fakes, view=view, fake=fake), releases, eps=eps, delta=delta)
+                users=users, bins=bins, fakes=fakes, view=view, fake=fake, colluding=colluding, missing=missing), releases, devices,
+                eps=eps, delta=delta)
         eps, delta = _validate.target(eps, delta)
-        build = partial(cls, users, fakes, bins, view=view, fake=fake)
+        build = partial(cls, users, fakes, bins, view=view, fake=fake, colluding=colluding, missing=missing)
         clear = build(0.0)
         if meets(clear, eps, delta):
             return clear
@@ -519,7 +526,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
 
     def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
         self._informative()
-        return np.asarray((counts - (self.users + self.fakes) * self.flip) / (1 - 2 * self.flip) - self.fakes / self.bins)
+        return np.asarray((counts - (users + self.fakes) * self.flip) / (1 - 2 * self.flip) - self.fakes / self.bins)
 
     @property
     def variance(self) -> float:

@@ -175,7 +175,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
     @classmethod
     def calibrate(
-        cls, *, bins: int, eps: float, delta: float, keep: float = 1.0, share: float = 0.5, releases: int = 1
+        cls, *, bins: int, eps: float, delta: float, keep: float = 1.0, share: float = 0.5, releases: int = 1, devices: int = 1
     ) -> Self:
         r"""Return the mechanism with the smallest shift whose upper delta at `eps` is at most `delta`, for these shares of eps.
 
@@ -219,8 +219,9 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         >>> shuffle.GeometricDummies.calibrate(bins=10, eps=2.0, delta=1e-6).shift
         14
         """
-        if releases != 1:
-            return one_of_releases(partial(cls._one_of_several, bins=bins, keep=keep, share=share), releases, eps=eps, delta=delta)
+        if (releases, devices) != (1, 1):
+            return one_of_releases(partial(cls._one_of_several, bins=bins, keep=keep, share=share), releases, devices, eps=eps,
+                                   delta=delta)
         bins = _validate.integer("bins", bins, 2)
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=LARGEST_EXPONENT)
         keep = _validate.real("keep", keep, 1e-12, 1)

@@ -276,6 +276,10 @@ class OfOneUser(_Guarantee):
         "(after Balle, Bell, Gascon, Nissim 2019); lower bound by a dataset with equal values of the other users"
     )
 
+    @property
+    def _limited_to(self) -> str:
+        return "one user"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OfEveryUser(_Guarantee):

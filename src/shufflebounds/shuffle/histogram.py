@@ -22,8 +22,11 @@ from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw
 from shufflebounds._losses.atoms import union_probability
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Releases, Sampling, never
+from shufflebounds._losses.sum_test import attained_by, certain, moved
 from shufflebounds.profile.calibration import one_of_releases
+from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma
 
@@ -47,8 +50,8 @@ def _log_delta(n: float, gamma: float, eps: float) -> Interval:
 
 
 @with_passages
-@dataclass(frozen=True)
-class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountErrorLaw):
+@dataclass(frozen=True, repr=False)
+class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountErrorLaw, AbsentUsers):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
     Every user sends the name of the own bin. In addition, every user sends the name of each bin with probability :math:`1-\gamma`,
@@ -65,6 +68,7 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
         Number d of bins, 1 to 2**53. With one bin delta is 0.
     gamma : float
         Probability :math:`\gamma` of a zero noise bit, in (0, 1/2].
+    {absent}
 
     Notes
     -----
@@ -107,11 +111,12 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
         _validate.integer_field(self, "users", 1)
         _validate.integer_field(self, "bins", 1)
         _validate.real_field(self, "gamma", 0, 0.5, open_low=True)
+        self._check_absent(self.users)
 
     @cached_property
     def one_bin(self) -> ZeroSum:
         """The protocol of one bin."""
-        return ZeroSum(self.users, self.gamma)
+        return ZeroSum(self.users, self.gamma, colluding=self.colluding, missing=self.missing)
 
     def describe(self) -> DominatingPairInfo:
         if self.bins == 1:
@@ -123,8 +128,17 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
         losses = Losses(unbounded=True)
         return DominatingPairInfo(hockey_stick, math.inf, None, Sampling(2e-3), losses, SINGLE, Releases(parts=parts))
 
+    def describe_group(self, size: int) -> GroupInfo:
+        # All users of the group move from one bin to another. The test is the difference of the two counts.
+        if self.bins == 1:
+            return GroupInfo()
+        zero, one = math.log(self.gamma), math.log1p(-self.gamma)
+        noise = certain((0, 1), (zero, one), self.users), certain((-1, 0), (one, zero), self.users)
+        return GroupInfo(attained=lambda: attained_by([moved(float(size), noise)]))
+
     @classmethod
-    def calibrate(cls, *, users: int, bins: int, eps: float, delta: float, releases: int = 1) -> Self:
+    def calibrate(cls, *, users: int, bins: int, eps: float, delta: float, releases: int = 1, devices: int = 1,
+                  colluding: int = 0, missing: int = 0) -> Self:
         """Return the mechanism with the smallest gamma that is found whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -134,6 +148,7 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
             Number of bins, 2 to 2**53.
         {target}
         {releases}
+        {absent}
 
         Returns
         -------
@@ -147,20 +162,23 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
         >>> print(f"{protocol.users * protocol.gamma:.2f}")
         72.06
         """
-        if releases != 1:
-            return one_of_releases(partial(cls.calibrate, users=users, bins=bins), releases, eps=eps, delta=delta)
+        if (releases, devices) != (1, 1):
+            return one_of_releases(partial(cls.calibrate, users=users, bins=bins, colluding=colluding, missing=missing), releases,
+                                   devices, eps=eps, delta=delta)
         users = _validate.integer("users", users, 1)
         bins = _validate.integer("bins", bins, 2)
         eps, delta = _validate.target(eps, delta)
+        absent = {"colluding": colluding, "missing": missing}
         # The gamma of one bin is a lower bound of the answer. The gamma of one bin at eps/2 and delta/2 is an upper bound.
         try:
             with _validate.quiet():
-                low = ZeroSum.calibrate(users=users, eps=eps, delta=delta).gamma * (1 - 1e-3)
-                high = min(0.5, ZeroSum.calibrate(users=users, eps=eps / 2, delta=delta / 2).gamma * (1 + 1e-3))
+                low = ZeroSum.calibrate(users=users, eps=eps, delta=delta, **absent).gamma * (1 - 1e-3)
+                high = min(0.5, ZeroSum.calibrate(users=users, eps=eps / 2, delta=delta / 2, **absent).gamma * (1 + 1e-3))
         except _validate.InfeasibleError:
             low, high = None, 0.5
         with _validate.quiet():
-            return cls(users, bins, smallest_gamma(lambda count, gamma: cls(count, bins, gamma), users, eps, delta, low, high))
+            gamma = smallest_gamma(lambda count, gamma: cls(count, bins, gamma, **absent), users, eps, delta, low, high)
+            return cls(users, bins, gamma, **absent)
 
     @property
     def _fixed_users(self) -> int:
@@ -200,12 +218,12 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
 
         {raises: If not exactly one of `messages` and `counts` is given, or the protocol cannot produce its values.}
         """
-        seen, _ = self._read(messages, counts, users)
-        value = self._estimated(seen, self.users)
-        return value if raw else np.where(seen > self.users, value, 0.0)
+        seen, sent = self._read(messages, counts, users)
+        value = self._estimated(seen, sent)
+        return value if raw else np.where(seen > sent, value, 0.0)
 
     def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
-        return np.asarray(counts - self.users + self.users * self.gamma)
+        return np.asarray(counts - users + users * self.gamma)
 
     @property
     def variance(self) -> float:

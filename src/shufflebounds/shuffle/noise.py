@@ -25,7 +25,9 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
-from shufflebounds.profile.profile import GivenCurve, PrivacyProfile
+from shufflebounds.profile.chain import GroupInfo
+from shufflebounds.profile.integer_noise import IntegerNoise
+from shufflebounds.profile.profile import GivenCurve, KnownPair, PrivacyProfile, largest_of
 
 __all__ = ["BinomialNoise"]
 
@@ -116,6 +118,26 @@ class _Noise(ClosedForms):
         return float(out[0])
 
 
+@dataclass(frozen=True)
+class _Counts(IntegerNoise):
+    """The noise of :class:`BinomialNoise`, whose outcomes are listed for any shift."""
+
+    trials: int
+    prob: float
+
+    # As in `_outcomes`.
+    log_error: ClassVar[float] = 3e-14 + 4 * ULP
+
+    def _log_pmf(self, k: FloatArray) -> FloatArray:
+        return np.asarray(_binomial.binom_logpmf(k, float(self.trials), self.prob))
+
+    def _log_cdf(self, k: FloatArray) -> FloatArray:
+        return np.asarray(_binomial.binom_logcdf(k, float(self.trials), self.prob))
+
+    def _log_sf(self, k: FloatArray) -> FloatArray:
+        return np.asarray(_binomial.binom_logsf(k, float(self.trials), self.prob))
+
+
 @with_passages
 @dataclass(frozen=True)
 class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
@@ -186,8 +208,14 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
         losses = Losses(lattice=lattice, window=_window(self.trials, self.prob, False) if self.prob == 0.5 else None)
         return replace(known, attained=known.attained._replace(single=self.prob == 0.5), losses=losses)
 
+    def describe_group(self, size: int) -> GroupInfo:
+        # Binomial masses are log-concave, so the largest shift is the worst.
+        if 4 * self.variance > MOST_TRIALS:
+            return GroupInfo()
+        return GroupInfo.of(KnownPair(largest_of(_Counts(self.trials, self.prob)._shifts(size))))
+
     @classmethod
-    def calibrate(cls, *, eps: float, delta: float, prob: float = 0.5, releases: int = 1) -> Self:
+    def calibrate(cls, *, eps: float, delta: float, prob: float = 0.5, releases: int = 1, devices: int = 1) -> Self:
         """Return the mechanism with the smallest number of trials whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -212,8 +240,8 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
         >>> shuffle.BinomialNoise.calibrate(eps=0.1, delta=1e-8).trials
         8451
         """
-        if releases != 1:
-            return one_of_releases(partial(cls.calibrate, prob=prob), releases, eps=eps, delta=delta)
+        if (releases, devices) != (1, 1):
+            return one_of_releases(partial(cls.calibrate, prob=prob), releases, devices, eps=eps, delta=delta)
         eps, delta = _validate.target(eps, delta)
         prob = _validate.real("prob", prob, 0, 1, open_low=True, open_high=True)
 

@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT
@@ -29,6 +30,7 @@ from shufflebounds._losses.budget import Budget, log_odds
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.shuffle.guarantees import OfEveryUser, OfOneUser, users_of_each
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 from shufflebounds.shuffle.shuffled import Shuffled
@@ -48,7 +50,7 @@ def _log_delta(law: CloneLaw, budget: Budget, shift: float, eps: FloatArray) -> 
 
 @with_passages
 @dataclass(frozen=True, eq=False, repr=False)
-class PersonalizedClones(EqualByKey, PrivacyProfile):
+class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     r"""Clone bound of one target user, where each other user sends a clone of the target's message at a personalized rate.
 
     .. math::
@@ -73,6 +75,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         :math:`\lambda`, in (0, 1]: the mass of the target's distribution on the part of the output space that is decomposed.
     counts : array_like of int, shape (groups,), optional
         Number of users with each rate, 1 each by default; the total is at most 2**53.
+    {absent}
 
     {raises: If an argument lies outside its range, or the shapes differ.}
 
@@ -133,14 +136,29 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         rates, counts = _grouped("rates", rates, self.counts)
         for name, value in {"weight": weight, "rates": rates, "scale": scale, "counts": counts}.items():
             object.__setattr__(self, name, value)
+        self._check_absent(int(counts.sum()) + 1)
         object.__setattr__(self, "_law", CloneLaw(rates, counts))
 
     def __repr__(self) -> str:
         return (f"PersonalizedClones(weight={self.weight!r}, rates=<{int(self.counts.sum())} users, {self.rates.size} distinct>, "
-                f"scale={self.scale!r})")
+                f"scale={self.scale!r}{self._absent()})")
 
     def _key(self) -> tuple[Any, ...]:
-        return self.weight, self.scale, self.rates.tobytes(), self.counts.tobytes()
+        return self.weight, self.scale, self.rates.tobytes(), self.counts.tobytes(), self._absent()
+
+    @cached_property
+    def _remaining(self) -> Self:
+        if not self._absent():
+            return self
+        # delta does not increase in the number of clones, so that of all subsets the users with the largest rates are absent.
+        order = np.argsort(-self.rates)
+        left = np.clip(np.cumsum(self.counts[order]) - self.colluding - self.missing, 0, self.counts[order])
+        rates = self.rates[order][left > 0] if left.any() else np.zeros(1)
+        return type(self)(self.weight, rates, self.scale, left[left > 0] if left.any() else np.ones(1))
+
+    @property
+    def _limited_to(self) -> str:
+        return "one user"
 
     def describe(self) -> DominatingPairInfo:
         budget = log_odds(self.weight)

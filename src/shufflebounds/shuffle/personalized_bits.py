@@ -292,6 +292,10 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         """Number of users, the target included."""
         return self.local_eps.size if self.counts is None else int(self.counts.sum())
 
+    @property
+    def _limited_to(self) -> str:
+        return "one dataset" if self.bits is not None else "one user" if self.target is not None else ""
+
     @kept(1)
     def pair(self, target: int | None = None) -> DominatingPair:
         """Return the pair of distributions of the sum with the target's bit 0 against 1, for the given dataset.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -13,73 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.crossing import Curve
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._core import _worst
-from shufflebounds._engines.bits.blocks import blocks_of_ones
+from shufflebounds._engines.bits.total import TotalOfBits
 from shufflebounds._engines.errors.accuracy import Of, log_chernoff, log_exceeded
 from shufflebounds._engines.errors.counted import bernoulli, message_rows
 from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
-from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Reverse, Sampling
+from shufflebounds._losses.release import DominatingPairInfo, Sampling
 from shufflebounds.profile.between import Between
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
+from shufflebounds.profile.chain import GroupInfo
+from shufflebounds.profile.profile import KnownPair
+from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.shuffle.bits import ComposedSums, FlippedProtocol, ShuffledBits
 
 __all__ = ["RealSum"]
-
-
-class _Total(ClosedForms):
-    """Answers for the total of all bits, of which `others` are those of the other users, and `bits` those of the target."""
-
-    def __init__(self, others: int, bits: int, flip: float) -> None:
-        self.others, self.bits, self.flip, self.pure = others, bits, flip, log_odds(flip).times(bits).above
-
-    def log_delta(self, eps: FloatArray) -> IntervalArray:
-        # With many bits delta depends little on the dataset, so searching the worst one with a smaller tolerance would be slow.
-        tolerance = 2e-4 if self.others > 2**32 else 0.0
-
-        def sides(at: FloatArray) -> IntervalArray:
-            return IntervalArray(*_worst.worst_log_delta(self.others, 0, self.bits, self.flip, at, self.pure - at, tolerance))
-
-        return self._within(eps, sides, lambda far: np.maximum(*(self.known_data(ones, far).lower for ones in (0, self.others))))
-
-    def rough(self, upper: bool) -> Curve | None:
-        if self.flip == 0:
-            return None
-        # The rough curve is that of the dataset in which all other bits are 0, which is usually the worst.
-        return Curve(lambda eps: min(0.0, self.known_data(0, np.array([eps])).alone()[upper]), settles=1e-12)
-
-    def _within(
-        self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray], beyond: Callable[[FloatArray], FloatArray]
-    ) -> IntervalArray:
-        """Return the bounds of log delta that `kernel` computes; `kernel` is called only at eps below the pure budget.
-
-        For eps above LARGEST_EXPONENT, where e^eps would overflow, the upper bound is that at LARGEST_EXPONENT, and `beyond`
-        returns lower bounds.
-        """
-        if self.flip == 0:
-            return IntervalArray(np.zeros(eps.size), np.zeros(eps.size))
-        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        inside = eps < self.pure
-        lower[inside], upper[inside] = kernel(np.minimum(eps[inside], LARGEST_EXPONENT))
-        far = inside & (eps > LARGEST_EXPONENT)
-        if far.any():
-            lower[far] = np.minimum(beyond(eps[far]), upper[far])
-        return IntervalArray(lower, upper)
-
-    def known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta if `ones` of the other users' bits are 1, and the target's bits are all 0 against all 1."""
-        def sides(at: FloatArray) -> IntervalArray:
-            return IntervalArray(*_worst.sum_log_delta(ones, self.others - ones, self.bits, self.flip, at))
-
-        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k, at most delta(eps) for every k. So it is valid
-        # for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
-        return self._within(eps, sides, lambda far: sides(far).lower)
 
 
 class _Columns(ComposedSums):
@@ -100,8 +50,8 @@ class _Columns(ComposedSums):
 
 
 @with_passages
-@dataclass(frozen=True)
-class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float]):
+@dataclass(frozen=True, repr=False)
+class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], AbsentUsers):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
 
     The encoder sets the first :math:`\mu - 1` bits, :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
@@ -124,6 +74,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float]):
         Number r of bits of each user, 1 to 2**20; users * bits is at most 2**53.
     view : {"total", "columns"}
         What the analyst sees.
+    {absent}
 
     Notes
     -----
@@ -183,35 +134,36 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float]):
         if self.users * self.bits > _validate.MAX_COUNT:
             raise ValueError(f"users={self.users} times bits={self.bits} must be at most 2**53")
         _validate.choice("view", self.view, ("total", "columns"))
+        self._check_absent(self.users)
 
-    @property
-    def flip(self) -> float:  # type: ignore[override]
+    @cached_property
+    def flip(self) -> float:
         r"""Probability :math:`q = \lambda/(2n)` of flipping a bit."""
         return self.lam / (2 * self.users)
+
+    @cached_property
+    def _remaining(self) -> Self:
+        if not self._absent():
+            return self
+        rest = replace(self, users=self._hiding, lam=min(2 * self.flip * self._hiding, self._hiding), colluding=0, missing=0)
+        # The quotient lam/(2 users) may be rounded to another number.
+        vars(rest)["flip"] = self.flip
+        return rest
 
     @property
     def column(self) -> ShuffledBits:
         """The protocol of a single column."""
-        return ShuffledBits(self.users, self.flip)
+        return ShuffledBits(self.users, self.flip, colluding=self.colluding, missing=self.missing)
 
     def describe(self) -> DominatingPairInfo:
         column, total, forms = self.column, self._total, self._closed
         if self.bits == 1:
             return column.describe()
-        assert isinstance(forms, _Total | _Columns)
-        # The grid of eps is coarse: every eps needs a search over the datasets and, if the analyst sees the columns, a composition.
-        spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
-        known = DominatingPairInfo(forms.log_delta, total.pure, sampling=Sampling(effort, spacing))
-        if not 0 < total.pure < math.inf:
-            return known
-        if isinstance(forms, _Columns):
-            return replace(known, releases=forms.releases(), attained=forms.attained())
-        # The attained pairs, for lower bounds, are those with all other bits 0 or all other bits 1. They are close to the worst.
-        hockey_sticks = partial(total.known_data, 0), partial(total.known_data, total.others)
-        pairs = [DominatingPairInfo(one, total.pure, Reverse(other, total.pure), Sampling(1e-3), attained=SINGLE)
-                 for one, other in (hockey_sticks, hockey_sticks[::-1])]
-        blocks = partial(blocks_of_ones, total.others, self.bits, self.flip)
-        return replace(known, attained=Attained(pairs=tuple(pairs), blocks=blocks))
+        if not isinstance(forms, _Columns):
+            return total.described()
+        # The grid of eps is coarse: every eps needs a composition.
+        known = DominatingPairInfo(forms.log_delta, total.pure, sampling=Sampling(0.5, 0.6))
+        return replace(known, releases=forms.releases(), attained=forms.attained()) if 0 < total.pure < math.inf else known
 
     def closed_forms(self) -> ClosedForms:
         # With one bit for each user, the protocol is a single column.
@@ -222,12 +174,18 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float]):
         return _Columns(replace(self, view="total"), self.column, self.bits, self._total.pure)
 
     @property
-    def _total(self) -> _Total:
-        return _Total((self.users - 1) * self.bits, self.bits, self.flip)
+    def _total(self) -> TotalOfBits:
+        return TotalOfBits((self.users - 1) * self.bits, self.bits, self.flip)
+
+    def describe_group(self, size: int) -> GroupInfo:
+        if self.view == "columns" and self.bits > 1:
+            return GroupInfo()
+        return GroupInfo.of(KnownPair(TotalOfBits((self.users - size) * self.bits, size * self.bits, self.flip).described()))
 
     @classmethod
     def calibrate(
-        cls, *, users: int, bits: int, eps: float, delta: float, view: Literal["total", "columns"] = "total", releases: int = 1
+        cls, *, users: int, bits: int, eps: float, delta: float, view: Literal["total", "columns"] = "total", releases: int = 1,
+        devices: int = 1, colluding: int = 0, missing: int = 0,
     ) -> Self:
         """Return the mechanism with the smallest lam whose upper delta at `eps`, over all data, is at most `delta`.
 
@@ -240,6 +198,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float]):
         view : {"total", "columns"}
             What the analyst sees.
         {releases}
+        {absent}
 
         Returns
         -------
@@ -259,26 +218,28 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float]):
         >>> protocol.delta(1.0) <= 1e-6, round(protocol.lam)
         (True, 381)
         """
-        if releases != 1:
-            return one_of_releases(partial(cls.calibrate, users=users, bits=bits, view=view), releases, eps=eps, delta=delta)
-        whole = cls(users, 0.0, bits, view=view)
+        if (releases, devices) != (1, 1):
+            return one_of_releases(partial(cls.calibrate, users=users, bits=bits, view=view, colluding=colluding, missing=missing),
+                                   releases, devices, eps=eps, delta=delta)
+        whole = cls(users, 0.0, bits, view=view, colluding=colluding, missing=missing)
         eps, delta = _validate.target(eps, delta)
         # At this lam the local guarantee alone meets the target.
         high = min(1.0, 2 * (1 + 1e-12) / (1 + capped_exp(eps / whole.bits))) * whole.users
 
         def build(lam: float) -> RealSum:
-            return cls(whole.users, lam, whole.bits, view=view)
+            return replace(whole, lam=lam)
 
         if view == "columns" and whole.bits > 1:
             # The total is a function of the columns, so the lam calibrated for the total is a lower bound of the lam for the
             # columns.
             with _validate.quiet():
-                low = min(cls.calibrate(users=users, bits=bits, eps=eps, delta=delta).lam * (1 - 2e-3), high / 2)
+                total = cls.calibrate(users=users, bits=bits, eps=eps, delta=delta, colluding=colluding, missing=missing)
+                low = min(total.lam * (1 - 2e-3), high / 2)
             near = 1.2 * low
             high = near if near < high and meets(build(near), eps, delta) else high
-            return cls(whole.users, least_parameter(build, low, high, eps, delta, 1e-6), whole.bits, view=view)
+            return replace(whole, lam=least_parameter(build, low, high, eps, delta, 1e-6))
         low = min(-math.expm1(math.log(delta) / 2) / whole.bits, high / 2)
-        return cls(whole.users, least_parameter(build, low, high, eps, delta), whole.bits, view=view)
+        return replace(whole, lam=least_parameter(build, low, high, eps, delta))
 
     def encode(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         r"""Return for each user how many of the r bits are 1 before flipping; the bits that are 1 come first.
@@ -365,7 +326,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float]):
 
     def _estimated(self, counts: int | NDArray[np.int64], users: int) -> float:
         self._informative()
-        return (float(np.sum(counts)) - self.users * self.bits * self.flip) / (self.bits * (1 - 2 * self.flip))
+        return (float(np.sum(counts)) - users * self.bits * self.flip) / (self.bits * (1 - 2 * self.flip))
 
     @property
     def variance(self) -> float:

@@ -23,6 +23,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.bounds import Bounds
 from shufflebounds._engines.amplification.distributions import Distributions
+from shufflebounds._engines.amplification.group_tests import test_of_people
 from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.largest_message import mean_renyi
@@ -31,10 +32,13 @@ from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer, is_randomi
 from shufflebounds._losses.closed_forms import ClosedForms, mixture_limit
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.renyi import Tail
+from shufflebounds._losses.sum_test import attained_by
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import Between
 from shufflebounds.profile.calibration import one_of_releases
+from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.sizing import fewest_users, largest_budget
+from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.shuffle.bits import ShuffledBits
 
 __all__ = ["Shuffled"]
@@ -152,7 +156,7 @@ class _ByBounds(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True, repr=False)
-class Shuffled(PrivacyProfile):
+class Shuffled(PrivacyProfile, AbsentUsers):
     r"""The shuffled messages of users who each run the same local randomizer, with an upper and a lower bound.
 
     .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
@@ -236,6 +240,7 @@ class Shuffled(PrivacyProfile):
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
+        self._check_absent(self.users)
         # With a smaller participation, masses could underflow for large budgets.
         _validate.real_field(self, "participation", 1e-12, 1)
         if not is_randomizer(self.randomizer):
@@ -253,7 +258,8 @@ class Shuffled(PrivacyProfile):
 
     def __repr__(self) -> str:
         listed = "" if self.inputs is None else f", inputs={self.inputs!r}"
-        return f"Shuffled(randomizer={self.randomizer!r}, users={self.users}, participation={self.participation}{listed})"
+        return (f"Shuffled(randomizer={self.randomizer!r}, users={self.users}, participation={self.participation}{listed}"
+                f"{self._absent()})")
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         if upper:
@@ -272,9 +278,14 @@ class Shuffled(PrivacyProfile):
                                  f".randomizer.{name}", name=name, obj=self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         # Cached distributions are not pickled.
-        return type(self), (self.randomizer, self.users, self.participation, self.inputs)
+        made = partial(type(self), colluding=self.colluding, missing=self.missing) if self._absent() else type(self)
+        return made, (self.randomizer, self.users, self.participation, self.inputs)
+
+    @cached_property
+    def _remaining(self) -> Self:
+        return self._of_users(self._hiding) if self._absent() else self
 
     @cached_property
     def _laws(self) -> Distributions:
@@ -315,7 +326,7 @@ class Shuffled(PrivacyProfile):
 
         With `blanket`, the bound of docs/theorems/worst-dataset is not used.
         """
-        other = replace(self, users=users)
+        other = replace(self, users=users, colluding=0, missing=0)
         vars(other).update(_laws=self._laws.blanket_only if blanket else self._laws, _local=self._local)
         return other
 
@@ -366,6 +377,17 @@ class Shuffled(PrivacyProfile):
         one = self.randomizer if isinstance(self.randomizer, PrivacyProfile) else None
         return _ByBounds(self._bounds, self._laws, self.users, one, self.inputs is None)
 
+    def describe_group(self, size: int) -> GroupInfo:
+        if self._exact is not None:
+            below, above = (one.describe_group(size) for one in self._exact)
+            return GroupInfo(below.below, above.above if self._exact[0] is not self._exact[1] else below.below)
+
+        def attained() -> tuple[DominatingPairInfo, ...]:
+            test = test_of_people((law for _, _, law in self._laws.below), self.users, size, self._laws.error)
+            return () if test is None else attained_by([test])
+
+        return GroupInfo(attained=attained)
+
     def data(self, eps: float) -> str:
         """Return a description of the dataset of the other users for the lower bound at one eps.
 
@@ -412,7 +434,8 @@ class Shuffled(PrivacyProfile):
     @classmethod
     def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], *, eps: float, delta: float,
                   users: int | None = None, participation: float = 1.0,
-                  inputs: tuple[float, ...] | None = None, releases: int = 1) -> Self:
+                  inputs: tuple[float, ...] | None = None, releases: int = 1, devices: int = 1, colluding: int = 0,
+                  missing: int = 0) -> Self:
         """Return the protocol with the fewest users, or with the largest local budget, that is (eps, delta)-private.
 
         Parameters
@@ -432,6 +455,7 @@ class Shuffled(PrivacyProfile):
         inputs : sequence of float, optional
             As for the class.
         {releases}
+        {absent}
 
         Returns
         -------
@@ -448,18 +472,21 @@ class Shuffled(PrivacyProfile):
         >>> shuffle.Shuffled.calibrate(mechanisms.KaryResponse(10, 2.0), eps=0.1, delta=1e-6).users
         6562
         """
-        if releases != 1:
+        if (releases, devices) != (1, 1):
             return one_of_releases(partial(cls.calibrate,
-                randomizer, users=users, participation=participation, inputs=inputs), releases, eps=eps, delta=delta)
+                randomizer, users=users, participation=participation, inputs=inputs, colluding=colluding, missing=missing),
+                releases, devices, eps=eps, delta=delta)
+        build = partial(cls, participation=participation, inputs=inputs, colluding=colluding, missing=missing)
         if users is None:
             if not is_randomizer(randomizer):
                 raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0) if users is "
                                 "None; for a function of the budget, pass users as well")
             one = randomizer
-            return fewest_users(lambda n: cls(one, n, participation, inputs), eps, delta)
+            absent = build(one, _validate.MAX_COUNT)
+            return fewest_users(lambda n: build(one, n + absent.colluding + absent.missing), eps, delta)
         count = _validate.integer("users", users, 1)
         if is_randomizer(randomizer):
             raise TypeError(f"randomizer={randomizer!r} must be a function that makes a randomizer of a local budget if "
                             f"users={users!r} is given, such as lambda eps0: KaryResponse(10, eps0)")
         family: Any = randomizer
-        return largest_budget(lambda budget: cls(family(budget), count, participation, inputs), eps, delta)
+        return largest_budget(lambda budget: build(family(budget), count), eps, delta)

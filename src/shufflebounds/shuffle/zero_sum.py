@@ -23,14 +23,16 @@ from shufflebounds._engines.errors.counted import SumOfBits
 from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets, one_of_releases
+from shufflebounds.profile.chain import GroupInfo
+from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ZeroSum"]
 
 
 @with_passages
-@dataclass(frozen=True)
-class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw):
+@dataclass(frozen=True, repr=False)
+class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUsers):
     r"""Every user sends the own bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
@@ -45,6 +47,7 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw):
         Number n of users, 1 to 2**53.
     gamma : float
         Probability :math:`\gamma` of a zero noise bit, in (0, 1/2].
+    {absent}
 
     Notes
     -----
@@ -86,17 +89,22 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw):
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
         _validate.real_field(self, "gamma", 0, 0.5, open_low=True)
+        self._check_absent(self.users)
 
     @cached_property
     def noise(self) -> BinomialNoise:
         """Binomial noise with the same delta: the number of zero noise bits, which determines the number of messages."""
-        return BinomialNoise(self.users, self.gamma)
+        return BinomialNoise(self._hiding, self.gamma)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.noise.pairs()
 
+    def describe_group(self, size: int) -> GroupInfo:
+        return self.noise.describe_group(size)
+
     @classmethod
-    def calibrate(cls, users: int, *, eps: float, delta: float, releases: int = 1) -> Self:
+    def calibrate(cls, users: int, *, eps: float, delta: float, releases: int = 1, devices: int = 1,
+                  colluding: int = 0, missing: int = 0) -> Self:
         """Return the mechanism with the smallest gamma that the search finds; its upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -104,6 +112,7 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw):
         {users}
         {target}
         {releases}
+        {absent}
 
         Returns
         -------
@@ -123,10 +132,12 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw):
             ...
         shufflebounds.InfeasibleError: delta=1e-09 cannot be met at eps=0.1 with users=10000: gamma=0.5 ...
         """
-        if releases != 1:
-            return one_of_releases(partial(cls.calibrate, users=users), releases, eps=eps, delta=delta)
+        if (releases, devices) != (1, 1):
+            return one_of_releases(partial(cls.calibrate, users=users, colluding=colluding, missing=missing), releases, devices,
+                                   eps=eps, delta=delta)
         users = _validate.integer("users", users, 1)
-        return cls(users, smallest_gamma(cls, users, eps, delta))
+        build = partial(cls, colluding=colluding, missing=missing)
+        return build(users, smallest_gamma(build, users, eps, delta))
 
     @property
     def _fixed_users(self) -> int:
@@ -160,11 +171,11 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw):
 
         {raises: If not exactly one of `messages` and `counts` is given, or the protocol cannot produce its values.}
         """
-        seen, _ = self._read(messages, counts, users)
-        return self._estimated(seen, self.users) if raw or seen > self.users else 0.0
+        seen, sent = self._read(messages, counts, users)
+        return self._estimated(seen, sent) if raw or seen > sent else 0.0
 
     def _estimated(self, counts: int, users: int) -> float:
-        return float(counts - self.users + self.users * self.gamma)
+        return float(counts - users + users * self.gamma)
 
     @property
     def variance(self) -> float:

@@ -265,8 +265,9 @@ class Counted(ABC, Generic[Counts, Estimate]):
         known = self._fixed_users
         if users is not None:
             users = _validate.integer("users", users, 1)
-            if known is not None and users != known:
+            if known is not None and not known - getattr(self, "missing", 0) <= users <= known:
                 raise ValueError(f"users={users} must be {known}, as in the protocol: with fewer users the guarantee is weaker; "
+                                 "pass missing= to the protocol if some may be missing, or "
                                  f"make a {type(self).__name__} of the number of users who took part, and look at its epsilon")
             known = users
         if counts is not None:

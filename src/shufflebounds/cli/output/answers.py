@@ -16,6 +16,7 @@ from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["DELTA", "EPSILON", "Calibrate", "add_questions", "asked_of"]
 
+DEVICES = "largest number of messages of one person in a release (default 1); --users then counts messages"
 SHUFFLED = "number of users whose messages are shuffled; without it, the guarantee of one user's message alone"
 COMPOSE = "a table or JSON of further releases on the same data; - reads standard input"
 TIMES = "number of releases, each with fresh randomness (default 1)"
@@ -26,6 +27,7 @@ def add_releases(parser: Parser, mechanism: Mechanism) -> None:
     if mechanism.shuffles:
         parser.add_argument("--users", type=number, help=SHUFFLED)
     parser.add_argument("--times", type=number, help=TIMES)
+    parser.add_argument("--devices", type=number, help=DEVICES)
     parser.add_argument("--compose", metavar="FILE", help=COMPOSE)
 
 
@@ -64,9 +66,14 @@ def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, A
     given = {name: getattr(arguments, name) for name in mechanism.options}
     users = arguments.users if mechanism.shuffles else None
     profile, told = released(mechanism, given, users, arguments.times)
-    if file is None:
-        return profile, told
-    return Composition(((profile, 1), *others)), {**told, "compose": file}
+    if file is not None:
+        profile, told = Composition(((profile, 1), *others)), {**told, "compose": file}
+    if arguments.devices is not None:
+        try:
+            profile, told = profile.for_group(arguments.devices), {**told, "devices": arguments.devices}
+        except ValueError as problem:
+            raise ValueError(str(problem).replace("size=", "devices=", 1)) from None
+    return profile, told
 
 
 @dataclass(frozen=True)
@@ -119,26 +126,32 @@ class Calibrate:
         given = {name: getattr(arguments, name) for name in mechanism.calibration_options()}
         if mechanism.calibrates_shuffled:
             given["users"] = arguments.users
-        releases = getattr(arguments, "releases", None)
-        given |= {} if releases is None else {"releases": releases}
-        profile = mechanism.calibrate(**given, eps=arguments.eps, delta=arguments.delta)
-        whole = profile if releases in (None, 1) else profile.self_compose(releases)
+        several = {name: getattr(arguments, name) for name in _several(mechanism) if getattr(arguments, name) is not None}
+        profile = mechanism.calibrate(**given, **several, eps=arguments.eps, delta=arguments.delta)
+        whole = profile if several.get("releases", 1) == 1 else profile.self_compose(several["releases"])
+        whole = whole if several.get("devices", 1) == 1 else whole.for_group(several["devices"])
         answers = {
             "delta": both(whole.delta, arguments.eps),
             "epsilon": both(whole.epsilon, arguments.delta),
             **_accuracy(profile, getattr(arguments, "users", None)),
         }
         told = mechanism.parameters_of(profile)
-        told |= {} if releases is None else {"releases": releases}
-        told |= {"target_eps": arguments.eps, "target_delta": arguments.delta}
+        told |= several | {"target_eps": arguments.eps, "target_delta": arguments.delta}
         print_report(report(arguments.mechanism, whole, told, answers), arguments)
+
+
+def _several(mechanism: Mechanism) -> dict[str, str]:
+    """Return the options of a calibration for several releases, and for several messages of one person."""
+    texts = {"releases": "number of releases that meet the target together (default 1); the errors are those of one release",
+             "devices": DEVICES}
+    taken = inspect.signature(mechanism.calibrate).parameters if mechanism.calibrate is not None else {}
+    return {name: text for name, text in texts.items() if name in taken}
 
 
 def _add_own(parser: Parser, mechanism: Mechanism) -> None:
     """Add the numbers of users and of releases, where the calibration or the costs depend on them."""
-    if mechanism.calibrate is not None and "releases" in inspect.signature(mechanism.calibrate).parameters:
-        text = "number of releases that meet the target together (default 1); the errors are those of one release"
-        parser.add_argument("--releases", type=number, help=text)
+    for name, text in _several(mechanism).items():
+        parser.add_argument(f"--{name}", type=number, help=text)
     if mechanism.calibrates_shuffled:
         parser.add_argument("--users", type=number, required=True, help="number of users whose messages are shuffled")
     elif _needs_users(mechanism.build):

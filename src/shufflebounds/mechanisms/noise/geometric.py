@@ -280,6 +280,7 @@ class GeometricMechanism(AdditiveNoise):
     theorem: ClassVar[str] = "exact for double geometric noise, clipped where a bound is given"
     neighbours: ClassVar[str] = "the whole number differs by at most `sensitivity`"
     whole: ClassVar[bool] = True
+    _scaled: ClassVar[tuple[str, ...]] = ("eps", "sensitivity")
 
     def __post_init__(self) -> None:
         _validate.real_field(self, "eps", 0, LARGEST_EXPONENT, open_low=True)

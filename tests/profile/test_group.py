@@ -1,0 +1,260 @@
+"""Groups: a person who holds several messages, against enumerations of all datasets and of all values of the person."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from shufflebounds.composition import from_dict, group_privacy
+from shufflebounds.mechanisms import (
+    DiscreteGaussianMechanism,
+    FiniteRandomizer,
+    GaussianMechanism,
+    GeometricMechanism,
+    KaryResponse,
+    LaplaceMechanism,
+    RandomizedResponse,
+)
+from shufflebounds.profile import DominatingPair, Group
+from shufflebounds.profile.chain import Chain
+from shufflebounds.sampling import ReplaceOne, WithoutReplacement
+from shufflebounds.shuffle import (
+    BinomialNoise,
+    ClearReports,
+    FlippedReports,
+    PersonalizedBits,
+    PersonalizedClones,
+    RealSum,
+    Shuffled,
+    ShuffledBits,
+    ShuffledHistogram,
+    StrongerClones,
+    ZeroSum,
+)
+
+
+def counted(rows):
+    """Return {counts: probability} of the outputs of independent messages, each with one of the rows as its distribution."""
+    law = {(0,) * len(rows[0]): 1.0}
+    for row in rows:
+        new = {}
+        for counts, p in law.items():
+            for i, r in enumerate(row):
+                if r:
+                    key = (*counts[:i], counts[i] + 1, *counts[i + 1:])
+                    new[key] = new.get(key, 0.0) + p * r
+        law = new
+    return law
+
+
+def hockey_stick(first, second, eps):
+    return sum(max(p - math.exp(eps) * second.get(key, 0.0), 0.0) for key, p in first.items())
+
+
+def largest(matrix, users, size, eps):
+    """Return delta over all values of the other users and all pairs of values of the person's `size` messages."""
+    inputs, best = range(len(matrix)), 0.0
+    for others in itertools.combinations_with_replacement(inputs, users - size):
+        laws = [counted([matrix[x] for x in (*others, *own)]) for own in itertools.combinations_with_replacement(inputs, size)]
+        best = max(best, max(hockey_stick(p, q, eps) for p, q in itertools.permutations(laws, 2)))
+    return best
+
+
+def encloses(profile, eps, exact, close=math.inf):
+    lower, upper = profile.delta(eps, bound="lower"), profile.delta(eps)
+    assert lower <= exact * (1 + 1e-9) + 1e-15, (profile, eps, lower, exact)
+    assert exact * (1 - 1e-9) - 1e-15 <= upper <= close * exact + 1e-13, (profile, eps, exact, upper)
+
+
+def kary(bins, budget):
+    other = 1 / (math.exp(budget) + bins - 1)
+    return np.full((bins, bins), other) + np.diag([other * math.expm1(budget)] * bins)
+
+
+@pytest.mark.parametrize(("users", "size", "flip"), [(6, 2, 0.2), (7, 3, 0.3), (5, 5, 0.1), (6, 4, 0.45)])
+def test_bits_are_exact_over_all_datasets_and_values(users, size, flip):
+    matrix = [[1 - flip, flip], [flip, 1 - flip]]
+    total = RealSum(users, 2 * users * flip, 1)
+    for eps in (0.0, 0.4, 1.5, 3.0):
+        exact = largest(matrix, users, size, eps)
+        for one in (ShuffledBits(users, flip), total):
+            encloses(one.for_group(size), eps, exact, 1 + 1e-8)
+
+
+def test_dummy_zeros_and_numbers_of_several_bits():
+    flip = 0.2
+    zero, one = [1 - flip, flip], [flip, 1 - flip]
+    for eps in (0.2, 1.0):
+        best = max(hockey_stick(*(counted([zero] * (4 - ones) + [one] * ones + own) for own in pair), eps)
+                   for ones in (0, 1, 2) for pair in itertools.permutations(([zero] * 2, [one] * 2, [zero, one]), 2))
+        encloses(ShuffledBits(4, flip, fakes=2).for_group(2), eps, best)
+        # Two users of a sum of two bits hold four bits of the total.
+        encloses(RealSum(4, 8 * flip, 2).for_group(2), eps, largest([zero, one], 8, 4, eps), 1 + 1e-8)
+
+
+@pytest.mark.parametrize(("bins", "budget", "users", "size"), [(3, 1.0, 5, 2), (3, 2.0, 4, 2), (3, 0.7, 4, 3), (4, 1.5, 4, 2)])
+def test_shuffled_randomizers_bound_all_datasets_and_values(bins, budget, users, size):
+    person = KaryResponse(bins, budget).shuffled(users).for_group(size)
+    for eps in (0.1, 0.5, 1.8):
+        encloses(person, eps, largest(kary(bins, budget), users, size, eps), 1.5)
+
+
+def test_a_matrix_with_zeros():
+    matrix = [[0.5, 0.5, 0.0], [0.0, 0.25, 0.75], [0.25, 0.5, 0.25]]
+    person = FiniteRandomizer(matrix).shuffled(4).for_group(2)
+    for eps in (0.0, 0.7, 2.0):
+        encloses(person, eps, largest(matrix, 4, 2, eps))
+
+
+@pytest.mark.parametrize(("fakes", "bins", "size"), [(5, 2, 2), (5, 3, 2), (4, 3, 3)])
+def test_clear_reports(fakes, bins, size):
+    dummies = [np.full(bins, 1 / bins)] * fakes
+    laws = [counted([*dummies, *(np.eye(bins)[x] for x in own)])
+            for own in itertools.combinations_with_replacement(range(bins), size)]
+    for eps in (0.0, 0.5, 1.5):
+        encloses(ClearReports(fakes, max(bins, 2)).for_group(size), eps,
+                 max(hockey_stick(p, q, eps) for p, q in itertools.permutations(laws, 2)))
+
+
+def test_a_histogram_whose_users_all_move():
+    users, gamma, size = 5, 0.3, 2
+    noise = [math.comb(users, k) * (1 - gamma)**k * gamma**(users - k) for k in range(users + 1)]
+    first, second = ({(i + a, j + b): p * q for i, p in enumerate(noise) for j, q in enumerate(noise)}
+                     for a, b in ((size, 0), (0, size)))
+    for eps in (0.0, 0.5, 1.5):
+        encloses(ShuffledHistogram(users, 2, gamma).for_group(size), eps, hockey_stick(first, second, eps))
+
+
+@pytest.mark.parametrize(("trials", "prob", "size"), [(9, 0.5, 2), (12, 0.3, 3), (4, 0.3, 6)])
+def test_binomial_noise_is_exact(trials, prob, size):
+    masses = [math.comb(trials, k) * prob**k * (1 - prob)**(trials - k) for k in range(trials + 1)]
+    laws = [{k + shift: p for k, p in enumerate(masses)} for shift in range(size + 1)]
+    for eps in (0.0, 0.3, 2.0):
+        exact = max(max(hockey_stick(laws[0], law, eps), hockey_stick(law, laws[0], eps)) for law in laws)
+        encloses(BinomialNoise(trials, prob).for_group(size), eps, exact, 1 + 1e-9)
+        if prob <= 0.5 and size <= trials:
+            encloses(ZeroSum(trials, prob).for_group(size), eps, exact, 1 + 1e-9)
+
+
+@pytest.mark.parametrize(("one", "larger"), [
+    (GaussianMechanism(5.0, 0.5), GaussianMechanism(5.0, 1.5)), (LaplaceMechanism(2.0), LaplaceMechanism(2.0, 3.0)),
+    (GeometricMechanism(0.25, 2), GeometricMechanism(0.75, 6)), (GeometricMechanism(0.25, 2, 20), GeometricMechanism(0.75, 6, 20)),
+    (DiscreteGaussianMechanism(3.0, 2), DiscreteGaussianMechanism(3.0, 6))])
+def test_noise_has_a_multiple_of_the_sensitivity(one, larger):
+    person = one.for_group(3)
+    for bound in ("lower", "upper"):
+        assert person.epsilon(1e-6, bound=bound) == larger.epsilon(1e-6, bound=bound)
+        assert person.gdp_mu(bound=bound) == larger.gdp_mu(bound=bound)
+    # 3 * 0.1 is no double: the bounds are those of the two doubles next to it.
+    tenth = GaussianMechanism(1.0, 0.1).for_group(3)
+    assert tenth.delta(1.0, bound="lower") <= GaussianMechanism(1.0, 0.3).delta(1.0) * (1 + 1e-12) <= tenth.delta(1.0) * (1 + 1e-11)
+
+
+def test_the_chain_is_close_to_the_exact_group_of_normal_noise():
+    for sigma, size, losses in ((5.0, 10, (8.0, 20.0)), (30.0, 200, (50.0, 100.0))):
+        chain, exact = Chain(GaussianMechanism(sigma), size, math.inf, tuple), GaussianMechanism(sigma, float(size))
+        for eps in losses:
+            upper, true = float(chain.side(np.array([eps]), True)[0]), float(exact.log_delta(eps))
+            assert true <= upper <= true + 0.01 * (1 + abs(true))
+
+
+@pytest.mark.parametrize(("one", "size", "below", "above"), [
+    (ShuffledBits(10**4, 0.25), 2, 0.0840378243, 0.0840410659), (ShuffledBits(10**4, 0.25), 10, 0.4706160683, 0.4706241584),
+    (GaussianMechanism(5.0), 10, 10.9971512142, 10.9971512142),
+    # Attained by the dataset in which all others have a third value; the group's upper bound by a trade-off curve.
+    (KaryResponse(10, 2.0).shuffled(1000), 5, 1.52494, 1.5400635618),
+    (KaryResponse(10, 4.0).shuffled(10**4), 10, 4.68943, 4.7117193171)])
+def test_known_values(one, size, below, above):
+    person = one.for_group(size)
+    assert person.epsilon(1e-6, bound="lower") <= below * (1 + 1e-9) + 1e-10
+    assert below - 1e-5 <= person.epsilon(1e-6) <= 1.001 * above
+    # One pair of eps and delta for one message gives a weaker guarantee.
+    pairs = [group_privacy(one.epsilon(delta), delta, size) for delta in np.geomspace(1e-15, 1e-7, 25)]
+    assert person.epsilon(1e-6) <= min(pair.eps for pair in pairs if pair.delta <= 1e-6) * (1 + 1e-9)
+
+
+@pytest.mark.slow
+def test_several_releases_are_composed_before_they_are_grouped():
+    bits, size = ShuffledBits(1000, 0.25), 4
+    several = bits.self_compose(3).for_group(size)
+    lower, upper = several.epsilon(1e-6, bound="lower"), several.epsilon(1e-6)
+    assert lower <= upper <= 1.01 * lower
+    assert upper <= 1.001 * bits.for_group(size).self_compose(3).epsilon(1e-6)
+    noise = GaussianMechanism(5.0)
+    assert noise.self_compose(4).for_group(3).epsilon(1e-6) == pytest.approx(GaussianMechanism(5.0, 6.0).epsilon(1e-6), rel=1e-9)
+    mixed = bits.compose(FlippedReports(20, 0, 2, 0.2, view="sums")).for_group(2)
+    assert mixed.delta(1.0, bound="lower") <= mixed.delta(1.0)
+
+
+@pytest.mark.slow
+def test_questions_beyond_delta():
+    clones = StrongerClones(10**4, 2.0)
+    person = clones.for_group(100)
+    assert person.epsilon(0.0) == pytest.approx(200.0)
+    assert person.delta(200.1) == 0
+    assert person.gdp_mu() <= 100 * clones.gdp_mu() * (1 + 1e-12)
+    assert clones.for_group(1).epsilon(1e-6) == clones.epsilon(1e-6)
+    assert (clones.for_group(5).for_group(20)) == person
+    assert from_dict(person.to_dict()) == person
+    sampled = GaussianMechanism(2.0).subsampled(0.1).self_compose(10)
+    assert sampled.for_group(2).rdp(3.0) >= sampled.for_group(2).rdp(3.0, bound="lower") >= sampled.rdp(3.0, bound="lower")
+    curve = KaryResponse(3, 1.0).shuffled(50).for_group(3)
+    assert curve.tradeoff().beta(0.05) <= curve.tradeoff(bound="upper").beta(0.05)
+    text = str(ShuffledBits(100, 0.25).self_compose(2).for_group(3).statement(delta=1e-6))
+    assert "up to 3 times to each release" in text
+    assert "2 releases of ShuffledBits" in text
+    assert "the shuffled bits" in text
+
+
+@pytest.mark.parametrize(("calibrate", "less"), [
+    (lambda **target: ShuffledBits.calibrate(users=10**5, **target), lambda p: ShuffledBits(p.users, 0.98 * p.flip)),
+    (BinomialNoise.calibrate, lambda p: BinomialNoise(int(0.98 * p.trials), 0.5)),
+    (lambda **target: ZeroSum.calibrate(users=10**4, **target), lambda p: ZeroSum(p.users, 0.98 * p.gamma)),
+    (lambda **target: ClearReports.calibrate(bins=20, **target), lambda p: ClearReports(int(0.98 * p.fakes), 20)),
+    (lambda **target: StrongerClones.calibrate(local_eps=2.0, **target), lambda p: StrongerClones(int(0.98 * p.users), 2.0)),
+    pytest.param(lambda **target: Shuffled.calibrate(KaryResponse(10, 2.0), **target),
+                 lambda p: KaryResponse(10, 2.0).shuffled(int(0.98 * p.users)), marks=pytest.mark.slow),
+    pytest.param(lambda **target: ShuffledHistogram.calibrate(users=10**5, bins=20, **target),
+                 lambda p: ShuffledHistogram(p.users, 20, 0.98 * p.gamma), marks=pytest.mark.slow),
+    pytest.param(lambda **target: RealSum.calibrate(users=1000, bits=2, **target),
+                 lambda p: RealSum(p.users, 0.98 * p.lam, 2), marks=pytest.mark.slow)])
+def test_calibrations_for_a_person_with_several_devices(calibrate, less):
+    protocol = calibrate(eps=1.0, delta=1e-6, devices=3)
+    assert protocol.for_group(3).delta(1.0) <= 1e-6
+    assert protocol.for_group(3).epsilon(1e-6) <= 1.0
+    assert less(protocol).for_group(3).delta(1.0) > 1e-6
+
+
+@pytest.mark.slow
+def test_several_releases_and_several_devices():
+    protocol = ShuffledBits.calibrate(users=1000, eps=1.0, delta=1e-6, devices=2, releases=3)
+    assert 0.97 <= protocol.self_compose(3).for_group(2).epsilon(1e-6) <= 1.0
+    with pytest.raises(ValueError, match="devices=10 must be at most"):
+        ShuffledBits.calibrate(users=5, eps=1.0, delta=1e-6, devices=10)
+
+
+@pytest.mark.parametrize(("size", "message"), [(0, "1"), (2**20 + 1, "1048576"), (1.5, "integer"), (101, "at most users=100")])
+def test_sizes(size, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ShuffledBits(100, 0.25).for_group(size)
+
+
+@pytest.mark.parametrize("one", [
+    ShuffledBits(100, 0.25, ones=3), PersonalizedBits([1.0, 2.0], target=0), PersonalizedBits([1.0, 2.0], bits=[0, 1]),
+    PersonalizedClones(0.25, [0.3, 0.2]), PersonalizedClones.laplace([0.5, 1.0], target=1),
+    DominatingPair.from_pmfs(np.log([0.5, 0.5]), np.log([0.25, 0.75])), ShuffledBits(10, 0.2, ones=3).self_compose(2)])
+def test_guarantees_for_one_dataset_or_one_person_have_no_groups(one):
+    with pytest.raises(ValueError, match="is a guarantee for"):
+        one.for_group(2)
+
+
+def test_groups_are_not_mixed_with_single_records():
+    person = RandomizedResponse(1.0).shuffled(100).for_group(2)
+    with pytest.raises(ValueError, match="for_group"):
+        person.compose(KaryResponse(3, 1.0))
+    for make in (lambda one: WithoutReplacement(one, 10, 3), ReplaceOne):
+        with pytest.raises(ValueError, match="for_group"):
+            make(GaussianMechanism(1.0).for_group(2))
+    assert isinstance(person, Group)
+    assert person.neighbours.startswith("replace one user's input, up to 2 times")
