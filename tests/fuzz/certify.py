@@ -75,7 +75,11 @@ DRAWS = {
 
 
 def points(r, profile):
-    """Return a random eps."""
+    """Return a random eps, at most 700, the largest eps of `certify`."""
+    return min(_points(r, profile), 700.0)
+
+
+def _points(r, profile):
     pure = profile.epsilon(0.0)
     kind = r.random()
     if kind < 0.1:

@@ -306,11 +306,15 @@ def enumerated(profile, eps):
 
 
 def question(r, profile):
-    """Return a random eps: below the pure budget, or in [0, 30] if there is none.
+    """Return a random eps: below the pure budget, or in [0, 30] if there is none, and at most 700, the largest eps of `certify`.
 
     For two-level randomizers it may lie next to a kink of delta, where a sum of likelihood ratios is exactly zero; for sums of
     bits, next to the loss of an outcome.
     """
+    return min(_question(r, profile), 700.0)
+
+
+def _question(r, profile):
     if isinstance(profile, Batches):
         return near(r, 0, 12) if r.random() < 0.2 else r.uniform(0, 2 / profile.sigma)
     if isinstance(profile, flips.PROTOCOLS) and r.random() < 0.6:
@@ -328,8 +332,8 @@ def question(r, profile):
         eps = pure
         for _ in range(r.randrange(5)):
             eps = math.nextafter(eps, 0)
-        return min(eps, 700.0)
-    return min(near(r, 0, max(pure, 1e-300)), 700.0)
+        return eps
+    return near(r, 0, max(pure, 1e-300))
 
 
 def wrong(profile, eps):

@@ -1,6 +1,7 @@
 """A short run of the campaigns with a fixed seed; ``python -m tests.fuzz`` runs them for hours."""
 
 import math
+import random
 
 import pytest
 
@@ -83,6 +84,14 @@ def test_nan_is_harm_but_outside_the_domain_of_a_ufunc():
         assert math.isnan(getattr(tails, name)(*given))
     for name, given in (("nbinom_logcdf", (1, 2.0, 0.5)), ("binom_logsf", (1, 5, 0.5)), ("log_gammaincc", (1.0, 2.0))):
         assert not hostile.outside(name, given)
+
+
+@pytest.mark.parametrize("drawn", [enumeration.question, certify.points])
+def test_drawn_eps_can_be_certified(drawn):
+    # The losses of this protocol are as large as 744.
+    protocol, r = shuffle.ShuffledBits(1, 5e-324), random.Random(1)
+    assert max(drawn(r, protocol) for _ in range(60)) == 700
+    assert enumeration.wrong(protocol, 700.0) is None
 
 
 def test_certified_digits_know_what_they_cost():

@@ -126,7 +126,7 @@ class _ByBounds(ClosedForms):
         found = super().renyi_limit(orders, upper) if not upper or self.blanket is None else self.blanket.divergences(orders)
         finite, two_users = orders < math.inf, self.bounds.upper.two_users
         if upper and two_users is not None:
-            # Two users who both participate: the messages of this protocol are a post-processing of theirs.
+            # The messages of more users are a post-processing of those of two users.
             found[finite] = np.minimum(found[finite], two_users.renyi(orders[finite], True))
         return found
 

@@ -1,4 +1,4 @@
-"""Two users of Gaussian noise: against sums over a grid of both messages, and against moments in exact form."""
+"""Two users of Gaussian noise: against sums over a grid of both messages, quadrature, and moments in exact form."""
 
 import math
 
@@ -87,8 +87,65 @@ def test_one_message_of_two_users_does_not_tell_whose_it_is(eps, log_delta):
     exact = max(thinned_delta(other, 0.5, eps) for other in (0, 1))
     assert math.log(exact) == pytest.approx(log_delta, abs=1e-3)
     some = Shuffled(GaussianMechanism(1.0), 2, 0.5)
-    assert some.delta(eps, bound="lower") <= exact * (1 + 1e-3)
-    assert exact <= some.delta(eps)
+    lower, upper = (some.delta(eps, bound=bound) for bound in ("lower", "upper"))
+    assert lower <= exact * (1 + 1e-3)
+    assert exact <= upper <= lower * (1 + 1e-4)
+
+
+def thinned_moment(order, mu, share):
+    """Return the mean of (Q/P)^a under P with 30 digits, for the target's values mu and 0, and the other user's value 0."""
+    with mpmath.workdps(30):
+        a, mu, share = mpmath.mpf(order), mpmath.mpf(mu), mpmath.mpf(share)
+        m, normal = mu / mpmath.sqrt(2), mpmath.npdf
+
+        # The density of F_p at t is 2 exp(-p^2/2) cosh(p t) times the normal density.
+        one = mpmath.quad(lambda t: ((1 + mpmath.exp(mu * t - mu**2 / 2)) / 2) ** a * normal(t),
+                          mpmath.linspace(-15, a * mu + 15, 12))
+        two = 2 * mpmath.quad(lambda t: (mpmath.exp(-m**2 / 2) * mpmath.cosh(m * t)) ** a * normal(t),
+                              mpmath.linspace(0, a * m + 15, 9))
+        two *= mpmath.exp(a * (a - 1) * m**2 / 2)
+        return (1 - share) ** 2 + 2 * share * (1 - share) * one + share**2 * two
+
+
+@pytest.mark.parametrize(("mu", "share", "order", "gap"), [
+    slow(1.0, 0.5, 8.0, 1e-4), (1.0, 0.5, 2.0, 0.04), slow(0.3, 0.1, 1.5, 0.1), slow(2.5, 0.9, 1.01, 0.02),
+    slow(4.0, 0.02, 3.0, 1e-4), slow(0.01, 1e-6, 40.0, 0.04), slow(1.0, 0.5, 32.0, 1e-4),
+])
+def test_divergences_of_two_users_who_may_not_participate(mu, share, order, gap):
+    # This is the divergence of one dataset, for one order of the target's values.
+    exact = float(mpmath.log(thinned_moment(order, mu, share)) / (order - 1))
+    protocol = Shuffled(GaussianMechanism(1 / mu), 2, share)
+    lower, upper = (protocol.rdp(order, bound=bound) for bound in ("lower", "upper"))
+    assert lower <= exact * (1 + 1e-12)
+    assert exact * (1 - 1e-12) <= upper <= lower * (1 + gap)
+    assert exact <= lower * (1 + 1e-4)
+
+
+@pytest.mark.slow
+def test_no_dataset_of_two_users_who_may_not_participate_has_larger_divergences():
+    edges, random, share = np.append(np.append(-np.inf, np.linspace(-6, 7, 300)), np.inf), np.random.default_rng(3), 0.4
+    protocol = Shuffled(GaussianMechanism(1.0), 2, share)
+    orders, eps = np.array([1.2, 2.0, 5.0]), np.array([0.0, 0.4, 1.1])
+    above, most = protocol.rdp(orders), protocol.delta(eps)
+    for values in [(0, 1, 0), (1, 0, 0), (1, 0, 0.5), *random.random((8, 3))]:
+        a, b, z = (masses(place, 1.0, edges) for place in values)
+        p, q = (np.append(share * (1 - share) * (x + z), share**2 * (np.outer(x, z) + np.outer(z, x)) / 2) for x in (a, b))
+        for order, divergence in zip(orders, above):
+            moment = (p**order * q ** (1 - order)).sum() + (1 - share) ** 2
+            assert math.log(moment) / (order - 1) <= divergence * (1 + 1e-9)
+        for e, delta in zip(eps, most):
+            assert np.maximum(p - math.exp(e) * q, 0).sum() <= delta * (1 + 1e-9)
+
+
+def test_divergences_with_participation_are_finite_at_all_orders_and_grow():
+    orders = np.array([1.0, 1 + 1e-12, 1.7, 8.0, 300.0, 1e4, 1e9])
+    for share in (1e-12, 0.5, 1 - 1e-16):
+        protocol = Shuffled(GaussianMechanism(1.0), 2, share)
+        lower, upper = (protocol.rdp(orders, bound=bound) for bound in ("lower", "upper"))
+        assert (lower > 0).all()
+        assert (lower <= upper).all()
+        assert (np.diff(upper) >= -1e-6 * upper[1:]).all()
+        assert protocol.rdp(math.inf) == math.inf
 
 
 @pytest.mark.slow
@@ -97,7 +154,7 @@ def test_two_participating_users_bound_more_users_and_a_smaller_participation():
     for other in (Shuffled(GaussianMechanism(1.0), 2, 0.99), Shuffled(GaussianMechanism(1.0), 3)):
         assert other.delta(1.0) <= both.delta(1.0)
         assert (other._closed.renyi_limit(orders, True) <= both.rdp(orders)).all()
-    assert Shuffled(GaussianMechanism(1.0), 2, 0.99).argument(1.0) == "every dataset of a stronger protocol"
+    assert Shuffled(GaussianMechanism(0.4), 3, 0.99).argument(1.0) == "every dataset of a stronger protocol"
     assert both._of_users(2, blanket=True).argument(1.0) == "privacy blanket"
 
 

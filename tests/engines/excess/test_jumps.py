@@ -11,7 +11,7 @@ from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
 from shufflebounds._engines.excess.evaluation import Effort, approximate_excess, excesses, largest_of, sums
 from shufflebounds._engines.excess.heavy_tails import close_sum, one_large_value, sum_of_few, sum_with_jumps
-from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, GaussianVector
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism, GaussianVector
 from tests.oracles import completed
 from tests.strategies import slow
 
@@ -353,3 +353,18 @@ def test_delta_of_few_users_of_a_cube_has_a_small_gap():
     log_mass, log_a, log_b = law._distinct
     lower = sum_of_few(excesses(log_a, log_b, 2.6), log_mass, 16, selected=False).lower - math.log(16)
     assert 0 <= law.log_phi_side(2.6, 16, upper=True) - lower < 1e-2
+
+
+@pytest.mark.parametrize("eps", [0.8, 0.99771, 1.3])
+def test_bounds_are_close_where_a_value_that_is_not_large_enough_for_heavy_tails_decides(eps):
+    # The other values alone are positive in sum with a probability far below e^-48, the lower bound, which is delta of a dataset.
+    protocol = DiscreteGaussianMechanism(0.9389452198014735, 1).shuffled(21561)
+    lower, upper = (protocol.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
+    assert lower <= upper <= lower + 1e-6
+    # One message alone would have to be this large: the sum of the other messages is near its mean, which is negative.
+    law = protocol._closed.laws.above[0]
+    values, mass = law.values(eps), np.exp(law.log_mass)
+    mean, deviation = 21560 * float(mass @ values), math.sqrt(21560 * float(mass @ values**2))
+    above = max(math.log(float(mass @ np.maximum(values + mean + way * deviation, 0))) for way in (-6, 6))
+    below = min(math.log(float(mass @ np.maximum(values + mean + way * deviation, 0))) for way in (-6, 6))
+    assert below - 1 <= upper <= above + 1

@@ -63,8 +63,7 @@ class Bounds:
         self.mixed = data if data is not None and data.listed else None
         self.upper = UpperBounds(laws, users, self.mixed, bits)
         self.lower = LowerBounds(laws, users, self.mixed)
-        # With a participation below 1, the analyst who sees one message does not know whose it is.
-        self.two_users = laws.two_users if users == 2 and laws.participation == 1 else None
+        self.two_users = laws.two_users if users == 2 else None
         self.small_delta = SmallDelta(laws, users, local) if laws.deepest_cut > -math.inf and self.two_users is None else None
 
     def side(self, eps: FloatArray, *, upper: bool, effort: Effort = Effort.FINE) -> FloatArray:

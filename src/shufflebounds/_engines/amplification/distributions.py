@@ -86,8 +86,8 @@ class Distributions:
 
     @cached_property
     def two_users(self) -> TwoUsers | None:
-        """The bounds for two users who both send a message, if the noise is normal; None if the distributions of X are given."""
-        return None if self._pairs is not None else TwoUsers.of(getattr(self.source, "_normal_mu", None))
+        """The bounds for two users, if the noise is normal; None if the distributions of X are given."""
+        return None if self._pairs is not None else TwoUsers.of(getattr(self.source, "_normal_mu", None), self.participation)
 
     @property
     def flip(self) -> Interval | None:

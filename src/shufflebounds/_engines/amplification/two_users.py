@@ -1,4 +1,4 @@
-r"""Two users who both send a value of an interval with Gaussian noise: both bounds of delta and of Renyi divergences.
+r"""Two users who send a value of an interval with Gaussian noise: both bounds of delta and of Renyi divergences.
 
 If the two values are a and z, the analyst sees two messages without their order: their sum, normal with mean a + z and variance
 :math:`2 \sigma^2`, and the absolute value of their difference, which is independent of it. :math:`F_p` is the distribution of
@@ -12,12 +12,19 @@ distance of a and b alone, which is at most m, and grows with it. The target's v
 both maxima. A pair whose hockey-stick divergences are all at most those of another pair is a post-processing of it (Blackwell), and
 so are products of such pairs. So the worst pairs are :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`, in both orders
 (docs/theorems/worst-dataset).
+
+Each user may participate with a probability s only. The analyst sees the number of messages, whose distribution does not depend
+on the values. So delta, and the moments :math:`e^{(\alpha-1) D_\alpha}` of the Renyi divergences, are means over the number of
+messages with the probabilities :math:`(1-s)^2, 2 s (1-s), s^2`. One message has the distribution :math:`(R_a + R_z)/2`. Its
+divergences for :math:`E \ge 1` are at most :math:`\frac12 H_{2E-1}(R_a \| R_b)` (advanced joint convexity), with equality for
+z = b. Two messages have their worst pair for z = b, too, in one of the two orders.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -55,16 +62,18 @@ class TwoUsers:
     ----------
     mu : float
         Length of the interval of values, in standard deviations of the noise.
+    share : float
+        Probability with which each user sends a message, in (0, 1].
     """
 
-    def __init__(self, mu: float) -> None:
-        self._m = mu / math.sqrt(2)
+    def __init__(self, mu: float, share: float = 1.0) -> None:
+        self._mu, self._share, self._m = mu, share, mu / math.sqrt(2)
         self._known: Kept[tuple[float, bool], tuple[LossAtoms, LossAtoms]] = Kept(CACHED_ANSWERS)
 
     @classmethod
-    def of(cls, mu: float | None) -> TwoUsers | None:
+    def of(cls, mu: float | None, share: float) -> TwoUsers | None:
         """Return the object, or None if the noise is not normal or hides too much or too little."""
-        return cls(mu) if mu is not None and _LENGTHS[0] <= mu / math.sqrt(2) <= _LENGTHS[1] else None
+        return cls(mu, share) if mu is not None and _LENGTHS[0] <= mu / math.sqrt(2) <= _LENGTHS[1] else None
 
     def _pairs(self, end: float, upper: bool) -> tuple[LossAtoms, LossAtoms]:
         """Return (F_0, F_m) and (F_m, F_0) on finitely many outcomes, which are a post-processing, or with `upper` a refinement.
@@ -91,12 +100,34 @@ class TwoUsers:
         return (LossAtoms.of(beyond, beyond + rise, error=error),
                 LossAtoms.of(first + rise, first, log_lost=max(lost, -1e5), error=error))
 
+    def _compared(self, end: float, upper: bool) -> tuple[LossAtoms, ...]:
+        """Return the pairs of `_pairs` whose bounds are compared.
+
+        A lower bound with one message is that for the target's values m and 0 and the other user's value 0, in this order, so that
+        for two messages the pair of this dataset is taken.
+        """
+        pairs = self._pairs(end, upper)
+        return pairs if upper or self._share == 1 else pairs[1:]
+
     def log_delta(self, eps: FloatArray, upper: bool) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps >= 0."""
-        pairs, way = self._pairs(self._m + _END, upper), 1 if upper else -1
+        pairs, way = self._compared(self._m + _END, upper), 1 if upper else -1
         found = np.array([max(self._both_sent(pair, e, way) for pair in pairs) for e in eps.tolist()])
+        if self._share < 1:
+            found = np.logaddexp(2 * math.log(self._share) + found, self._log_one + self._one_sent(eps, way))
         tick()
         return np.asarray(np.minimum(found + way * 8 * ULP * (1 + np.abs(np.maximum(found, -SQUARABLE))), 0.0))
+
+    @property
+    def _log_one(self) -> float:
+        """The log of the probability that exactly one message is sent."""
+        return math.log(2 * self._share) + math.log1p(-self._share)
+
+    def _one_sent(self, eps: FloatArray, way: int) -> FloatArray:
+        """Return bounds of log delta of one message, half of delta of the noise at log(2 e^eps - 1)."""
+        level = (eps + np.log1p(-np.expm1(-eps))) * (1 - way * 8 * ULP)
+        value, error = gaussian_log_delta(1.0, self._mu, level)
+        return np.asarray(np.where((level > SQUARABLE) & (way < 0), -np.inf, value + way * error) - math.log(2))
 
     def _both_sent(self, pair: LossAtoms, eps: float, way: int) -> float:
         """Return a bound of log delta of the sum and of one pair of distributions of the absolute difference."""
@@ -112,9 +143,75 @@ class TwoUsers:
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return upper or lower bounds of the largest Renyi divergences of finite orders >= 1."""
-        found = np.array([self._both_sent_renyi(order, upper) for order in orders.tolist()])
+        found = np.array([self._renyi(order, upper) for order in orders.tolist()])
         tick()
-        return np.asarray(found * (1 + (1 if upper else -1) * 64 * ULP))
+        return found
+
+    def _renyi(self, order: float, upper: bool) -> float:
+        """Return a bound of the divergence of one order."""
+        both, way = self._both_sent_renyi(order, upper), 1 if upper else -1
+        if self._share == 1:
+            return both * (1 + way * 64 * ULP)
+        # One message is a post-processing of two, because one of the two can be dropped.
+        two = _log_growth(order, both)
+        one = min(self._one_sent_above(order), two) if upper else _log_growth(order, self._one_sent_below(order))
+        total = float(np.logaddexp(self._log_one + one, 2 * math.log(self._share) + two))
+        value = math.exp(total) if order == 1 else float(np.logaddexp(0.0, total + math.log(order - 1))) / (order - 1)
+        return min(value * (1 + way * ULP * (64 + 8 * abs(math.log(self._share)))), both)
+
+    def _one_sent_above(self, order: float) -> float:
+        r"""Return an upper bound of the log of :math:`(e^{(\alpha-1) D} - 1)/(\alpha - 1)` for one message.
+
+        The divergences of both orders are at most those of :math:`((R_m + R_0)/2, R_0)` for E >= 1. If x is the likelihood ratio of
+        the latter pair, the integral of these bounds with the weights of a Renyi divergence is
+
+        .. math:: E_{R_0}\bigl[(x^\alpha + x^{1-\alpha} - x - 1)\, 1_{x > 1}\bigr]
+            = E_{R_0}\bigl[(x^{\alpha-1} - 1)\, x\, (1 - x^{-\alpha})\, 1_{x > 1}\bigr] .
+
+        The function is convex in x, so the masses of bins are moved to their ends, as in `_pairs`.
+        """
+        if order * self._mu >= _FARTHEST:
+            return math.inf
+        end = self._renyi_end(order, self._mu)
+        edges = np.linspace(0.5 * self._mu, end, _BINS + 1)
+        near, far, ratio = self._one_message(edges)
+        error = 8 * ULP * (1 + 0.5 * (self._mu + end) ** 2)
+        loss = (ratio + 2 * error) * (1 + 2 * ULP)
+        log_mass = log_to_nodes(near, log_shares(far - near, ratio[:-1], ratio[1:]))
+        with np.errstate(divide="ignore"):
+            terms = log_mass + _log_growth(order, loss) + loss + np.log(-np.expm1(-order * loss))
+        # Beyond the last bin x is at most the likelihood ratio of the noise, and the term at most x^order, or x^(order + 1) for an
+        # order below 2.
+        power = order if order >= 2 else order + 1
+        beyond = 0.5 * power * (power - 1) * self._mu**2 + float(log_ndtr(power * self._mu - end))
+        return float(np.logaddexp(log_sum(terms), beyond)) + error + ULP * (64 + _BINS + float(np.abs(log_mass).max()))
+
+    def _one_sent_below(self, order: float) -> float:
+        """Return a lower bound of the divergence of ((R_m + R_0)/2, R_0)."""
+        # The first density is at least half of that of R_m.
+        least = (0.5 * self._mu**2 - math.log(2) / (order - 1)) * order if order > 2 else 0.0
+        if order * self._mu >= _FARTHEST:
+            return least
+        end = self._renyi_end(order, self._mu)
+        edges = np.linspace(-_END, end, 2 * _BINS + 1)
+        near, far, _ = self._one_message(edges)
+        # The outcomes beyond the bins are two more bins.
+        near = np.concatenate(([log_ndtr(-_END)], near, [log_ndtr(-end)]))
+        ends = np.array([log_ndtr(-_END - self._mu), log_ndtr(self._mu - end)])
+        far = np.concatenate((np.logaddexp(ends[:1], near[:1]) - math.log(2), far, np.logaddexp(ends[1:], near[-1:]) - math.log(2)))
+        pair = LossAtoms.of(far, near, error=8 * ULP * (1 + 0.5 * (self._mu + end) ** 2))
+        return max(least, float(pair.renyi(np.array([order]), upper=False)[0]))
+
+    def _one_message(self, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the log masses of bins under R_0 and under (R_m + R_0)/2, and the log of the likelihood ratio at the edges."""
+        near, mu = log_normal_masses(edges, 0.0, 1.0), self._mu
+        far = np.logaddexp(near, log_normal_masses(edges, mu, 1.0)) - math.log(2)
+        return near, far, np.logaddexp(0.0, mu * edges - 0.5 * mu * mu) - math.log(2)
+
+    @staticmethod
+    def _renyi_end(order: float, mean: float) -> float:
+        """Return the end of the bins: the integrand of the order is largest near order * mean."""
+        return mean * 2.0 ** math.ceil(math.log2(order)) + _END
 
     def _both_sent_renyi(self, order: float, upper: bool) -> float:
         """Return a bound of the divergence of one order if both messages are sent."""
@@ -124,9 +221,17 @@ class TwoUsers:
         most = 0.5 * order * m * m
         least = most - math.log(2) + float(log_ndtr(order * m)) / (order - 1) if order > 2 else 0.0
         if order * m < _FARTHEST:
-            # The sum over the outcomes of the second pair is largest near order * m, and the bins end far beyond.
-            pairs = self._pairs(m * 2.0 ** math.ceil(math.log2(order)) + _END, upper)
+            pairs = self._compared(self._renyi_end(order, m), upper)
             found = max(float(replace(pair, log_lost=-math.inf).renyi(np.array([order]), upper=upper)[0]) for pair in pairs)
             # The outcomes beyond the last bin add less than e^-350.
             least, most = max(least, found), min(most, found + math.exp(-350))
         return (most if upper else least) + 0.5 * order * m * m
+
+
+def _log_growth(order: float, divergence: float | FloatArray) -> Any:
+    """Return the log of (e^((order - 1) D) - 1)/(order - 1) for D >= 0; of D for order 1."""
+    with np.errstate(divide="ignore"):
+        if order == 1:
+            return np.log(divergence)
+        grown = (order - 1) * np.asarray(divergence)
+        return grown + np.log(-np.expm1(-grown)) - math.log(order - 1)

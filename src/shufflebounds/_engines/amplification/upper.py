@@ -176,7 +176,7 @@ class UpperBounds:
 
     @cached_property
     def two_users(self) -> TwoUsers | None:
-        """The bound for two users who both send a message of normal noise, of which this protocol is a post-processing."""
+        """The bound for two users of normal noise, of whose protocol this one is a post-processing."""
         return self._laws.two_users if 2 <= self._users <= _FEW_OF_NOISE else None
 
     @cached_property

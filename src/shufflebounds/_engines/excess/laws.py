@@ -46,7 +46,7 @@ from shufflebounds._engines.excess.evaluation import (
     sums,
     without_negligible,
 )
-from shufflebounds._engines.excess.heavy_tails import LIGHT, close_sum, few_enough, one_large_value, sum_of_few
+from shufflebounds._engines.excess.heavy_tails import few_enough
 from shufflebounds._engines.excess.packed import log_deltas
 
 __all__ = ["BLUR", "ExcessLaw", "LowerLaws", "PairLaws", "Randomizer", "is_randomizer", "log_phis", "packed", "quick"]
@@ -302,13 +302,9 @@ class ExcessLaw:
         if self.expensive or effort is not Effort.FINE:
             return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
-        log_mass, log_a, log_b = self._distinct
         for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
-            values = excesses(log_a, log_b, float(points[i]))
-            few = (sum_of_few(values, log_mass, users) if few_enough(users) else
-                   close_sum(values, log_mass, users, 2 * SEARCH_GAP, LIGHT))
-            few = Interval(max(few.lower, one_large_value(values, log_mass, users)), few.upper)
-            lower, upper = self._with_cut(few, self._slack, float(points[i]), users)
+            # Other methods than the kernel's are close for few users, and where a few values decide the sum.
+            lower, upper = self._evaluated(float(points[i]), users, selected)
             found.lower[i], found.upper[i] = max(found.lower[i], lower), min(found.upper[i], upper)
         # The kernel computes with masses of cut sets, not with their logarithms. Where the masses underflow, their contribution is
         # added here.
