@@ -1,5 +1,6 @@
 """Certificates of shuffled Gaussian noise on an interval: cells and constants against quadrature, and both stated bounds."""
 
+import itertools
 import math
 
 import numpy as np
@@ -149,3 +150,35 @@ def test_other_witnesses_give_valid_bounds(monkeypatch):
         monkeypatch.setattr(certified, "chosen", other)
         found = certified.interval_every_dataset(protocol, -14.0).value(flint().arb(eps).exp())
         assert lower <= float(found.upper().log())
+
+
+def test_the_main_term_covers_every_family_and_the_whole_interval(monkeypatch):
+    noise = certified.Noise(flint().arb(0.8), 2.0, 1.0, 0.5)
+    places, cells = [], []
+    monkeypatch.setattr(noise, "law_a", lambda g, h, factor: places.append(float(g)) or [(flint().arb(1), flint().arb(0.5))])
+    monkeypatch.setattr(noise, "cell", lambda g, h, factor, first: cells.append((first, float(g), float(h))) or [])
+    monkeypatch.setattr(LemmaH, "value", lambda self, law, *_, **__: flint().arb(0.1))
+    certified.IntervalBound(noise, 1000, -10.0).main(flint().arb(1), certified.chosen([[(flint().arb(1), flint().arb(0.5))]], 1000))
+    steps = np.diff(sorted({round(one, 12) for one in places}))
+    assert (min(places), max(places)) == (0.0, 0.8)
+    assert steps.max() <= 0.8 / (4 * certified.CELLS) * (1 + 1e-9)
+    for first in (True, False):
+        parts = sorted((g, g + h) for one, g, h in cells if one is first)
+        assert parts[0][0] == 0.0
+        assert parts[-1][1] == pytest.approx(0.8)
+        assert all(before[1] == pytest.approx(after[0]) for before, after in itertools.pairwise(parts))
+
+
+def test_the_pairs_of_users_are_removed_from_the_main_term(monkeypatch):
+    protocol = mechanisms.GaussianMechanism(2.0).shuffled(1000)
+    eps, given = protocol.epsilon(1e-6), []
+
+    def total(self, weights, sums, *_):
+        given.append((weights, sums))
+        return flint().arb(1)
+
+    monkeypatch.setattr(certified.IntervalBound, "total", total)
+    certified.interval_every_dataset(protocol, -13.8).value(flint().arb(eps).exp())
+    for weights, sums in given:
+        assert weights.pairs > 0
+        assert sums.users == 1000 - 2 * weights.pairs

@@ -12,6 +12,8 @@ budget. A certificate that would take longer than `SECONDS`, or does not exist, 
 
 import collections
 import contextlib
+import dataclasses
+import itertools
 import json
 import math
 import pathlib
@@ -27,6 +29,9 @@ FOUND = pathlib.Path(__file__).with_name("found.json")
 
 SECONDS = 2.5
 """Largest predicted run time of a certificate. Raised: fewer draws in the same time, and more classes with certificates."""
+
+SHRINKING = 60.0
+"""Seconds in which simpler parameters with the same kind of violation are sought."""
 
 SLOW = {"noise on an interval": 15.0}
 """The same for draws whose certificates take longer."""
@@ -201,6 +206,40 @@ def contradiction(profile, eps, seconds=SECONDS):
     return None
 
 
+def smaller(value):
+    """Yield simpler values in place of a parameter: fewer users, fewer digits, an object with one simpler parameter."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int):
+        yield from (one for one in (value // 10, value // 2, value - 1) if one > 0)
+    elif isinstance(value, float):
+        yield from (one for digits in (1, 2, 4, 8) if (one := float(f"{value:.{digits}g}")) != value)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            for one in smaller(getattr(value, field.name)) if field.init else ():
+                with contextlib.suppress(Exception):
+                    yield dataclasses.replace(value, **{field.name: one})
+
+
+def shrunk(profile, eps, line_of, most=60):
+    """Return the simplest (profile, eps) found for which `line_of` returns a line, too; at most `most` are tried."""
+    while True:
+        tried = itertools.chain(((one, eps) for one in smaller(profile)), ((profile, one) for one in smaller(eps)))
+        for one, at in itertools.islice(tried, max(most, 0)):
+            most -= 1
+            try:
+                line = line_of(one, at)
+            except TimeoutError:
+                return profile, eps
+            except Exception:
+                continue
+            if line is not None:
+                profile, eps = one, at
+                break
+        else:
+            return profile, eps
+
+
 def earlier():
     """Return the violations of found.json that still occur; each entry has an expression and an eps."""
     found = []
@@ -222,6 +261,7 @@ def attack(seed, cases=None, late=lambda: False, only=None):
             break
         name, r = names[turn % len(names)], random.Random(f"{seed} {turn}")
         profile, seconds = DRAWS[name](r), SLOW.get(name, SECONDS)
+        eps = 0.0
         try:
             signal.setitimer(signal.ITIMER_REAL, 4 * seconds)
             eps = points(r, profile)
@@ -242,5 +282,10 @@ def attack(seed, cases=None, late=lambda: False, only=None):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         if line is not None:
-            found.append(line)
+            signal.setitimer(signal.ITIMER_REAL, SHRINKING)
+            simple = profile, eps
+            with contextlib.suppress(TimeoutError):
+                simple = shrunk(profile, eps, lambda one, at, seconds=seconds: violation(one, at, seconds)[1])
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            found.append(f"{line}; the simplest found: {simple[0]!r} at {simple[1]!r}")
     return counts, found

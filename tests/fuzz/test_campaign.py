@@ -147,3 +147,18 @@ def test_upper_bounds_do_not_rise(only, cases):
     counts, found = monotone.attack(2, cases, only=only)
     assert counts.total() >= cases
     assert not found, "\n".join(found)
+
+
+def test_a_violation_is_reduced_to_simpler_parameters():
+    def line_of(profile, eps):
+        # As if the bounds were wrong for every protocol of more than 20 users and every eps above .1.
+        return "wrong" if profile.users > 20 and eps > 0.1 else None
+
+    profile = mechanisms.KaryResponse(7, 1.23456789).shuffled(123456, 0.98765)
+    simple, eps = certify.shrunk(profile, 0.123456789, line_of, most=200)
+    assert line_of(simple, eps)
+    assert 20 < simple.users < 200
+    assert eps == 0.12
+    assert simple.participation == 1.0
+    assert simple.randomizer.local_eps == 1.0
+    assert simple.randomizer.bins <= 2

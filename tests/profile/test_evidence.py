@@ -53,7 +53,8 @@ def test_what_is_not_proved_says_so_for_each_object():
     assert status(DiscreteGaussianMechanism(3000.0, 2000).shuffled(100)) is Status.OPEN
     assert status(DiscreteGaussianMechanism(3000.0, 2000).shuffled(100), bound="lower") is Status.THEOREM
     assert status(DiscreteGaussianMechanism(3000.0, 2000)) is Status.THEOREM
-    assert status(GaussianVector(2.0, 3).shuffled(100)) is Status.MEASURED
+    assert status(GaussianVector(2.0, 3, "sphere").shuffled(100)) is Status.MEASURED
+    assert status(GaussianVector(2.0, 3).shuffled(100)) is Status.THEOREM
     assert status(GaussianVector(2.0, 3)) is Status.THEOREM
     assert status(interop.AccountingProfile((interop.distributions._LossPair((0.0,), (0.0,)),))) is Status.OPEN
 
