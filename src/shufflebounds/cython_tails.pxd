@@ -55,8 +55,8 @@ cdef double compound_binom_log(int kind, double k, double first, const double *l
 # set to a bound of the absolute error of the logarithm.
 cdef double shift_log_delta(double n, double p, double eps, int reverse, double *error) noexcept nogil
 
-# Lower and upper bound of log delta of the clone pair, for users with pure local budget local_eps: Clones (stronger = 0) or
-# StrongerClones (stronger = 1).
+# Lower and upper bound of log delta of the clone pair, for users with pure local budget local_eps, 0 < local_eps <= 700: Clones
+# (stronger = 0) or StrongerClones (stronger = 1).
 cdef void clones_log_delta(double users, double local_eps, double eps, int stronger, double *lower, double *upper) noexcept nogil
 
 # An eps at which the upper bound of delta was evaluated and is at most delta (upper = 1), or at which the lower bound is at least

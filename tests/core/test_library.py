@@ -306,7 +306,8 @@ def test_the_example_in_rust(tmp_path):
 
     folder = tmp_path / "rust"
     shutil.copytree(EXAMPLE / "rust", folder, ignore=shutil.ignore_patterns("target"))
-    environment = {**os.environ, "PYTHON": sys.executable}
+    # cargo runs the build script in the folder of the package, in which a relative path leads nowhere
+    environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(FOLDER.parents[1])}
     command = ["cargo", "run", "--quiet", "--offline", "--", "1000000", "4", "1e-8"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder, env=environment)
     known = shuffle.StrongerClones(10**6, 4.0)
