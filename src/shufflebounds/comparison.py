@@ -298,25 +298,25 @@ def _ways(users: int, bins: int, releases: int, absent: dict[str, Any]) -> dict[
 
 
 def calibrated_oracle(
-    kind: type[FrequencyOracle], *, users: int, bins: int, eps: float, delta: float, releases: int = 1
+    kind: type[FrequencyOracle], *, users: int, bins: int, eps: float, delta: float, releases: int = 1, devices: int = 1
 ) -> Shuffled:
     """Return the shuffled oracle of a class in `ORACLES` as :func:`compare_at` calibrates it.
 
     If the class has several rows, the result is that with the smallest error of any bin.
     """
-    ways = _ways(_validate.integer("users", users, 1), _validate.integer("bins", bins, 2, 2**16))
-    found: list[Any] = [_of_both(ways[name], releases, eps, delta) for name in ORACLES[kind]]
+    ways = _ways(_validate.integer("users", users, 1), _validate.integer("bins", bins, 2, 2**16), releases, {})
+    found: list[Any] = [_of_both(ways[name], releases, devices, eps, delta) for name in ORACLES[kind]]
     best: Shuffled = min(found, key=lambda one: one.randomizer.errors(users).error_quantile(0.05, of="any"))
     return best
 
 
-def _of_both(calibrate: Calibration, releases: int, eps: float, delta: float) -> PrivacyProfile:
+def _of_both(calibrate: Calibration, releases: int, devices: int, eps: float, delta: float) -> PrivacyProfile:
     """Return a calibrated protocol that meets the target in both directions, with delta(eps) and with epsilon(delta)."""
     goal = eps
     while True:
-        one = one_of_releases(calibrate, releases, eps=goal, delta=delta)
-        # epsilon(delta) may exceed eps by the tolerance of its search; for several releases it has been compared.
-        reached = one.epsilon(delta) if releases == 1 else 0.0
+        one = one_of_releases(calibrate, releases, devices, eps=goal, delta=delta)
+        # epsilon(delta) may exceed eps by the tolerance of its search; for several messages it has been compared.
+        reached = one.epsilon(delta) if releases == devices == 1 else 0.0
         if reached <= eps:
             return one
         goal *= 1 - 2 * (reached / eps - 1)

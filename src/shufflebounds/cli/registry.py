@@ -163,15 +163,15 @@ def _of_budget(build: type, budget: str | None) -> Callable[..., PrivacyProfile]
     if budget is None and not bins:
         return None
 
-    def calibrate(*, users: int, eps: float, delta: float, releases: int = 1, **given: Any) -> PrivacyProfile:
-        target: dict[str, Any] = {"users": users, "eps": eps, "delta": delta, "releases": releases}
+    def calibrate(*, users: int, eps: float, delta: float, releases: int = 1, devices: int = 1, **given: Any) -> PrivacyProfile:
+        target: dict[str, Any] = {"users": users, "eps": eps, "delta": delta, "releases": releases, "devices": devices}
         if bins and all(value is None for name, value in given.items() if name != "bins"):
             from shufflebounds.comparison import calibrated_oracle
 
             return calibrated_oracle(build, bins=given["bins"], **target)
         return shuffle.Shuffled.calibrate(lambda value: build(**given, **{str(budget): value}), **target)
 
-    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("users", "eps", "delta", "releases")]
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("users", "eps", "delta", "releases", "devices")]
     calibrate.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
     return calibrate
 
