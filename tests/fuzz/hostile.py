@@ -13,6 +13,7 @@ import random
 import signal
 import warnings
 from collections import Counter
+from enum import Enum
 
 import numpy as np
 from scipy import special, stats
@@ -83,7 +84,7 @@ def subjects():
         module = importlib.import_module(f"shufflebounds.{name}")
         for name in getattr(module, "__all__", ()):
             thing = getattr(module, name)
-            known = inspect.isclass(thing) and issubclass(thing, BaseException | tuple)
+            known = inspect.isclass(thing) and issubclass(thing, BaseException | tuple | Enum)
             wanted = callable(thing) and not known and (name not in LEFT_OUT or inspect.isclass(thing))
             if wanted and not inspect.isabstract(thing) and not hasattr(thing, "__origin__"):
                 found[f"{module.__name__}.{name}"] = thing
