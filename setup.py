@@ -27,16 +27,16 @@ KERNELS = (
     "_lattice",
     "_blocks",
     "_bits",
-    "_worst",
+    "_worst_bits",
     "_tradeoff",
     "_losses",
     "_tilted",
     "_smoothed",
-    "_heavy",
+    "_heavy_tails",
     "_excess",
-    "_jumps",
+    "_cell_sums",
     "_moments",
-    "_cover",
+    "_sum_bound",
     "_matchings",
     "_deployments",
     "_gamma",
@@ -56,7 +56,7 @@ if CHECKED and not WINDOWS:
     FLAGS += ["-fsanitize=bounds,float-cast-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"]
 FLAGS += os.environ.get("SHUFFLEBOUNDS_CFLAGS", "").split()
 # passes over blocks are vectorised only where no operation counts as a trap; results are the same
-VECTORISED = ("_binomial", "_cover", "_hypergeom", "_lattice", "_losses", "_moments", "_tradeoff")
+VECTORISED = ("_binomial", "_sum_bound", "_hypergeom", "_lattice", "_losses", "_moments", "_tradeoff")
 VECTORS = {} if WINDOWS else {name: ["-fno-trapping-math"] for name in VECTORISED}
 
 

@@ -3,7 +3,7 @@
 import pytest
 from compared.clone_bounds import CLONE_GRID, clone_deployments
 
-from shufflebounds.shuffle import ClearReports, Clones, StrongerClones, clones_epsilon
+from shufflebounds.shuffle import ClearReports, Clones, StrongerClones, clones_epsilons
 
 
 @pytest.mark.parametrize("kind", [Clones, StrongerClones])
@@ -22,7 +22,7 @@ def test_log_delta(benchmark, users, local_eps, eps):
 
 @pytest.mark.parametrize("top", [4, 6, 8, 15])
 def test_deployments(benchmark, top):
-    assert benchmark(clones_epsilon, *clone_deployments(top)).shape == (2000,)
+    assert benchmark(clones_epsilons, *clone_deployments(top)).shape == (2000,)
 
 
 @pytest.mark.parametrize("users", [10**8, 10**12, 2**53])

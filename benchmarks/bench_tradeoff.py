@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from compared.curves import random_laws
+from compared.tradeoff_curves import random_laws
 
 from shufflebounds import Tradeoff
 from shufflebounds.tradeoff import hockey_stick

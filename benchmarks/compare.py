@@ -12,7 +12,7 @@ import json
 import sys
 
 import beside_today
-from compared import arrays, clone_bounds, counts, curves, of_r, randomizers, releases, start, tail_laws
+from compared import arrays, clone_bounds, counts, of_r, randomizers, several_releases, start, tail_laws, tradeoff_curves
 from keeping import RESULTS, keep
 from measuring import table
 
@@ -20,14 +20,14 @@ SECTIONS = {
     "binomial": tail_laws.binomial,
     "r": of_r.binomial,
     "clones": clone_bounds.clones,
-    "sampled": releases.sampled,
+    "sampled": several_releases.sampled,
     "frozen": tail_laws.frozen,
     "noise": counts.noise,
     "laws": tail_laws.laws,
     "poisson-binomial": tail_laws.poisson_binomial,
     "bits": counts.bits,
-    "tradeoff": curves.tradeoff,
-    "compose": releases.compose,
+    "tradeoff": tradeoff_curves.tradeoff,
+    "compose": several_releases.compose,
     "randomizers": randomizers.randomizers,
     "worst": randomizers.worst,
     "arrays": arrays.arrays,

@@ -19,7 +19,7 @@ from keeping import keep
 from shufflebounds._core import _clones, _deployments
 from shufflebounds._engines.excess import packed as _compiled_laws
 from shufflebounds.mechanisms import KaryResponse
-from shufflebounds.shuffle import clones_epsilon, noise_epsilon, shuffled_epsilon
+from shufflebounds.shuffle import binomial_noise_epsilons, clones_epsilons, shuffled_epsilons
 
 
 def fastest(job):
@@ -59,10 +59,10 @@ def under_lock(job, owner, name):
 
 
 class TimedLaws:
-    """A wrapper of `_deployments.Laws` that adds up the time of `run`; the methods of the class itself cannot be replaced."""
+    """A wrapper of `_deployments.LawTable` that adds up the time of `run`; the methods of the class itself cannot be replaced."""
 
     def __init__(self, *arguments):
-        self.laws = _deployments.Laws(*arguments)
+        self.laws = _deployments.LawTable(*arguments)
 
     def run(self, *arguments):
         """Run the compiled loop, and measure its time."""
@@ -76,17 +76,17 @@ def arrays():
     local, prob = rng.uniform(0.1, 6, count), rng.uniform(0.05, 0.95, count)
     few = np.floor(10 ** rng.uniform(6, 8, 2000))
     jobs = {
-        "`clones_epsilon`, 1e3 to 1e8 users": (count, partial(clones_epsilon, users, local, delta)),
-        "`noise_epsilon`, 1e3 to 1e8 trials": (count, partial(noise_epsilon, users, prob, delta)),
-        "`shuffled_epsilon`, 10-ary response, 1e6 to 1e8 users": (
-            few.size, partial(shuffled_epsilon, KaryResponse(10, 1.0), few, 1e-8)),
+        "`clones_epsilons`, 1e3 to 1e8 users": (count, partial(clones_epsilons, users, local, delta)),
+        "`binomial_noise_epsilons`, 1e3 to 1e8 trials": (count, partial(binomial_noise_epsilons, users, prob, delta)),
+        "`shuffled_epsilons`, 10-ary response, 1e6 to 1e8 users": (
+            few.size, partial(shuffled_epsilons, KaryResponse(10, 1.0), few, 1e-8)),
     }
-    loops = [(_clones, "clones_epsilon"), (_deployments, "noise_epsilon"), (TimedLaws, "run")]
+    loops = [(_clones, "clones_epsilons"), (_deployments, "binomial_noise_epsilons"), (TimedLaws, "run")]
     rows = []
     for (name, (size, job)), loop in zip(jobs.items(), loops, strict=True):
         job()
         one, two = fastest(job), fastest(partial(job, threads=2))
-        with mock.patch.object(_compiled_laws, "_deployments", mock.Mock(Laws=TimedLaws)):
+        with mock.patch.object(_compiled_laws, "_deployments", mock.Mock(LawTable=TimedLaws)):
             share = under_lock(job, *loop)
         rows.append([name, f"{size / one:,.0f}", f"{size / two:,.0f}", f"{one / two:.2f}", f"{100 * share:.2g} %",
                      f"{2 / (1 + share):.2f}"])

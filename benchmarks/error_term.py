@@ -43,9 +43,9 @@ def both(randomizer: mechanisms.LocalRandomizer, users: int) -> tuple[float, flo
     """Return eps of the whole bound, also where the privacy blanket is smaller, and of Gamma_n for all users, which is no bound."""
     datasets = Shuffled(randomizer, users)._bounds.upper.over_datasets
     assert datasets is not None
-    kinds, near = datasets._data.kinds, math.log(DELTA)
+    cases, near = datasets._data.cases, math.log(DELTA)
     return (crossing(lambda eps: datasets.log_delta(eps, every=False)),
-            crossing(lambda eps: LargestSums(kinds, eps, [users], near).bound(every=False)))
+            crossing(lambda eps: LargestSums(cases, eps, [users], near).bound(every=False)))
 
 
 def row(randomizer: mechanisms.LocalRandomizer) -> tuple[int, float, float]:

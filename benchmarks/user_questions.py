@@ -68,13 +68,13 @@ def clone_rows(number):
     """Return the sum of eps over rows of the clone bound with mixed users and local budgets."""
     r = np.random.default_rng(SEED)
     users = np.round(np.exp(r.uniform(math.log(1e3), math.log(1e9), number)))
-    return shuffle.clones_epsilon(users, r.uniform(0.5, 4.0, number), DELTA).sum()
+    return shuffle.clones_epsilons(users, r.uniform(0.5, 4.0, number), DELTA).sum()
 
 
 def rows_of(randomizer, least, most, number):
     """Return the sum of eps over rows of a shuffled randomizer with numbers of users between two limits."""
     users = np.round(np.geomspace(least, most, number))
-    return shuffle.shuffled_epsilon(randomizer, users, DELTA).sum()
+    return shuffle.shuffled_epsilons(randomizer, users, DELTA).sum()
 
 
 PROBS = np.random.default_rng(SEED).uniform(0.0, 1.0, 1000)

@@ -34,7 +34,7 @@ myst_heading_anchors = 3
 # With -n every reference must have a target. These have none, for the reason given.
 nitpick_ignore = [
     # its methods are for the protocols of this package; the docstring of the module explains the random variable
-    ("py:class", "shufflebounds._engines.excess.laws.ExcessLaw"),
+    ("py:class", "shufflebounds._engines.excess.excess_law.ExcessLaw"),
 ]
 
 autosummary_generate = True

@@ -22,43 +22,43 @@ Definition 2.4 | Gaussian differential privacy | Tradeoff.gaussian, PrivacyProfi
 Corollary 2.5 | delta(eps) of a mu-private mechanism | Tradeoff.gaussian, mechanisms.GaussianMechanism | mechanisms/test_gaussian.py::test_delta_in_multiple_precision
 Definition 2.6 | tensor product of two curves | Tradeoff.tensor | tradeoff/test_tensor.py::test_listed_laws
 Theorem 1 | composition | PrivacyProfile.compose | engines/compose/test_composer.py::test_products_of_small_pairs
-Algorithm 1 | shuffled sum of bits | shuffle.ShuffledBits.boolean_sum | shuffle/test_bits.py::test_every_dataset_of_up_to_twelve_users
+Algorithm 1 | shuffled sum of bits | shuffle.ShuffledBits.boolean_sum | shuffle/test_shuffled_bits.py::test_every_dataset_of_up_to_twelve_users
 Definition 3.1 | the compound binomial | tails.compound_binom_logpmf | tails/test_compound_binomial.py::test_exact_small
-Theorem 2 | its trade-off function: false | published.chen_long_tradeoff, published.chen_long_delta | published/test_sums.py::test_theorem_2_fails_at_a_breakpoint, published/test_sums.py::test_theorem_2_fails_as_eps_and_delta
-Corollary 3.2 | its mu | published.chen_long_mu, published.chen_long_mu_interior | published/test_sums.py::test_corollary_3_2_fails_for_interior_breakpoints
+Theorem 2 | its trade-off function: false | published.chen_long_tradeoff, published.chen_long_delta | published/test_published_sums.py::test_theorem_2_fails_at_a_breakpoint, published/test_published_sums.py::test_theorem_2_fails_as_eps_and_delta
+Corollary 3.2 | its mu | published.chen_long_mu, published.chen_long_mu_interior | published/test_published_sums.py::test_corollary_3_2_fails_for_interior_breakpoints
 Theorem 3 | the curve of a real sum | shuffle.RealSum | shuffle/test_sums.py::test_columns_of_the_specification
 Algorithms 2, 3 | encoder and protocol of a real sum | shuffle.RealSum.randomize, shuffle.RealSum.estimate | shuffle/test_sums.py::test_protocol_on_data
-Corollary 3.3 | its mu | published.chen_long_mu_real_sum | published/test_sums.py::test_corollaries_3_2_and_3_3
+Corollary 3.3 | its mu | published.chen_long_mu_real_sum | published/test_published_sums.py::test_corollaries_3_2_and_3_3
 Figure 1 | curves of the boolean and the real sum | figure:bits, figure:reals | docs/test_figures.py::test_every_figure_stands_in_a_page
 Algorithms 4, 5 | C_lambda and C_H | shuffle.BinomialNoise | shuffle/test_noise.py::test_small_n_by_enumeration
 Lemma B.3 | post-processing | shuffle.StrongerClones | shuffle/test_clones.py::test_delta_falls_with_users
-Appendix C | delta of C_H after Cheu et al. | published.cheu2019_fixed_set, published.cheu2019_boolean_sum | published/test_sums.py::test_claim_c_1, published/test_sums.py::test_the_boolean_sum_of_cheu_et_al
+Appendix C | delta of C_H after Cheu et al. | published.cheu2019_fixed_set, published.cheu2019_boolean_sum | published/test_published_sums.py::test_claim_c_1, published/test_published_sums.py::test_the_boolean_sum_of_cheu_et_al
 Figure 2 | curves of C_H | figure:noise | docs/test_figures.py::test_composed_noise_is_the_product_of_its_laws
 """,
     "Zhilyaev, *Shuffled bits and fake records*": """
 Definition, (2.2) | pointwise indistinguishability | PrivacyProfile.loss_tail, tradeoff.loss_tail | profile/test_loss.py::test_bits_by_their_law_and_bounds_for_all_data
 Proposition 2.1 | pointwise implies (eps, delta) | PrivacyProfile.loss_tail | profile/test_loss.py::test_listed_losses
 Proposition 2.2 | the set of largest difference | tradeoff.hockey_stick | tradeoff/test_divergences.py::test_max_divergence_of_sets
-Proposition 2.3 | the converse: false | published.zhilyaev_pointwise | published/test_sums.py::test_the_converse_of_proposition_2_3_fails
-Proposition 3.1 | more records hide no less | shuffle.ShuffledBits | shuffle/test_bits.py::test_symmetry_and_monotonicity
-Corollary 4.1, Lemma 4.1 | the loss falls with the sum | shuffle.ShuffledBits.pair | shuffle/test_bits.py::test_pairs_are_dominating_pairs
-Lemma 4.2, (4.10) | exact condition: false coefficient | published.zhilyaev_lemma, shuffle.ShuffledBits | published/test_sums.py::test_lemma_4_2_has_the_wrong_coefficient
-Proposition 4.1, Corollary 4.2 | zeros are the worst data on the left: not the worst of all | shuffle.ShuffledBits | shuffle/test_bits.py::test_the_worst_dataset_is_not_all_zeros
-(4.36), Lemma 4.3 | flip for all zeros | published.zhilyaev_flip_zeros | published/test_sums.py::test_4_36
+Proposition 2.3 | the converse: false | published.zhilyaev_pointwise | published/test_published_sums.py::test_the_converse_of_proposition_2_3_fails
+Proposition 3.1 | more records hide no less | shuffle.ShuffledBits | shuffle/test_shuffled_bits.py::test_symmetry_and_monotonicity
+Corollary 4.1, Lemma 4.1 | the loss falls with the sum | shuffle.ShuffledBits.pair | shuffle/test_shuffled_bits.py::test_pairs_are_dominating_pairs
+Lemma 4.2, (4.10) | exact condition: false coefficient | published.zhilyaev_lemma, shuffle.ShuffledBits | published/test_published_sums.py::test_lemma_4_2_has_the_wrong_coefficient
+Proposition 4.1, Corollary 4.2 | zeros are the worst data on the left: not the worst of all | shuffle.ShuffledBits | shuffle/test_shuffled_bits.py::test_the_worst_dataset_is_not_all_zeros
+(4.36), Lemma 4.3 | flip for all zeros | published.zhilyaev_flip_zeros | published/test_published_sums.py::test_4_36
 (4.40) | flip for the right tail: false | published.zhilyaev_flip_right | published/test_context.py::test_the_right_tail_is_proven_for_small_distances_only
-Corollaries 4.3, 4.4, 4.5 | mirror images | shuffle.ShuffledBits.pair | shuffle/test_bits.py::test_symmetry_and_monotonicity
+Corollaries 4.3, 4.4, 4.5 | mirror images | shuffle.ShuffledBits.pair | shuffle/test_shuffled_bits.py::test_symmetry_and_monotonicity
 Propositions 4.2, 4.3 | Chernoff bounds of one data set hold for all | tails.chernoff_logsf | tails/test_concentration.py::test_above_the_poisson_binomial
-Proposition 4.4, (4.46) | tail of any data: false beyond t = 1 | published.zhilyaev_tail_relative | published/test_sums.py::test_tails_beyond_their_range
-(4.47) | the same in units of n q | published.zhilyaev_tail | published/test_sums.py::test_tails
-Proposition 4.5, (4.48) | flip for any data | published.zhilyaev_flip, shuffle.ShuffledBits.calibrate | published/test_sums.py::test_4_48
-(4.55), (4.56) | the same as a root | published.zhilyaev_flip_root | published/test_sums.py::test_4_48_from_the_root
-(4.57) to (4.60), section 4.3 | estimate and deviation | shuffle.ShuffledBits.estimate, shuffle.ShuffledBits.variance | shuffle/test_bits.py::test_protocol_on_data
-Section 4.4, (4.61) | fake bits | shuffle.ShuffledBits.calibrate | shuffle/test_bits.py::test_dummies_are_zeros_that_are_flipped, shuffle/test_bits.py::test_dummies_reduce_the_flip_probability_but_not_the_error
-(4.62) | deviation without its root: false | published.zhilyaev_deviation | published/test_sums.py::test_4_62_lacks_a_root
-Section 5.1, (5.1) to (5.10) | clear reports | shuffle.ClearReports, published.zhilyaev_fakes_per_bin | shuffle/test_clear_reports.py::test_every_dataset_by_enumeration, published/test_reports.py::test_5_10_has_no_violation_on_a_grid
-Proposition 5.1, (5.12), (5.16) | fake records and flipped bits: false for records | published.zhilyaev_flip_records, published.zhilyaev_flip_sums | published/test_reports.py::test_proposition_5_1_is_false_for_records
+Proposition 4.4, (4.46) | tail of any data: false beyond t = 1 | published.zhilyaev_tail_relative | published/test_published_sums.py::test_tails_beyond_their_range
+(4.47) | the same in units of n q | published.zhilyaev_tail | published/test_published_sums.py::test_tails
+Proposition 4.5, (4.48) | flip for any data | published.zhilyaev_flip, shuffle.ShuffledBits.calibrate | published/test_published_sums.py::test_4_48
+(4.55), (4.56) | the same as a root | published.zhilyaev_flip_root | published/test_published_sums.py::test_4_48_from_the_root
+(4.57) to (4.60), section 4.3 | estimate and deviation | shuffle.ShuffledBits.estimate, shuffle.ShuffledBits.variance | shuffle/test_shuffled_bits.py::test_protocol_on_data
+Section 4.4, (4.61) | fake bits | shuffle.ShuffledBits.calibrate | shuffle/test_shuffled_bits.py::test_dummies_are_zeros_that_are_flipped, shuffle/test_shuffled_bits.py::test_dummies_reduce_the_flip_probability_but_not_the_error
+(4.62) | deviation without its root: false | published.zhilyaev_deviation | published/test_published_sums.py::test_4_62_lacks_a_root
+Section 5.1, (5.1) to (5.10) | clear reports | shuffle.ClearReports, published.zhilyaev_fakes_per_bin | shuffle/test_clear_reports.py::test_every_dataset_by_enumeration, published/test_published_reports.py::test_5_10_has_no_violation_on_a_grid
+Proposition 5.1, (5.12), (5.16) | fake records and flipped bits: false for records | published.zhilyaev_flip_records, published.zhilyaev_flip_sums | published/test_published_reports.py::test_proposition_5_1_is_false_for_records
 (5.17) to (5.21) | estimate and deviation of a bin | shuffle.FlippedReports.estimate | shuffle/test_flipped_reports.py::test_protocol_on_data
-Section 5.3, (5.22) to (5.26) | flip among few fakes | published.zhilyaev_flip_fakes | published/test_reports.py::test_5_16
+Section 5.3, (5.22) to (5.26) | flip among few fakes | published.zhilyaev_flip_fakes | published/test_published_reports.py::test_5_16
 Lemmas 6.1, 8.2 | a ratio of sums lies between its ratios | tradeoff.max_divergence | tradeoff/test_divergences.py::test_max_divergence_of_sets
 Section 7, (7.1) to (7.4), Lemma 7.1, Proposition 7.1 | recurrences of the law and its ratio: exact, unstable | tails.poisson_binom_window | tails/test_poisson_binomial.py::test_small_laws_against_fractions
 Lemma 8.1, section 8 | the loss falls with the sum of records | shuffle.FlippedReports | shuffle/test_flipped_reports.py::test_sums_over_every_dataset
@@ -66,16 +66,16 @@ Lemma 8.1, section 8 | the loss falls with the sum of records | shuffle.FlippedR
     "Liu et al., *Enhanced privacy bound for shuffle model with personalized privacy*": """
 Definitions 1, 2 | central and local privacy | PrivacyProfile.delta | profile/test_profile.py::test_listed_pairs_by_fractions
 Equations (1), (2) | clones with one budget | shuffle.Clones, shuffle.StrongerClones | shuffle/test_clones.py::test_small_n_by_enumeration
-Section 3.2.1, equation (3) | weight of the target: false for noise | published.liu2024_weight_laplace, published.liu2024_weight_gaussian, published.liu2024_weight_rr | published/test_personalized.py::test_the_published_laplace_weight_is_too_large
-Section 3.2.2, equation (4) | rates of the others: false for noise | published.liu2024_laplace_rate, published.liu2024_gaussian_rate, published.liu2024_rr_rate | published/test_personalized.py::test_the_published_rates_are_too_large
-Figure 2 | the areas that the rates are | figure:areas | published/test_personalized.py::test_areas_against_quadrature
-Figure 3 | rates over the value and over the budget | figure:areas | published/test_personalized.py::test_areas_against_quadrature
+Section 3.2.1, equation (3) | weight of the target: false for noise | published.liu2024_weight_laplace, published.liu2024_weight_gaussian, published.liu2024_weight_rr | published/test_published_personalized.py::test_the_published_laplace_weight_is_too_large
+Section 3.2.2, equation (4) | rates of the others: false for noise | published.liu2024_laplace_rate, published.liu2024_gaussian_rate, published.liu2024_rr_rate | published/test_published_personalized.py::test_the_published_rates_are_too_large
+Figure 2 | the areas that the rates are | figure:areas | published/test_published_personalized.py::test_areas_against_quadrature
+Figure 3 | rates over the value and over the budget | figure:areas | published/test_published_personalized.py::test_areas_against_quadrature
 Theorem 1 | trade-off function: false | published.liu2024_tradeoff, shuffle.PersonalizedClones.tradeoff | published/test_context.py::test_the_published_curve_exceeds_perfect_privacy
-Theorem 2, equation (5) | delta: false | published.liu2024_delta, shuffle.PersonalizedClones | published/test_personalized.py::test_theorem_2_with_sums_from_zero_is_an_upper_bound
+Theorem 2, equation (5) | delta: false | published.liu2024_delta, shuffle.PersonalizedClones | published/test_published_personalized.py::test_theorem_2_with_sums_from_zero_is_an_upper_bound
 Theorem 2, t as an infimum | the same to the letter: false | published.liu2024_delta_literal | published/test_context.py::test_the_published_infimum_by_every_t
 Table 1 | settings of the experiments | figure:budgets | docs/test_figures.py::test_every_figure_stands_in_a_page
 Figure 4 | eps over users, without the curves of CCC and LZX, whose formulas the paper does not give | figure:budgets | docs/test_figures.py::test_every_figure_stands_in_a_page
-Table 2 | delta at five eps, without the rows of CCC and LZX | published.liu2024_delta | published/test_personalized.py::test_table_2_is_reproduced_by_the_printed_formula
+Table 2 | delta at five eps, without the rows of CCC and LZX | published.liu2024_delta | published/test_published_personalized.py::test_table_2_is_reproduced_by_the_printed_formula
 """,
     "Balcer and Cheu, *Separating local and shuffled differential privacy via histograms*": """
 Theorems 1.1 to 1.3 | informal forms of 3.2, 3.3 and 4.1 | shuffle.ShuffledHistogram | shuffle/test_histogram.py::test_every_dataset_of_few_users
@@ -84,13 +84,13 @@ Section 1.2 | one message: (eps + ln n, delta) locally | published.balcer_cheu_l
 Definitions 2.1 to 2.5 | central, local and shuffled privacy | PrivacyProfile.delta | profile/test_profile.py::test_listed_pairs_by_fractions
 Definitions 2.6, 2.7 | error of a sum, simultaneous error | shuffle.ZeroSum.error_quantile, shuffle.ShuffledHistogram.error_quantile | shuffle/test_histogram.py::test_simultaneous_error
 Figure 1 | zsum | shuffle.ZeroSum | shuffle/test_zero_sum.py::test_every_dataset_of_few_users
-Theorem 3.1 | its privacy and error | published.balcer_cheu_gamma, published.balcer_cheu_delta, published.balcer_cheu_error | published/test_sums.py::test_zsum_has_at_most_the_published_delta, published/test_sums.py::test_the_error_of_zsum
+Theorem 3.1 | its privacy and error | published.balcer_cheu_gamma, published.balcer_cheu_delta, published.balcer_cheu_error | published/test_published_sums.py::test_zsum_has_at_most_the_published_delta, published/test_published_sums.py::test_the_error_of_zsum
 Figure 2 | the histogram | shuffle.ShuffledHistogram | shuffle/test_histogram.py::test_protocol_on_data
-Theorem 3.2 | its privacy and error | published.balcer_cheu_histogram_delta, published.balcer_cheu_histogram_error | published/test_sums.py::test_the_histogram_has_at_most_the_published_delta, published/test_sums.py::test_the_error_of_the_histogram
+Theorem 3.2 | its privacy and error | published.balcer_cheu_histogram_delta, published.balcer_cheu_histogram_error | published/test_published_sums.py::test_the_histogram_has_at_most_the_published_delta, published/test_published_sums.py::test_the_error_of_the_histogram
 Definition 3.3, Claim 3.4 | support identification | shuffle.samples.support_identification, shuffle.samples.printed_support_samples | shuffle/test_samples.py::test_support_is_found
 Definitions 3.5, 3.6, Table 2 | pointer chasing and jumping | shuffle.samples.pointer_chasing, shuffle.samples.pointer_jumping | shuffle/test_samples.py::test_calibrated_sizes_meet_both_targets
-Theorem 4.1, Claims 4.2 to 4.4 | pure privacy of one message is local privacy | shuffle.ShuffledBits.epsilon | shuffle/test_bits.py::test_the_pure_budget_is_not_rounded_down
-Definition A.1, Lemmas A.2, A.3, Corollary A.4 | smooth laws | published.balcer_cheu_smooth | published/test_sums.py::test_smoothness
+Theorem 4.1, Claims 4.2 to 4.4 | pure privacy of one message is local privacy | shuffle.ShuffledBits.epsilon | shuffle/test_shuffled_bits.py::test_the_pure_budget_is_not_rounded_down
+Definition A.1, Lemmas A.2, A.3, Corollary A.4 | smooth laws | published.balcer_cheu_smooth | published/test_published_sums.py::test_smoothness
 """,
     "Das, *Differential privacy: ideas, concepts and advances*": """
 Theorem 2.1 | additive Chernoff bound | tails.chernoff_logsf | tails/test_concentration.py::test_above_the_poisson_binomial
@@ -116,7 +116,7 @@ Theorem 4.5, Corollary 4.6 | its accuracy | selection.selection_error | selectio
 Theorem 4.7 | one-sided noisy arg-max | selection.selection_probs | selection/test_selection.py::test_one_sided_noise_against_all_permutations
 Section 4.1.3 | randomized response | mechanisms.RandomizedResponse | mechanisms/test_randomized_response.py::test_delta_by_enumeration
 Definitions 5.1 to 5.3 | KL and max divergence, statistical distance | tradeoff.renyi_divergence, tradeoff.max_divergence, tradeoff.hockey_stick | tradeoff/test_divergences.py::test_renyi, tradeoff/test_divergences.py::test_max_divergence_of_sets
-Lemma 5.4 | delta as distance to a near law; item 2 false | published.das2022_close_laws, tradeoff.hockey_stick | published/test_context.py::test_the_close_laws_of_the_lemma
+Lemma 5.4 | delta as distance to a near law; item 2 false | published.das2022_close_distributions, tradeoff.hockey_stick | published/test_context.py::test_the_close_laws_of_the_lemma
 Lemma 5.5 | KL of a pure mechanism | mechanisms.RandomizedResponse.rdp | mechanisms/test_randomized_response.py::test_dominates_every_pure_mechanism
 Definitions 5.6, 5.7, Theorem 5.8 | advanced composition | composition.compose_dp, composition.composition_delta | composition/test_rules.py::test_advanced_closed_form
 Theorem 5.9 | the same with deltas | composition.compose_dp, composition.composition_log_delta | composition/test_rules.py::test_equal_budgets_against_exact_rationals

@@ -1,6 +1,6 @@
 """The tables of published bounds: every bound beside the computed number, and the case that refutes each false one."""
 
-from shufflebounds.cli.published import rows
+from shufflebounds.cli.published_command import rows
 
 KINDS = {"privacy": "privacy", "accuracy": "error, tail", "misprint": "misprint", "extraction": "extraction?"}
 """How the table names the kinds of false bounds, `PrintedBound.fault`."""

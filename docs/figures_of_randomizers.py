@@ -11,7 +11,7 @@ from matplotlib.ticker import NullFormatter
 
 from shufflebounds import published
 from shufflebounds.mechanisms import GaussianMechanism, HadamardResponse, KaryResponse, LaplaceMechanism, LocalHashing
-from shufflebounds.shuffle import StrongerClones, shuffled_epsilon
+from shufflebounds.shuffle import StrongerClones, shuffled_epsilons
 
 Mechanism = GaussianMechanism | LaplaceMechanism | LocalHashing
 
@@ -70,7 +70,7 @@ def sides(mechanism: Mechanism, users: tuple[int, ...], delta: float) -> tuple[n
     """Return eps by the privacy blanket, by the bound over all datasets, and from below."""
     profiles = [mechanism.shuffled(n) for n in users]
     upper, lower = (np.array([p.epsilon(delta, bound=bound) for p in profiles]) for bound in ("upper", "lower"))
-    return shuffled_epsilon(mechanism, users, delta, method="blanket"), upper, lower
+    return shuffled_epsilons(mechanism, users, delta, method="blanket"), upper, lower
 
 
 def worst_dataset() -> plt.Figure:

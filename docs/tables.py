@@ -1,8 +1,8 @@
 """The computed tables of the pages: ``python docs/tables.py`` writes them into the pages, between two comments that name the table.
 
-The tables are committed, so that a page is complete wherever its Markdown is shown. tests/docs/test_tables.py compares every table
-with a new computation; run this script after a change of a recorded time, of a measured error, or of a class, bound or test that a
-table lists.
+The tables are committed, so that a page is complete wherever its Markdown is shown. tests/docs/test_page_tables.py compares every
+table with a new computation; run this script after a change of a recorded time, of a measured error, or of a class, bound or test
+that a table lists.
 """
 
 import re

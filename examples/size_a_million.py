@@ -52,8 +52,8 @@ def main() -> None:
     progress = True if arguments.progress else None
     started = time.perf_counter()
     try:
-        # clones_epsilon is a function of arrays: it computes a batch of rows in one call and releases the interpreter lock.
-        table = sweep(shuffle.clones_epsilon, axes, workers=arguments.workers, progress=progress, arrays=True)
+        # clones_epsilons is a function of arrays: it computes a batch of rows in one call and releases the interpreter lock.
+        table = sweep(shuffle.clones_epsilons, axes, workers=arguments.workers, progress=progress, arrays=True)
     except SweepInterrupted as stop:
         print(f"interrupted: {stop.remaining.size:,} rows are left")
         table = stop.partial

@@ -36,7 +36,7 @@ class Example(NamedTuple):
     calibrated : mapping
         The ways to calibrate a profile to (eps, delta), by name.
     also : tuple of str
-        Questions that only this class answers, as in tests/regression/bits.py.
+        Questions that only this class answers, as in tests/regression/every_answer.py.
     recorded : bool
         Whether the answers of `profiles` are recorded there.
     """

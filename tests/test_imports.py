@@ -1,6 +1,6 @@
 """Which modules of the package import which: at the top of the file, for type checkers only, in a function, or named in a string.
 
-`FLOORS` lists the layers. A module imports only from its own layer and the layers below, and no two modules import each other. The
+`LAYERS` lists the layers. A module imports only from its own layer and the layers below, and no two modules import each other. The
 present exceptions are counted, and a count may only decrease: if you remove an exception, lower the number here.
 """
 
@@ -24,7 +24,7 @@ WITHIN_FUNCTIONS = {
 """The imports within functions, each with what needs it. An import at the top would be circular. The command imports what one
 result needs, because its start is most of its run time, and `main` sets its handler of Ctrl-C before it imports the rest."""
 
-FLOORS = [
+LAYERS = [
     {"_core"}, {"_base"}, {"plotting"}, {"tails"}, {"tradeoff"}, {"_losses"}, {"_engines"}, {"profile"},
     {"mechanisms", "shuffle", "sampling", "composition", "selection", "histograms"},
     {"audit", "published", "certify", "comparison", "report", "sweeps", "interop"}, {"cli"}, {"shufflebounds", "__main__"},
@@ -32,7 +32,7 @@ FLOORS = [
 """The layers, lowest first, each a set of folders. A module may import from its own layer and from the layers below."""
 
 UPWARD = {"top": 0, "types": 4, "string": 3, "function": 3}
-"""Number of imports from a floor above, by kind."""
+"""Number of imports from a layer above, by kind."""
 
 TYPES = 64
 """Number of imports for type checkers alone. They hide circles from the interpreter, and not from a reader. A new public class adds
@@ -96,11 +96,11 @@ def edges():
     return found
 
 
-def floor(name):
-    """Return the index of the layer of a module in `FLOORS`; a folder that is not listed fails here."""
+def layer(name):
+    """Return the index of the layer of a module in `LAYERS`; a folder that is not listed fails here."""
     parts = name.split(".")
     folder = parts[min(1, len(parts) - 1)]
-    return next(i for i, folders in enumerate(FLOORS) if folder in folders)
+    return next(i for i, folders in enumerate(LAYERS) if folder in folders)
 
 
 def circles(pairs):
@@ -140,7 +140,7 @@ def test_functions_import_what_is_listed():
 
 
 def test_imports_from_above_only_become_fewer():
-    upward = {kind: sorted(f"{name} -> {other}" for name, other in edges()[kind] if floor(name) < floor(other)) for kind in UPWARD}
+    upward = {kind: sorted(f"{name} -> {other}" for name, other in edges()[kind] if layer(name) < layer(other)) for kind in UPWARD}
     assert all(len(found) <= UPWARD[kind] for kind, found in upward.items()), upward
 
 
@@ -164,7 +164,7 @@ def test_the_checks_can_fail():
         ("function", "shufflebounds.b.c"), ("string", "shufflebounds.b"),
     }
     assert circles({("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")}) == [["a", "b", "c"]]
-    assert floor("shufflebounds._base.types") < floor("shufflebounds.profile.profile") < floor("shufflebounds.cli")
+    assert layer("shufflebounds._base.types") < layer("shufflebounds.profile.profile") < layer("shufflebounds.cli")
 
 
 def test_no_module_imports_from_its_own_package():

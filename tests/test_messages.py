@@ -116,7 +116,7 @@ MISTAKES = [
     (lambda: clones.compose([clones, clones]), "[StrongerClones(", "PrivacyProfile", "", "pass several profiles as arguments, compose(p, q)"),
     (lambda: clones.compose(StrongerClones), "class StrongerClones", "PrivacyProfile", "", "pass an instance, StrongerClones(users"),
     (lambda: Shuffled(KaryResponse, 10**6), "randomizer", "class KaryResponse", "", "pass an instance, KaryResponse(bins, local_eps)"),
-    (lambda: shuffle.shuffled_epsilon(KaryResponse, 10, 0.1), "randomizer", "class KaryResponse", "", "pass an instance, KaryResponse("),
+    (lambda: shuffle.shuffled_epsilons(KaryResponse, 10, 0.1), "randomizer", "class KaryResponse", "", "pass an instance, KaryResponse("),
     (lambda: sampling.Subsampled(GaussianMechanism, 0.1), "mechanism", "class GaussianMechanism", "", "pass an instance, GaussianMecha"),
     (lambda: Shuffled.calibrate(KaryResponse, eps=1.0, delta=1e-6), "randomizer", "KaryResponse", "", "such as KaryResponse(10, 2.0)"),
     (lambda: ShuffledHistogram.calibrate(500, 2 * 10**6, eps=1.0, delta=1e-8), "positional", "500, 2000000", "(*, users, bins, eps,",

@@ -82,7 +82,7 @@ def test_counts_are_integers_and_messages_say_what_to_do(call, words):
     (lambda: shuffle.Clones(10, 21), "local_eps=21 is above 20 nats"),
     (lambda: mechanisms.KaryResponse(2, 200), "local_eps=200 is above 20 nats"),
     (lambda: shuffle.PersonalizedBits([1.0, 30.0]), "local_eps=30 is above 20 nats"),
-    (lambda: shuffle.clones_epsilon(4, 100, 1e-6), "local_eps=100 is above 20 nats"),
+    (lambda: shuffle.clones_epsilons(4, 100, 1e-6), "local_eps=100 is above 20 nats"),
     (lambda: shuffle.ClearReports(100, 200), r"fakes=100 is below bins=200.*swapped"),
     (lambda: shuffle.ShuffledHistogram(10**4, 10, 0.2).error_quantile(0.95), r"beta=0\.95 is above 0\.5.* probability 0\.05"),
     (lambda: shuffle.ShuffledBits.calibrate(eps=100, delta=1e-6, users=1000), "eps=100 is above 20 nats"),

@@ -7,7 +7,7 @@ def test_every_public_class_has_an_example():
     # DominatingPair is abstract; its examples are made by its constructor from_pmfs.
     classes = profile_classes() | {"profile.DominatingPair": None}
     missing = classes.keys() - EXAMPLES.keys()
-    assert not missing, f"add examples of {sorted(missing)} to tests/examples.py and record them (tests/regression/bits.py)"
+    assert not missing, f"add examples of {sorted(missing)} to tests/examples.py and record them (tests/regression/every_answer.py)"
     assert not EXAMPLES.keys() - classes.keys(), f"{sorted(EXAMPLES.keys() - classes.keys())} are no public classes"
 
 

@@ -48,7 +48,7 @@ def test_one_answer_of_the_command():
     words = ["epsilon", "stronger-clones", "--users", "1e6", "--local-eps", "4", "--delta", "1e-8"]
     modules = imported(f"from shufflebounds.cli import main; main({words})")
     assert not heavy(modules)
-    assert not {"shufflebounds.published", "shufflebounds.cli.curve"} & set(modules)
+    assert not {"shufflebounds.published", "shufflebounds.cli.curve_command"} & set(modules)
 
 
 def test_a_first_answer_of_shuffled_noise_comes_without_optimizers():

@@ -10,9 +10,9 @@ from shufflebounds.shuffle import (
     PersonalizedClones,
     Shuffled,
     StrongerClones,
-    clones_epsilon,
-    noise_epsilon,
-    shuffled_epsilon,
+    binomial_noise_epsilons,
+    clones_epsilons,
+    shuffled_epsilons,
 )
 
 
@@ -30,9 +30,9 @@ def arrays():
         ours, theirs = row(task, whole, show=None, per=per), row(task, single, show=None, per=min(per, 40))
         return task, "", "", ours[3], theirs[3], "the class in a loop"
 
-    rows.append(pair("clones_epsilon, n 1e3..1e8, each", lambda: clones_epsilon(users, local, delta),
+    rows.append(pair("clones_epsilons, n 1e3..1e8, each", lambda: clones_epsilons(users, local, delta),
                      loop(StrongerClones, users, local, delta), count))
-    rows.append(pair("noise_epsilon, trials 1e3..1e8, each", lambda: noise_epsilon(users, prob, delta),
+    rows.append(pair("binomial_noise_epsilons, trials 1e3..1e8, each", lambda: binomial_noise_epsilons(users, prob, delta),
                      loop(BinomialNoise, users, prob, delta), count))
     kinds = [KaryResponse(k, e) for k, e in ((3, 0.5), (10, 1.0), (100, 4.0), (1000, 2.0))]
     for low in (10**4, 10**6, 10**8):
@@ -43,10 +43,10 @@ def arrays():
             return [Shuffled(kind, n).epsilon(1e-8) for kind, n in grid[::5]]
 
         def whole(several=several):
-            return shuffled_epsilon(kinds, several[:, None], 1e-8)
+            return shuffled_epsilons(kinds, several[:, None], 1e-8)
 
         ours, theirs = row("", whole, show=None, per=100), row("", single, show=None, per=20)
-        rows.append((f"shuffled_epsilon, k-ary response, n from {low:.0e} to {100 * low:.0e}, each", "", "", ours[3], theirs[3],
+        rows.append((f"shuffled_epsilons, k-ary response, n from {low:.0e} to {100 * low:.0e}, each", "", "", ours[3], theirs[3],
                      "the class in a loop"))
     return rows
 

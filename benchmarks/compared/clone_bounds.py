@@ -7,7 +7,7 @@ import scipy.stats
 from measuring import row
 
 from compared.peers import privacy_loss_distribution, two_laws
-from shufflebounds.shuffle import StrongerClones, clones_epsilon
+from shufflebounds.shuffle import StrongerClones, clones_epsilons
 
 CLONE_GRID = [
     (10**3, 1.0, 1e-6),
@@ -82,8 +82,8 @@ def deployments():
     rows = []
     for top in (4, 6, 8, 15):
         users, local_eps, delta = clone_deployments(top)
-        rows.append(row(f"clones_epsilon of 2000 deployments, n to 1e{top}, each",
-                        lambda a=(users, local_eps, delta): clones_epsilon(*a), show=None, per=users.size))
+        rows.append(row(f"clones_epsilons of 2000 deployments, n to 1e{top}, each",
+                        lambda a=(users, local_eps, delta): clones_epsilons(*a), show=None, per=users.size))
     seconds, sizes = [], (10**8, 10**10, 10**12, 10**14)
     for users in sizes:
         *_, taken, _, _ = row("", lambda u=users: StrongerClones(u, 1.0).epsilon(1e-9), show=None)

@@ -19,7 +19,7 @@ from shufflebounds.mechanisms import (
     UnaryEncoding,
 )
 from shufflebounds.published import balle2019_bennett
-from shufflebounds.shuffle import Clones, StrongerClones, shuffled_epsilon
+from shufflebounds.shuffle import Clones, StrongerClones, shuffled_epsilons
 
 RECORDED = [
     (10**3, 1.0, 1e-6, ".148671 in 0.8 s", ".148995 in 16 s, 300 MB"),
@@ -118,7 +118,7 @@ def worst():
         inputs = (0, 1) if isinstance(randomizer, GaussianMechanism | LaplaceMechanism) else None
         jobs = {
             "worst dataset": lambda b=build, n=users, d=delta, i=inputs: b().shuffled(n, inputs=i).epsilon(d),
-            "privacy blanket": lambda b=build, n=users, d=delta: shuffled_epsilon(b(), n, d, method="blanket"),
+            "privacy blanket": lambda b=build, n=users, d=delta: shuffled_epsilons(b(), n, d, method="blanket"),
             "lower bound": lambda b=build, n=users, d=delta, i=inputs: b().shuffled(n, inputs=i).epsilon(d, bound="lower"),
         }
         for name, job in jobs.items():

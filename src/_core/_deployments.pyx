@@ -4,8 +4,8 @@ Layer: functions on memoryviews that release the interpreter's lock and check fo
 
 Noise     log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. The approximate curve of the
           search is this maximum itself.
-Laws      a distribution of X = a - e^eps b has atoms with masses under a reference measure m, log a and log b, and parts on which
-          m has no mass (its cuts):
+LawTable      a distribution of X = a - e^eps b has atoms with masses under a reference measure m, log a and log b, and parts on
+          which m has no mass (its cuts):
               delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
           X is formed from log a - log b - eps, so that it does not cancel where eps is close to a pure budget. The value is
           c_log_excess, the approximate curve c_rough_excess, the centre a contour of few nodes. The delta of a
@@ -290,7 +290,7 @@ cdef void set_log_phi(double eps, const Law *laws, Py_ssize_t number, double rto
         lower[0], upper[0] = fmax(lower[0], low), fmax(upper[0], high)
 
 
-cdef class Laws:
+cdef class LawTable:
     """Distributions of X with their cuts, in sets: set k is laws[sets[k]:sets[k + 1]], starting with the largest variance."""
 
     cdef const double[::1] log_mass, log_a, log_b, log_cut, log_cut_b, slack, pure

@@ -4,8 +4,8 @@
     Phi_n(X) = E S_+ / n is the hockey-stick divergence of every shuffled randomizer (docs/mathematics).
 
 Layer: the kernels ``c_log_excess``, ``c_rough_excess``, ``c_most_excess`` and ``c_log_cell``, noexcept nogil, declared in
-_excess.pxd, and thin loops for Python. _tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails,
-excess.h sums over atoms.
+_excess.pxd, and thin loops for Python. _tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy_tails.pyx heavy
+tails, excess.h sums over atoms.
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
 decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
@@ -14,7 +14,7 @@ Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100
                                   the rarer kinds are enumerated, and sums over the last two kinds are read from tables (`Kinds`;
                                   up to a run time of about 2e4 outcomes if rtol >= 1e-5, as long as a coarse contour, or if one
                                   kind has nearly all users: the contour is long)
-         heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
+         heavy tails              values so large that a single one makes S positive are split off (_heavy_tails.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
                                   tolerances 1e-4 and 1e-2, at which more values are split off
@@ -50,7 +50,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 from shufflebounds._core._constants cimport UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
-from shufflebounds._core._heavy cimport Jumps, c_gains, c_split
+from shufflebounds._core._heavy_tails cimport Jumps, c_gains, c_split
 from shufflebounds._core._smoothed cimport Turn, c_contour
 from shufflebounds._core._special cimport c_log_add_exp, c_mills_ratio
 from shufflebounds._core._tilted cimport Cumulant, Group, c_lay_out, c_saddle, room_of

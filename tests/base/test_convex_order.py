@@ -23,7 +23,7 @@ from shufflebounds._base.convex_order import (
     to_nodes,
 )
 from shufflebounds._base.types import ULP
-from shufflebounds._core import _jumps
+from shufflebounds._core import _cell_sums
 
 
 def atoms(count, seed):
@@ -132,7 +132,7 @@ def test_a_sum_whose_factor_and_number_of_places_depend_on_the_jump():
     place, jump, factor = np.sort(rng.exponential(size=60)), np.sort(rng.normal(size=9)), rng.exponential(size=9)
     mass, prob, used = rng.random(60), rng.random(9), rng.integers(0, 61, 9)
     nodes = np.linspace(-10.0, 80.0, 301)
-    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, True, factor, used)
+    total, moment = _cell_sums.cell_sums(place, mass, jump, prob, nodes, True, factor, used)
     found = to_nodes(total, moment / np.diff(nodes))
     pairs = [(factor[j] * place[i] + jump[j], mass[i] * prob[j]) for j in range(9) for i in range(used[j])]
     values, masses = (np.array(part) for part in zip(*pairs))

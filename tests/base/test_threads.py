@@ -21,14 +21,15 @@ ROWS = [RNG.random(size) for size in (1, 5, 700, 3000, 40_000)]
 KINDS = [KaryResponse(4, 1.0), KaryResponse(3, 2.0)]
 
 CALLS = {
-    "clones_epsilon": lambda **kw: shuffle.clones_epsilon(USERS, LOCAL, DELTA, **kw),
-    "clones_log_delta": lambda **kw: shuffle.clones_log_delta(USERS, LOCAL, LOCAL / 9, bound="lower", **kw),
-    "noise_epsilon": lambda **kw: shuffle.noise_epsilon(USERS, 0.3, DELTA, **kw),
-    "noise_log_delta": lambda **kw: shuffle.noise_log_delta(USERS, 0.3, 1 / LOCAL, bound="lower", **kw),
-    "shuffled_epsilon": lambda **kw: shuffle.shuffled_epsilon(KINDS, FEW[:, None], 0.01, **kw),
-    "shuffled_epsilon of heavy tails": lambda **kw: shuffle.shuffled_epsilon(GaussianMechanism(0.5), FEW[1:5], 1e-6, **kw),
-    "shuffled_epsilon of all datasets": lambda **kw: shuffle.shuffled_epsilon(KaryResponse(3, 1.0), FEW, 0.01, bound="lower", **kw),
-    "shuffled_log_delta": lambda **kw: shuffle.shuffled_log_delta(KaryResponse(4, 1.0), FEW, [[0.1], [0.5], [2.0]], **kw),
+    "clones_epsilons": lambda **kw: shuffle.clones_epsilons(USERS, LOCAL, DELTA, **kw),
+    "clones_log_deltas": lambda **kw: shuffle.clones_log_deltas(USERS, LOCAL, LOCAL / 9, bound="lower", **kw),
+    "binomial_noise_epsilons": lambda **kw: shuffle.binomial_noise_epsilons(USERS, 0.3, DELTA, **kw),
+    "binomial_noise_log_deltas": lambda **kw: shuffle.binomial_noise_log_deltas(USERS, 0.3, 1 / LOCAL, bound="lower", **kw),
+    "shuffled_epsilons": lambda **kw: shuffle.shuffled_epsilons(KINDS, FEW[:, None], 0.01, **kw),
+    "shuffled_epsilons of heavy tails": lambda **kw: shuffle.shuffled_epsilons(GaussianMechanism(0.5), FEW[1:5], 1e-6, **kw),
+    "shuffled_epsilons of all datasets": lambda **kw: shuffle.shuffled_epsilons(KaryResponse(3, 1.0), FEW, 0.01, bound="lower",
+                                                                                **kw),
+    "shuffled_log_deltas": lambda **kw: shuffle.shuffled_log_deltas(KaryResponse(4, 1.0), FEW, [[0.1], [0.5], [2.0]], **kw),
     "poisson_binom_logpmf": lambda **kw: tails.poisson_binom_logpmf([0, 1, 2, 1500, 20_000], ROWS, **kw),
     "poisson_binom_logcdf": lambda **kw: tails.poisson_binom_logcdf([0, 1, 2, 1500, 20_000], ROWS, **kw),
     "poisson_binom_logsf": lambda **kw: tails.poisson_binom_logsf([0, 1, 2, 1500, 20_000], ROWS, **kw),

@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds import cli
 from shufflebounds.cli.command import COMMANDS, parser_for
-from shufflebounds.cli.completion import _following
+from shufflebounds.cli.completion_command import _following
 from shufflebounds.cli.registry import MECHANISMS
 
 

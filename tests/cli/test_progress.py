@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
-from shufflebounds.cli.output import progress
+from shufflebounds.cli.output import interruptible
 
 
 @pytest.fixture
 def logged(monkeypatch):
     """Return an event that is set by the first message, and the list of messages; the first one is due at once."""
-    monkeypatch.setattr(progress, "FIRST_MESSAGE", 0.0)
-    monkeypatch.setattr(progress, "CALM_SECONDS", 0.0)
+    monkeypatch.setattr(interruptible, "FIRST_MESSAGE", 0.0)
+    monkeypatch.setattr(interruptible, "CALM_SECONDS", 0.0)
     seen, found = threading.Event(), []
 
     class Handler(logging.Handler):
@@ -21,17 +21,17 @@ def logged(monkeypatch):
             found.append((record.levelno, record.getMessage()))
             seen.set()
 
-    handler, level = Handler(), progress.LOGGER.level
-    progress.LOGGER.addHandler(handler)
-    progress.LOGGER.setLevel(logging.INFO)
+    handler, level = Handler(), interruptible.LOGGER.level
+    interruptible.LOGGER.addHandler(handler)
+    interruptible.LOGGER.setLevel(logging.INFO)
     yield seen, found
-    progress.LOGGER.removeHandler(handler)
-    progress.LOGGER.setLevel(level)
+    interruptible.LOGGER.removeHandler(handler)
+    interruptible.LOGGER.setLevel(level)
 
 
 def test_a_long_command_logs_its_time(logged):
     seen, found = logged
-    progress.watched(lambda: seen.wait(60), "compare")
+    interruptible.watched(lambda: seen.wait(60), "compare")
     level, text = found[0]
     assert level == logging.INFO
     assert text.startswith("compare: ")
@@ -51,17 +51,17 @@ def test_a_terminal_has_no_messages(logged, monkeypatch):
         def close(self):
             pass
 
-    monkeypatch.setattr(progress, "_clock", Clock)
-    progress.watched(lambda: asked.wait(60), "compare")
+    monkeypatch.setattr(interruptible, "_clock", Clock)
+    interruptible.watched(lambda: asked.wait(60), "compare")
     assert found == []
 
 
 def test_the_command_writes_messages_where_no_handler_is(monkeypatch, capsys):
     logger = logging.getLogger("shufflebounds.test")
     logger.propagate = False
-    monkeypatch.setattr(progress, "LOGGER", logger)
-    progress.log_to_stderr()
-    progress.log_to_stderr()
+    monkeypatch.setattr(interruptible, "LOGGER", logger)
+    interruptible.log_to_stderr()
+    interruptible.log_to_stderr()
     logger.info("compare: %d s so far", 20)
     assert capsys.readouterr().err == "shufflebounds: compare: 20 s so far\n"
     assert len(logger.handlers) == 1

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from shufflebounds import shuffle
 from shufflebounds._core import _excess, _smoothed
 from shufflebounds._engines.excess.evaluation import Effort, sums
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from tests.oracles import completed
 from tests.reference.measure_excess import clones, exact, noise, random_law, sides

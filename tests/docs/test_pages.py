@@ -175,9 +175,9 @@ def test_the_layout_of_contributing_is_that_of_the_sources():
     named = {one or other for one, other in named}
     assert len(named) > 25
     assert [name for name in named if not any((above / name).exists() for above in (ROOT, package, package / "_engines"))] == []
-    rooms = [path.name + "/" for path in package.iterdir() if (path / "__init__.py").exists()]
+    packages = [path.name + "/" for path in package.iterdir() if (path / "__init__.py").exists()]
     files = [path.name for path in package.glob("*.py") if not path.name.startswith("__")]
-    assert [name for name in rooms + files if not re.search(rf"(?<!\w){re.escape(name)}", block)] == []
+    assert [name for name in packages + files if not re.search(rf"(?<!\w){re.escape(name)}", block)] == []
 
 
 def test_private_modules_have_names_of_their_own():

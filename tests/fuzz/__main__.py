@@ -15,7 +15,7 @@ from tests.fuzz import (
     hostile,
     monotone,
     protocols,
-    threads,
+    shared_objects,
 )
 
 
@@ -58,7 +58,7 @@ def main():
         campaign = consistency if options.which == "consistency" else monotone
         counts, found = campaign.attack(options.seed, options.cases, late, options.only)
     elif options.which == "threads":
-        counts, found = threads.campaign(options.seed, options.seconds, options.only)
+        counts, found = shared_objects.campaign(options.seed, options.seconds, options.only)
     else:
         import resource
 

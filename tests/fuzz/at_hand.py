@@ -13,7 +13,7 @@ from collections import Counter
 from shufflebounds import mechanisms
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle import Clones, StrongerClones, shuffled_epsilon
+from shufflebounds.shuffle import Clones, StrongerClones, shuffled_epsilons
 from tests.examples import EXAMPLES
 
 __all__ = ["KINDS", "attack", "compared"]
@@ -27,7 +27,7 @@ SAME, ROUNDED = 1e-8, 1e-6
 
 def others(randomizer, users, delta):
     """Yield upper bounds of eps that hold for the shuffled messages: a name, the bound, and the tolerance."""
-    yield "blanket", float(shuffled_epsilon(randomizer, users, delta, method="blanket")), SAME
+    yield "blanket", float(shuffled_epsilons(randomizer, users, delta, method="blanket")), SAME
     if isinstance(randomizer, PrivacyProfile):
         yield "one message", randomizer.epsilon(delta), SAME
     # The ratios of `RatioBounded` to the messages of other users may exceed its pure budget.

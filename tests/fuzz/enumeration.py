@@ -18,7 +18,7 @@ from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._base.caches import uncached
 from shufflebounds.profile import DominatingPair
 from tests.fuzz import batches as batched
-from tests.fuzz import densities, flips, two_level
+from tests.fuzz import density_pairs, flips, two_level
 
 __all__ = ["KINDS", "attack"]
 
@@ -283,14 +283,14 @@ def enclosed(profile, eps):
     factor = math.exp(eps)
     noise = profile.mechanism if isinstance(profile, sampling.AllocationPair) else profile.randomizer
     if isinstance(noise, mechanisms.LaplaceMechanism):
-        laws = densities.Laplace(1 / noise.scale)
+        laws = density_pairs.Laplace(1 / noise.scale)
     else:
-        laws = densities.Gaussian(1 / noise.sigma)
+        laws = density_pairs.Gaussian(1 / noise.sigma)
     if isinstance(profile, sampling.AllocationPair):
-        both = densities.allocated(laws, factor, profile.steps, profile.removed)
+        both = density_pairs.allocated(laws, factor, profile.steps, profile.removed)
         below = both
     else:
-        both, below = densities.shuffled(laws, factor, profile.users, profile.data(eps))
+        both, below = density_pairs.shuffled(laws, factor, profile.users, profile.data(eps))
         if profile.users == 2 and isinstance(noise, mechanisms.GaussianMechanism):
             # The reference is the privacy blanket; of two users the worst dataset is known, whose delta is smaller.
             both, below = (0.0, both[1]), below or both

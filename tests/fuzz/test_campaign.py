@@ -7,7 +7,7 @@ import pytest
 
 from shufflebounds import mechanisms, profile, shuffle, tails
 from tests.examples import EXAMPLES
-from tests.fuzz import certify, compositions, datasets, enumeration, hostile, monotone, mutants, protocols, threads
+from tests.fuzz import certify, compositions, datasets, enumeration, hostile, monotone, mutants, protocols, shared_objects
 
 pytest.importorskip("flint")
 
@@ -50,14 +50,14 @@ def test_hostile_values_are_refused_or_answered():
 
 @pytest.mark.parametrize(("only", "cases"), [("ufuncs", 4), ("enumerated", 2)])
 def test_threads_that_share_objects(only, cases):
-    tried, found = threads.attack(3, cases, only=only)
+    tried, found = shared_objects.attack(3, cases, only=only)
     assert tried.total() > 8 * cases
     assert not found
 
 
 @pytest.mark.slow
 def test_threads_that_share_objects_longer():
-    tried, found = threads.attack(11, 2, only="compositions")
+    tried, found = shared_objects.attack(11, 2, only="compositions")
     print(dict(tried))
     assert not found
 

@@ -12,12 +12,12 @@ pytestmark = pytest.mark.skipif(not (mutants.ROOT / "src/_core").is_dir(), reaso
 
 @pytest.mark.parametrize(("kernel", "folders"), [
     ("_gaussian", {"core", "mechanisms"}),
-    ("_worst", {"core", "shuffle"}),
+    ("_worst_bits", {"core", "shuffle"}),
     ("_hypergeom", {"core", "tails"}),
     # The kernel `_excess` uses the next two kernels.
     ("_smoothed", {"core", "engines/excess"}),
-    ("_heavy", {"core", "engines/excess"}),
-    ("_jumps", {"core", "base", "engines/compose"}),
+    ("_heavy_tails", {"core", "engines/excess"}),
+    ("_cell_sums", {"core", "base", "engines/compose"}),
     ("_losses", {"core", "losses"}),
     ("_special", {"core", "tails", "composition", "selection"}),
 ])
@@ -34,7 +34,7 @@ def test_a_module_runs_the_tests_of_its_folder():
 
 
 def test_most_kernels_run_fewer_than_all_folders():
-    assert len(mutants.tests_of(Path("src/_core/_worst.pyx"))) <= 3
+    assert len(mutants.tests_of(Path("src/_core/_worst_bits.pyx"))) <= 3
     assert len(mutants.tests_of(Path("src/_core/_hypergeom.pyx"))) <= 3
 
 

@@ -41,7 +41,7 @@ REFUSED = [
     (lambda: shuffle.StrongerClones(100, 1.0).delta(10**5000), "eps="),
     (lambda: shuffle.ShuffledBits(np.ma.masked_array([5], [True]), 0.1), "masked"),
     (lambda: shuffle.PersonalizedBits(np.broadcast_to(np.float64(0.5), 10**12)), "views of the same"),
-    (lambda: shuffle.clones_epsilon(100, 1.0, 1e-6, stronger=2), "stronger=2"),
+    (lambda: shuffle.clones_epsilons(100, 1.0, 1e-6, stronger=2), "stronger=2"),
     (lambda: composition.Ledger.from_dict(np.array(["a"])), "no ledger"),
     (lambda: mechanisms.GaussianMechanism(1.0).excess_laws(2**64), "cells="),
     (lambda: mechanisms.LaplaceMechanism(1.0).excess_laws(2**53), "cells="),
@@ -189,9 +189,9 @@ def test_tables_of_mixed_data_are_bounded():
 @pytest.mark.filterwarnings("ignore:delta=")
 def test_comparison_where_almost_nothing_is_amplified():
     asked = 0
-    from shufflebounds._engines.excess import laws
+    from shufflebounds._engines.excess import excess_law
 
-    law = laws.ExcessLaw
+    law = excess_law.ExcessLaw
     before = law.log_phi
 
     def counted(self, *given):

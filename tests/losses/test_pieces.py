@@ -5,7 +5,7 @@ import pytest
 from mpmath import exp, expm1, mp, mpf
 
 from shufflebounds._base.quadrature import STEEPEST
-from shufflebounds._losses.samples import _pieces
+from shufflebounds._losses.sampled_profile import _pieces
 
 
 def exponential(rate, width):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._engines.datasets.largest_sum import single_bounds
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     FiniteRandomizer,

@@ -19,7 +19,7 @@ from shufflebounds._base.types import IntervalArray
 from shufflebounds._losses.curves import convex_hull, curve, gdp_mu
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo
 from shufflebounds._losses.renyi import renyi
-from shufflebounds._losses.samples import SampledProfile
+from shufflebounds._losses.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.sampling import RandomAllocation
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones

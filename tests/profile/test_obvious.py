@@ -1,7 +1,7 @@
 """Upper bounds of mechanisms, also shuffled, sampled and composed, are at least the advantage of one simple test.
 
-The test is an event with its two probabilities, at the ends of the ranges of the parameters. tests/shuffle/test_obvious.py does the
-same for protocols.
+The test is an event with its two probabilities, at the ends of the ranges of the parameters.
+tests/shuffle/test_obvious_protocols.py does the same for protocols.
 """
 
 import mpmath as mp
@@ -9,7 +9,7 @@ import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
 from tests.densities import Tilted
-from tests.shuffle.test_obvious import LOGS, below, digits, holds  # noqa: F401
+from tests.shuffle.test_obvious_protocols import LOGS, below, digits, holds  # noqa: F401
 from tests.strategies import slow, thinned
 
 SIGMAS = [0.03, 0.3, 1.0, 30.0, 1e6]

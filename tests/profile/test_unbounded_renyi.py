@@ -14,7 +14,7 @@ import pytest
 from shufflebounds._base.types import IntervalArray
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._losses.renyi import mixture_tail, upper_renyi
-from shufflebounds._losses.samples import SampledProfile
+from shufflebounds._losses.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from tests.strategies import slow

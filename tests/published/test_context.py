@@ -67,12 +67,12 @@ def test_the_close_laws_of_the_lemma():
     # none.
     y, z = np.array([1.0, 0.0]), np.array([0.5, 0.5])
     assert np.maximum(y - 2 * z, 0).sum() == 0
-    assert np.maximum(z - 2 * y, 0).sum() == published.das2022_close_laws.counterexample().truth
+    assert np.maximum(z - 2 * y, 0).sum() == published.das2022_close_distributions.counterexample().truth
 
 
 def test_a_statistical_distance_is_at_most_one():
     with pytest.raises(ValueError, match=r"distance=1\.5"):
-        published.das2022_close_laws(0.5, 1.5)
+        published.das2022_close_distributions(0.5, 1.5)
 
 
 def test_the_right_tail_is_proven_for_small_distances_only():

@@ -307,7 +307,7 @@ KERNELS = {
     "lattice": (measure_sums.lattice, 150, 15000),
     "blocks": (measure_sums.blocks, 150, 15000),
     "bits": (measure_sums.bits, 30, 2000),
-    "worst": (measure_sums.worst, 8, 300),
+    "worst_bits": (measure_sums.worst_bits, 8, 300),
     "tradeoff": (measure_sums.tradeoff, 400, 20000),
     "losses": (measure_sums.losses, 200, 2300),
     "tilted": (measure_sums.tilted, 100, 5000),

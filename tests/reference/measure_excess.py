@@ -11,7 +11,7 @@ from flint import arb, arb_poly, ctx
 
 from shufflebounds import shuffle
 from shufflebounds._core import _excess
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds.mechanisms import GaussianMechanism
 
 ctx.prec = 400

@@ -1,4 +1,4 @@
-"""Errors of kernels that compute sums: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, tilted, excess,
+"""Errors of kernels that compute sums: lattice, blocks, bits, worst_bits, contour, tradeoff, losses, hypergeom, tilted, excess,
 moments, matchings.
 
 Each function yields rows for measure_errors.py: the row's name in the kernel's header, and the errors in the unit that the header
@@ -11,7 +11,18 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, ctx
 
-from shufflebounds._core import _bits, _blocks, _compound, _contour, _losses, _matchings, _moments, _smoothed, _tradeoff, _worst
+from shufflebounds._core import (
+    _bits,
+    _blocks,
+    _compound,
+    _contour,
+    _losses,
+    _matchings,
+    _moments,
+    _smoothed,
+    _tradeoff,
+    _worst_bits,
+)
 from shufflebounds.tails import poisson_binom_window
 from tests.core.test_matchings import exact as negative_part_of_fractions
 from tests.oracles import binomial as binomial_law
@@ -131,8 +142,8 @@ def gap_of(flip, eps):
     return value
 
 
-def worst(rng, trials):
-    """Yield the row of _worst.pyx: sums of 2 to 4 bits per user, in fractions; errors of the middle of the bounds."""
+def worst_bits(rng, trials):
+    """Yield the row of _worst_bits.pyx: sums of 2 to 4 bits per user, in fractions; errors of the middle of the bounds."""
     errors = []
     while len(errors) < trials:
         others, width, flip = rng.randint(1, 12), rng.randint(2, 4), rng.uniform(0.01, 0.45)
@@ -143,7 +154,7 @@ def worst(rng, trials):
             rest = total(binomial_law(ones, 1 - q), binomial_law(others - ones, q))
             zero, one = (total(rest, binomial_law(width, c)) for c in (q, 1 - q))
             exact = max(exact, hockey_stick(zero, one, factor), hockey_stick(one, zero, factor))
-        low, high = (float(x[0]) for x in _worst.worst_log_delta(others, 0, width, flip, eps, gap_of(flip, 0.0) - eps))
+        low, high = (float(x[0]) for x in _worst_bits.worst_log_delta(others, 0, width, flip, eps, gap_of(flip, 0.0) - eps))
         if exact:
             value = float(logarithm(exact))
             assert low - 4 * math.ulp(value) <= value <= high + 4 * math.ulp(value)
@@ -350,13 +361,13 @@ def matchings(rng, trials):
 
 def crossing(rng, trials):
     """Yield the rows of _crossing.pyx: the relative gap of the bounds of eps, over random deployments."""
-    from shufflebounds.shuffle import clones_epsilon, noise_epsilon
+    from shufflebounds.shuffle import binomial_noise_epsilons, clones_epsilons
 
     draws = np.random.default_rng(rng.randint(0, 2**30))
     users, delta = np.floor(10 ** draws.uniform(1, 12, trials)), 10 ** -draws.uniform(1, 40, trials)
     jobs = {
-        "clones": (clones_epsilon, draws.uniform(0.05, 10, trials)),
-        "binomial noise": (noise_epsilon, draws.uniform(0.01, 0.99, trials)),
+        "clones": (clones_epsilons, draws.uniform(0.05, 10, trials)),
+        "binomial noise": (binomial_noise_epsilons, draws.uniform(0.01, 0.99, trials)),
     }
     for name, (epsilon, third) in jobs.items():
         low, high = (epsilon(users, third, delta, bound=bound) for bound in ("lower", "upper"))

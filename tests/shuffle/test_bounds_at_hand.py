@@ -5,7 +5,7 @@ import math
 import pytest
 
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
-from shufflebounds.shuffle import StrongerClones, shuffled_epsilon
+from shufflebounds.shuffle import StrongerClones, shuffled_epsilons
 from tests.fuzz import at_hand
 from tests.strategies import slow
 
@@ -32,7 +32,7 @@ def test_laplace_noise_among_many_users(users, delta, lower):
     shuffled = noise.shuffled(users)
     upper = shuffled.epsilon(delta)
     assert lower < shuffled.epsilon(delta, bound="lower") <= upper
-    assert upper <= shuffled_epsilon(noise, users, delta, method="blanket") < StrongerClones(users, 1.0).epsilon(delta)
+    assert upper <= shuffled_epsilons(noise, users, delta, method="blanket") < StrongerClones(users, 1.0).epsilon(delta)
     assert shuffled.argument(upper) == "worst dataset"
     # Where eps is far below a standard deviation, the ratio of both bounds of eps is larger.
     assert shuffled.log_delta(upper) - shuffled.log_delta(upper, bound="lower") < 0.02
@@ -47,5 +47,5 @@ def test_eps_of_the_blanket_has_the_tolerance_of_its_own_search(noise, users, de
     shuffled = noise.shuffled(users)
     upper = shuffled.epsilon(delta)
     assert shuffled.argument(upper) == "privacy blanket"
-    assert upper == pytest.approx(float(shuffled_epsilon(noise, users, delta, method="blanket")), rel=1e-12)
+    assert upper == pytest.approx(float(shuffled_epsilons(noise, users, delta, method="blanket")), rel=1e-12)
     assert shuffled.log_delta(upper) <= math.log(delta)

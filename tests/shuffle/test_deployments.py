@@ -23,7 +23,7 @@ DELTA = st.floats(-690, 0).map(math.exp) | st.sampled_from([0.0, 5e-324, 1e-300,
 @given(USERS, BUDGET, DELTA, st.booleans())
 def test_epsilon_is_verified_and_the_class_agrees(users, local_eps, delta, stronger):
     kind = CLASSES[stronger](users, local_eps)
-    upper, lower = (shuffle.clones_epsilon(users, local_eps, delta, stronger=stronger, bound=side) for side in ("upper", "lower"))
+    upper, lower = (shuffle.clones_epsilons(users, local_eps, delta, stronger=stronger, bound=side) for side in ("upper", "lower"))
     assert kind.epsilon(delta) == upper
     assert kind.epsilon(delta, bound="lower") == lower
     assert 0 <= lower <= upper <= local_eps
@@ -41,19 +41,19 @@ def test_epsilon_is_verified_and_the_class_agrees(users, local_eps, delta, stron
 def test_log_delta_is_that_of_the_class(users, local_eps, share, stronger):
     eps = local_eps * share
     kind = CLASSES[stronger](users, local_eps)
-    sides = [shuffle.clones_log_delta(users, local_eps, eps, stronger=stronger, bound=side) for side in ("lower", "upper")]
+    sides = [shuffle.clones_log_deltas(users, local_eps, eps, stronger=stronger, bound=side) for side in ("lower", "upper")]
     assert sides == [kind.log_delta(eps, bound="lower"), kind.log_delta(eps)]
     assert sides[0] <= sides[1] <= 0
 
 
 def test_broadcasting():
     users, local, delta = np.array([[10], [10**5], [10**9]]), np.array([0.5, 2.0]), 1e-6
-    eps = shuffle.clones_epsilon(users, local, delta)
+    eps = shuffle.clones_epsilons(users, local, delta)
     assert eps.shape == (3, 2)
     for (i, n), (j, b) in itertools.product(enumerate(users[:, 0]), enumerate(local)):
         assert eps[i, j] == shuffle.StrongerClones(int(n), float(b)).epsilon(delta)
-    assert shuffle.clones_log_delta(users, local, eps).shape == (3, 2)
-    assert isinstance(shuffle.clones_epsilon(10, 1.0, 0.1), float)
+    assert shuffle.clones_log_deltas(users, local, eps).shape == (3, 2)
+    assert isinstance(shuffle.clones_epsilons(10, 1.0, 0.1), float)
 
 
 def edge_of_one(users, local_eps, eps, rate):
@@ -105,16 +105,16 @@ def test_any_number_of_users(users, local_eps, delta):
 )
 def test_bad_input(arguments, name):
     with pytest.raises(ValueError, match=name):
-        shuffle.clones_epsilon(*arguments)
+        shuffle.clones_epsilons(*arguments)
 
 
 def test_bad_choices():
     with pytest.raises(ValueError, match="bound"):
-        shuffle.clones_epsilon(10, 1.0, 0.1, bound="both")
+        shuffle.clones_epsilons(10, 1.0, 0.1, bound="both")
     with pytest.raises(ValueError, match="stronger=1"):
-        shuffle.clones_epsilon(10, 1.0, 0.1, stronger=1)
+        shuffle.clones_epsilons(10, 1.0, 0.1, stronger=1)
     with pytest.raises(ValueError, match="eps=-1"):
-        shuffle.clones_log_delta(10, 1.0, -1.0)
+        shuffle.clones_log_deltas(10, 1.0, -1.0)
 
 
 def test_another_thread_makes_progress():
@@ -128,7 +128,7 @@ def test_another_thread_makes_progress():
     other.start()
     try:
         before = seen[0]
-        shuffle.clones_epsilon(np.full(500, 10**6), 1.0, 1e-9)
+        shuffle.clones_epsilons(np.full(500, 10**6), 1.0, 1e-9)
         assert seen[0] > before + 1000
     finally:
         stop.set()
@@ -141,5 +141,5 @@ def test_an_interrupt_is_answered():
     timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        shuffle.clones_epsilon(np.full(10**6, 10**6), 1.0, 1e-9)
+        shuffle.clones_epsilons(np.full(10**6, 10**6), 1.0, 1e-9)
     timer.join()

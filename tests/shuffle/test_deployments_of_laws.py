@@ -37,7 +37,7 @@ def mechanisms_of_noise(count, seed):
 @given(st.integers(0, 2**53) | st.integers(0, 40), st.floats(1e-12, 1 - 1e-12) | st.just(0.5), DELTA)
 def test_noise_is_verified_and_the_class_agrees(trials, prob, delta):
     noise = shuffle.BinomialNoise(trials, prob)
-    upper, lower = (shuffle.noise_epsilon(trials, prob, delta, bound=side) for side in SIDES)
+    upper, lower = (shuffle.binomial_noise_epsilons(trials, prob, delta, bound=side) for side in SIDES)
     assert [noise.epsilon(delta), noise.epsilon(delta, bound="lower")] == [upper, lower]
     assert 0 <= lower <= upper
     if upper < math.inf:
@@ -55,19 +55,19 @@ def test_noise_is_verified_and_the_class_agrees(trials, prob, delta):
 def test_log_delta_of_noise_is_that_of_the_class(trials, prob, eps):
     noise = shuffle.BinomialNoise(trials, prob)
     for side in SIDES:
-        assert shuffle.noise_log_delta(trials, prob, eps, bound=side) == noise.log_delta(eps, bound=side)
+        assert shuffle.binomial_noise_log_deltas(trials, prob, eps, bound=side) == noise.log_delta(eps, bound=side)
 
 
 def agree(count, seed):
     """Assert that arrays and single calls of noise give the same results, and that each result is a valid bound."""
     trials, prob, delta = mechanisms_of_noise(count, seed)
     for side in SIDES:
-        eps = shuffle.noise_epsilon(trials, prob, delta, bound=side)
+        eps = shuffle.binomial_noise_epsilons(trials, prob, delta, bound=side)
         rows = zip(trials.tolist(), prob.tolist(), delta.tolist())
         single = [shuffle.BinomialNoise(n, p).epsilon(d, bound=side) for n, p, d in rows]
         assert np.array_equal(eps, single)
         there = np.isfinite(eps) & (eps > 0)
-        reached = np.exp(shuffle.noise_log_delta(trials[there], prob[there], eps[there], bound=side))
+        reached = np.exp(shuffle.binomial_noise_log_deltas(trials[there], prob[there], eps[there], bound=side))
         ratio = reached / delta[there]
         assert (ratio.max() <= 1) if side == "upper" else (ratio.min() >= 1 - 4e-15)
 
@@ -88,7 +88,7 @@ def agree_shuffled(count, seed, least_users=2000.0):
     Results of arrays and classes are equal if the class uses the blanket alone; otherwise the eps of the class may be smaller.
     """
     kinds, users, delta = deployments(count, seed, least_users)
-    upper, lower = (shuffle.shuffled_epsilon(kinds, users, delta, bound=side) for side in SIDES)
+    upper, lower = (shuffle.shuffled_epsilons(kinds, users, delta, bound=side) for side in SIDES)
     assert (lower <= upper * (1 + 1e-8)).all()
     for i in range(count):
         protocol = shuffle.Shuffled(kinds[i], int(users[i]))
@@ -100,7 +100,7 @@ def agree_shuffled(count, seed, least_users=2000.0):
         assert protocol.delta(upper[i]) <= delta[i]
         if lower[i] > 0:
             assert protocol.delta(lower[i], bound="lower") >= delta[i] * (1 - 4e-15)
-    values = [shuffle.shuffled_log_delta(kinds, users, upper, bound=side) for side in SIDES]
+    values = [shuffle.shuffled_log_deltas(kinds, users, upper, bound=side) for side in SIDES]
     singles = [[shuffle.Shuffled(k, n).log_delta(e, bound=side) for k, n, e in zip(kinds, users.tolist(), upper)] for side in SIDES]
     alone = [isinstance(kind, mechanisms.KaryResponse) for kind in kinds]
     assert np.array_equal(values[1], singles[1])
@@ -108,7 +108,7 @@ def agree_shuffled(count, seed, least_users=2000.0):
     assert (np.array(singles[0]) <= values[0]).all()
     # A smaller eps does not meet delta, up to the gap of the bounds.
     inside = upper > 1e-6
-    less = shuffle.shuffled_log_delta([k for k, some in zip(kinds, inside) if some], users[inside], upper[inside] * (1 - 1e-6))
+    less = shuffle.shuffled_log_deltas([k for k, some in zip(kinds, inside) if some], users[inside], upper[inside] * (1 - 1e-6))
     assert (less > np.log(delta[inside])).all()
 
 
@@ -126,8 +126,8 @@ def test_lower_bounds_of_few_users_are_those_of_the_class():
     for users in (3, 6):
         protocol = shuffle.Shuffled(matrix, users)
         for side in SIDES:
-            assert shuffle.shuffled_epsilon(matrix, users, 1e-3, bound=side) == protocol.epsilon(1e-3, bound=side)
-            assert shuffle.shuffled_log_delta(matrix, users, 0.3, bound=side) == protocol.log_delta(0.3, bound=side)
+            assert shuffle.shuffled_epsilons(matrix, users, 1e-3, bound=side) == protocol.epsilon(1e-3, bound=side)
+            assert shuffle.shuffled_log_deltas(matrix, users, 0.3, bound=side) == protocol.log_delta(0.3, bound=side)
 
 
 def test_heavy_tails_are_evaluated_by_the_class():
@@ -141,7 +141,7 @@ def test_heavy_tails_are_evaluated_by_the_class():
 @pytest.mark.slow
 def test_eps_of_heavy_tails_in_an_array():
     kind = mechanisms.GaussianMechanism(0.35)
-    eps = shuffle.shuffled_epsilon([kind], 10**4, 1e-8)[0]
+    eps = shuffle.shuffled_epsilons([kind], 10**4, 1e-8)[0]
     assert eps < 10.5
     assert kind.shuffled(10**4).delta(eps) <= 1e-8
 
@@ -160,12 +160,12 @@ def test_the_largest_of_several_pairs_is_found(weights, users, delta):
 
 def test_broadcasting_and_participation():
     kinds = np.array([mechanisms.KaryResponse(4, 1.0), mechanisms.GaussianMechanism(1.0)], dtype=object)
-    eps = shuffle.shuffled_epsilon(kinds, [[10**6], [10**8]], 1e-6, participation=0.5)
+    eps = shuffle.shuffled_epsilons(kinds, [[10**6], [10**8]], 1e-6, participation=0.5)
     assert eps.shape == (2, 2)
     assert eps[1, 0] == kinds[0].shuffled(10**8, 0.5).epsilon(1e-6)
     assert eps[0, 1] == kinds[1].shuffled(10**6, 0.5).epsilon(1e-6)
-    assert isinstance(shuffle.shuffled_epsilon(kinds[0], 10**6, 1e-6), float)
-    assert shuffle.noise_log_delta([[10], [20]], [0.5, 0.25], 1.0).shape == (2, 2)
+    assert isinstance(shuffle.shuffled_epsilons(kinds[0], 10**6, 1e-6), float)
+    assert shuffle.binomial_noise_log_deltas([[10], [20]], [0.5, 0.25], 1.0).shape == (2, 2)
 
 
 def test_a_randomizer_that_cannot_be_hashed_is_taken_too():
@@ -173,13 +173,13 @@ def test_a_randomizer_that_cannot_be_hashed_is_taken_too():
         __hash__ = None
 
     kind = Listed([[0.75, 0.25], [0.25, 0.75]])
-    assert shuffle.shuffled_epsilon([kind, kind], 10**6, 1e-6).tolist() == [kind.shuffled(10**6).epsilon(1e-6)] * 2
+    assert shuffle.shuffled_epsilons([kind, kind], 10**6, 1e-6).tolist() == [kind.shuffled(10**6).epsilon(1e-6)] * 2
 
 
 def test_a_sweep_over_parameters():
     def budget(bins, local_eps, users):
         kinds = [mechanisms.KaryResponse(k, e) for k, e in zip(bins.tolist(), local_eps.tolist())]
-        return shuffle.shuffled_epsilon(kinds, users, 1e-6)
+        return shuffle.shuffled_epsilons(kinds, users, 1e-6)
 
     table = sweep(budget, {"bins": [3, 50], "local_eps": [1.0, 2.0], "users": [10**6, 10**8]}, arrays=True, workers=2)
     row = table[5]
@@ -190,16 +190,16 @@ def test_a_sweep_over_parameters():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: shuffle.noise_epsilon(-1, 0.5, 0.1), "trials"),
-        (lambda: shuffle.noise_epsilon(5, 1.0, 0.1), "prob"),
-        (lambda: shuffle.noise_epsilon(5, 0.5, 2.0), "delta"),
-        (lambda: shuffle.noise_epsilon(5, 0.5, 0.1, bound="both"), "bound"),
-        (lambda: shuffle.noise_log_delta(5, 0.5, -1.0), "eps"),
-        (lambda: shuffle.noise_log_delta([1, 2], [0.5, 0.5, 0.5], 0.0), "trials, prob and eps have shapes"),
-        (lambda: shuffle.shuffled_epsilon([], 5, 0.1), "randomizer must not be empty"),
-        (lambda: shuffle.shuffled_epsilon(mechanisms.KaryResponse(3, 1.0), 0, 0.1), "users"),
-        (lambda: shuffle.shuffled_epsilon(mechanisms.KaryResponse(3, 1.0), 5, 0.1, participation=2), "participation"),
-        (lambda: shuffle.shuffled_log_delta([mechanisms.KaryResponse(3, 1.0)] * 2, [1, 2, 3], 0.1), "must broadcast"),
+        (lambda: shuffle.binomial_noise_epsilons(-1, 0.5, 0.1), "trials"),
+        (lambda: shuffle.binomial_noise_epsilons(5, 1.0, 0.1), "prob"),
+        (lambda: shuffle.binomial_noise_epsilons(5, 0.5, 2.0), "delta"),
+        (lambda: shuffle.binomial_noise_epsilons(5, 0.5, 0.1, bound="both"), "bound"),
+        (lambda: shuffle.binomial_noise_log_deltas(5, 0.5, -1.0), "eps"),
+        (lambda: shuffle.binomial_noise_log_deltas([1, 2], [0.5, 0.5, 0.5], 0.0), "trials, prob and eps have shapes"),
+        (lambda: shuffle.shuffled_epsilons([], 5, 0.1), "randomizer must not be empty"),
+        (lambda: shuffle.shuffled_epsilons(mechanisms.KaryResponse(3, 1.0), 0, 0.1), "users"),
+        (lambda: shuffle.shuffled_epsilons(mechanisms.KaryResponse(3, 1.0), 5, 0.1, participation=2), "participation"),
+        (lambda: shuffle.shuffled_log_deltas([mechanisms.KaryResponse(3, 1.0)] * 2, [1, 2, 3], 0.1), "must broadcast"),
     ],
 )
 def test_what_is_out_of_range_is_named(call, words):
@@ -210,4 +210,4 @@ def test_what_is_out_of_range_is_named(call, words):
 def test_other_objects_than_randomizers_are_refused():
     for none in ("kary", 3, [mechanisms.KaryResponse(3, 1.0), None]):
         with pytest.raises(TypeError, match="must be a local randomizer"):
-            shuffle.shuffled_epsilon(none, 10, 0.1)
+            shuffle.shuffled_epsilons(none, 10, 0.1)

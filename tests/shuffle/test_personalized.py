@@ -16,11 +16,11 @@ from shufflebounds import shuffle
 from shufflebounds._base.limits import SEARCH_GAP
 from shufflebounds._core._clones import least_log_ratio
 from shufflebounds._core._compound import log_weighted_excess
-from shufflebounds._engines.clones import families
+from shufflebounds._engines.clones import clone_families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
-from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_blanket_delta, log_rounded_blanket
 from shufflebounds._engines.clones.blanket_table import _Table, blanket_shares, log_blanket_table
+from shufflebounds._engines.clones.kary_blanket import _integral, integrand_of, log_blanket_delta, log_rounded_blanket
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
@@ -551,7 +551,7 @@ def test_rates_of_laplace_noise_in_a_window(low, high, reach):
         larger = np.maximum(noise.pdf(z), noise.pdf(z - 1))
         ratio = np.array([(laplace(loc=1, scale=1 / b).pdf(z) / larger).min() for b in budgets])
         exact.append(kappa * ratio / (1 + math.exp(-target)))
-    rates = families.LaplaceFamily().window_rates(reach, low, high, budgets)
+    rates = clone_families.LaplaceFamily().window_rates(reach, low, high, budgets)
     assert (rates <= np.min(exact, axis=0)).all()
     if low == high:
         assert rates == pytest.approx(np.min(exact, axis=0), rel=1e-9)
@@ -578,7 +578,7 @@ def test_rates_of_gaussian_noise_in_a_window(low, high, reach):
                 row.append(kappa * odds * b / target * mpmath.exp(least))
             exact.append(row)
         exact = [min(column) for column in zip(*exact)]
-        rates = families.GaussianFamily().window_rates(reach, low, high, budgets)
+        rates = clone_families.GaussianFamily().window_rates(reach, low, high, budgets)
         assert all(rate <= value for rate, value in zip(rates, exact))
         if low == high:
             assert all(abs(rate / value - 1) < 1e-9 for rate, value in zip(rates, exact))

@@ -12,7 +12,7 @@ import pytest
 from shufflebounds._engines.bits import personal_sum as _personal_sum
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
 from tests.oracles import logarithm, rational
-from tests.shuffle.test_bits import both_directions
+from tests.shuffle.test_shuffled_bits import both_directions
 
 
 def flips(budgets):

@@ -9,7 +9,7 @@ import pytest
 
 from shufflebounds._core import _excess
 from shufflebounds._engines.bits import records as _record_pair
-from shufflebounds._engines.clones.families import GaussianFamily
+from shufflebounds._engines.clones.clone_families import GaussianFamily
 from shufflebounds.mechanisms import FiniteRandomizer, LaplaceMechanism, Rappor
 from shufflebounds.shuffle import FlippedReports, Shuffled
 from tests.strategies import slow
@@ -35,12 +35,12 @@ def test_the_bound_of_one_bin_is_the_largest_difference_of_its_tails(others, fak
 
 
 def test_rappor_raises_the_gains_of_the_common_bits_for_the_upper_bound():
-    heights = Rappor(f=0.5, p=0.75, q=0.25, hashes=2, bits=16).dataset_laws().heights
+    ratios = Rappor(f=0.5, p=0.75, q=0.25, hashes=2, bits=16).dataset_laws().ratios
     # A bit that the value sets is 1 with probability 5/8, another one with 3/8. With k ones of the value's bits, a = 1 and
     # b = ((5/8) (5/8)/((3/8) (3/8)))^k.
-    assert np.all(heights.log_a > 0)
-    assert np.all(heights.log_b < 2 * math.log(5 / 3) * np.arange(3) + 1e-18)
-    assert heights.log_b == pytest.approx(2 * math.log(5 / 3) * np.arange(3), abs=1e-12)
+    assert np.all(ratios.log_a > 0)
+    assert np.all(ratios.log_b < 2 * math.log(5 / 3) * np.arange(3) + 1e-18)
+    assert ratios.log_b == pytest.approx(2 * math.log(5 / 3) * np.arange(3), abs=1e-12)
 
 
 def test_the_error_of_a_long_sum_of_the_contour_is_charged():

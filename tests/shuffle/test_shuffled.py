@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.excess.excess_law import ExcessLaw, PairLaws
 from shufflebounds.mechanisms import (
     FiniteRandomizer,
     GaussianMechanism,
@@ -191,7 +191,7 @@ def test_table_of_epsilon(randomizer, users, lower, upper, digits):
     # every other user's value is the sum of the target's two.
     delta = 1e-6 if users == 10**4 else 1e-8
     for eps, bound in ((lower, "lower"), (upper, "upper")):
-        above, below = (math.exp(shuffle.shuffled_log_delta(randomizer, users, eps * (1 + side * digits), bound=bound,
+        above, below = (math.exp(shuffle.shuffled_log_deltas(randomizer, users, eps * (1 + side * digits), bound=bound,
                                                             method="blanket")) for side in (-1, 1))
         assert below <= delta <= above
     assert lower <= randomizer.shuffled(users).epsilon(delta) * (1 + digits) <= upper * (1 + 3 * digits)
@@ -222,7 +222,7 @@ def test_every_row_of_the_table_of_epsilon(row):
         assert profile.delta(lower * (1 + digits), bound="lower") <= delta
     # The bound over all datasets is between the blanket's bound and the lower bound.
     around = [upper * (1 - digits), upper * (1 + digits)]
-    above, below = np.exp(shuffle.shuffled_log_delta(randomizer, users, around, method="blanket"))
+    above, below = np.exp(shuffle.shuffled_log_deltas(randomizer, users, around, method="blanket"))
     # That program leaves the word 0 of Hadamard response out of the blanket, so its upper bound is larger by up to 1.2 % of delta.
     assert below <= delta <= above * (1.012 if row["name"] == "hadamard" else 1)
     assert profile.delta(upper * (1 + digits)) <= delta <= profile.delta(lower * (1 - digits))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import poisson_binom
 
-from shufflebounds._core import _worst
+from shufflebounds._core import _worst_bits
 from shufflebounds.shuffle import RealSum, ShuffledBits
 from tests.oracles import assert_encloses, binomial, coin, hockey_stick, logarithm, power, rational, references, total
 
@@ -81,7 +81,7 @@ def test_reference_all_zeros(entry):
     p, exact = entry["params"], mpmath.log(mpmath.mpf(entry["value"]))
     flip, others = p["lam"] / (2 * p["n"]), (p["n"] - 1) * p["r"]
     eps = np.array([float(p["eps"])])
-    sides = [_worst.sum_log_delta(*data, p["r"], flip, eps) for data in ((0, others), (others, 0))]
+    sides = [_worst_bits.sum_log_delta(*data, p["r"], flip, eps) for data in ((0, others), (others, 0))]
     low, high = (max(float(s[side][0]) for s in sides) for side in (0, 1))
     assert low - 1e-14 <= exact <= high + 1e-14
     assert high - low < 1e-10
@@ -102,7 +102,7 @@ def test_no_dataset_exceeds_the_worst_case(users, r, share, eps, data):
     ones = data.draw(st.integers(0, others))
     assert mechanism.log_delta(eps, bound="lower") <= mechanism.log_delta(eps)
     if eps < mechanism.epsilon(0.0) * (1 - 1e-9):
-        assert _worst.sum_log_delta(ones, others - ones, r, mechanism.flip, np.array([eps]))[0][0] <= mechanism.log_delta(eps)
+        assert _worst_bits.sum_log_delta(ones, others - ones, r, mechanism.flip, np.array([eps]))[0][0] <= mechanism.log_delta(eps)
 
 
 @pytest.mark.slow

@@ -429,7 +429,7 @@ def test_bad_arguments():
 def test_arrays_give_the_results_of_rows(options):
     grid = {"users": [10, 10**4, 10**8], "local_eps": [0.5, 4.0], "delta": [1e-9, 1e-5]}
     rows = sweep(lambda users, local_eps, delta: shuffle.StrongerClones(users, local_eps).epsilon(delta), grid)
-    assert np.array_equal(sweep(shuffle.clones_epsilon, grid, arrays=True, **options), rows)
+    assert np.array_equal(sweep(shuffle.clones_epsilons, grid, arrays=True, **options), rows)
 
 
 def test_arrays_of_several_fields():

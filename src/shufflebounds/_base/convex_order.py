@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._base.limits import LOG_TINY
 from shufflebounds._base.types import EXP_SLACK, ULP, FloatArray
-from shufflebounds._core import _jumps
+from shufflebounds._core import _cell_sums
 
 __all__ = [
     "at_zero", "gathered", "grid_spread", "largest_charge", "log_parts", "log_shares", "log_spread", "log_to_nodes", "merged",
@@ -177,7 +177,7 @@ def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 
     `place` with masses `mass` and `jump` with masses `prob` are independent and increase.
     """
-    total, moment = _jumps.wide_sums(place, mass, jump, prob, nodes, True)
+    total, moment = _cell_sums.wide_sums(place, mass, jump, prob, nodes, True)
     charge = rounding_charge(place.size + jump.size)
     return to_nodes(total, np.clip(moment / np.diff(nodes) * (1 + charge), 0.0, total))
 
@@ -188,7 +188,7 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 
     The mass between two nodes is placed at its mean.
     """
-    total, moment = _jumps.wide_sums(place, mass, jump, prob, nodes, False)
+    total, moment = _cell_sums.wide_sums(place, mass, jump, prob, nodes, False)
     kept = total > 0
     charge = rounding_charge(place.size + jump.size)
     return nodes[:-1][kept] + np.clip(moment[kept] / total[kept] * (1 - charge), 0.0, np.diff(nodes)[kept]), total[kept]

@@ -9,7 +9,7 @@ def noise_epsilon(trials: _Array, prob: _Array, delta: _Array, upper: bool, out:
 def noise_log_delta(trials: _Array, prob: _Array, eps: _Array, upper: bool, out: _Array) -> None: ...
 
 @disjoint_base
-class Laws:
+class LawTable:
     def __init__(
         self,
         log_mass: _Array,

@@ -15,7 +15,7 @@ from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.interpolation import pessimistic_pld
-from shufflebounds._losses.samples import SampledProfile
+from shufflebounds._losses.sampled_profile import SampledProfile
 
 __all__ = ["Blocks"]
 

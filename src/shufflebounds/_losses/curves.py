@@ -19,7 +19,7 @@ from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.release import Sampling
 from shufflebounds._losses.renyi import FEW_VALUES, enough_fall
-from shufflebounds._losses.samples import INTERPOLATED, STAGES, SampledProfile, alone
+from shufflebounds._losses.sampled_profile import INTERPOLATED, STAGES, SampledProfile, alone
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import QUANTILE_ERROR, GaussianCurve
 from shufflebounds.tradeoff.convex import drops

@@ -14,10 +14,10 @@ import numpy as np
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _losses
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.samples import HockeyStickBounds
+from shufflebounds._losses.sampled_profile import HockeyStickBounds
 from shufflebounds.tradeoff.convex import Chain, across, below, distinct, joined, masses
 
-__all__ = ["connect_the_dots", "optimistic_pld", "pessimistic_pld", "supporting_lines", "reach"]
+__all__ = ["connect_the_dots", "optimistic_pld", "pessimistic_pld", "reach", "supporting_lines"]
 
 
 def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> float:

@@ -21,7 +21,7 @@ from shufflebounds._base.types import FloatArray, IntervalArray, consistent
 from shufflebounds._losses.atoms import ALONE, GridPLD, LossAtoms, grid
 from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
-from shufflebounds._losses.samples import FIRST_SCALE, INTERPOLATED, HockeyStickBounds, SampledProfile, alone
+from shufflebounds._losses.sampled_profile import FIRST_SCALE, INTERPOLATED, HockeyStickBounds, SampledProfile, alone
 from shufflebounds._losses.transform import LossTransform
 from shufflebounds.tradeoff.convex import distinct
 

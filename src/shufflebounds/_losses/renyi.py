@@ -20,7 +20,7 @@ import numpy as np
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._base.quadrature import STEEPEST
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._losses.samples import INTERPOLATED, SampledProfile, alone
+from shufflebounds._losses.sampled_profile import INTERPOLATED, SampledProfile, alone
 
 __all__ = ["enough_fall", "log_levels", "mixture_renyi", "mixture_tail", "renyi", "upper_renyi"]
 

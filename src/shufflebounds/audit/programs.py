@@ -14,8 +14,8 @@ from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.progress import announced, tick
 from shufflebounds._base.types import FloatArray
-from shufflebounds.audit.limits import Together
 from shufflebounds.audit.refuted import Refuted, level_of
+from shufflebounds.audit.simultaneous_limits import Together
 from shufflebounds.audit.two_samples import Counts, TwoSamples
 from shufflebounds.profile.profile import PrivacyProfile, checked_profile
 

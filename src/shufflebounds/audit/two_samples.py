@@ -17,8 +17,8 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.progress import announced, tick
 from shufflebounds._base.types import SLACK, ULP, FloatArray
-from shufflebounds.audit.limits import MOST_SCORES, Together
 from shufflebounds.audit.refuted import Claim, Refuted, largest_refuted, level_of
+from shufflebounds.audit.simultaneous_limits import MOST_SCORES, Together
 from shufflebounds.tails import binom_logcdf, clopper_pearson
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.representation import log_quantile

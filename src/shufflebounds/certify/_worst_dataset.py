@@ -76,7 +76,7 @@ class _Bound(EveryDataset):
                 for i, j in family.pairs]
         return largest_sum(laws, sums)
 
-    def heights(self) -> list[Law]:
+    def ratios(self) -> list[Law]:
         return [[(p / m, m) for p, m in zip(row, self._family.least, strict=True)] for row in self._family.rows]
 
 

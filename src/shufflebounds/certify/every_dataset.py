@@ -37,12 +37,12 @@ def negative_mass(beyond: Callable[[Ball], Ball], pairs: int) -> Ball:
 
     `beyond` returns an upper bound of R_a{R_a/R_j > t} for all inputs a and j.
     """
-    ball, height = flint().arb, 1 + pairs
+    ball, ratio = flint().arb, 1 + pairs
     points = [ball(w) for w in EXCEEDED.tolist()]
-    # The likelihood ratio is height (1 + w), and w is rounded up to the next of the points, or to infinity.
-    tails = [beyond(height * (1 + w)) for w in [ball(0), *points]]
+    # The likelihood ratio is ratio (1 + w), and w is rounded up to the next of the points, or to infinity.
+    tails = [beyond(ratio * (1 + w)) for w in [ball(0), *points]]
     mass = [high - low for high, low in itertools.pairwise([*tails, ball(0)])]
-    least = (height - 1) * (height + 1) / ball(height) ** 2
+    least = (ratio - 1) * (ratio + 1) / ball(ratio) ** 2
     ends = [w / (1 + w) for w in points]
     table = [[((v * w - least) / ((1 + v) * (1 + w))).max(ball(0)) for w in points] + [end]
              for v, end in zip(points, ends, strict=True)] + [[*ends, ball(1)]]
@@ -84,7 +84,7 @@ class EveryDataset(ABC):
         """Return an upper bound of delta by the privacy blanket."""
 
     @abstractmethod
-    def heights(self) -> list[Law]:
+    def ratios(self) -> list[Law]:
         """Return the distributions of R_x/m under m, each of mass g, for the inputs x with the largest ones."""
 
     def value(self, choices: Choices, factor: Ball) -> Ball:
@@ -148,16 +148,16 @@ class EveryDataset(ABC):
     @cached_property
     def _changes(self) -> list[tuple[Ball, Ball]]:
         """Values of ln F, and for each a bound of the divergence at F if one message is drawn from b."""
-        ball, users, found, heights = flint().arb, self._users, list[tuple[Ball, Ball]](), self.heights()
-        variance = larger(*(sum((m * square(1 - height) for height, m in law), ball(0)) for law in heights))
+        ball, users, found, ratios = flint().arb, self._users, list[tuple[Ball, Ball]](), self.ratios()
+        variance = larger(*(sum((m * square(1 - ratio) for ratio, m in law), ball(0)) for law in ratios))
         deviation = math.sqrt(float(variance) / users)
         for step in (FACTORS * deviation).tolist():
             if not 0 < step < 3:
                 continue
             factor, best = ball(step).exp(), None
             for theta in ((step / deviation**2 + TILTS / deviation) / users).tolist():
-                sizes = [1 + sum((m * (theta * (1 / self._mass - factor * height)).expm1() for height, m in law), ball(0))
-                         for law in heights]
+                sizes = [1 + sum((m * (theta * (1 / self._mass - factor * ratio)).expm1() for ratio, m in law), ball(0))
+                         for law in ratios]
                 chernoff = larger(*sizes) ** users / (ball(theta) * users * ball(1).exp())
                 best = chernoff if best is None else best.min(chernoff)
             found.append((ball(step), best))

@@ -242,7 +242,7 @@ class IntervalBound(EveryDataset):
         law = self._noise.thinned(self._noise.blanket(factor), factor)
         return LemmaH(chosen([law], self._users)).value(law) / self._users + self._noise.beyond
 
-    def heights(self) -> list[Law]:
+    def ratios(self) -> list[Law]:
         noise, ends = self._noise, (self._noise.zero, self._noise.length)
         first, second = noise.ends
         # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. Left of all bins it is replaced by 0, which is allowed because

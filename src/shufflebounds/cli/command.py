@@ -17,7 +17,7 @@ from shufflebounds._base import __version__
 from shufflebounds._base.types import InconsistentBoundsError
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.cli.output.files import UnwritableError
-from shufflebounds.cli.output.progress import log_to_stderr, watched
+from shufflebounds.cli.output.interruptible import log_to_stderr, watched
 from shufflebounds.cli.parsers import Parser, add_choices
 
 __all__ = ["COMMANDS", "main", "parser_for"]
@@ -26,19 +26,20 @@ COMMANDS = {
     "epsilon": ("output.answers:EPSILON", "the smallest eps at a given delta"),
     "delta": ("output.answers:DELTA", "the smallest delta at a given eps"),
     "calibrate": ("output.answers:Calibrate", "the parameters with the smallest error that meet a target"),
-    "compare": ("compare", "histogram protocols at equal central privacy: errors, messages and bits"),
-    "curve": ("curve", "the trade-off function or delta(eps), as a picture or a table"),
-    "statement": ("statement", "the guarantee in plain sentences, as text, Markdown or a web page"),
-    "personalized": ("personalized", "eps of users with different local budgets"),
-    "users": ("users", "the least number of users that meets a target"),
+    "compare": ("compare_command", "histogram protocols at equal central privacy: errors, messages and bits"),
+    "curve": ("curve_command", "the trade-off function or delta(eps), as a picture or a table"),
+    "statement": ("statement_command", "the guarantee in plain sentences, as text, Markdown or a web page"),
+    "personalized": ("personalized_command", "eps of users with different local budgets"),
+    "users": ("users_command", "the least number of users that meets a target"),
     "noise": ("noise", "the least noise, or the largest budget, of one or several releases that meet a target"),
-    "sgd": ("training:Sgd", "eps of DP-SGD with Poisson subsampling or shuffled batches, or the least noise for a target"),
-    "allocate": ("training:Allocate", "eps of DP-SGD with random allocation, each record in one batch of an epoch, or the noise"),
-    "published": ("published", "published bounds beside the computed number, with their status"),
-    "audit": ("audit", "what the scores or counts of an attack refute, at a stated confidence"),
-    "deployments": ("deployments", "eps of every deployment in a CSV file"),
+    "sgd": ("training_command:Sgd", "eps of DP-SGD with Poisson subsampling or shuffled batches, or the least noise for a target"),
+    "allocate": ("training_command:Allocate",
+                 "eps of DP-SGD with random allocation, each record in one batch of an epoch, or the noise"),
+    "published": ("published_command", "published bounds beside the computed number, with their status"),
+    "audit": ("audit_command", "what the scores or counts of an attack refute, at a stated confidence"),
+    "deployments": ("deployments_command", "eps of every deployment in a CSV file"),
     "config": ("config", "flags of a C compiler for the installed C library"),
-    "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),
+    "completion": ("completion_command", "a script that makes bash or zsh complete commands, mechanisms and options"),
 }
 """For each sub-command: the module, class or object with ``add_arguments(parser, words)`` and ``run(arguments)``; its help text."""
 

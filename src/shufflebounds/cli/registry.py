@@ -18,7 +18,7 @@ from shufflebounds import mechanisms, shuffle
 from shufflebounds._base.lazy import module_name
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["MECHANISMS", "Mechanism", "without_markup", "released", "summary"]
+__all__ = ["MECHANISMS", "Mechanism", "released", "summary", "without_markup"]
 
 SHORT = {"ShuffledHistogram": "histogram"}
 """Classes whose name in the command is not the class name in lower case."""
@@ -207,9 +207,9 @@ class _Registry(Mapping[str, Mechanism]):
 
     def __init__(self) -> None:
         self._places = {
-            SHORT.get(name) or module_name(name).replace("_", "-"): (room, name)
-            for room in (shuffle, mechanisms)
-            for name in room.__all__
+            SHORT.get(name) or module_name(name).replace("_", "-"): (package, name)
+            for package in (shuffle, mechanisms)
+            for name in package.__all__
             if name[0].isupper()
         }
 
@@ -217,8 +217,8 @@ class _Registry(Mapping[str, Mechanism]):
 
     def _find(self, name: str) -> Mechanism | None:
         if name not in self._found:
-            room, known = self._places[name]
-            self._found[name] = _inspected(name, getattr(room, known))
+            package, known = self._places[name]
+            self._found[name] = _inspected(name, getattr(package, known))
         return self._found[name]
 
     def __getitem__(self, name: str) -> Mechanism:

@@ -6,7 +6,7 @@ Every guarantee that is returned is an upper bound; noise and protocols that are
 
 from shufflebounds.composition.conversions import rdp_to_dp, zcdp_to_dp
 from shufflebounds.composition.ledger import BudgetExceededError, Ledger, LedgerError
-from shufflebounds.composition.noise import least_noise
+from shufflebounds.composition.noise_calibration import least_noise
 from shufflebounds.composition.releases import calibrate_releases
 from shufflebounds.composition.rules import Guarantee, compose_dp, composition_delta, composition_log_delta, group_privacy
 from shufflebounds.profile.saving import from_dict, to_dict

@@ -90,8 +90,8 @@ class AccountingProfile(PrivacyProfile):
     def describe(self) -> DominatingPairInfo:
         # `all_attained` is False because an adversary cannot choose a direction anew for every release: in all releases it is the
         # same one of the two neighbouring datasets that contains the record.
-        known = super().describe()
-        return replace(known, attained=known.attained._replace(all_pairs=False))
+        info = super().describe()
+        return replace(info, attained=info.attained._replace(all_pairs=False))
 
 
 @with_passages

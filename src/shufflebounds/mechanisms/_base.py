@@ -16,8 +16,8 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import FIRST_TAIL, LARGEST_EXPONENT, NEGLIGIBLE
 from shufflebounds._base.types import FloatArray, plain
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.datasets.cases import DatasetLaws
+from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.chain import GroupInfo
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shufflebounds.sampling.poisson import Subsampled
     from shufflebounds.shuffle.shuffled import Shuffled
 
-__all__ = ["AdditiveNoise", "LocalRandomizer", "next_float", "shift_by_error", "exp_remainder", "exact_product", "ratio"]
+__all__ = ["AdditiveNoise", "LocalRandomizer", "exact_product", "exp_remainder", "next_float", "ratio", "shift_by_error"]
 
 
 def ratio(name: str, over: str, numerator: float, denominator: float, high: float = 1e6) -> tuple[float, float]:
@@ -99,7 +99,7 @@ class LocalRandomizer(PrivacyProfile):
         """Return the distributions of X for the ordered pairs of inputs, up to symmetry; :meth:`shuffled` needs them.
 
         X is the privacy-amplification random variable (R_0 - e^eps R_1)/m, see
-        :class:`~shufflebounds._engines.excess.laws.ExcessLaw`.
+        :class:`~shufflebounds._engines.excess.excess_law.ExcessLaw`.
 
         Parameters
         ----------

@@ -17,9 +17,9 @@ from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import BLOCK, FIRST_TAIL, LARGEST_EXPONENT, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
-from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.density_cells import Cells, Densities, Tails
 from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
 from shufflebounds._engines.inputs.interval import checked, matrix_laws

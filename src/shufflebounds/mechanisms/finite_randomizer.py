@@ -16,12 +16,12 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import COMPARED, FIRST_TAIL, LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, largest
-from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
-from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import matrix_laws
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.mechanisms._base import LocalRandomizer

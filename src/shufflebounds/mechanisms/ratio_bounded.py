@@ -12,7 +12,7 @@ import numpy as np
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import FIRST_TAIL, LARGEST_EXPONENT
 from shufflebounds._base.types import ULP
-from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.excess.excess_law import ExcessLaw, PairLaws
 from shufflebounds.mechanisms.oracles._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
 

@@ -19,7 +19,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import convex_hull
 from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import DominatingPairInfo, Reverse
-from shufflebounds.profile.samples import Samples
+from shufflebounds.profile.sampled_answers import Samples
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Answering"]
@@ -89,11 +89,11 @@ class Answering(metaclass=Explaining):
 
         A composition caches values of the pair in its own copy, which is freed with it.
         """
-        known, other = self.describe(), self.reverse()
-        if known.reverse or other is self:
-            return known
+        info, other = self.describe(), self.reverse()
+        if info.reverse or other is self:
+            return info
         back = other.describe()
-        return replace(known, reverse=Reverse(back.hockey_stick, back.pure))
+        return replace(info, reverse=Reverse(back.hockey_stick, back.pure))
 
     def _adjacencies(self) -> tuple[Any, ...]:
         """Return the guarantees for a removed and for an added record, or an empty tuple if one guarantee covers both.
@@ -204,13 +204,13 @@ class Answering(metaclass=Explaining):
             return largest(pair._loss_tail(eps, upper) for pair in pairs)
 
         below, above = (partial(self._known_side, upper=side) for side in (False, True))
-        known = self._pair_info()
-        single = known.attained.single and known.sampling.convex
-        if not known.sampling.expensive:
+        info = self._pair_info()
+        single = info.attained.single and info.sampling.convex
+        if not info.sampling.expensive:
             return loss_tail(below, above, eps, single)
 
         def roughly(at: FloatArray) -> FloatArray:
-            return self._within_range(at, known.quicker(at).upper, upper=True)
+            return self._within_range(at, info.quicker(at).upper, upper=True)
 
         both = self._tails.of((eps.tobytes(), True), lambda: loss_tail(below, above, eps, single, roughly))
         # If delta underflows at every eps, the lower bounds of the tails are 0.

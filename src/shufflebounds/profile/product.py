@@ -22,7 +22,7 @@ from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
 from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
-from shufflebounds.profile.samples import Samples
+from shufflebounds.profile.sampled_answers import Samples
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
@@ -152,10 +152,10 @@ class Product(ClosedForms):
         # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. With two adjacencies the curve
         # follows from the larger delta of both, which is the same for (P, Q) and (Q, P).
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
-        known = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(spacing=self._spacing, curve=curve))
+        info = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(spacing=self._spacing, curve=curve))
         if not self.ways and self._all_outcomes:
-            known = replace(known, attained=SINGLE, losses=Losses(lambda log_tail: self._all_outcomes))
-        return known if self.ways or opposite is self else replace(known, reverse=Reverse(opposite.log_delta, opposite.pure))
+            info = replace(info, attained=SINGLE, losses=Losses(lambda log_tail: self._all_outcomes))
+        return info if self.ways or opposite is self else replace(info, reverse=Reverse(opposite.log_delta, opposite.pure))
 
     @cached_property
     def samples(self) -> Samples:
@@ -181,16 +181,16 @@ class Product(ClosedForms):
         return self._composed(eps)
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
-        return consistent(self._composed(eps, floors=not upper), "log delta at eps={!r}", eps)[upper]
+        return consistent(self._composed(eps, lower_profiles=not upper), "log delta at eps={!r}", eps)[upper]
 
-    def _composed(self, eps: FloatArray, *, floors: bool = True, composer: Composer | None = None) -> IntervalArray:
+    def _composed(self, eps: FloatArray, *, lower_profiles: bool = True, composer: Composer | None = None) -> IntervalArray:
         """Return both bounds of log delta.
 
-        Without `floors` the profiles in `_floors` are not evaluated, and the lower bound may be smaller. `composer` is that of the
-        product by default; another composer gives less tight bounds.
+        Without `lower_profiles` the profiles in `_lower_profiles` are not evaluated, and the lower bound may be smaller. `composer`
+        is that of the product by default; another composer gives less tight bounds.
         """
         if self.ways:
-            return _larger(self.ways, eps, floors)
+            return _larger(self.ways, eps, lower_profiles)
         if self._is_one:
             ((known, times), *others) = self.factors
             return known._pair_info().hockey_stick(eps) if times == 1 and not others else self.above[0][0].hockey_stick(eps)
@@ -208,12 +208,12 @@ class Product(ClosedForms):
         else:
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = (composer or self.composer).bounds(float(eps[i]))
-        if floors:
-            for floor, expensive in self._floors:
+        if lower_profiles:
+            for profile_below, expensive in self._lower_profiles:
                 # A factor whose bound takes long is evaluated only where the bounds of the composition have a gap.
                 at = np.flatnonzero((upper - lower > self.rtol) | (not expensive))
                 if at.size:
-                    lower[at] = np.maximum(lower[at], floor(eps[at], lower[at]))
+                    lower[at] = np.maximum(lower[at], profile_below(eps[at], lower[at]))
         return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
     @cached_property
@@ -232,7 +232,7 @@ class Product(ClosedForms):
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
     @cached_property
-    def _floors(self) -> list[tuple[Callable[[FloatArray, FloatArray], FloatArray], bool]]:
+    def _lower_profiles(self) -> list[tuple[Callable[[FloatArray, FloatArray], FloatArray], bool]]:
         """Bounds of profiles whose delta is at most that of the composition: its factors, and the releases that the grid resolves.
 
         A function returns bounds at each eps, given other ones; the second entry of each pair says whether a value takes long. If
@@ -249,7 +249,7 @@ class Product(ClosedForms):
     def roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `log_delta` and is less tight."""
         if self._is_one or not self.composer.needs_no_grid:
-            return self._composed(eps, floors=False, composer=self._loose).upper
+            return self._composed(eps, lower_profiles=False, composer=self._loose).upper
         return np.array([self.composer.roughly(at) if at < self.pure else -math.inf for at in eps.tolist()])
 
     def closer(self, eps: FloatArray) -> FloatArray:
@@ -402,8 +402,8 @@ class Product(ClosedForms):
         # only one certainly attains its best pair in every release.
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
-            known = profile._pair_info()
-            if known.attained.single:
+            info = profile._pair_info()
+            if info.attained.single:
                 sure = sure + times * profile._rdp(orders, False)
             else:
                 single = np.maximum(single, times * profile._rdp(orders, False))
@@ -448,7 +448,7 @@ def _largest_once(composers: Sequence[Composer], eps: float) -> float:
     return largest
 
 
-def _larger(ways: Sequence[Product], eps: FloatArray, floors: bool = True) -> IntervalArray:
+def _larger(ways: Sequence[Product], eps: FloatArray, lower_profiles: bool = True) -> IntervalArray:
     """Return bounds of the larger log delta of the products `ways`, one for each adjacency (record added, record removed).
 
     If a rough bound shows which one is larger, the other one is not computed accurately.
@@ -461,6 +461,6 @@ def _larger(ways: Sequence[Product], eps: FloatArray, floors: bool = True) -> In
             if smaller and wanted.any():
                 wanted[wanted] = way.closer(eps[wanted]) > lower[wanted]
             if wanted.any():
-                low, high = way._composed(eps[wanted], floors=floors)
+                low, high = way._composed(eps[wanted], lower_profiles=lower_profiles)
                 lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
     return IntervalArray(lower, upper)

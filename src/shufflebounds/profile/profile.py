@@ -304,8 +304,8 @@ class PrivacyProfile(ExportMixin):
     @cached_property
     def _attained(self) -> tuple[PrivacyProfile, ...]:
         """Profiles of ordered pairs that neighbours attain, for a guarantee that is not a single pair."""
-        known = self._pair_info()
-        return known.profiles or self._listed_pairs() or tuple(KnownPair(one) for one in known.attained.pairs)
+        info = self._pair_info()
+        return info.profiles or self._listed_pairs() or tuple(KnownPair(one) for one in info.attained.pairs)
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
         """Return the profile of the composition of this mechanism with others, all released on the same data.

@@ -19,10 +19,10 @@ from shufflebounds.published.liu import *  # noqa: F403
 from shufflebounds.published.liu_curve import *  # noqa: F403
 from shufflebounds.published.survey.basics import *  # noqa: F403
 from shufflebounds.published.survey.formulas import *  # noqa: F403
-from shufflebounds.published.survey.histograms import *  # noqa: F403
-from shufflebounds.published.zhilyaev.bits import *  # noqa: F403
+from shufflebounds.published.survey.histogram_formulas import *  # noqa: F403
+from shufflebounds.published.zhilyaev.flip_probabilities import *  # noqa: F403
 from shufflebounds.published.zhilyaev.reports import *  # noqa: F403
-from shufflebounds.published.zhilyaev.sums import *  # noqa: F403
+from shufflebounds.published.zhilyaev.tails_of_sums import *  # noqa: F403
 
 __all__ = ["AmplificationTable", "BoundComparison", "Counterexample", "PrintedBound", "amplification_bounds", "bounds", "compare"]
 __all__ += ["HistogramRow", "balcer_cheu_table"]  # noqa: F405

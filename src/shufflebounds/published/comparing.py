@@ -18,7 +18,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import MOST_ROWS
 from shufflebounds._base.progress import announced, tick
 from shufflebounds._base.types import FloatArray
-from shufflebounds._engines.excess.laws import Randomizer, is_randomizer
+from shufflebounds._engines.excess.excess_law import Randomizer, is_randomizer
 from shufflebounds.published._papers import PAPERS, THIS_LIBRARY
 from shufflebounds.published._printed import PrintedBound, bounds
 from shufflebounds.shuffle.bits import ShuffledBits

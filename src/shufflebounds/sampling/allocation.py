@@ -149,9 +149,9 @@ class _SeveralForms(_OneForms):
         self.chosen, self.block, self.tested = chosen, block, tested
         # Only the upper bound is used. A composition takes less time if its factors have no lower bound (single=False), but then it
         # samples an expensive delta at fewer eps. So the lower bound is kept if delta is expensive.
-        known = block._pair_info()
-        known = replace(known, attained=Attained(single=known.sampling.expensive))
-        self.blocks = Composition(((KnownPair(known), chosen),))
+        info = block._pair_info()
+        info = replace(info, attained=Attained(single=info.sampling.expensive))
+        self.blocks = Composition(((KnownPair(info), chosen),))
         self.pure = self.blocks._pure_epsilon()
 
     @cached_property
@@ -339,11 +339,11 @@ class AllocationPair(OfPresence, DominatingPair):
         """
         if isinstance(self.mechanism, GaussianMechanism | LaplaceMechanism):
             return None
-        known = self.mechanism._pair_info()
+        info = self.mechanism._pair_info()
         opposite = self.mechanism.reverse()
-        atoms, reverse = known.atoms, opposite._pair_info().atoms
+        atoms, reverse = info.atoms, opposite._pair_info().atoms
         log_lost = None if atoms is None or reverse is None else atoms.log_lost_other(reverse, symmetric=opposite is self.mechanism)
-        if not known.attained.single or atoms is None or log_lost is None:
+        if not info.attained.single or atoms is None or log_lost is None:
             raise TypeError(f"{self.mechanism!r} does not enumerate its outcomes: random allocation needs Gaussian or Laplace "
                             "noise, or a mechanism of one pair with enumerated outcomes")
         return atoms, log_lost
@@ -392,13 +392,13 @@ class AllocationPair(OfPresence, DominatingPair):
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
         # With few steps and outcomes, the kernel enumerates the sums, and values closer than those for a curve take little time.
         few = listed is not None and self.steps <= COMPARED
-        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=None if few else curve),
+        info = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=None if few else curve),
                                    losses=Losses(unbounded=reveals), attained=SINGLE)
         loss = np.empty(0) if listed is None else listed[0].loss
         if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
-            return known
+            return info
         # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
-        return replace(known, hockey_stick=forms.sampled, sampling=Sampling(3e-3, 0.1, curve=curve._replace(depth=CURVE_DEPTH)))
+        return replace(info, hockey_stick=forms.sampled, sampling=Sampling(3e-3, 0.1, curve=curve._replace(depth=CURVE_DEPTH)))
 
 
 @dataclass(frozen=True)

@@ -297,5 +297,5 @@ class Subsampled(_Sampled):
         return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
 
     def describe(self) -> DominatingPairInfo:
-        known = self.mechanism._pair_info()
-        return replace(largest_of(self.pairs(), directed=True), sampling=Sampling(known.sampling.effort, known.sampling.spacing))
+        info = self.mechanism._pair_info()
+        return replace(largest_of(self.pairs(), directed=True), sampling=Sampling(info.sampling.effort, info.sampling.spacing))

@@ -14,10 +14,10 @@ from shufflebounds._base.crossing import Curve, eps_at
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.attained_pairs import both_orders
+from shufflebounds._engines.batches.dominating_law import all_opposite
 from shufflebounds._engines.batches.epoch import Epoch
-from shufflebounds._engines.batches.kinds import all_opposite
 from shufflebounds._engines.excess.evaluation import BLUR
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile

@@ -105,12 +105,12 @@ class WithoutReplacement(OfMechanism):
         return self.batch / self.records
 
     def describe(self) -> DominatingPairInfo:
-        known = self.mechanism._pair_info()
+        info = self.mechanism._pair_info()
         # The error 16 ULP covers the rounding of the rate, a quotient.
         return DominatingPairInfo(
             partial(sampled_sides, self.mechanism, self.rate, 16 * ULP),
             sampled_budget(self.mechanism._pure_epsilon(), self.rate, True),
-            sampling=Sampling(known.sampling.effort, known.sampling.spacing),
+            sampling=Sampling(info.sampling.effort, info.sampling.spacing),
             attained=Attained(profiles=partial(_attained, self.mechanism, self.rate)),
         )
 
@@ -153,12 +153,12 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     The divergences of P and of Q from R are those between P and Q. In the divergence of R from P or Q, only the last outcome has a
     positive term.
     """
-    known = mechanism._pair_info()
-    if known.reverse is not None:
+    info = mechanism._pair_info()
+    if info.reverse is not None:
         return None
-    scale = known.scale(FIRST_TAIL)
+    scale = info.scale(FIRST_TAIL)
     # With more than 4000 losses, the lower bound of a composition would be tighter and take longer.
-    law = known.law(0.0, (scale.high - scale.low) / 4000, FIRST_TAIL, None, upper=False)
+    law = info.law(0.0, (scale.high - scale.low) / 4000, FIRST_TAIL, None, upper=False)
     high = law.losses > 0
     loss, p = law.losses[high], np.exp(law.log_p[high] - law.slack)
     q = p * np.exp(law.loss_error - loss)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from shufflebounds.shuffle.clear_reports import ClearReports as ClearReports
     from shufflebounds.shuffle.clones import Clones as Clones
     from shufflebounds.shuffle.clones import StrongerClones as StrongerClones
-    from shufflebounds.shuffle.deployments import clones_epsilon as clones_epsilon
-    from shufflebounds.shuffle.deployments import clones_log_delta as clones_log_delta
-    from shufflebounds.shuffle.deployments import noise_epsilon as noise_epsilon
-    from shufflebounds.shuffle.deployments import noise_log_delta as noise_log_delta
+    from shufflebounds.shuffle.deployments import binomial_noise_epsilons as binomial_noise_epsilons
+    from shufflebounds.shuffle.deployments import binomial_noise_log_deltas as binomial_noise_log_deltas
+    from shufflebounds.shuffle.deployments import clones_epsilons as clones_epsilons
+    from shufflebounds.shuffle.deployments import clones_log_deltas as clones_log_deltas
     from shufflebounds.shuffle.flipped_reports import FlippedReports as FlippedReports
     from shufflebounds.shuffle.geometric_dummies import GeometricDummies as GeometricDummies
     from shufflebounds.shuffle.histogram import ShuffledHistogram as ShuffledHistogram
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from shufflebounds.shuffle.personalized_bits import PersonalizedBits as PersonalizedBits
     from shufflebounds.shuffle.real_sum import RealSum as RealSum
     from shufflebounds.shuffle.shuffled import Shuffled as Shuffled
-    from shufflebounds.shuffle.shuffled_deployments import shuffled_epsilon as shuffled_epsilon
-    from shufflebounds.shuffle.shuffled_deployments import shuffled_log_delta as shuffled_log_delta
+    from shufflebounds.shuffle.shuffled_deployments import shuffled_epsilons as shuffled_epsilons
+    from shufflebounds.shuffle.shuffled_deployments import shuffled_log_deltas as shuffled_log_deltas
     from shufflebounds.shuffle.zero_sum import ZeroSum as ZeroSum
 
 _HOMES = {
@@ -45,9 +45,9 @@ _HOMES = {
     "compare_at": "shufflebounds.comparison",
     "samples": "",
     **dict.fromkeys(("Clones", "StrongerClones"), "shufflebounds.shuffle.clones"),
-    **dict.fromkeys(("clones_epsilon", "clones_log_delta"), "shufflebounds.shuffle.deployments"),
-    **dict.fromkeys(("noise_epsilon", "noise_log_delta"), "shufflebounds.shuffle.deployments"),
-    **dict.fromkeys(("shuffled_epsilon", "shuffled_log_delta"), "shufflebounds.shuffle.shuffled_deployments"),
+    **dict.fromkeys(("clones_epsilons", "clones_log_deltas"), "shufflebounds.shuffle.deployments"),
+    **dict.fromkeys(("binomial_noise_epsilons", "binomial_noise_log_deltas"), "shufflebounds.shuffle.deployments"),
+    **dict.fromkeys(("shuffled_epsilons", "shuffled_log_deltas"), "shufflebounds.shuffle.shuffled_deployments"),
 }
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -23,9 +23,9 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY, SEARCH_GAP
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._core import _worst
+from shufflebounds._core import _worst_bits
 from shufflebounds._engines.bits import all_datasets as _all_data
-from shufflebounds._engines.bits.blocks import blocks_of_ones
+from shufflebounds._engines.bits.bit_blocks import blocks_of_ones
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits, middle_losses
 from shufflebounds._engines.bits.total import TotalOfBits
@@ -210,7 +210,7 @@ def _worst_sides(users: int, fakes: int, flip: float, tolerance: float, eps: Flo
     near = np.minimum(eps, LARGEST_EXPONENT)
     inside = np.asarray(budget.less(near)) > 0
     lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-    found = _worst.worst_log_delta(users - 1, fakes, 1, flip, near[inside], np.asarray(budget.less(near[inside])), tolerance)
+    found = _worst_bits.worst_log_delta(users - 1, fakes, 1, flip, near[inside], np.asarray(budget.less(near[inside])), tolerance)
     lower[inside], upper[inside] = found
     return IntervalArray(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
 
@@ -236,7 +236,7 @@ class _WorstBits(ClosedForms):
         if self.users <= MANY or delta == 0 or not budget.above < LARGEST_EXPONENT:
             return None
         pure = budget.above if upper else budget.below
-        found = _worst.worst_epsilon(self.users - 1, self.fakes, self.flip, budget.head, budget.rest, pure, delta, upper)
+        found = _worst_bits.worst_epsilon(self.users - 1, self.fakes, self.flip, budget.head, budget.rest, pure, delta, upper)
         if not upper:
             return found
         # The messages of all users are a post-processing of the target's own, whose delta is 1 - q - e^eps q. This is the smaller
@@ -468,7 +468,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     @property
     def _similar(self) -> bool:
-        """Whether the variance is so large that one expansion bounds delta for most datasets (_worst.pyx)."""
+        """Whether the variance is so large that one expansion bounds delta for most datasets (_worst_bits.pyx)."""
         return self._bits * self.flip * (1 - self.flip) >= 3e3
 
     @property

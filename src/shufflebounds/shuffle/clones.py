@@ -205,7 +205,7 @@ class Clones(_UniformClones):
 
     See Also
     --------
-    clones_epsilon, clones_log_delta : the same numbers for arrays of parameters.
+    clones_epsilons, clones_log_deltas : the same numbers for arrays of parameters.
 
     References
     ----------

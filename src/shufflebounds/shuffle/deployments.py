@@ -15,7 +15,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import Bound, FloatArray, plain
 from shufflebounds._core import _clones, _deployments
 
-__all__ = ["clones_epsilon", "clones_log_delta", "flat", "noise_epsilon", "noise_log_delta"]
+__all__ = ["binomial_noise_epsilons", "binomial_noise_log_deltas", "clones_epsilons", "clones_log_deltas", "flat"]
 
 
 def flat(**arguments: NDArray[Any]) -> tuple[tuple[int, ...], list[NDArray[Any]]]:
@@ -47,7 +47,7 @@ def _clone_deployments(
 
 
 @with_passages
-def clones_epsilon(
+def clones_epsilons(
     users: ArrayLike, local_eps: ArrayLike, delta: ArrayLike, *, stronger: bool = True, bound: Bound = "upper", threads: int = 1
 ) -> float | FloatArray:
     r"""Return epsilon of the clone bounds for arrays of parameters.
@@ -87,7 +87,7 @@ def clones_epsilon(
     --------
     >>> import numpy as np
     >>> from shufflebounds import shuffle
-    >>> eps = shuffle.clones_epsilon([[10**4], [10**6], [10**9]], [1.0, 4.0], 1e-9)
+    >>> eps = shuffle.clones_epsilons([[10**4], [10**6], [10**9]], [1.0, 4.0], 1e-9)
     >>> print(np.array2string(eps, precision=6, suppress_small=True))
     [[0.062163 0.561116]
      [0.005637 0.04972 ]
@@ -107,7 +107,7 @@ def clones_epsilon(
     return plain(out.reshape(shape))
 
 
-def clones_log_delta(
+def clones_log_deltas(
     users: ArrayLike, local_eps: ArrayLike, eps: ArrayLike, *, stronger: bool = True, bound: Bound = "upper", threads: int = 1
 ) -> float | FloatArray:
     r"""Return the logarithm of delta of the clone bounds for arrays of parameters.
@@ -115,7 +115,7 @@ def clones_log_delta(
     Parameters
     ----------
     users, local_eps, stronger, threads
-        As in :func:`clones_epsilon`, where exceptions and references are listed, too.
+        As in :func:`clones_epsilons`, where exceptions and references are listed, too.
     eps : float or array_like
         Privacy losses in nats, finite and >= 0. It and the first two broadcast against each other.
     bound : {"upper", "lower"}
@@ -130,7 +130,7 @@ def clones_log_delta(
     Examples
     --------
     >>> from shufflebounds import shuffle
-    >>> print(f"{shuffle.clones_log_delta(2**53, 1.0, 1e-8):.9f}")
+    >>> print(f"{shuffle.clones_log_deltas(2**53, 1.0, 1e-8):.9f}")
     -20.173788672
     """
     upper = _validate.upper_side(bound)
@@ -161,7 +161,7 @@ def _of_noises(
 
 
 @with_passages
-def noise_epsilon(
+def binomial_noise_epsilons(
     trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound: Bound = "upper", threads: int = 1
 ) -> float | FloatArray:
     r"""Return epsilon of binomial noise on a count for arrays of parameters.
@@ -193,17 +193,17 @@ def noise_epsilon(
     Examples
     --------
     >>> from shufflebounds import shuffle
-    >>> shuffle.noise_epsilon([10**2, 10**4, 10**6], 0.5, 1e-6).round(6).tolist()
+    >>> shuffle.binomial_noise_epsilons([10**2, 10**4, 10**6], 0.5, 1e-6).round(6).tolist()
     [0.874476, 0.070982, 0.005848]
     >>> noise = shuffle.BinomialNoise(10**4, 0.5)
-    >>> bool(shuffle.noise_epsilon(10**4, 0.5, 1e-6) == noise.epsilon(1e-6))
+    >>> bool(shuffle.binomial_noise_epsilons(10**4, 0.5, 1e-6) == noise.epsilon(1e-6))
     True
     """
     return _of_noises(_deployments.noise_epsilon, trials, prob, bound, threads, delta=_validate.real_array("delta", delta, 0, 1))
 
 
 @with_passages
-def noise_log_delta(
+def binomial_noise_log_deltas(
     trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound: Bound = "upper", threads: int = 1
 ) -> float | FloatArray:
     r"""Return the logarithm of delta of binomial noise on a count for arrays of parameters.
@@ -228,7 +228,7 @@ def noise_log_delta(
     Examples
     --------
     >>> from shufflebounds import shuffle
-    >>> print(f"{shuffle.noise_log_delta(10**9, 0.5, 0.001):.9f}")
+    >>> print(f"{shuffle.binomial_noise_log_deltas(10**9, 0.5, 0.001):.9f}")
     -141.120205661
     """
     return _of_noises(_deployments.noise_log_delta, trials, prob, bound, threads, eps=_validate.real_array("eps", eps, 0))

@@ -421,17 +421,17 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
             attained = Attained(pairs=forms.listed_below if 0 < self.flip < 0.5 else ())
             return DominatingPairInfo(forms.log_delta, forms.pure, sampling=sampling, attained=attained)
         # For sums, each value of delta is the result of a search over datasets, so compositions use a coarse grid of eps.
-        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(1.0, 0.6, curve=CurveBounds(forms.roughly)))
+        info = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(1.0, 0.6, curve=CurveBounds(forms.roughly)))
         if forms.one is None:
-            return known
+            return info
         # The attained pair is that for the dataset with all others in the target's bin.
         pairs = forms.listed_below if forms.uniform else repeated(ShuffledBits(self._reports, self.flip).pair(0), 2)
-        known = replace(known, attained=Attained(pairs=pairs))
+        info = replace(info, attained=Attained(pairs=pairs))
         if forms.uniform and self.clear.variance > self.users * self.flip:
-            return known
+            return info
         # The sums of the two bins are composed, each with its worst dataset. The composition of two columns is an upper bound
         # only among uniform dummies, because it assumes that the analyst knows the dummy reports.
-        return replace(known, releases=Releases(parts=((forms.one._pair_info(), 2),)))
+        return replace(info, releases=Releases(parts=((forms.one._pair_info(), 2),)))
 
     def closed_forms(self) -> _Reports | _OfRappor | ComposedSums:
         forms = _Reports(self)

@@ -241,18 +241,18 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         return f"PersonalizedClones.{self.description}({', '.join(shown)}, target={self.target})"
 
     def describe(self) -> DominatingPairInfo:
-        below, known = self._below, CloneBound(self.population, self.index).describe()
+        below, info = self._below, CloneBound(self.population, self.index).describe()
 
         def above_alone(eps: FloatArray) -> IntervalArray:
-            high = known.hockey_stick(eps).upper
+            high = info.hockey_stick(eps).upper
             return IntervalArray(high, high)
 
         def hockey_stick(eps: FloatArray) -> IntervalArray:
-            high = known.hockey_stick(eps).upper
+            high = info.hockey_stick(eps).upper
             return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
 
         # Of the pairs, a composition takes the first one in both orders: the best one of many users, or of small eps.
-        return replace(known, hockey_stick=hockey_stick, sampling=known.sampling._replace(above=above_alone),
+        return replace(info, hockey_stick=hockey_stick, sampling=info.sampling._replace(above=above_alone),
                        attained=Attained(profiles=lambda: below.listed[:2]))
 
     def closed_forms(self) -> Between:

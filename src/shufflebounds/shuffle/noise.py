@@ -204,9 +204,9 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
     def describe(self) -> DominatingPairInfo:
         # For prob = 1/2, (P, Q) and (Q, P) have the same divergences.
         lattice = _middle_losses(self.trials, self.prob) if self.trials else None
-        known = super().describe()
+        info = super().describe()
         losses = Losses(lattice=lattice, window=_window(self.trials, self.prob, False) if self.prob == 0.5 else None)
-        return replace(known, attained=known.attained._replace(single=self.prob == 0.5), losses=losses)
+        return replace(info, attained=info.attained._replace(single=self.prob == 0.5), losses=losses)
 
     def describe_group(self, size: int) -> GroupInfo:
         # Binomial masses are log-concave, so the largest shift is the worst.

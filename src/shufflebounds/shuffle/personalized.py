@@ -22,10 +22,10 @@ from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds._engines.bits.personal_sum import distinct
-from shufflebounds._engines.clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
+from shufflebounds._engines.clones.clone_families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._engines.clones.population import Population
-from shufflebounds._engines.excess.laws import Randomizer
+from shufflebounds._engines.excess.excess_law import Randomizer
 from shufflebounds._losses.budget import Budget, log_odds
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism

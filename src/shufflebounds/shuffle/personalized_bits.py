@@ -19,16 +19,16 @@ from shufflebounds._base.evidence import Evidence
 from shufflebounds._base.limits import DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each, largest
-from shufflebounds._engines.bits.blocks import blocks_of_targets
+from shufflebounds._engines.bits.bit_blocks import blocks_of_targets
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind, distinct
-from shufflebounds._engines.clones.families import RandomizedResponseFamily
+from shufflebounds._engines.clones.clone_families import RandomizedResponseFamily
 from shufflebounds._engines.clones.population import Population
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Sampling
-from shufflebounds._losses.samples import DEPTH
+from shufflebounds._losses.sampled_profile import DEPTH
 from shufflebounds.mechanisms.randomized_response import RandomizedResponse
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between

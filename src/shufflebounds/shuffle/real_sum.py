@@ -162,8 +162,8 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         if not isinstance(forms, _Columns):
             return total.described()
         # The grid of eps is coarse: every eps needs a composition.
-        known = DominatingPairInfo(forms.log_delta, total.pure, sampling=Sampling(0.5, 0.6))
-        return replace(known, releases=forms.releases(), attained=forms.attained()) if 0 < total.pure < math.inf else known
+        info = DominatingPairInfo(forms.log_delta, total.pure, sampling=Sampling(0.5, 0.6))
+        return replace(info, releases=forms.releases(), attained=forms.attained()) if 0 < total.pure < math.inf else info
 
     def closed_forms(self) -> ClosedForms:
         # With one bit for each user, the protocol is a single column.

@@ -22,13 +22,13 @@ from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.bounds import Bounds
-from shufflebounds._engines.amplification.distributions import Distributions
 from shufflebounds._engines.amplification.group_tests import test_of_people
 from shufflebounds._engines.amplification.local import LocalGuarantee
+from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
-from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer, is_randomizer
+from shufflebounds._engines.excess.excess_law import ExcessLaw, Randomizer, is_randomizer
 from shufflebounds._losses.closed_forms import ClosedForms, mixture_limit
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.renyi import Tail
@@ -366,10 +366,10 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         if self._exact is None:
             return self._bounds.pair_info
         below, above = self._exact
-        known = above.describe()
-        return replace(known, hockey_stick=_OfBits(below, above, self._local.pure).log_delta, pure=self._local.pure,
-                       attained=known.attained._replace(pairs=below.describe().below, profiles=None),
-                       sampling=known.sampling._replace(curve=None, effort=2 * known.sampling.effort))
+        info = above.describe()
+        return replace(info, hockey_stick=_OfBits(below, above, self._local.pure).log_delta, pure=self._local.pure,
+                       attained=info.attained._replace(pairs=below.describe().below, profiles=None),
+                       sampling=info.sampling._replace(curve=None, effort=2 * info.sampling.effort))
 
     def closed_forms(self) -> ClosedForms:
         if self._exact is not None:

@@ -15,12 +15,12 @@ from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import MANY
 from shufflebounds._base.types import Bound, FloatArray, plain
-from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer, is_randomizer, packed
+from shufflebounds._engines.excess.excess_law import ExcessLaw, Randomizer, is_randomizer, packed
 from shufflebounds._engines.excess.packed import epsilons, log_deltas
 from shufflebounds.shuffle.deployments import flat
 from shufflebounds.shuffle.shuffled import Shuffled
 
-__all__ = ["shuffled_epsilon", "shuffled_log_delta"]
+__all__ = ["shuffled_epsilons", "shuffled_log_deltas"]
 
 Method: TypeAlias = Literal["tightest", "blanket"]
 """Which upper bound is computed: the smallest one, or the privacy blanket."""
@@ -116,7 +116,7 @@ def _numbered(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
 
 
 @with_passages
-def shuffled_epsilon(
+def shuffled_epsilons(
     randomizer: Any, users: ArrayLike, delta: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper",
     method: Method = "tightest", threads: int = 1
 ) -> float | FloatArray:
@@ -159,7 +159,7 @@ def shuffled_epsilon(
     --------
     >>> from shufflebounds import mechanisms, shuffle
     >>> kinds = [mechanisms.KaryResponse(10, 1.0), mechanisms.KaryResponse(100, 1.0)]
-    >>> eps = shuffle.shuffled_epsilon(kinds, [[10**4], [10**6]], 1e-6)
+    >>> eps = shuffle.shuffled_epsilons(kinds, [[10**4], [10**6]], 1e-6)
     >>> eps.round(6).tolist()
     [[0.023253, 0.007183], [0.001854, 0.000544]]
     >>> bool(eps[1, 0] == shuffle.Shuffled(kinds[0], 10**6).epsilon(1e-6))
@@ -173,7 +173,7 @@ def shuffled_epsilon(
 
 
 @with_passages
-def shuffled_log_delta(
+def shuffled_log_deltas(
     randomizer: Any, users: ArrayLike, eps: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper",
     method: Method = "tightest", threads: int = 1
 ) -> float | FloatArray:
@@ -201,7 +201,7 @@ def shuffled_log_delta(
     Examples
     --------
     >>> from shufflebounds import mechanisms, shuffle
-    >>> print(f"{shuffle.shuffled_log_delta(mechanisms.KaryResponse(10, 1.0), 10**6, 0.002):.5f}")
+    >>> print(f"{shuffle.shuffled_log_deltas(mechanisms.KaryResponse(10, 1.0), 10**6, 0.002):.5f}")
     -14.48884
     """
     upper = _validate.upper_side(bound)

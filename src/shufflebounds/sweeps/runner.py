@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._base import threads as _threads
 from shufflebounds.sweeps.batch import Array, Reply, run_batch
-from shufflebounds.sweeps.grid import Grid, Results, checked_grid, spelled
+from shufflebounds.sweeps.parameter_grid import Grid, Results, checked_grid, spelled
 
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 
@@ -124,7 +124,7 @@ def sweep(
         True shows a progress bar (tqdm, extra ``progress``). A callable is called with the number of finished rows and of all rows,
         in the calling thread, after each batch.
     arrays : bool
-        True for a function of arrays, such as :func:`shufflebounds.shuffle.clones_epsilon`. It is called on a whole batch, as
+        True for a function of arrays, such as :func:`shufflebounds.shuffle.clones_epsilons`. It is called on a whole batch, as
         ``function(**columns)`` with 1-D arrays, and returns an array of that length, or a tuple or mapping of such arrays. A
         failure then concerns a batch, which is identified by its first row.
 
@@ -166,7 +166,7 @@ def sweep(
     The same numbers by the array function, about 100,000 rows a second and thread:
 
     >>> from functools import partial
-    >>> budgets = partial(shuffle.clones_epsilon, delta=1e-8, stronger=False)
+    >>> budgets = partial(shuffle.clones_epsilons, delta=1e-8, stronger=False)
     >>> grid = {"users": [10**4, 10**6], "local_eps": [1.0, 4.0]}
     >>> table = sweep(budgets, grid, workers=2, arrays=True)
     >>> table["value"].reshape(2, 2).round(4).tolist()

@@ -12,11 +12,11 @@ from shufflebounds._core._beta import log_betainc, log_betaincc, nbinom_logcdf, 
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._gamma import log_gammainc, log_gammaincc, poisson_logcdf, poisson_logpmf, poisson_logsf
 from shufflebounds._core._hypergeom import hypergeom_logcdf, hypergeom_logpmf, hypergeom_logsf
+from shufflebounds.tails.binomial_limits import clopper_pearson
 from shufflebounds.tails.compound_binomial import compound_binom_logcdf, compound_binom_logpmf, compound_binom_logsf
 from shufflebounds.tails.concentration import bounded_difference_logsf, chernoff_logsf
 from shufflebounds.tails.frozen import FrozenLaw
 from shufflebounds.tails.frozen_binomials import binom, compound_binom, poisson_binom
-from shufflebounds.tails.limits import clopper_pearson
 from shufflebounds.tails.poisson_binomial import (
     poisson_binom_logcdf,
     poisson_binom_logpmf,

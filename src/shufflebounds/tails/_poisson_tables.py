@@ -18,7 +18,7 @@ from shufflebounds._base.threads import each
 from shufflebounds._base.types import FloatArray
 from shufflebounds._core._blocks import PoissonBinomialPMF, convolve, run_around, window_ends
 from shufflebounds._core._special import log1mexp
-from shufflebounds.tails._kinds import Kind
+from shufflebounds.tails._functions import Kind
 
 __all__ = ["WideWindowError", "bits_window", "served", "window_of"]
 

@@ -12,7 +12,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._core import _compound
 from shufflebounds._core._special import log1mexp
-from shufflebounds.tails._kinds import Kind, checked_k
+from shufflebounds.tails._functions import Kind, checked_k
 
 __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_logsf"]
 

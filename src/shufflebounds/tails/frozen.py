@@ -21,7 +21,7 @@ from shufflebounds._base.limits import COMPUTED_ERROR, MOST_ITEMS
 from shufflebounds._base.scipy_functions import ndtri_exp
 from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._core._special import log1mexp
-from shufflebounds.tails._kinds import Kind
+from shufflebounds.tails._functions import Kind
 
 __all__ = ["FrozenLaw"]
 

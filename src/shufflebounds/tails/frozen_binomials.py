@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, plain
-from shufflebounds.tails._kinds import Kind, checked_k
+from shufflebounds.tails._functions import Kind, checked_k
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.compound_binomial import _answers as answers_of_compound
 from shufflebounds.tails.compound_binomial import _checked as checked_compound

@@ -13,7 +13,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
-from shufflebounds.tails._kinds import Kind, checked_k
+from shufflebounds.tails._functions import Kind, checked_k
 from shufflebounds.tails._poisson_tables import served, window_of
 
 __all__ = ["poisson_binom_logcdf", "poisson_binom_logpmf", "poisson_binom_logsf", "poisson_binom_window"]

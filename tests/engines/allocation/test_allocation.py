@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._base.convex_order import grid_spread
+from shufflebounds._engines.allocation.grid_sums import GridLaw, StopLoss, contracted
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
 from shufflebounds._engines.allocation.stop_loss import Allocation
-from shufflebounds._engines.allocation.sums import GridLaw, StopLoss, contracted
 from shufflebounds._engines.excess import evaluation
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._engines.excess.evaluation import Effort
-from shufflebounds._engines.excess.laws import ExcessLaw, packed
+from shufflebounds._engines.excess.excess_law import ExcessLaw, packed
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     FiniteRandomizer,

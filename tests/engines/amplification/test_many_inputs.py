@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds._base.limits import COMPARED
 from shufflebounds._engines.datasets.largest_sum import single_bounds
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds.mechanisms import FiniteRandomizer
 from shufflebounds.shuffle import Shuffled
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shufflebounds._engines.datasets.cases import FiniteCases
 from shufflebounds._engines.datasets.largest_message import LargestMessage
 from shufflebounds._engines.datasets.largest_sum import LargestSums
-from shufflebounds._engines.datasets.laws import FiniteKinds
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism
 from tests.strategies import slow
 
@@ -81,7 +81,7 @@ def test_cut_sets_whose_masses_underflow_are_kept():
     assert law.log_phi([5.0], 10).upper[0] >= -800.0
     # The bound over all datasets has the same cut sets. The X of all atoms are negative, so log of the bound is that of the cut
     # sets, -800.
-    kinds = FiniteKinds.of([law, ExcessLaw(law.log_mass, law.log_a, law.log_b, -math.inf, [-760.0, -790.0], [-765.0, -793.0])])
+    kinds = FiniteCases.of([law, ExcessLaw(law.log_mass, law.log_a, law.log_b, -math.inf, [-760.0, -790.0], [-765.0, -793.0])])
     assert kinds.laws(5.0, 0.0).log_cut == pytest.approx(-800.0, abs=1e-9)
     assert LargestSums(kinds, 5.0, [10], -5.0).bound() == pytest.approx(-800.0, abs=1e-9)
     assert kinds.laws(4.0, 0.0).log_cut == pytest.approx(float(mp.log(mp.exp(-760) - mp.exp(4 - 765))), abs=1e-9)

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from shufflebounds._engines.batches import epoch, kinds, weights
+from shufflebounds._engines.batches import dominating_law, epoch, weights
 from shufflebounds._engines.excess.evaluation import BLUR
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import ShuffledBatches
@@ -136,7 +136,7 @@ def call(forward, strike, deviation):
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(("mu", "eps"), [(0.25, 0.0), (0.5, 0.1), (1.0, 0.5)])
 def test_every_kind_is_below_the_largest(mu, eps, swapped):
-    value, log_mass = kinds.largest_kind(mu, eps, swapped, -40.0)
+    value, log_mass = dominating_law.largest_kind(mu, eps, swapped, -40.0)
     level = math.exp(eps)
     assert np.exp(log_mass).sum() == pytest.approx(1, abs=1e-12)
     for s in np.array([-2.0, -0.5, -0.1, 0.0, 0.2, 1.0, 4.0]) * mu:
@@ -151,29 +151,29 @@ def test_every_kind_is_below_the_largest(mu, eps, swapped):
 
 def test_values_beyond_the_cut_are_paid_for():
     """A deeper cut moves fewer outputs to 0, and changes the bound by at most the probability of the outputs that are moved."""
-    shallow, deep = (kinds.log_mean_excess(1.0, 0.3, 50, 0.0, cut) for cut in (-6.0, -30.0))
+    shallow, deep = (dominating_law.log_mean_excess(1.0, 0.3, 50, 0.0, cut) for cut in (-6.0, -30.0))
     assert deep - 1e-3 <= shallow <= math.log(math.exp(deep) + math.exp(-6.0)) + 1e-3
 
 
 def test_a_sum_of_one_is_one_step():
     for mu, eps in ((0.3, 0.0), (1.0, 1.0), (3.0, 2.0)):
         exact = GaussianMechanism(1 / mu).log_delta(eps)
-        assert exact <= kinds.log_mean_excess(mu, eps, 1, 0.0, exact - 20) <= exact + 1e-3
+        assert exact <= dominating_law.log_mean_excess(mu, eps, 1, 0.0, exact - 20) <= exact + 1e-3
 
 
 @pytest.mark.parametrize(("mu", "eps", "shift"), [(0.25, 0.05, 0.0), (0.5, 0.3, 0.4), (1.0, 1.0, 2.0)])
 def test_a_sum_of_two_and_a_number(mu, eps, shift):
     exact = 0.0
     for swapped in (False, True):
-        value, log_mass = kinds.largest_kind(mu, eps, swapped, -25.0)
+        value, log_mass = dominating_law.largest_kind(mu, eps, swapped, -25.0)
         mass = np.exp(log_mass)
         exact = max(exact, float(mass @ np.maximum(value[:, None] + value + shift, 0) @ mass) / 2)
-    assert exact * (1 - 1e-9) <= math.exp(kinds.log_mean_excess(mu, eps, 2, shift, -25.0)) <= exact * (1 + 2e-3)
+    assert exact * (1 - 1e-9) <= math.exp(dominating_law.log_mean_excess(mu, eps, 2, shift, -25.0)) <= exact * (1 + 2e-3)
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 10.0])
 def test_the_lower_law_moves_logarithms_by_less_than_its_orders_assume(mu):
-    law = kinds.all_opposite(mu)
+    law = dominating_law.all_opposite(mu)
     again = law.widened(upper=False, error=BLUR)
     assert np.max(law.log_a - again.log_a) < 4 * BLUR
     assert np.max(again.log_b - law.log_b) < 4 * BLUR
@@ -181,8 +181,8 @@ def test_the_lower_law_moves_logarithms_by_less_than_its_orders_assume(mu):
 
 def test_approximations_are_close():
     for mu, eps, terms, shift in ((0.25, 0.0087, 8000, 0.0), (0.5, 0.12, 1000, 3.0), (1.0, 0.6, 30_000, 0.0)):
-        near = kinds.Approximation(mu, eps).log_mean(np.array([float(terms)]), np.array([shift]))[0]
-        assert near == pytest.approx(kinds.log_mean_excess(mu, eps, terms, shift, near - 12), abs=0.3)
+        near = dominating_law.Approximation(mu, eps).log_mean(np.array([float(terms)]), np.array([shift]))[0]
+        assert near == pytest.approx(dominating_law.log_mean_excess(mu, eps, terms, shift, near - 12), abs=0.3)
 
 
 # ----------------------------------------------------------------------------------------------------------------- the weights
@@ -270,7 +270,7 @@ def test_the_first_bound_with_the_tail_of_a_dataset(sigma, steps, eps):
         ratios /= ratios.mean(axis=1, keepdims=True)
         delta = dataset.least_delta(eps, 20_000)
         for c in (1.0, 1.2, 2.0):
-            bound = math.exp(kinds.log_mean_excess(mu, eps, steps // c, 0.0, -40.0))
+            bound = math.exp(dominating_law.log_mean_excess(mu, eps, steps // c, 0.0, -40.0))
             found.append(delta / (bound + (one + math.expm1(eps)) * np.maximum(ratios - c, 0).mean()))
     assert 0.6 < max(found) <= 1
 
@@ -281,7 +281,7 @@ def by_pivots(mu, steps, pivots, level, eps, f):
     one, factor = hockey_stick(mu, math.exp(eps)), math.exp(eps)
     eta = (1 + level) * f
     shift = max(0.0, level * (level - factor)) * pivots * terms / (steps - pivots)
-    main = (1 - pivots / steps) * math.exp(kinds.log_mean_excess(mu, eps, terms, shift, -40.0))
+    main = (1 - pivots / steps) * math.exp(dominating_law.log_mean_excess(mu, eps, terms, shift, -40.0))
     return main + (pivots / steps + one + factor - 1) * eta
 
 
@@ -303,14 +303,14 @@ def test_the_bound_is_the_formula_at_its_own_choice():
     assert choice.place >= 0
     pivots, level, chosen, near, terms, excess = (float(part[choice.place]) for part in several._pivots)
     assert (excess, terms) == (0, math.floor((10**4 - pivots) / level**2))
-    f = math.exp(kinds.log_mean_excess(0.25, math.log(level), chosen, 0.0, -30.0))
+    f = math.exp(dominating_law.log_mean_excess(0.25, math.log(level), chosen, 0.0, -30.0))
     f += (hockey_stick(0.25, level) + level - 1) * float(np.interp(pivots / chosen, weights.CUTS, weights.Weights(0.25).alone))
     assert near == pytest.approx(f, rel=0.3)
     assert several.log_delta(eps) == pytest.approx(math.log(by_pivots(0.25, 10**4, pivots, level, eps, f)), abs=2e-3)
     one = epoch.Epoch(0.25, 10**4, 1000)
     choice = one._choice(0.009)
     assert choice.place < 0
-    bound = math.exp(kinds.log_mean_excess(0.25, 0.009, choice.terms, 0.0, -30.0))
+    bound = math.exp(dominating_law.log_mean_excess(0.25, 0.009, choice.terms, 0.0, -30.0))
     tail = float(np.interp(10**4 / choice.terms, weights.CUTS, weights.Weights(0.25).batched(1000)))
     bound += (hockey_stick(0.25, math.exp(0.009)) + math.expm1(0.009)) * tail
     assert one.log_delta(0.009) == pytest.approx(math.log(bound), abs=2e-3)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from shufflebounds._core import _worst
-from shufflebounds._engines.bits.blocks import FINE, _runs, _targets, blocks_of_ones, blocks_of_targets
+from shufflebounds._core import _worst_bits
+from shufflebounds._engines.bits.bit_blocks import FINE, _runs, _targets, blocks_of_ones, blocks_of_targets
 from shufflebounds._engines.bits.given_bits import bit_sides
 from shufflebounds._engines.bits.personal_sum import by_kind
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
@@ -27,16 +27,16 @@ def test_every_number_of_ones_is_below_its_block_and_its_reverse(flip, bits):
         for row, m in ((rows[i], ones), (rows[-1 - i], bits - ones)):
             low, _ = bit_sides(float(m), float(bits - m), flip, EPS)
             assert (low <= row).all()
-    whole = _worst.worst_log_delta(float(bits), 0.0, 1.0, flip, EPS, np.log((1 - flip) / flip) - EPS)
+    whole = _worst_bits.worst_log_delta(float(bits), 0.0, 1.0, flip, EPS, np.log((1 - flip) / flip) - EPS)
     np.testing.assert_allclose(rows.max(axis=0), whole[1], atol=1e-2)
 
 
 def test_several_bits_of_a_target():
     rows = blocks_of_ones(400, 3, 0.1).rows(EPS)
     for ones in (0, 37, 200, 399):
-        assert (_worst.sum_log_delta(float(ones), 400.0 - ones, 3.0, 0.1, EPS)[0] <= rows.max(axis=0)).all()
-    assert (_worst.sum_log_delta(0.0, 400.0, 3.0, 0.1, EPS)[0] <= rows[0]).all()
-    assert (_worst.sum_log_delta(400.0, 0.0, 3.0, 0.1, EPS)[0] <= rows[-1]).all()
+        assert (_worst_bits.sum_log_delta(float(ones), 400.0 - ones, 3.0, 0.1, EPS)[0] <= rows.max(axis=0)).all()
+    assert (_worst_bits.sum_log_delta(0.0, 400.0, 3.0, 0.1, EPS)[0] <= rows[0]).all()
+    assert (_worst_bits.sum_log_delta(400.0, 0.0, 3.0, 0.1, EPS)[0] <= rows[-1]).all()
 
 
 def test_no_blocks_if_they_are_useless_or_take_long():

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import laplace, norm
 
 from shufflebounds._engines.clones.attained import _above, _ThirdValue, _thresholds, attained_pairs
-from shufflebounds._engines.clones.families import GaussianFamily, LaplaceFamily, RandomizedResponseFamily
+from shufflebounds._engines.clones.clone_families import GaussianFamily, LaplaceFamily, RandomizedResponseFamily
 from shufflebounds._engines.clones.population import Population
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled

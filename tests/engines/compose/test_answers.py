@@ -14,7 +14,7 @@ from shufflebounds import DominatingPair, Tradeoff
 from shufflebounds._base.types import IntervalArray
 from shufflebounds._engines.compose.composer import Composer
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo
-from shufflebounds._losses.samples import SampledProfile
+from shufflebounds._losses.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits

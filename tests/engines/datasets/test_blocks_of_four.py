@@ -109,7 +109,7 @@ def test_no_positive_value_has_no_delta():
 
 def test_blocks_leave_out_fewer_users_than_pairs():
     data = mechanisms.GaussianMechanism(1.0).dataset_laws()
-    assert blocks.negative_mass(data.kinds.noise.length, 8) < 1e-2 * negative_mass(data.ratio_tail, 8)
+    assert blocks.negative_mass(data.cases.noise.length, 8) < 1e-2 * negative_mass(data.ratio_tail, 8)
     bound = WorstDataset(data, 1000)
     chosen = bound._blocks_near(0.17, math.log(1e-6))
     assert len(chosen) >= 2

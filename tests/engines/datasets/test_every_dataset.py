@@ -160,7 +160,7 @@ def test_priv_unit_with_wide_caps_is_below_its_blanket():
     eps = protocol.epsilon(1e-6)
     assert protocol.argument(eps) == "worst dataset"
     # The bound is about half-way between the lower bound and the blanket.
-    assert protocol.epsilon(1e-6, bound="lower") < eps < 0.96 * shuffle.shuffled_epsilon(unit, 10**4, 1e-6, method="blanket")
+    assert protocol.epsilon(1e-6, bound="lower") < eps < 0.96 * shuffle.shuffled_epsilons(unit, 10**4, 1e-6, method="blanket")
     # Narrow caps may be disjoint from the caps of both target vectors; the bound is then that of the blanket.
     assert PrivUnit(dimension=3, local_eps=4.0).dataset_laws() is None
 

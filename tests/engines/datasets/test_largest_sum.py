@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms
+from shufflebounds._engines.datasets.cases import Cases, FiniteCases, LawTable
 from shufflebounds._engines.datasets.largest_sum import LargestSums, _Sum
-from shufflebounds._engines.datasets.laws import FiniteKinds, Kinds, Laws
-from shufflebounds._engines.excess.laws import ExcessLaw
-from shufflebounds._engines.inputs import interval_kinds as interval
-from shufflebounds._engines.inputs.interval_kinds import IntervalKinds
+from shufflebounds._engines.excess.excess_law import ExcessLaw
+from shufflebounds._engines.inputs import interval_cases as interval
+from shufflebounds._engines.inputs.interval_cases import IntervalCases
 from tests.strategies import slow
 
 flint = pytest.importorskip("flint")
@@ -33,7 +33,7 @@ def discrete_gaussian(length):
 WITH_CELLS = {**NOISES, "discrete Gaussian": discrete_gaussian}
 
 
-class Listed(Kinds):
+class Listed(Cases):
     """Distributions with given values and masses, which do not depend on eps."""
 
     blur = 1e-15
@@ -44,7 +44,7 @@ class Listed(Kinds):
     def laws(self, eps, log_cut):
         values, masses = (np.concatenate([law[i] for law in self._laws]) for i in (0, 1))
         starts = np.concatenate([[0], np.cumsum([law[0].size for law in self._laws])])
-        return Laws(values, masses, np.log(masses), starts)
+        return LawTable(values, masses, np.log(masses), starts)
 
     def thinned(self, share):
         raise NotImplementedError
@@ -66,10 +66,10 @@ def positive_part(law):
     return sum((max(x, Fraction(0)) * p for x, p in law.items()), Fraction(0))
 
 
-def some_laws(rng, kinds, heavy=False):
+def some_laws(rng, cases, heavy=False):
     """Return random distributions with rational values and masses, whose means are at most 0."""
     out = []
-    for _ in range(kinds):
+    for _ in range(cases):
         values = [Fraction(int(x), 8) for x in rng.integers(-12, 13, size=int(rng.integers(2, 4)))]
         weights = [Fraction(int(w)) for w in rng.integers(1, 9, size=len(values))]
         if heavy:
@@ -147,12 +147,12 @@ def test_the_maximum_must_have_one_contour():
 def test_several_numbers_of_users_are_those_of_single_calls():
     rng = np.random.default_rng(5)
     for heavy in (False, True):
-        kinds = Listed(doubles(some_laws(rng, 3, heavy)))
+        cases = Listed(doubles(some_laws(rng, 3, heavy)))
         counts = [400, 396, 380]
-        sums = LargestSums(kinds, 0.0, counts, -5.0)
+        sums = LargestSums(cases, 0.0, counts, -5.0)
         for place, count in enumerate(counts):
             # D and eta are those of the largest number.
-            assert sums.bound(place) == pytest.approx(LargestSums(kinds, 0.0, [count], -5.0).bound(), abs=2e-2)
+            assert sums.bound(place) == pytest.approx(LargestSums(cases, 0.0, [count], -5.0).bound(), abs=2e-2)
         ends = sums.approximations()
         assert ends[0] == pytest.approx(sums.bound(0), abs=1e-9)
         assert ends == pytest.approx([sums.bound(i) for i in range(3)], abs=2e-3)
@@ -206,8 +206,8 @@ def test_cells_bound_every_input(name, width):
     """R_x of a cell is between two weighted means of functions whose means and ranges are known in every bin."""
     noise = WITH_CELLS[name](3.0)
     low, high = some_cell(noise, width)
-    kinds, bins = IntervalKinds(noise), noise.bins(2)
-    functions = [noise.between(bins, low, high, lambda x: kinds._ratio(2, x, 0.0), upper=upper) for upper in (False, True)]
+    cases, bins = IntervalCases(noise), noise.bins(2)
+    functions = [noise.between(bins, low, high, lambda x: cases._ratio(2, x, 0.0), upper=upper) for upper in (False, True)]
     normal = "aussian" in name
     first = np.exp(noise.log_masses(bins, 0.0))
     joined = functions[0][-1].joined
@@ -252,7 +252,7 @@ def test_distributions_of_cells_are_larger_than_those_of_their_pairs(name, first
     noise, eps, rng = WITH_CELLS[name](1.5), 0.1, np.random.default_rng(3)
     if noise.unit:
         first, second = (tuple(round(z / noise.unit) * noise.unit for z in one) for one in (first, second))
-    laws = IntervalKinds(noise)._pairs(first, second).laws(eps, -30.0)
+    laws = IntervalCases(noise)._pairs(first, second).laws(eps, -30.0)
     rows = rows_of(laws)
     y = np.arange(-300, 400) * noise.unit if noise.unit else np.linspace(-14, 16, 6001)
     y = y[(y >= 0) & (y <= 1.5)] if name == "geometric" else y
@@ -277,8 +277,8 @@ def test_outputs_in_a_cell_are_one_bin(name, first, second):
     noise = WITH_CELLS[name](3.0)
     if name == "geometric":
         noise = interval.GeometricNoise(3.0, 0.1)
-    kinds, bins = IntervalKinds(noise), noise.bins(2)
-    tables = kinds._of_pairs(first, second, 2).tables
+    cases, bins = IntervalCases(noise), noise.bins(2)
+    tables = cases._of_pairs(first, second, 2).tables
     inside = [noise._inside(bins, *one) for one in (first, second)]
     seen = {tuple(int(np.count_nonzero(row[one])) for one in inside) for row in tables[0]}
     most = tuple(int(one.sum()) for one in inside)
@@ -358,7 +358,7 @@ def rows_of(laws):
 def test_atoms_of_bins_are_larger_than_the_noise(name):
     """The atoms for the pair (0, L), with an end as other input, have the mean of the noise and larger stop-loss transforms."""
     noise, eps = NOISES[name](1.5), 0.2
-    laws = IntervalKinds(noise, (0.0, 1.5)).laws(eps, -30.0)
+    laws = IntervalCases(noise, (0.0, 1.5)).laws(eps, -30.0)
     for x, row in zip((0.0, 1.5), rows_of(laws)):
         values, mass = laws.values[row], laws.mass[row]
         assert mass.sum() == pytest.approx(1, abs=1e-9)
@@ -376,10 +376,10 @@ def test_atoms_of_bins_are_larger_than_the_noise(name):
 def test_pairs_and_inputs_of_gaussian_noise_are_below_the_bound(sigma):
     """B of random pairs and inputs, at the theta of the bound, is at most the bound."""
     length, eps, users, rng = 1 / sigma, 0.05, 3000, np.random.default_rng(2)
-    kinds = IntervalKinds(interval.GaussianNoise(length))
-    sums = LargestSums(kinds, eps, [users], -14.0)
+    cases = IntervalCases(interval.GaussianNoise(length))
+    sums = LargestSums(cases, eps, [users], -14.0)
     bound = sums.bound()
-    fine = IntervalKinds(interval.GaussianNoise(length))
+    fine = IntervalCases(interval.GaussianNoise(length))
     for _ in range(12):
         a, b, x = rng.uniform(0, length, 3)
         if a > b:
@@ -393,21 +393,21 @@ def test_pairs_and_inputs_of_gaussian_noise_are_below_the_bound(sigma):
 @pytest.mark.parametrize(("length", "eps", "users"), [(0.4, 0.002, 10**8), (1.0, 0.4, 100), (1.0, 0.1, 10**4)])
 def test_sums_of_cells_below_the_other_terms(length, eps, users):
     """Beside e^rest the bound may be larger, by at most the permitted increase."""
-    exact = LargestSums(IntervalKinds(interval.GaussianNoise(length)), eps, [users], -14.0).bound()
+    exact = LargestSums(IntervalCases(interval.GaussianNoise(length)), eps, [users], -14.0).bound()
     for rest in (exact - 30, exact - 1, exact + 3, exact + 40):
-        kinds = IntervalKinds(interval.GaussianNoise(length))
-        found = LargestSums(kinds, eps, [users], -14.0).bound(rest=rest)
+        cases = IntervalCases(interval.GaussianNoise(length))
+        found = LargestSums(cases, eps, [users], -14.0).bound(rest=rest)
         assert exact - 3e-3 <= found
         assert np.logaddexp(found, rest) <= np.logaddexp(exact, rest) + 3e-3
 
 
 @pytest.mark.parametrize("noise", [interval.GaussianNoise(1.0), interval.LaplaceNoise(1.0), interval.GeometricNoise(1.0, 0.1)])
 def test_the_search_over_cells_ends_above_a_known_bound(noise):
-    exact = LargestSums(IntervalKinds(noise), 0.05, [10**4], -14.0).bound()
-    assert LargestSums(IntervalKinds(noise), 0.05, [10**4], -14.0).bound(most=exact + 1e-6) == exact
+    exact = LargestSums(IntervalCases(noise), 0.05, [10**4], -14.0).bound()
+    assert LargestSums(IntervalCases(noise), 0.05, [10**4], -14.0).bound(most=exact + 1e-6) == exact
     # Distributions of the ends alone exceed the first limit, and the permitted increase the second one.
     for less in (1.0, 1e-6):
-        assert LargestSums(IntervalKinds(noise), 0.05, [10**4], -14.0).bound(most=exact - less) == math.inf
+        assert LargestSums(IntervalCases(noise), 0.05, [10**4], -14.0).bound(most=exact - less) == math.inf
 
 
 def test_the_farthest_input_is_an_end():
@@ -435,7 +435,7 @@ def test_the_farthest_input_is_an_end():
     slow(mechanisms.GaussianMechanism(0.8), (0.0, 1.0)),
 ])
 def test_listed_inputs_have_no_larger_bound_than_the_interval(noise, inputs):
-    whole, listed = (LargestSums(data.kinds, 0.05, [5000], -14.0).bound() for data in (
+    whole, listed = (LargestSums(data.cases, 0.05, [5000], -14.0).bound() for data in (
         noise.dataset_laws(), noise.with_inputs(inputs).dataset_laws()))
     # Cells of pairs and inputs are divided until the bound of each is at most 1e-3 above the largest value.
     assert listed <= whole + 2e-3
@@ -447,26 +447,26 @@ def test_participation_is_one_more_output():
     silent = np.append(rows * share, np.full((2, 1), 1 - share), axis=1)
     other = mechanisms.FiniteRandomizer(silent).dataset_laws()
     for eps in (0.0, 0.03):
-        assert LargestSums(data.thinned(share).kinds, eps, [500], -9.0).bound() == pytest.approx(
-            LargestSums(other.kinds, eps, [500], -9.0).bound(), abs=1e-9)
+        assert LargestSums(data.thinned(share).cases, eps, [500], -9.0).bound() == pytest.approx(
+            LargestSums(other.cases, eps, [500], -9.0).bound(), abs=1e-9)
     noise = mechanisms.GaussianMechanism(1.0).with_inputs((0.0, 1.0)).dataset_laws()
-    laws = noise.thinned(share).kinds.laws(0.1, -60.0)
+    laws = noise.thinned(share).cases.laws(0.1, -60.0)
     for row in rows_of(laws)[:2]:
         assert laws.mass[row].sum() == pytest.approx(1, abs=1e-8)
         assert laws.mass[row] @ laws.values[row] == pytest.approx(-math.expm1(0.1), abs=1e-8)
 
 
 def test_no_positive_value_gives_no_delta():
-    kinds = FiniteKinds.of([ExcessLaw(np.log([0.5, 0.5]), np.zeros(2), np.array([0.1, -0.1]), -math.inf)])
-    assert LargestSums(kinds, 0.2, [100], -5.0).bound() == -math.inf
-    assert math.isfinite(LargestSums(kinds, 0.05, [100], -5.0).bound())
+    cases = FiniteCases.of([ExcessLaw(np.log([0.5, 0.5]), np.zeros(2), np.array([0.1, -0.1]), -math.inf)])
+    assert LargestSums(cases, 0.2, [100], -5.0).bound() == -math.inf
+    assert math.isfinite(LargestSums(cases, 0.05, [100], -5.0).bound())
 
 
 def test_large_values_are_split_off_where_they_are_rare():
     """With one value that is rare and large, the bound is near its own contribution, far below that of one contour sum."""
     values, masses = np.array([-1.0, 1.0, 3000.0]), np.array([0.5005, 0.4995, 1e-9])
-    kinds, count = Listed([(values, masses)]), 10**4
-    sums = LargestSums(kinds, 0.0, [count], -12.0)
+    cases, count = Listed([(values, masses)]), 10**4
+    sums = LargestSums(cases, 0.0, [count], -12.0)
     # The sum of the other values is nearly normal with the mean -10 and the deviation 100, and E(Z - z)_+ = pdf(z) - z cdf(-z).
     normal = 0.01 * (math.exp(-0.005) / math.sqrt(2 * math.pi) - 0.1 * 0.5 * math.erfc(0.1 / math.sqrt(2)))
     exact = math.log(normal + 1e-9 * 2990)

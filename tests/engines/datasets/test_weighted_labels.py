@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._engines.bits.records import enumerated
-from shufflebounds._engines.datasets.laws import FiniteKinds
+from shufflebounds._engines.datasets.cases import FiniteCases
 from shufflebounds._engines.datasets.weighted_labels import Norms, WeightedLabels
 from shufflebounds.shuffle import FlippedReports, PersonalizedBits
 from tests.strategies import slow
@@ -188,7 +188,7 @@ def records(bins, flip):
 def test_the_laws_of_records_are_those_of_all_bits(bins, flip):
     laws = records(bins, flip)
     labels = WeightedLabels.of_records(200, 100, bins, float(flip))
-    found = labels.kinds.laws(0.3, 0.0)
+    found = labels.cases.laws(0.3, 0.0)
     # The last law is that of a dummy; those before it are of users in the first bin, the second bin and another one.
     for place, law in enumerate([*laws[: min(bins, 3)], laws[-1]]):
         part = slice(*found.starts[place : place + 2])
@@ -236,11 +236,11 @@ def test_no_bound_without_a_blanket_of_every_law():
     delta = np.maximum(np.append(0.0, sums) - np.append(sums, 0.0), 0.0).sum()
     assert delta == 0.375
     log_2, none = math.log(2), -math.inf
-    kinds = FiniteKinds(np.array([0.0, -log_2, -log_2]), np.array([none, none, log_2]), np.array([0.0, log_2, none]),
+    cases = FiniteCases(np.array([0.0, -log_2, -log_2]), np.array([none, none, log_2]), np.array([0.0, log_2, none]),
                         np.array([0, 1, 3]), error=1e-15)
     apart = np.array([[0.0, math.inf], [math.inf, 0.0]])
     blanket, norms = np.array([0.0, 1.0]), Norms(0.25, 1.0, -1.0)
-    labels = WeightedLabels(np.array([1.0, 4.0]), kinds, np.array([0, 1]), apart, blanket, norms, True)
+    labels = WeightedLabels(np.array([1.0, 4.0]), cases, np.array([0, 1]), apart, blanket, norms, True)
     error = math.exp(labels._log_error(0.0, 0))
     assert math.exp(labels._log_main(0.0)[0]) + error < 0.25
     # G_M with equal weights: X is -1 for the law (1, 0), and 2 or -2 for a fair bit.

@@ -58,7 +58,7 @@ def bound(randomizer, users, eps):
 
 def blanket(randomizer, users, eps):
     """Return log delta of the privacy blanket."""
-    return shuffle.shuffled_log_delta(randomizer, users, eps, method="blanket")
+    return shuffle.shuffled_log_deltas(randomizer, users, eps, method="blanket")
 
 
 @pytest.mark.parametrize("row", WORST[::5], ids=lambda row: f"{row['users']}-{row['eps']}")

@@ -7,8 +7,8 @@ import pytest
 
 from shufflebounds import mechanisms as m
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort, sums
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds._engines.excess.heavy_tails import sum_of_few
-from shufflebounds._engines.excess.laws import ExcessLaw
 
 
 @pytest.mark.parametrize("users", [2, 3, 7, 16, 23, 40])

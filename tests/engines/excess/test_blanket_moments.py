@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism
 from tests.strategies import slow
 

@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._engines.excess.evaluation import Effort, sums
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from tests.fuzz import two_level
 
 pytest.importorskip("flint")

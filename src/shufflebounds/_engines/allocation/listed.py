@@ -18,7 +18,7 @@ from shufflebounds._base.caches import kept
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.excess.chernoff import chernoff
 from shufflebounds._engines.excess.evaluation import Effort, excesses
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds._losses.atoms import LossAtoms
 
 __all__ = ["ListedAllocation"]

@@ -23,8 +23,8 @@ from shufflebounds._base.convex_order import grid_spread, largest_charge, merged
 from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._core._binomial import binom_logsf
+from shufflebounds._engines.allocation.grid_sums import GridLaw, StopLoss, contracted
 from shufflebounds._engines.allocation.ratios import Ratios
-from shufflebounds._engines.allocation.sums import GridLaw, StopLoss, contracted
 from shufflebounds._losses.tilted_sum import LEAST_TILT
 
 __all__ = ["Allocation"]

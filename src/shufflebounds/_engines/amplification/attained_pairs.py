@@ -9,9 +9,9 @@ import numpy as np
 
 from shufflebounds._base.limits import COMPARED
 from shufflebounds._base.types import FloatArray, IntervalArray
-from shufflebounds._engines.amplification.distributions import Distributions
+from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.excess.evaluation import Effort
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Remembered, Reverse, Sampling
 
 __all__ = ["attained_pairs", "both_orders"]

@@ -22,16 +22,16 @@ from shufflebounds._base.crossing import Curve, eps_at, last_positive, rough_eps
 from shufflebounds._base.limits import COMPARED, FEW, MANY
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
-from shufflebounds._core._deployments import Laws
+from shufflebounds._core._deployments import LawTable
 from shufflebounds._engines.amplification.attained_pairs import attained_pairs
-from shufflebounds._engines.amplification.distributions import Distributions
 from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.amplification.lower import LowerBounds
+from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.small_delta import SmallDelta
 from shufflebounds._engines.amplification.upper import EVERY, UpperBounds
 from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.evaluation import Effort
-from shufflebounds._engines.excess.laws import ExcessLaw, log_phis, packed, quick
+from shufflebounds._engines.excess.excess_law import ExcessLaw, log_phis, packed, quick
 from shufflebounds._engines.excess.packed import epsilons
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Sampling
 
@@ -102,7 +102,7 @@ class Bounds:
         return below, above
 
     @cached_property
-    def _packed(self) -> tuple[Laws | None, Laws | None]:
+    def _packed(self) -> tuple[LawTable | None, LawTable | None]:
         below, above = (None if laws is None else _packed(laws) for laws in self._quick)
         return below, above
 
@@ -263,14 +263,14 @@ class Bounds:
     def pair_info(self) -> DominatingPairInfo:
         """What is known about the maximum over all pairs of neighbours."""
         pairs, deep = self._laws.pairs, None if self.small_delta is None else self._sampled_deep
-        known = DominatingPairInfo(self._sampled, self._local.pure)
+        info = DominatingPairInfo(self._sampled, self._local.pure)
         if len(pairs) == 1 and pairs[0].symmetric and pairs[0].attained:
-            return replace(known, attained=SINGLE, sampling=Sampling(1e-3, 0.2, curve=CurveBounds(self.log_delta), deep=deep))
+            return replace(info, attained=SINGLE, sampling=Sampling(1e-3, 0.2, curve=CurveBounds(self.log_delta), deep=deep))
         # A value of delta takes milliseconds and has a gap, so curves use a coarse grid of eps. The grid is coarser for densities,
         # whose X has more atoms.
         if self.two_users is not None:
             attained = Attained(pairs=attained_pairs(self._laws, self._users, 0.25))
-            return replace(known, sampling=Sampling(5e-3, 0.25), attained=attained)
+            return replace(info, sampling=Sampling(5e-3, 0.25), attained=attained)
         spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
         # Where a value of the upper bound takes .1 s or more, the samples for a Renyi divergence are chosen one by one.
         above = self._sampled_above if self.upper.has_cells else None
@@ -279,7 +279,7 @@ class Bounds:
         while deep is not None and scale > 1e-300 and rough(scale) < rough(0.0) - 40:
             scale /= 4
         return replace(
-            known, sampling=Sampling(self._effort(spacing), spacing, deep=deep, above=above, scale=scale),
+            info, sampling=Sampling(self._effort(spacing), spacing, deep=deep, above=above, scale=scale),
             # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
             losses=Losses(unbounded=any(law.lost > 0 for law in self._below)),
             attained=Attained(pairs=attained_pairs(self._laws, self._users, spacing)),
@@ -299,6 +299,6 @@ class Bounds:
         return max(least, effort + sum(law.log_mass.size for law in self._below) * 1e-7)
 
 
-def _packed(laws: list[ExcessLaw]) -> Laws:
+def _packed(laws: list[ExcessLaw]) -> LawTable:
     """Return distributions in the format of the kernel; the result for a single distribution is cached."""
     return laws[0]._alone if len(laws) == 1 else packed([laws])

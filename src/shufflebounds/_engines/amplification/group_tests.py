@@ -9,7 +9,7 @@ import numpy as np
 
 from shufflebounds._base.limits import TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms
 
 __all__ = ["test_of_people"]

@@ -6,7 +6,7 @@ import math
 
 from shufflebounds._base.limits import SAME_LOG
 from shufflebounds._base.types import Interval
-from shufflebounds._engines.amplification.distributions import Distributions
+from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.evaluation import Effort, largest_of
 

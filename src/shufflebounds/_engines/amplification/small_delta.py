@@ -14,8 +14,8 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import MANY
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import FloatArray
-from shufflebounds._engines.amplification.distributions import Distributions
 from shufflebounds._engines.amplification.local import LocalGuarantee
+from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.upper import UpperBounds
 from shufflebounds._engines.datasets.largest_message import LargestMessage
 from shufflebounds._engines.excess.evaluation import Effort

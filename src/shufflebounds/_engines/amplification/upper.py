@@ -9,14 +9,14 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import LARGEST_EXPONENT, TINY
-from shufflebounds._engines.amplification.distributions import Distributions
+from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.two_users import TwoUsers
 from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
 from shufflebounds._engines.datasets.every import most_enumerated
 from shufflebounds._engines.datasets.largest_sum import single_bounds
 from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds._engines.excess.evaluation import Effort
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 
 __all__ = ["EVERY", "UpperBounds"]
 

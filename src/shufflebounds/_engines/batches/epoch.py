@@ -25,7 +25,7 @@ from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.limits import CACHED_ANSWERS, COMPUTED_ERROR, FEW, TINY
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core._gaussian import gaussian_epsilon
-from shufflebounds._engines.batches.kinds import Approximation, log_mean_excess
+from shufflebounds._engines.batches.dominating_law import Approximation, log_mean_excess
 from shufflebounds._engines.batches.weights import CUTS, Weights, log_binomial_excess, log_divergence
 
 __all__ = ["LARGEST_MU", "Epoch"]

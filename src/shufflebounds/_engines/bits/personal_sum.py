@@ -20,7 +20,7 @@ from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _bits
 
-__all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind", "distinct"]
+__all__ = ["BernoulliGroups", "Groups", "WorstTarget", "by_kind", "distinct"]
 
 
 @dataclass(frozen=True, eq=False)

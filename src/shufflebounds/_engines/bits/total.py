@@ -12,8 +12,8 @@ import numpy as np
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import FloatArray, IntervalArray
-from shufflebounds._core import _worst
-from shufflebounds._engines.bits.blocks import blocks_of_ones
+from shufflebounds._core import _worst_bits
+from shufflebounds._engines.bits.bit_blocks import blocks_of_ones
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Reverse, Sampling
@@ -32,7 +32,7 @@ class TotalOfBits(ClosedForms):
         tolerance = 2e-4 if self.others > 2**32 else 0.0
 
         def sides(at: FloatArray) -> IntervalArray:
-            return IntervalArray(*_worst.worst_log_delta(self.others, 0, self.bits, self.flip, at, self.pure - at, tolerance))
+            return IntervalArray(*_worst_bits.worst_log_delta(self.others, 0, self.bits, self.flip, at, self.pure - at, tolerance))
 
         return self._within(eps, sides, lambda far: np.maximum(*(self.known_data(ones, far).lower for ones in (0, self.others))))
 
@@ -63,7 +63,7 @@ class TotalOfBits(ClosedForms):
     def known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta if `ones` of the other users' bits are 1, and the target's bits are all 0 against all 1."""
         def sides(at: FloatArray) -> IntervalArray:
-            return IntervalArray(*_worst.sum_log_delta(ones, self.others - ones, self.bits, self.flip, at))
+            return IntervalArray(*_worst_bits.sum_log_delta(ones, self.others - ones, self.bits, self.flip, at))
 
         # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k, at most delta(eps) for every k. So it is valid
         # for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
@@ -72,12 +72,12 @@ class TotalOfBits(ClosedForms):
     def described(self) -> DominatingPairInfo:
         """Return the description of the maximum over all datasets of the other bits."""
         # The grid of eps is coarse, because every eps needs a search over the datasets.
-        known = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(2e-2, 0.15))
+        info = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(2e-2, 0.15))
         if not 0 < self.pure < math.inf:
-            return known
+            return info
         # The attained pairs, for lower bounds, are those with all other bits 0 or all other bits 1. They are close to the worst.
         blocks = partial(blocks_of_ones, self.others, self.bits, self.flip)
-        return replace(known, attained=Attained(pairs=self.extremes, blocks=blocks))
+        return replace(info, attained=Attained(pairs=self.extremes, blocks=blocks))
 
     @property
     def extremes(self) -> tuple[DominatingPairInfo, ...]:

@@ -31,7 +31,7 @@ from shufflebounds._base.limits import TABLE_SIZE, TINY
 from shufflebounds._base.types import ULP, FloatArray, Interval, at_each
 from shufflebounds._core._binomial import shift_log_delta
 from shufflebounds._engines.bits.curve_of_sum import Bit, atoms_of_sum
-from shufflebounds._engines.clones.families import ROUNDING, Family, RandomizedResponseFamily
+from shufflebounds._engines.clones.clone_families import ROUNDING, Family, RandomizedResponseFamily
 from shufflebounds._engines.clones.law import threshold_and_factor
 from shufflebounds._engines.clones.population import Population
 from shufflebounds._losses.atoms import LossAtoms

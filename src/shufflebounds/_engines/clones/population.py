@@ -25,9 +25,9 @@ from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _clones
 from shufflebounds._engines.clones.bins import BudgetBins
-from shufflebounds._engines.clones.blanket import log_blanket_delta, log_rounded_blanket, too_large
 from shufflebounds._engines.clones.blanket_table import blanket_shares, table_cells
-from shufflebounds._engines.clones.families import Family, RandomizedResponseFamily, Terms
+from shufflebounds._engines.clones.clone_families import Family, RandomizedResponseFamily, Terms
+from shufflebounds._engines.clones.kary_blanket import log_blanket_delta, log_rounded_blanket, too_large
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._losses.budget import Budget
 

@@ -26,7 +26,7 @@ from shufflebounds._engines.compose.repeated import log_repeated
 from shufflebounds._engines.compose.steps import FIRST_POINTS, GridSteps, Releases
 from shufflebounds._losses.atoms import GridPLD, TooLongError
 from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.samples import SampledProfile
+from shufflebounds._losses.sampled_profile import SampledProfile
 
 __all__ = ["COMPOSED", "Grid"]
 

@@ -30,7 +30,7 @@ from shufflebounds._base.convex_order import rising, to_nodes
 from shufflebounds._base.limits import CACHED_BYTES, LARGEST_EXPONENT, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds._core import _jumps
+from shufflebounds._core import _cell_sums
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.interpolation import connect_the_dots, reach, supporting_lines
 from shufflebounds._losses.release import DominatingPairInfo
@@ -262,10 +262,10 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     if first is second:
         # Each pair of different outcomes occurs twice.
         below = np.arange(first.p.size)
-        p, moment = np.add(_jumps.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below, FAINTEST),
-                           _jumps.cell_sums(2 * first.loss, first.p**2, np.zeros(1), np.ones(1), nodes, upper))
+        p, moment = np.add(_cell_sums.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below, FAINTEST),
+                           _cell_sums.cell_sums(2 * first.loss, first.p**2, np.zeros(1), np.ones(1), nodes, upper))
     else:
-        p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper, least=FAINTEST)
+        p, moment = _cell_sums.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper, least=FAINTEST)
     gap = np.diff(nodes)
     # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the rounding errors of the sums of masses,
     # of the sums of losses, and of the functions below. The function 1 - e^(a - loss) is concave in the loss. Its mean is at most

@@ -16,7 +16,7 @@ import numpy as np
 from shufflebounds._base.limits import COMPUTED_ERROR
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core._binomial import binom_logsf
-from shufflebounds._losses.samples import SampledProfile
+from shufflebounds._losses.sampled_profile import SampledProfile
 
 __all__ = ["log_repeated"]
 

@@ -24,7 +24,7 @@ import numpy as np
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds.tradeoff.representation import log1mexp
 
 __all__ = ["LargestMessage", "mean_renyi"]

@@ -24,9 +24,9 @@ import numpy as np
 from shufflebounds._base.convex_order import gathered
 from shufflebounds._base.limits import COMPUTED_ERROR, MANY, SQUARABLE
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._core import _cover, _moments
-from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._core import _moments, _sum_bound
+from shufflebounds._engines.datasets.cases import Cases, Cell, LawTable
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 
 __all__ = ["NODES", "SMOOTHING", "SPREAD", "LargestSums", "SumChoices", "single_bounds"]
 
@@ -103,7 +103,7 @@ class LargestSums:
 
     Parameters
     ----------
-    kinds : Kinds
+    cases : Cases
         The distributions of X.
     eps : float
         Privacy loss in nats, >= 0.
@@ -115,26 +115,26 @@ class LargestSums:
         True for bounds that are slightly larger, in less time.
     """
 
-    def __init__(self, kinds: Kinds, eps: float, counts: Sequence[int], near: float, coarse: bool = False) -> None:
+    def __init__(self, cases: Cases, eps: float, counts: Sequence[int], near: float, coarse: bool = False) -> None:
         self._coarser = _COARSER if coarse else 1.0
         nodes = _nodes(self._coarser)
-        self._kinds, self._eps, self._counts = kinds, eps, np.array(counts, dtype=np.float64)
+        self._cases, self._eps, self._counts = cases, eps, np.array(counts, dtype=np.float64)
         self._logs = np.log(self._counts)
         places = np.searchsorted(-self._counts, _PARTS * -self._counts[0])
         self._knots = self._counts[np.unique(np.minimum(places, self._counts.size - 1))]
         self._split: _Sum | None = None
         while True:
-            self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
+            self._near, laws = near, cases.laws(eps, near - _DEEPER - 2)
             if laws.starts.size == 2 and laws.values.size > 8 * MANY:
                 # Values 3 % apart raise log delta by about 1e-2 at most; they are used for the probability of a test only.
                 values, log_mass = gathered(laws.values, laws.log_mass, upper=True)
                 laws = laws._replace(values=values, mass=np.exp(log_mass), log_mass=log_mass, starts=np.array([0, values.size]))
             if laws.values.max(initial=0.0) > SQUARABLE:
                 laws = _squarable(laws)
-            found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
+            found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, cases.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
             # With large values a bound is a sum of several parts, and is computed only for a few numbers of users.
-            self._split = _Sum.split(laws, self._knots, kinds.blur, theta, self._coarser, self._split) if found is None else None
+            self._split = _Sum.split(laws, self._knots, cases.blur, theta, self._coarser, self._split) if found is None else None
             self._light = None if found is None else found - self._logs
             near = float(self._light.min()) if self._light is not None else float(self._at_knots().min())
             if not near < laws.log_cut + _DEEPER or self._near <= near:
@@ -148,7 +148,7 @@ class LargestSums:
 
     def _sum(self, place: int) -> _Sum:
         """Return the sum for counts[place]."""
-        counts, blur = self._counts[[place]], self._kinds.blur
+        counts, blur = self._counts[[place]], self._cases.blur
         if self._split is None:
             return _Sum(self._laws, counts, blur, math.inf, self._theta, self._coarser)
         (columns,) = np.nonzero(self._knots == counts[0])
@@ -179,7 +179,7 @@ class LargestSums:
         If `every` is false, the cells are omitted. The result is then an approximation; it differs from the bound if a cell has the
         largest sum. The result is inf if it is found that the bound exceeds `most`.
         """
-        cut, cells, log_count = self._laws.log_cut, self._kinds.cells(), float(self._logs[place])
+        cut, cells, log_count = self._laws.log_cut, self._cases.cells(), float(self._logs[place])
         sums = self._sum(place) if self._light is None or (cells and every) else None
         found = float(self._light[place]) if self._light is not None else -math.inf
         if self._light is None and sums is not None:
@@ -205,7 +205,7 @@ def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[f
         if log_mass.size:
             values, ends, lost = _moments.excess_values(log_a, log_b, eps), np.array([0, log_mass.size]), -math.inf
             if values.max() > SQUARABLE:
-                values, _, _, _, lost = _squarable(Laws(values, log_mass, log_mass, ends))
+                values, _, _, _, lost = _squarable(LawTable(values, log_mass, log_mass, ends))
             sums, _ = _moments.light_sums(values, log_mass, ends, count, law._slack, SMOOTHING, SPREAD, NODES, math.inf)
             assert sums is not None
             bound = float(np.logaddexp(sums[0], lost + log_count))
@@ -216,7 +216,7 @@ def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[f
     return found
 
 
-def _squarable(laws: Laws) -> Laws:
+def _squarable(laws: LawTable) -> LawTable:
     """Return the distributions with X = 0 in place of values whose squares overflow; their means are added to `log_cut`."""
     large = laws.values > SQUARABLE
     parts = np.where(large, laws.log_mass + np.log(np.where(large, laws.values, 1.0)), -np.inf)
@@ -234,7 +234,7 @@ class _Sum:
 
     Parameters
     ----------
-    laws : Laws
+    laws : LawTable
         The first distributions.
     counts : ndarray
         The numbers of users, which differ little.
@@ -248,11 +248,11 @@ class _Sum:
         Factor of the smoothing.
     """
 
-    def __init__(self, laws: Laws, counts: FloatArray, blur: float, limit: float, theta: float, coarser: float) -> None:
+    def __init__(self, laws: LawTable, counts: FloatArray, blur: float, limit: float, theta: float, coarser: float) -> None:
         self._counts, self._blur, self._limit, self._theta, self._coarser = counts, blur, limit, theta, coarser
         # For coarse bounds every second theta, and half of the points of two large values, are enough.
         thetas = theta * (_TILTS[:: 2 if coarser > 1 else 1] if limit < math.inf else np.ones(1))
-        self._bound = _cover.SumBound(*laws[:4], counts=counts, thetas=thetas, limit=limit, smoothing=SMOOTHING * coarser,
+        self._bound = _sum_bound.SumBound(*laws[:4], counts=counts, thetas=thetas, limit=limit, smoothing=SMOOTHING * coarser,
                                       spread=SPREAD, nodes=_nodes(coarser), jumps=_JUMPS, pool=20 if coarser > 1 else 10, blur=blur,
                                       error=COMPUTED_ERROR)
 
@@ -261,7 +261,7 @@ class _Sum:
         return self._bound.log_sum(column)
 
     @classmethod
-    def split(cls, laws: Laws, counts: FloatArray, blur: float, theta: float, coarser: float, known: _Sum | None) -> _Sum:
+    def split(cls, laws: LawTable, counts: FloatArray, blur: float, theta: float, coarser: float, known: _Sum | None) -> _Sum:
         """Return the sum with a good limit of large values; `theta` is the best theta without a limit.
 
         `known` is the result for distributions that are truncated elsewhere.
@@ -272,10 +272,10 @@ class _Sum:
         largest = (squares >= 0.5 * squares.max()) | (gains >= 0.5 * gains.max())
         used = [slice(*laws.starts[i : i + 2]) for i in np.flatnonzero(largest)]
         values, mass, log_mass = (np.concatenate([atoms[part] for part in used]) for atoms in laws[:3])
-        wide = Laws(values, mass, log_mass, np.cumsum([0, *(part.stop - part.start for part in used)]))
+        wide = LawTable(values, mass, log_mass, np.cumsum([0, *(part.stop - part.start for part in used)]))
 
         def tilted(limit: float, start: float) -> float:
-            return _cover.tilt_below(*wide[:4], limit, float(counts[0]), SMOOTHING * coarser, start)
+            return _sum_bound.tilt_below(*wide[:4], limit, float(counts[0]), SMOOTHING * coarser, start)
 
         limit, tilt = (_LARGE / theta, theta) if known is None else (known._limit * math.sqrt(_LIMITS), known._theta)
         for _ in range(5 if known is None else 0):
@@ -284,7 +284,7 @@ class _Sum:
             if abs(math.log(tilt / before)) < 0.1:
                 break
 
-        def of(laws: Laws, place: int, counts: FloatArray, coarser: float) -> _Sum:
+        def of(laws: LawTable, place: int, counts: FloatArray, coarser: float) -> _Sum:
             limit = _LIMITS**place
             return cls(laws, counts, blur, limit, tilted(limit, tilt), coarser)
 
@@ -307,7 +307,7 @@ class _Sum:
         out._counts, out._bound = self._counts[[column]], self._bound.only(column)
         return out
 
-    def of(self, laws: Laws, counts: FloatArray) -> _Sum:
+    def of(self, laws: LawTable, counts: FloatArray) -> _Sum:
         """Return the sum of the distributions `laws` with the same limit and theta for other numbers of users."""
         return _Sum(laws, counts, self._blur, self._limit, self._theta, self._coarser)
 

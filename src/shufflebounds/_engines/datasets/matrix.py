@@ -13,7 +13,7 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import COMPUTED_ERROR, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
+from shufflebounds._engines.datasets.cases import DatasetLaws, FiniteCases
 
 __all__ = ["MatrixDatasets"]
 
@@ -35,8 +35,8 @@ class MatrixDatasets:
         self._rows, self._loss_error, self._lost = rows[:, rows.any(axis=0)], loss_error, lost
         self._base = self._rows.min(axis=0)
         # Of equal rows only the first one is used.
-        self._kinds = np.unique(self._rows, axis=0, return_index=True)[1]
-        self._kinds.sort()
+        self._cases = np.unique(self._rows, axis=0, return_index=True)[1]
+        self._cases.sort()
 
     @property
     def offered(self) -> bool:
@@ -44,11 +44,11 @@ class MatrixDatasets:
 
         The mass of m = min_x R_x must also be above COMPUTED_ERROR: the error term of the bound grows with its inverse.
         """
-        return bool((self._base > 0).all()) and math.fsum(self._base) > COMPUTED_ERROR and self._kinds.size > 1
+        return bool((self._base > 0).all()) and math.fsum(self._base) > COMPUTED_ERROR and self._cases.size > 1
 
     def _ratios(self) -> FloatArray:
         """Return R_a(y)/R_j(y) at all outputs y, for all ordered pairs (a, j) of the distinct rows, including a = j."""
-        rows = self._rows[self._kinds]
+        rows = self._rows[self._cases]
         return np.asarray(rows[:, None, :] / rows[None, :, :])
 
     @cached_property
@@ -57,7 +57,7 @@ class MatrixDatasets:
 
         This is the probability, under the first row of the pair, of a ratio that is at least as large.
         """
-        rows = self._rows[self._kinds]
+        rows = self._rows[self._cases]
         found = []
         for row, ratios in zip(np.repeat(rows, len(rows), axis=0), self._ratios().reshape(-1, rows.shape[1])):
             order = np.argsort(ratios)
@@ -73,7 +73,7 @@ class MatrixDatasets:
     @cached_property
     def _scaled(self) -> FloatArray:
         """The rows as points of a space with the Euclidean norm of weights 1/m."""
-        return np.asarray(self._rows[self._kinds] / np.sqrt(self._base))
+        return np.asarray(self._rows[self._cases] / np.sqrt(self._base))
 
     @cached_property
     def _ball(self) -> tuple[float, FloatArray]:
@@ -97,7 +97,7 @@ class MatrixDatasets:
     def centre(self) -> FloatArray:
         """The weights of all rows in the centre of a ball that contains them, which determines `DatasetLaws.distance`."""
         weights = np.zeros(len(self._rows))
-        weights[self._kinds] = self._ball[1]
+        weights[self._cases] = self._ball[1]
         return weights
 
     def _distance(self) -> float:
@@ -111,7 +111,7 @@ class MatrixDatasets:
 
     def laws(self) -> DatasetLaws:
         """Return the distributions for all ordered pairs of different inputs."""
-        log_rows, log_base = np.log(self._rows[self._kinds]), np.log(self._base)
+        log_rows, log_base = np.log(self._rows[self._cases]), np.log(self._base)
         first, second = np.array(list(permutations(range(len(log_rows)), 2))).T
         ratios = log_rows - log_base
         blankets = self._laws(log_base, ratios[first], ratios[second])
@@ -124,10 +124,10 @@ class MatrixDatasets:
             first, second = first[order[:most]], second[order[:most]]
             blankets = self._laws(log_base, ratios[first], ratios[second])
         # The axes: pair, kind of another user's input, output.
-        kinds = self._laws(log_rows, log_rows[first][:, None] - log_rows, log_rows[second][:, None] - log_rows)
+        cases = self._laws(log_rows, log_rows[first][:, None] - log_rows, log_rows[second][:, None] - log_rows)
         local_eps = float(np.log(self._ratios().max())) + 8 * ULP + 2 * self._loss_error
-        return DatasetLaws(blankets, kinds, self._laws(log_base, np.zeros_like(ratios), ratios), math.log(math.fsum(self._base)),
+        return DatasetLaws(blankets, cases, self._laws(log_base, np.zeros_like(ratios), ratios), math.log(math.fsum(self._base)),
                            self._distance(), local_eps, self._tail, others=others, lost=self._lost)
 
-    def _laws(self, log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> FiniteKinds:
-        return FiniteKinds.widened(np.broadcast_to(log_mass, log_a.shape), log_a, log_b, self._loss_error)
+    def _laws(self, log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> FiniteCases:
+        return FiniteCases.widened(np.broadcast_to(log_mass, log_a.shape), log_a, log_b, self._loss_error)

@@ -34,8 +34,8 @@ from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _moments
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._engines.bits.record_tests import log_of_ones
+from shufflebounds._engines.datasets.cases import FiniteCases
 from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD
-from shufflebounds._engines.datasets.laws import FiniteKinds
 from shufflebounds._losses.budget import log_odds
 
 __all__ = ["Norms", "WeightedLabels"]
@@ -80,7 +80,7 @@ class WeightedLabels:
     ----------
     counts : ndarray
         Number of users of each group.
-    kinds : FiniteKinds
+    cases : FiniteCases
         The distributions of X for the inputs of the first group, then of the second one, and so on.
     firsts : ndarray
         Index of the first distribution of each group.
@@ -95,7 +95,7 @@ class WeightedLabels:
     """
 
     counts: FloatArray
-    kinds: FiniteKinds
+    cases: FiniteCases
     firsts: NDArray[np.intp]
     spread: FloatArray
     blanket: FloatArray
@@ -120,10 +120,10 @@ class WeightedLabels:
         logs = np.stack([-np.log1p(np.exp(-budgets)), -np.log1p(np.exp(-budgets)) - budgets], 1)
         logs = np.stack([logs, logs[:, ::-1]], 1).reshape(-1, 2)
         own = np.array([-math.log1p(math.exp(-target)), -math.log1p(math.exp(-target)) - target])
-        kinds = FiniteKinds.widened(logs, own - logs, own[::-1] - logs, 4 * ULP)
+        cases = FiniteCases.widened(logs, own - logs, own[::-1] - logs, 4 * ULP)
         gap = left - lost
         return cls(
-            counts, kinds, 2 * np.arange(counts.size),
+            counts, cases, 2 * np.arange(counts.size),
             np.outer(1 / keep, 1 / flip) * (keep[:, None] - flip) ** 2, 2 * flip,
             Norms((float(keep.max()) - float(flip.min())) ** 2, gap * gap, -gap * gap),
             others + 1 >= _FEWEST and math.exp(-_LARGEST) < min(lost, float(flip.min())) and lost < 0.5,
@@ -156,13 +156,13 @@ class WeightedLabels:
         mass, first, second = (np.concatenate([part[i] for part in parts])[None, :] for i in range(3))
         starts = np.concatenate([[0], np.cumsum([part[0].size for part in parts])])
         # The errors of the masses are those of sums of `bins` log probabilities.
-        wide = FiniteKinds.widened(mass, first, second, ULP * (64 + 8 * bins))
-        kinds = FiniteKinds(wide.log_mass, wide.log_a, wide.log_b, starts, error=wide.error)
+        wide = FiniteCases.widened(mass, first, second, ULP * (64 + 8 * bins))
+        cases = FiniteCases(wide.log_mass, wide.log_a, wide.log_b, starts, error=wide.error)
         # Likelihood ratios of users and dummies are largest if the user's own bit is 0 and all others are 1.
         larger = math.expm1(2 * odds)
         users, mixed = (x * x / (1 + x) for x in (larger, larger * (bins - 1) / bins))
         norm = (1 - 2 * flip) ** 2 / (flip * (1 - flip))
-        return cls(np.array([others, fakes], dtype=np.float64), kinds, np.array([0, len(parts) - 1]),
+        return cls(np.array([others, fakes], dtype=np.float64), cases, np.array([0, len(parts) - 1]),
                    np.array([[users, mixed], [mixed, 0.0]]), np.full(2, flip / (1 - flip)), Norms(norm, norm, 0.0), True)
 
     @property
@@ -173,7 +173,7 @@ class WeightedLabels:
     @cached_property
     def _weight(self) -> FloatArray:
         """The weight of each group, scaled so that the weights of all other users sum to their number."""
-        laws = self.kinds.laws(0.0, 0.0)
+        laws = self.cases.laws(0.0, 0.0)
         hidden = 1 / np.maximum.reduceat(np.add.reduceat(laws.mass * laws.values**2, laws.starts[:-1]), self.firsts)
         found = []
         for power in _POWERS:
@@ -250,7 +250,7 @@ class WeightedLabels:
 
     def _log_main(self, eps: float) -> list[float]:
         """Return the log of the main term for each number of pairs."""
-        laws, counts, blur = self.kinds.laws(eps, 0.0), self.counts, self.kinds.blur
+        laws, counts, blur = self.cases.laws(eps, 0.0), self.counts, self.cases.blur
         sizes = np.diff(np.append(self.firsts, laws.starts.size - 1))
         values = laws.values * np.repeat(np.repeat(self._weight, sizes), np.diff(laws.starts)) * (1 + 4 * ULP)
         squares = np.add.reduceat(laws.mass * values**2, laws.starts[:-1])

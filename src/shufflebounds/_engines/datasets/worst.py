@@ -33,8 +33,8 @@ from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _moments
+from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.datasets.largest_sum import LargestSums, SumChoices
-from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, ORDERS, Weights, bounded_choices, signed_product
 
 __all__ = ["FACTORS", "FEWEST_USERS", "TILTS", "Choices", "WorstDataset"]
@@ -215,14 +215,14 @@ class WorstDataset:
 
         The bound is that of Chernoff, E S_+ <= E e^(theta S)/(e theta), at the best theta of a few.
         """
-        users, heights, move = self._users, self._data.heights, 4 * ULP - self._data.log_minorant
-        kinds = replace(heights, log_a=heights.log_a + move, cuts=tuple((cut + move, cut_b) for cut, cut_b in heights.cuts))
-        deviation = math.sqrt(self._data.heights.variance / users)
+        users, ratios, move = self._users, self._data.ratios, 4 * ULP - self._data.log_minorant
+        cases = replace(ratios, log_a=ratios.log_a + move, cuts=tuple((cut + move, cut_b) for cut, cut_b in ratios.cuts))
+        deviation = math.sqrt(self._data.ratios.variance / users)
         steps = FACTORS * deviation
         steps, found = steps[(steps > 0) & (steps < 3)], []
         for step in steps.tolist():
-            laws, thetas = kinds.laws(step, 0.0), (step / deviation**2 + TILTS / deviation) / users
-            logs = _moments.log_moments(laws.values, laws.log_mass, laws.starts, thetas, 1.0, 0, kinds.blur)[0][:, :, 0]
+            laws, thetas = cases.laws(step, 0.0), (step / deviation**2 + TILTS / deviation) / users
+            logs = _moments.log_moments(laws.values, laws.log_mass, laws.starts, thetas, 1.0, 0, cases.blur)[0][:, :, 0]
             chernoff = float((users * logs - np.log(thetas)).min(axis=1).max()) - 1 - math.log(users)
             found.append(float(np.logaddexp(chernoff, laws.log_cut)) + 1e-12 * (1 + abs(chernoff)))
         return steps, np.array(found)
@@ -309,7 +309,7 @@ class WorstDataset:
         eps : float
             Privacy loss in nats, >= 0.
         every : bool
-            False for the value without the pairs and inputs that are rarely the worst (`Kinds.cells`). It is an approximation, not
+            False for the value without the pairs and inputs that are rarely the worst (`Cases.cells`). It is an approximation, not
             a bound, and takes less time.
         shared : bool
             True if the bound is evaluated at many neighbouring eps. Parts of it are then shared, which makes it slightly larger.
@@ -352,7 +352,7 @@ class WorstDataset:
         .. math:: \frac{\mathbb{E} S_+}{n} \ge (1 - p)^{n-1}\,
             \mathbb{E}\bigl[(X + (n - 1)\,\mathbb{E}[X \mid X \le c])_+;\ X > c\bigr], \qquad p = \Pr[X > c].
         """
-        laws, others = self._data.kinds.laws(eps, near - 12), self._users - 1
+        laws, others = self._data.cases.laws(eps, near - 12), self._users - 1
         starts, sizes, first = laws.starts[:-1], np.diff(laws.starts), laws.mass * laws.values
         means = np.add.reduceat(first, starts)
         large = laws.values > np.repeat(np.maximum(-others * means, 0.0), sizes)
@@ -365,7 +365,7 @@ class WorstDataset:
 
     def approximate_log_delta(self, eps: float) -> float:
         """Return an approximation of :meth:`log_delta` for a sum of normal variables, in a few microseconds."""
-        deviation = math.sqrt(self._users * self._data.kinds.variance)
+        deviation = math.sqrt(self._users * self._data.cases.variance)
         z = self._users * math.expm1(min(eps, LARGEST_EXPONENT)) / deviation
         # E(Z - z)_+ for a standard normal Z is the density at z times a factor between 1 and 1/(1 + z^2).
         return min(0.0, math.log(deviation / self._users) - 0.5 * z * z - math.log(math.sqrt(2 * math.pi) * (1 + 1.25 * z + z * z)))
@@ -373,7 +373,7 @@ class WorstDataset:
     @cached_property
     def has_cells(self) -> bool:
         """Whether some pairs and inputs are bounded in cells, so that one value may take a second."""
-        return bool(self._data.kinds.cells())
+        return bool(self._data.cases.cells())
 
     @property
     def listed(self) -> bool:
@@ -398,7 +398,7 @@ class WorstDataset:
 
     def _sums(self, eps: float, coarse: bool) -> LargestSums:
         def made() -> LargestSums:
-            return LargestSums(self._data.kinds, eps, [self._users - 2 * s for s in self._pairs], _NEAR, coarse)
+            return LargestSums(self._data.cases, eps, [self._users - 2 * s for s in self._pairs], _NEAR, coarse)
 
         # If there are cells, the bounds with and without `every` use the same sums.
         return self._sums_known.of((eps, coarse), made) if self.has_cells else made()

@@ -18,7 +18,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import TABLE_SIZE
 from shufflebounds._base.types import FloatArray
 
-__all__ = ["Counted", "CountsOfColumns", "CountsOfLabels", "Counts", "Estimate", "SumOfBits", "bernoulli", "message_rows"]
+__all__ = ["Counted", "Counts", "CountsOfColumns", "CountsOfLabels", "Estimate", "SumOfBits", "bernoulli", "message_rows"]
 
 Counts = TypeVar("Counts")
 Estimate = TypeVar("Estimate")

@@ -31,7 +31,7 @@ from shufflebounds._base.quadrature import log_sums
 from shufflebounds._base.types import SLACK, ULP, FloatArray
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER
 from shufflebounds._engines.excess.evaluation import BLUR, Effort
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds._losses.renyi import mixture_tail
 
 __all__ = ["BlanketRenyi"]

@@ -16,7 +16,7 @@ from shufflebounds._core import _deployments
 __all__ = ["epsilons", "log_deltas"]
 
 
-def epsilons(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, delta: ArrayLike, upper: bool) -> FloatArray:
+def epsilons(laws: _deployments.LawTable, places: ArrayLike, users: ArrayLike, delta: ArrayLike, upper: bool) -> FloatArray:
     """Return the upper or the lower bound of eps for the largest Phi of a set, for arrays of deployments.
 
     For each deployment, `places` has the index of its set in `laws`, `users` its number of users and `delta` its delta.
@@ -27,7 +27,7 @@ def epsilons(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, delta
     return out.ravel()
 
 
-def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike, rtol: float = 2e-7,
+def log_deltas(laws: _deployments.LawTable, places: ArrayLike, users: ArrayLike, eps: ArrayLike, rtol: float = 2e-7,
                work: float = 6e7) -> IntervalArray:
     """Return bounds of the largest log Phi of a set, for arrays of deployments described as in `epsilons`."""
     count, points = np.array([users, eps], dtype=np.float64)

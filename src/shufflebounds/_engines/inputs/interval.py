@@ -22,7 +22,7 @@ from shufflebounds._base.convex_order import log_parts, log_shares
 from shufflebounds._base.evidence import Evidence
 from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, LowerLaws, PairLaws
+from shufflebounds._engines.excess.excess_law import BLUR, ExcessLaw, LowerLaws, PairLaws
 
 __all__ = ["BLUR", "blanket_of", "checked", "ends_are_worst", "group_outcomes", "interval_laws", "matrix_laws"]
 

@@ -26,11 +26,11 @@ from shufflebounds._base.limits import (
 )
 from shufflebounds._base.scipy_functions import ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.datasets.cases import DatasetLaws
+from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.integer_mu import mu_bounds
 from shufflebounds._engines.inputs.interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
-from shufflebounds._engines.inputs.interval_kinds import DiscreteGaussianNoise, interval_datasets
+from shufflebounds._engines.inputs.interval_cases import DiscreteGaussianNoise, interval_datasets
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses

@@ -19,12 +19,12 @@ from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARAB
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray
-from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
-from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
-from shufflebounds._engines.inputs.heights import chosen, law_at_nodes, product_law
+from shufflebounds._engines.datasets.cases import DatasetLaws, FiniteCases
+from shufflebounds._engines.excess.excess_law import ExcessLaw, PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked
-from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail
-from shufflebounds._engines.inputs.vector_kinds import LONGEST, VectorKinds
+from shufflebounds._engines.inputs.interval_cases import GaussianNoise, gaussian_ratio_tail
+from shufflebounds._engines.inputs.reduced_laws import chosen, law_at_nodes, product_law
+from shufflebounds._engines.inputs.vector_cases import LONGEST, VectorCases
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
@@ -168,16 +168,16 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         if length > LONGEST:
             return None
         noise = GaussianNoise(length)
-        blankets = FiniteKinds.of([law], noise.error)
+        blankets = FiniteCases.of([law], noise.error)
         mass = math.fsum(np.exp(blankets.log_mass))
         if mass < COMPUTED_ERROR or not norm < SQUARABLE:
             return None
         # The distance of R_x from b = m/mass is the same for all vectors of the sphere, and on the cube the largest for a corner.
         distance = (float(np.exp(blankets.log_mass) @ (np.exp(blankets.log_a) - 1 / mass) ** 2) + norm) * (1 + COMPUTED_ERROR)
         lowered = 2 * BLUR * (self.dimension if self.domain == "cube" else 1)
-        heights = FiniteKinds(blankets.log_mass, np.zeros_like(blankets.log_a), blankets.log_a - lowered, blankets.starts,
+        ratios = FiniteCases(blankets.log_mass, np.zeros_like(blankets.log_a), blankets.log_a - lowered, blankets.starts,
                               ((np.asarray(law.log_cut), np.array([-np.inf])),), noise.error)
-        return DatasetLaws(blankets, VectorKinds(noise), heights, math.log(mass), distance, math.inf,
+        return DatasetLaws(blankets, VectorCases(noise), ratios, math.log(mass), distance, math.inf,
                            partial(gaussian_ratio_tail, length), norm)
 
     @property

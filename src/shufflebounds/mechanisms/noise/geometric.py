@@ -16,10 +16,10 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import BLOCK, DEEPEST, FIRST_TAIL, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, probability
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.datasets.cases import DatasetLaws
+from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
-from shufflebounds._engines.inputs.interval_kinds import GeometricNoise, interval_datasets
+from shufflebounds._engines.inputs.interval_cases import GeometricNoise, interval_datasets
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses

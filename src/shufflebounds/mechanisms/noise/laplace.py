@@ -15,11 +15,11 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import FIRST_TAIL, SAFE_EXPONENT
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.datasets.cases import DatasetLaws
+from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
-from shufflebounds._engines.inputs.interval_kinds import LaplaceNoise, interval_datasets
-from shufflebounds._engines.inputs.listed import ListedInputs, laplace_cells, named
+from shufflebounds._engines.inputs.interval_cases import LaplaceNoise, interval_datasets
+from shufflebounds._engines.inputs.listed_inputs import ListedInputs, laplace_cells, named
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses

@@ -19,8 +19,8 @@ import numpy as np
 
 from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.types import SLACK, FloatArray, IntervalArray
-from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
-from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.datasets.cases import DatasetLaws, FiniteCases
+from shufflebounds._engines.excess.excess_law import ExcessLaw, PairLaws
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import LocalRandomizer
@@ -135,7 +135,7 @@ class TwoLevel(LocalRandomizer):
         with np.errstate(divide="ignore"):
             log_mass = np.log([size - common, one + neither, common]) + self._log_base() + np.array([0.0, 0.0, self.local_eps])
         seen = log_mass > -np.inf
-        heights = np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0, 0.0])[seen]
+        ratios = np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0, 0.0])[seen]
         log_minorant = float(np.logaddexp(self._log_base() + math.log1p(-common), log_mass[2])) if common else self._log_base()
         # The centre of a ball that contains all R_x is R_x on the outputs of `_common`, and B elsewhere. With m = gamma B there,
         # the squared norm of R_x - B is gamma (e^eps0 - 1)^2 times the sum of (s - c) (1 - s)^2 and (1 - s) s^2, where s = B(A_x).
@@ -143,9 +143,9 @@ class TwoLevel(LocalRandomizer):
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * spread
         # An output is more likely under one value than under another if it is in the lifted set of the first one only.
         return DatasetLaws(
-            FiniteKinds.of([self._blanket()]),
-            FiniteKinds.of([self._law(kind.inside, kind.outside, loss_error) for kind in kinds]),
-            FiniteKinds.of([ExcessLaw(log_mass[seen], *heights, self._log_rest())]), log_minorant,
+            FiniteCases.of([self._blanket()]),
+            FiniteCases.of([self._law(kind.inside, kind.outside, loss_error) for kind in kinds]),
+            FiniteCases.of([ExcessLaw(log_mass[seen], *ratios, self._log_rest())]), log_minorant,
             distance * (1 + 8 * SLACK + 4 * loss_error), self._pure_epsilon(),
             lambda t: np.where(np.log(t) < self._pure_epsilon(), lifted * one * (1 + 4 * SLACK), 0.0),
         )

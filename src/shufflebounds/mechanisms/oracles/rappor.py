@@ -17,11 +17,11 @@ from shufflebounds._base.convex_order import log_spread
 from shufflebounds._base.limits import COMPUTED_ERROR, FIRST_TAIL, MANY, SQUARABLE, TABLE_SIZE
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
+from shufflebounds._engines.datasets.cases import DatasetLaws, FiniteCases
 from shufflebounds._engines.errors.count_errors import SupportProbabilities
 from shufflebounds._engines.errors.counted import message_rows
-from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
-from shufflebounds._engines.inputs.heights import chosen, product_law
+from shufflebounds._engines.excess.excess_law import ExcessLaw, PairLaws
+from shufflebounds._engines.inputs.reduced_laws import chosen, product_law
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import LocalRandomizer
@@ -271,8 +271,8 @@ class Rappor(CountEstimate, LocalRandomizer):
                            self._log_rest())
         # `distance` is the squared norm of R_x - B in L^2(1/m), where B is the distribution of a report if no bit is set.
         distance = math.expm1(h * math.log1p(gap / other * (gap / rest))) * math.exp(-base)
-        return DatasetLaws(FiniteKinds.of([self.excess_laws()[0].upper]), FiniteKinds.of(others, 8 * ULP * h),
-                           FiniteKinds.of([height.widened(upper=True)]), base,
+        return DatasetLaws(FiniteCases.of([self.excess_laws()[0].upper]), FiniteCases.of(others, 8 * ULP * h),
+                           FiniteCases.of([height.widened(upper=True)]), base,
                            distance * (1 + 256 * ULP * (h + abs(base))), self.eps_instantaneous, self._ratio_tail)
 
     def _of_kind(self, i: int, j: int, *, upper: bool) -> ExcessLaw:

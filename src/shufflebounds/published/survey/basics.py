@@ -13,7 +13,7 @@ from shufflebounds.tails import binom_logsf
 __all__ = [
     "das2022_advanced_composition",
     "das2022_chernoff",
-    "das2022_close_laws",
+    "das2022_close_distributions",
     "das2022_exponential_scale",
     "das2022_mean_error",
     "das2022_small_db_cube",
@@ -55,12 +55,12 @@ def das2022_chernoff(users: int, mean: float, eps: float) -> float:
         "distance": real("Statistical distance of Y from Y' and of Z from Z'", 0, 1),
     },
 )
-def das2022_close_laws(eps: float, distance: float) -> float:
+def das2022_close_distributions(eps: float, distance: float) -> float:
     r"""Published delta of Y and Z, two distributions close to Y' and Z' with :math:`D_\infty(Y'\|Z') \le \varepsilon`.
 
     .. math:: d\,(e^\varepsilon+1), \qquad d \text{ the statistical distance of Y from Y' and of Z from Z'}
 
-    >>> published.das2022_close_laws(0.0, 0.25)
+    >>> published.das2022_close_distributions(0.0, 0.25)
     0.5
     """
     return distance * (math.exp(eps) + 1)

@@ -8,7 +8,7 @@ from functools import cache, partial
 
 from shufflebounds.published._glossary import CLOSED
 from shufflebounds.published._printed import At, Counterexample, printed
-from shufflebounds.published.zhilyaev.bits import CASE
+from shufflebounds.published.zhilyaev.flip_probabilities import CASE
 from shufflebounds.shuffle import ClearReports, FlippedReports
 
 __all__ = ["zhilyaev_fakes_per_bin", "zhilyaev_flip_fakes", "zhilyaev_flip_records", "zhilyaev_flip_sums"]

@@ -21,7 +21,7 @@ from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._engines.batches.weights import log_divergence
 from shufflebounds._engines.excess.evaluation import BLUR, Effort, rounding, without_negligible
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 
 __all__ = ["Approximation", "all_opposite", "largest_kind", "log_mean_excess"]
 

@@ -10,8 +10,8 @@ from shufflebounds._base.caches import Kept, cached_property, immutable
 from shufflebounds._base.limits import CACHED_BYTES
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._engines.amplification.two_users import TwoUsers
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer
+from shufflebounds._engines.datasets.cases import DatasetLaws
+from shufflebounds._engines.excess.excess_law import BLUR, ExcessLaw, PairLaws, Randomizer
 
 __all__ = ["Distributions"]
 

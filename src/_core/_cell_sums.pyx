@@ -6,7 +6,7 @@
     merging      the mass moves to its mean: E f(X + Y) decreases
 X may be multiplied by a positive factor, and be limited to its smallest atoms; the factor and the limit may depend on Y.
 
-Layer: ``c_cell_sums``, noexcept nogil, declared in _jumps.pxd, which says what the caller has checked; ``cell_sums`` and
+Layer: ``c_cell_sums``, noexcept nogil, declared in _cell_sums.pxd, which says what the caller has checked; ``cell_sums`` and
 ``wide_sums`` for Python.
 
 ``wide_sums`` has no factor and no limit, and serves atoms of many orders of magnitude. For each atom x it takes those y of the

@@ -229,7 +229,7 @@ class ExcessLaw:
         return log_mass, log_a[first], log_b[first]
 
     @cached_property
-    def _alone(self) -> _deployments.Laws:
+    def _alone(self) -> _deployments.LawTable:
         """The distribution in the format of the kernel `_deployments`."""
         return packed([[self]])
 
@@ -597,7 +597,7 @@ def quick(laws: Sequence[ExcessLaw], users: float) -> bool:
     return not any(law.expensive or law._has_cut or law.adds_few(users) or law.one_decides(users) for law in laws)
 
 
-def log_phis(laws: Sequence[ExcessLaw], together: _deployments.Laws, eps: FloatArray, users: float, effort: Effort,
+def log_phis(laws: Sequence[ExcessLaw], together: _deployments.LawTable, eps: FloatArray, users: float, effort: Effort,
              otherwise: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
     """Return bounds of the largest log Phi at each eps by one kernel call; where their gap is large, those of `otherwise`.
 
@@ -614,7 +614,7 @@ def log_phis(laws: Sequence[ExcessLaw], together: _deployments.Laws, eps: FloatA
     return found
 
 
-def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
+def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.LawTable:
     """Return sets of distributions in the format that the kernel reads."""
     # The distribution with the largest second moment comes first. It is likely to have the largest Phi, so that the kernel can skip
     # the others.
@@ -632,6 +632,6 @@ def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
     log_mass, log_a, log_b = (joined([law[i] for law in atoms]) for i in range(3))
     log_cut, log_cut_b = (joined([law[i] for law in cuts]) for i in range(2))
     slack, pure = np.array([law._slack for law in ordered]), np.array([law.pure_epsilon for law in ordered])
-    return _deployments.Laws(log_mass, log_a, log_b, ends([law[0].size for law in atoms]),
+    return _deployments.LawTable(log_mass, log_a, log_b, ends([law[0].size for law in atoms]),
                              log_cut, log_cut_b, ends([law[0].size for law in cuts]),
                              slack, pure, ends([len(laws) for laws in sets]))

@@ -1,5 +1,5 @@
 # Heavy tails: values so large that one of them decides the sign of the sum are removed from the distribution of the sum.
-# Method: the header of _heavy.pyx.
+# Method: the header of _heavy_tails.pyx.
 
 from shufflebounds._core._smoothed cimport Turn
 from shufflebounds._core._tilted cimport Group

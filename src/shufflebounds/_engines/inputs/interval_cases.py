@@ -30,13 +30,13 @@ from shufflebounds._base.limits import CACHED_ANSWERS, COMPUTED_ERROR, LARGEST_E
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._core import _cover
-from shufflebounds._engines.datasets.laws import Cell, DatasetLaws, FiniteKinds, Kinds, Laws
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._core import _sum_bound
+from shufflebounds._engines.datasets.cases import Cases, Cell, DatasetLaws, FiniteCases, LawTable
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds._engines.inputs.interval import BLUR
 
 __all__ = [
-    "DiscreteGaussianNoise", "GaussianNoise", "GeometricNoise", "IntervalKinds", "IntervalNoise", "LaplaceNoise",
+    "DiscreteGaussianNoise", "GaussianNoise", "GeometricNoise", "IntervalCases", "IntervalNoise", "LaplaceNoise",
     "gaussian_ratio_tail",
     "interval_datasets",
 ]
@@ -367,7 +367,7 @@ class _Bounds(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalKinds(Kinds):
+class IntervalCases(Cases):
     """The distributions of X for noise on an interval.
 
     Parameters
@@ -388,7 +388,7 @@ class IntervalKinds(Kinds):
     def blur(self) -> float:
         return self.noise.error
 
-    def thinned(self, share: float) -> IntervalKinds:
+    def thinned(self, share: float) -> IntervalCases:
         return replace(self, share=self.share * share)
 
     @cached_property
@@ -400,7 +400,7 @@ class IntervalKinds(Kinds):
         """
         return Kept(8 * CACHED_ANSWERS)
 
-    def laws(self, eps: float, log_cut: float) -> Laws:
+    def laws(self, eps: float, log_cut: float) -> LawTable:
         # Most often the worst case is the pair (0, L) with an end of the interval as the other user's input.
         level = self._level(log_cut)
         return self._atoms(self._known.of(("ends", level), lambda: self._of_inputs(level, ends=True)), eps)
@@ -500,29 +500,29 @@ class IntervalKinds(Kinds):
         rows = [self._ratio(level, place, x) * (1.0 / weight) for place in (a, b)]
         return _Bounds(np.concatenate([mass[None], *rows])[:, None], self.noise.beyond(self._bins(level), a))
 
-    def _atoms(self, bounds: _Bounds, eps: float) -> Laws:
+    def _atoms(self, bounds: _Bounds, eps: float) -> LawTable:
         """Return two atoms for each bin and distribution. X is increased by the errors of masses and ratios, at most `blur`."""
         up, down, cut = 1 + self.blur, math.exp(eps) * (1 - self.blur), bounds.beyond * self.share
         # "No message" is an output that is equally likely for every input.
-        atoms = _cover.bin_atoms(bounds.tables, up, down, self.share, -math.expm1(eps))
-        return Laws(*atoms, math.log(cut) if cut > 0 else -math.inf)
+        atoms = _sum_bound.bin_atoms(bounds.tables, up, down, self.share, -math.expm1(eps))
+        return LawTable(*atoms, math.log(cut) if cut > 0 else -math.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class _Cell(Cell):
     """A cell. `name` identifies it, ``computed(level)`` returns bounds of a and b, and ``parts(loss)`` its halves."""
 
-    kinds: IntervalKinds
+    cases: IntervalCases
     name: object
     computed: Callable[[int], _Bounds]
     parts: Callable[[float], Sequence[Cell]]
 
     def bounds(self, level: int) -> _Bounds:
-        bounds: _Bounds = self.kinds._known.of((level, self.name), lambda: self.computed(level))
+        bounds: _Bounds = self.cases._known.of((level, self.name), lambda: self.computed(level))
         return bounds
 
-    def laws(self, eps: float, log_cut: float) -> Laws:
-        return self.kinds._atoms(self.bounds(self.kinds._level(log_cut)), eps)
+    def laws(self, eps: float, log_cut: float) -> LawTable:
+        return self.cases._atoms(self.bounds(self.cases._level(log_cut)), eps)
 
     def halves(self, loss: float) -> Sequence[Cell]:
         return self.parts(loss)
@@ -545,14 +545,14 @@ def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float
     log_left_out : float
         Log of the mass of m at outputs that are not among the atoms of `blanket`.
     """
-    blankets = FiniteKinds.of([blanket], noise.error)
+    blankets = FiniteCases.of([blanket], noise.error)
     mass = math.fsum(np.exp(blankets.log_mass))
     if mass < COMPUTED_ERROR:
         return None
     log_g = math.log(mass)
     # The farthest inputs are the two ends (Lemma R), and their squared distance is the second moment of X at eps = 0.
     distance = 0.25 * (blankets.variance + cut_norm) * (1 + COMPUTED_ERROR)
-    heights = FiniteKinds(blankets.log_mass, np.zeros_like(blankets.log_a), blankets.log_a - 2 * BLUR, blankets.starts,
+    ratios = FiniteCases(blankets.log_mass, np.zeros_like(blankets.log_a), blankets.log_a - 2 * BLUR, blankets.starts,
                           ((np.array([log_left_out]), np.array([-np.inf])),), noise.error)
-    kinds = IntervalKinds(noise, tuple(float(x) for x in inputs))
-    return DatasetLaws(blankets, kinds, heights, log_g, distance, local_eps, ratio_tail, cut_norm)
+    cases = IntervalCases(noise, tuple(float(x) for x in inputs))
+    return DatasetLaws(blankets, cases, ratios, log_g, distance, local_eps, ratio_tail, cut_norm)

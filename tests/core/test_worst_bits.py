@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shufflebounds._core import _worst
+from shufflebounds._core import _worst_bits
 from shufflebounds._core._bits import shuffled_bits_log_delta
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.shuffle import ShuffledBits
@@ -36,7 +36,7 @@ def test_bounds_contain_the_worst_case_dataset(others, fakes, width, flip, share
     budget = log_odds(flip)
     eps = np.array([share * width * budget.below])
     gap = np.asarray(budget.less(eps))
-    low, high = _worst.worst_log_delta(others, fakes, width, flip, eps, gap)
+    low, high = _worst_bits.worst_log_delta(others, fakes, width, flip, eps, gap)
     value = logarithm(exact(others, fakes, width, flip, float(eps[0])))
     assert float(low[0]) - 1e-12 <= value <= float(high[0]) + 1e-12
     assert high[0] - low[0] <= 1.1e-9 or low[0] == -math.inf
@@ -61,7 +61,7 @@ def test_no_dataset_exceeds_the_upper_bound(users, flip):
 )
 def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip, eps):
     gap = float(log_odds(flip).less(eps))
-    low, high = _worst.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
+    low, high = _worst_bits.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
     ones = np.arange(others + 1.0)
     zeros = others + fakes - ones
     least, most = np.max([shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))], axis=(0, 2))
@@ -88,7 +88,7 @@ def test_the_datasets_meet_delta_at_eps(users, fakes, flip, delta):
 def test_between_the_ends_of_an_interval_the_bound_is_above_both(others, fakes, flip, eps):
     # The expansion gives the upper bound at the ends of an interval of datasets. In between, its logarithm is up to 1.4e-4 larger.
     gap = float(log_odds(flip).less(eps))
-    low, high = _worst.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
+    low, high = _worst_bits.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
     ones = np.arange(400.0)
     zeros = others + fakes - ones
     least, most = np.max([shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))], axis=(0, 2))
@@ -102,7 +102,7 @@ def test_between_the_ends_of_an_interval_the_bound_is_above_both(others, fakes, 
 def test_all_datasets_are_one_interval(others, flip, eps):
     # Without the expansion the gap is about 0.6e-3.
     gap = np.array([float(log_odds(flip).less(eps))])
-    low, high = _worst.worst_log_delta(others, 0, 1, flip, np.array([eps]), gap)
+    low, high = _worst_bits.worst_log_delta(others, 0, 1, flip, np.array([eps]), gap)
     assert 0 <= high[0] - low[0] < 2e-5
 
 
@@ -112,7 +112,7 @@ def test_all_datasets_are_one_interval(others, flip, eps):
 )
 def test_the_best_threshold_is_found_far_from_the_mean(ones, zeros, width, flip, eps):
     # Steps along the slope at the mean did not reach the threshold: the upper bound of log delta was 677 and 102 too small.
-    low, high = _worst.sum_log_delta(ones, zeros, width, flip, np.array([eps]))
+    low, high = _worst_bits.sum_log_delta(ones, zeros, width, flip, np.array([eps]))
     q, factor = Fraction(flip), rational(eps)
     rest = total(binomial(ones, 1 - q), binomial(zeros, q))
     value = logarithm(hockey_stick(total(rest, binomial(width, q)), total(rest, binomial(width, 1 - q)), factor))
@@ -135,7 +135,7 @@ def test_thresholds_that_rounding_cannot_tell_apart(ones, zeros, width, flip):
     losses = losses[:: len(losses) // 8 + 1]
     eps = np.array(sorted({e for loss in losses for e in (loss, math.nextafter(loss, 0), math.nextafter(loss, math.inf))}))
     eps = eps[eps < width * log_odds(flip).below * (1 - 1e-9)]
-    low, high = _worst.sum_log_delta(ones, zeros, width, flip, eps)
+    low, high = _worst_bits.sum_log_delta(ones, zeros, width, flip, eps)
     for e, least, most in zip(eps.tolist(), low.tolist(), high.tolist()):
         assert least <= logarithm(hockey_stick(*pair, rational(e))) <= most
     if width * (1 - 2 * flip) < 1e-8:

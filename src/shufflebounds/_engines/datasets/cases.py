@@ -20,12 +20,12 @@ from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _moments
 from shufflebounds._engines.datasets.pair_weights import signed_choices
 from shufflebounds._engines.excess.evaluation import log_gain, rounding
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 
-__all__ = ["Blocks", "Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
+__all__ = ["Blocks", "Cases", "Cell", "DatasetLaws", "FiniteCases", "LawTable"]
 
 
-class Laws(NamedTuple):
+class LawTable(NamedTuple):
     """Several distributions with finitely many values, one after the other, in the format of the kernel `_moments`.
 
     `values`, `mass` and `log_mass` have the atoms of all distributions. `starts` has the index of the first atom of each, and last
@@ -47,7 +47,7 @@ class Cell(ABC):
     """
 
     @abstractmethod
-    def laws(self, eps: float, log_cut: float) -> Laws:
+    def laws(self, eps: float, log_cut: float) -> LawTable:
         """Return distributions such that, for every s, E(s + X)_+ of each case is at most the largest of the returned ones.
 
         Parameters
@@ -63,7 +63,7 @@ class Cell(ABC):
         """Return smaller cells that cover this one; none if a, b and the masses are already bounded to a relative `loss`."""
 
 
-class Kinds(ABC):
+class Cases(ABC):
     """The distributions of X for the pairs of the target's inputs and the inputs of another user.
 
     If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise those of the cells are added; they are
@@ -76,7 +76,7 @@ class Kinds(ABC):
         """Bound of the relative error of the probabilities."""
 
     @abstractmethod
-    def laws(self, eps: float, log_cut: float) -> Laws:
+    def laws(self, eps: float, log_cut: float) -> LawTable:
         """Return distributions for some pairs and inputs, in the sense of :meth:`Cell.laws`."""
 
     @cached_property
@@ -90,15 +90,15 @@ class Kinds(ABC):
         return ()
 
     @abstractmethod
-    def thinned(self, share: float) -> Kinds:
+    def thinned(self, share: float) -> Cases:
         """Return the distributions if each user sends a message with probability `share` only."""
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteKinds(Kinds):
+class FiniteCases(Cases):
     """Distributions of X with finitely many atoms.
 
-    In `DatasetLaws.kinds` there is one for every pair of the target's inputs and every kind of another user's input. For every pair
+    In `DatasetLaws.cases` there is one for every pair of the target's inputs and every kind of another user's input. For every pair
     and input the distribution of X must be a mixture of these.
 
     Parameters
@@ -121,7 +121,7 @@ class FiniteKinds(Kinds):
     error: float = 0.0
 
     @classmethod
-    def of(cls, laws: Sequence[ExcessLaw], error: float = 0.0) -> FiniteKinds:
+    def of(cls, laws: Sequence[ExcessLaw], error: float = 0.0) -> FiniteCases:
         """Return the given distributions; the mass at X = 0 is not among the atoms."""
         parts = []
         for law in laws:
@@ -133,7 +133,7 @@ class FiniteKinds(Kinds):
         return cls(log_mass, log_a, log_b, starts, cuts, error)
 
     @classmethod
-    def widened(cls, log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray, loss_error: float = 0.0) -> FiniteKinds:
+    def widened(cls, log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray, loss_error: float = 0.0) -> FiniteCases:
         """Return distributions given as rows of arrays, with X increased by more than the rounding errors.
 
         `loss_error` bounds the relative errors of the masses in addition to a few ulp.
@@ -150,17 +150,17 @@ class FiniteKinds(Kinds):
     def _mass(self) -> FloatArray:
         return np.exp(self.log_mass)
 
-    def laws(self, eps: float, log_cut: float) -> Laws:
+    def laws(self, eps: float, log_cut: float) -> LawTable:
         values = _moments.excess_values(self.log_a, self.log_b, eps)
         lost = -math.inf
         for cut in self.cuts:
             lost = max(lost, log_gain(*cut, eps))
-        return Laws(values, self._mass, self.log_mass, self.starts, lost)
+        return LawTable(values, self._mass, self.log_mass, self.starts, lost)
 
-    def thinned(self, share: float) -> FiniteKinds:
+    def thinned(self, share: float) -> FiniteCases:
         # "No message" is one more atom of every distribution, at its end.
         move, ends = math.log(share), self.starts[1:]
-        return FiniteKinds(np.insert(self.log_mass + move, ends, math.log1p(-share)), np.insert(self.log_a, ends, 0.0),
+        return FiniteCases(np.insert(self.log_mass + move, ends, math.log1p(-share)), np.insert(self.log_a, ends, 0.0),
                            np.insert(self.log_b, ends, 0.0), self.starts + np.arange(self.starts.size),
                            tuple((cut + move, cut_b + move) for cut, cut_b in self.cuts), self.error)
 
@@ -187,12 +187,12 @@ class DatasetLaws:
 
     Parameters
     ----------
-    blankets : FiniteKinds
+    blankets : FiniteCases
         The distributions of :math:`(R_0/m, R_1/m)` under m for the pairs, or larger ones in the convex order. A pair may be left
         out if another pair has a larger distribution in the convex order.
-    kinds : Kinds
+    cases : Cases
         The distributions of :math:`(R_0/R_j, R_1/R_j)` under :math:`R_j`, for the same pairs.
-    heights : FiniteKinds
+    ratios : FiniteCases
         For each kind of input x the distribution of :math:`(1, R_x/m)` under m, or a larger one in the convex order.
     log_minorant : float
         Logarithm of g, the total mass of m.
@@ -204,8 +204,8 @@ class DatasetLaws:
         Given an array of t > 1, returns for each t an upper bound of :math:`R_a\{y : R_a(y) > t\, R_j(y)\}` over all inputs a, j.
     cut_norm : float
         Upper bound of the integral of :math:`(R_0^2 + R_1^2)/m` over the outputs that are not among the atoms of `blankets`.
-    others : FiniteKinds, optional
-        The distributions under m for the pairs that are not in `blankets` and `kinds`. For these pairs the bound by the privacy
+    others : FiniteCases, optional
+        The distributions under m for the pairs that are not in `blankets` and `cases`. For these pairs the bound by the privacy
         blanket is used.
     blocks : Blocks, optional
         The masses c_- for blocks of users, if they are known.
@@ -214,15 +214,15 @@ class DatasetLaws:
         delta.
     """
 
-    blankets: FiniteKinds
-    kinds: Kinds
-    heights: FiniteKinds
+    blankets: FiniteCases
+    cases: Cases
+    ratios: FiniteCases
     log_minorant: float
     distance: float
     local_eps: float
     ratio_tail: Callable[[FloatArray], FloatArray]
     cut_norm: float = 0.0
-    others: FiniteKinds | None = None
+    others: FiniteCases | None = None
     blocks: Blocks | None = None
     lost: float = 0.0
 
@@ -248,7 +248,7 @@ class DatasetLaws:
             return self
         tail = self.ratio_tail
         return replace(
-            self, blankets=self.blankets.thinned(share), kinds=self.kinds.thinned(share), heights=self.heights.thinned(share),
+            self, blankets=self.blankets.thinned(share), cases=self.cases.thinned(share), ratios=self.ratios.thinned(share),
             log_minorant=math.log1p(share * math.expm1(self.log_minorant)), distance=share * self.distance,
             ratio_tail=lambda t: share * tail(t), cut_norm=share * self.cut_norm, lost=share * self.lost,
             others=None if self.others is None else self.others.thinned(share),

@@ -7,9 +7,9 @@ import pytest
 from scipy.integrate import dblquad, quad
 from scipy.special import ndtr
 
-from shufflebounds._engines.excess.laws import ExcessLaw
-from shufflebounds._engines.inputs.interval_kinds import GaussianNoise
-from shufflebounds._engines.inputs.vector_kinds import VectorKinds, _Triangles
+from shufflebounds._engines.excess.excess_law import ExcessLaw
+from shufflebounds._engines.inputs.interval_cases import GaussianNoise
+from shufflebounds._engines.inputs.vector_cases import VectorCases, _Triangles
 from shufflebounds.mechanisms import GaussianVector
 
 HERMITE, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
@@ -42,7 +42,7 @@ def triples(length, count, seed):
 
 @pytest.mark.parametrize("length", [0.05, 1.0, 3.0])
 def test_every_triple_of_the_ball_is_below_a_cell(length):
-    above = np.array([cell._above[0] for cell in VectorKinds(GaussianNoise(length)).cells()])
+    above = np.array([cell._above[0] for cell in VectorCases(GaussianNoise(length)).cells()])
     for points in triples(length, 300, 5):
         least = np.linalg.eigvalsh(above - gram(*points))[:, 0]
         assert least.max() >= -1e-12 * length**2
@@ -50,7 +50,7 @@ def test_every_triple_of_the_ball_is_below_a_cell(length):
 
 @pytest.mark.parametrize("length", [0.05, 1.0, 3.0])
 def test_divided_cells_cover_the_triangles_and_have_some_inside(length):
-    cells = VectorKinds(GaussianNoise(length)).cells()
+    cells = VectorCases(GaussianNoise(length)).cells()
     # The triangles with an angle of pi/2 are the limit t + |s| = pi/2, where corners of cells lie.
     places = math.pi / 2 * np.append(np.random.default_rng(3).random(60), [0.0, 0.25, 0.5, 0.75, 1.0])
     for point in ((t, way * (math.pi / 2 - t)) for t in places for way in (-1, 0.3, 1)):
@@ -89,7 +89,7 @@ def positive(matrix, factor, c):
 @pytest.mark.parametrize("eps", [0.0, 0.1])
 def test_the_distribution_of_a_cell_is_larger_than_that_of_every_triangle_of_it(length, center, half, eps):
     rng = np.random.default_rng(1)
-    laws = _Triangles(VectorKinds(GaussianNoise(length)), center, half).laws(eps, -40.0)
+    laws = _Triangles(VectorCases(GaussianNoise(length)), center, half).laws(eps, -40.0)
     assert abs(laws.mass.sum() - 1) < 1e-9
     assert -1e-12 < laws.mass @ laws.values + math.expm1(eps) < 1e-9
     for _ in range(5):
@@ -109,7 +109,7 @@ def test_the_distribution_of_a_cell_is_larger_than_that_of_every_triangle_of_it(
 def test_large_values_of_a_cell_are_as_rare_as_those_of_opposite_vectors(center):
     """At values that occur less than once in 1e4 messages, E(X - c)_+ is at most that of e^u, u with the largest variance."""
     length = 1.5
-    laws = _Triangles(VectorKinds(GaussianNoise(length)), center, (0.02, 0.02)).laws(0.1, -60.0)
+    laws = _Triangles(VectorCases(GaussianNoise(length)), center, (0.02, 0.02)).laws(0.1, -60.0)
     for c in np.exp(length * np.array([4.0, 6.0, 8.0]) - length**2 / 2).tolist():
         d = length / 2 - math.log(c) / length
         upper = float(laws.mass @ np.maximum(laws.values - c, 0.0))
@@ -156,9 +156,9 @@ def test_vectors_that_are_far_apart(noise, users, delta):
 @pytest.mark.slow
 @pytest.mark.parametrize("sigma", [2 / 6.49, 2 / 5.8, 2 / 4.0])
 def test_cells_of_vectors_that_are_far_apart_have_finite_values(sigma):
-    kinds = GaussianVector(sigma, 2, "sphere").dataset_laws().kinds
+    cases = GaussianVector(sigma, 2, "sphere").dataset_laws().cases
     with np.errstate(all="raise", under="ignore"):
-        for cell in (*kinds.cells()[::1000], *kinds._corners):
+        for cell in (*cases.cells()[::1000], *cases._corners):
             for eps in (0.0, 3e-293, 290.0):
                 for log_cut in (-1.0, -60.0, -700.0):
                     laws = cell.laws(eps, log_cut)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shufflebounds.audit.limits import Together, log_miss
+from shufflebounds.audit.simultaneous_limits import Together, log_miss
 from shufflebounds.tails import clopper_pearson
 
 

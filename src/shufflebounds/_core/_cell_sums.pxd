@@ -1,4 +1,4 @@
-# The distribution of X + Y, reduced to the cells between points. Method and errors: the header of _jumps.pyx.
+# The distribution of X + Y, reduced to the cells between points. Method and errors: the header of _cell_sums.pyx.
 
 # Adds to total[c] the mass of X + Y in the cell from nodes[c] to nodes[c + 1], c < cells, and to moment[c] the sum of mass times
 # distance from nodes[c]. X has the values `place` with probabilities `mass`, Y the values `jump` with probabilities `chance`. If

@@ -28,11 +28,11 @@ from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, TINY
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._core import _cover
-from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
-from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, IntervalKinds
+from shufflebounds._core import _sum_bound
+from shufflebounds._engines.datasets.cases import Cases, Cell, LawTable
+from shufflebounds._engines.inputs.interval_cases import GaussianNoise, IntervalCases
 
-__all__ = ["LONGEST", "VectorKinds"]
+__all__ = ["LONGEST", "VectorCases"]
 
 LONGEST = 6.5
 """Largest diameter of the ball in standard deviations. The second moment of X at eps = 0 is then e^42, 200 times the largest number
@@ -83,7 +83,7 @@ _PARTS = np.array([[[1.0, 0.5], [0.5, 0.0]], [[0.0, 0.5], [0.5, 1.0]], [[0.0, -0
 
 
 @dataclass(frozen=True, eq=False)
-class VectorKinds(Kinds):
+class VectorCases(Cases):
     """The distributions of X for Gaussian noise on vectors of a ball.
 
     Parameters
@@ -102,18 +102,18 @@ class VectorKinds(Kinds):
         return self.noise.error
 
     @cached_property
-    def _line(self) -> IntervalKinds:
-        return IntervalKinds(self.noise, share=self.share)
+    def _line(self) -> IntervalCases:
+        return IntervalCases(self.noise, share=self.share)
 
-    def thinned(self, share: float) -> VectorKinds:
+    def thinned(self, share: float) -> VectorCases:
         return replace(self, share=self.share * share)
 
-    def laws(self, eps: float, log_cut: float) -> Laws:
+    def laws(self, eps: float, log_cut: float) -> LawTable:
         # The worst triple is most often two opposite vectors a and b with x = a or x = b.
         parts = [self._line.laws(eps, log_cut), *(corner.laws(eps, log_cut) for corner in self._corners)]
         sizes = np.concatenate([np.diff(part.starts) for part in parts])
         values, mass, log_mass = (np.concatenate([part[i] for part in parts]) for i in range(3))
-        return Laws(values, mass, log_mass, np.append(0, np.cumsum(sizes)), max(part.log_cut for part in parts))
+        return LawTable(values, mass, log_mass, np.append(0, np.cumsum(sizes)), max(part.log_cut for part in parts))
 
     @kept(_KEPT)
     def tail(self, depth: int) -> tuple[FloatArray, FloatArray, float]:
@@ -174,8 +174,8 @@ class _Triangles(Cell):
     `center` has the centers of the intervals of t and s, and `half` has half of their widths.
     """
 
-    def __init__(self, kinds: VectorKinds, center: tuple[float, float], half: tuple[float, float]) -> None:
-        self._kinds, self._center, self._half = kinds, center, half
+    def __init__(self, cases: VectorCases, center: tuple[float, float], half: tuple[float, float]) -> None:
+        self._cases, self._center, self._half = cases, center, half
         # Tables by level, and masses by the factor of R_b: a search for eps evaluates each cell at many eps.
         self._known: Kept[tuple[float, ...], Any] = Kept(_KEPT)
 
@@ -186,7 +186,7 @@ class _Triangles(Cell):
     def small(self) -> bool:
         """Whether smaller cells would have nearly the same matrix."""
         _, first, second = self._above
-        return not self._far and first + second <= _CLOSE * max(1.0, 2 * self._kinds.noise.length**2)
+        return not self._far and first + second <= _CLOSE * max(1.0, 2 * self._cases.noise.length**2)
 
     @cached_property
     def parts(self) -> tuple[_Triangles, ...]:
@@ -201,7 +201,7 @@ class _Triangles(Cell):
             places = [(t, s - wide), (t, s + wide)]
         # No angle is above pi/2: t >= 0 and abs(s) <= pi/2 - t. A cell that meets this region at a single corner is omitted: other
         # cells contain the corner, and COMPUTED_ERROR in `_above` covers its rounding.
-        return tuple(_Triangles(self._kinds, (t, s), (high, wide)) for t, s in places
+        return tuple(_Triangles(self._cases, (t, s), (high, wide)) for t, s in places
                      if t - high + max(abs(s) - wide, 0.0) < (1 - 16 * ULP) * math.pi / 2)
 
     @cached_property
@@ -214,7 +214,7 @@ class _Triangles(Cell):
         if self._far:
             return -math.inf
         moment = math.expm1(gram[0, 0]) + math.expm1(gram[1, 1]) - 2 * math.expm1(gram[0, 1])
-        return 1 - moment / math.expm1(self._kinds.noise.length**2)
+        return 1 - moment / math.expm1(self._cases.noise.length**2)
 
     @property
     def _far(self) -> bool:
@@ -222,7 +222,7 @@ class _Triangles(Cell):
 
         `_above` adds little to the second moment at the center of the cell, but may add much to the variances.
         """
-        return bool(self._above[0].max() > 2 * self._kinds.noise.length**2 + 1)
+        return bool(self._above[0].max() > 2 * self._cases.noise.length**2 + 1)
 
     @cached_property
     def _above(self) -> tuple[FloatArray, float, float]:
@@ -230,7 +230,7 @@ class _Triangles(Cell):
 
         The second and the third number are the relative increases due to the widths of the intervals of t and of s.
         """
-        (t, s), (high, wide), square = self._center, self._half, self._kinds.noise.length**2
+        (t, s), (high, wide), square = self._center, self._half, self._cases.noise.length**2
 
         def gram(lengths: ArrayLike) -> FloatArray:
             return np.asarray(square * np.tensordot(np.array(lengths), _PARTS, 1))
@@ -301,16 +301,16 @@ class _Triangles(Cell):
                        to_nodes(other, other * _share(across, log_other, t)), beyond)
 
     def _masses(self, level: int, factor: float, unit: float, step: float) -> tuple[int, FloatArray, float]:
-        """Return the masses of R_a/R_x - factor R_b/R_x on nodes, as `_cover.product_masses`, and E R_a/R_x of what is omitted."""
+        """Return the masses of R_a/R_x - factor R_b/R_x on nodes, as `_sum_bound.product_masses`, and E R_a/R_x of the rest."""
         a, b, weight, place, mass, beyond = self._known.of((level,), lambda: self._tables(level))
         # X is raised by the errors of masses and ratios. Positive values whose mass under R_a is small are omitted; otherwise the
         # largest value would be about e^(1.4 end).
-        first, masses, lost = _cover.product_masses(
-            place, mass, a * (1 + self._kinds.blur), b * (factor * (1 - self._kinds.blur)), weight, math.exp(-_LEVEL * level), unit,
+        first, masses, lost = _sum_bound.product_masses(
+            place, mass, a * (1 + self._cases.blur), b * (factor * (1 - self._cases.blur)), weight, math.exp(-_LEVEL * level), unit,
             step, rounding_charge(place.size + weight.size))
         return first, masses, beyond + lost
 
-    def laws(self, eps: float, log_cut: float) -> Laws:
+    def laws(self, eps: float, log_cut: float) -> LawTable:
         # X = R_a/R_x - factor R_b/R_x is linear in the factor. Between two factors of a grid, its distribution is smaller in the
         # convex order than the mixture of those at the two factors with the same mean (Jensen's inequality), which are kept.
         factor, depth = math.exp(eps), math.ceil(min(max(-log_cut, 1.0), LARGEST_EXPONENT) / _CUT)
@@ -329,16 +329,16 @@ class _Triangles(Cell):
             return found
 
         (first, masses, lost), (second, others, more) = kept(low), kept(low + gap if part > 0 else low)
-        values, total = _cover.mixed_atoms(first, masses, second, others, part, unit, step)
-        place, tail, omitted = self._kinds.tail(depth)
-        values, total = _cover.with_tail(values, total, place, tail, rounding_charge(total.size + tail.size))
+        values, total = _sum_bound.mixed_atoms(first, masses, second, others, part, unit, step)
+        place, tail, omitted = self._cases.tail(depth)
+        values, total = _sum_bound.with_tail(values, total, place, tail, rounding_charge(total.size + tail.size))
         beyond = (1 - part) * lost + part * more + omitted
-        if self._kinds.share < 1:
+        if self._cases.share < 1:
             # "No message" is an output that is equally likely for every input.
-            share = self._kinds.share
+            share = self._cases.share
             values, total, beyond = np.append(values, -math.expm1(eps)), np.append(total * share, 1 - share), beyond * share
         total = np.maximum(total, TINY)
-        return Laws(values, total, np.log(total), np.array([0, total.size]), math.log(max(beyond, TINY)))
+        return LawTable(values, total, np.log(total), np.array([0, total.size]), math.log(max(beyond, TINY)))
 
 
 def _power_of_two(x: float) -> float:

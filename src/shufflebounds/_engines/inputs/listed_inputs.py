@@ -14,8 +14,8 @@ from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import FloatArray
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.datasets.cases import DatasetLaws
+from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, matrix_laws
 
 __all__ = ["ListedInputs", "gaussian_cells", "laplace_cells", "named"]

@@ -15,7 +15,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import Staged, curve, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
 from shufflebounds._losses.renyi import Tail, least_divergence, renyi, upper_renyi
-from shufflebounds._losses.samples import STAGES, HockeyStickBounds, SampledProfile
+from shufflebounds._losses.sampled_profile import STAGES, HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 
@@ -50,15 +50,15 @@ class Samples:
 
         With `first_stage` the refinement starts without samples at small delta.
         """
-        known = self.info
-        if first_stage and known.sampling.deep is not None:
-            own = self._first(known.sampling.deep).copy()
+        info = self.info
+        if first_stage and info.sampling.deep is not None:
+            own = self._first(info.sampling.deep).copy()
             return own, own
-        spacing = known.sampling.spacing
-        if not (known.sampling.expensive or known.sampling.curve):
+        spacing = info.sampling.spacing
+        if not (info.sampling.expensive or info.sampling.curve):
             return self._apart(max(spacing, 0.05), deep_reverse=not first_stage)
         # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
-        bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse.pure) < math.inf
+        bounded = max(info.pure, 0.0 if info.reverse is None else info.reverse.pure) < math.inf
         first_stage = (first_stage or bounded) and spacing >= 0.1
         forward, own = self.staged(max(spacing, 0.05), 0 if first_stage else len(STAGES) - 1)
         mine = own.copy()
@@ -67,9 +67,9 @@ class Samples:
     @kept(CACHED_ANSWERS)
     def _first(self, sides: HockeyStickBounds) -> SampledProfile:
         """Return samples down to the delta of the first stage (see STAGES), for both orders of the pair; copy them before use."""
-        known = self.info
-        return SampledProfile(sides, known.pure, max(known.sampling.spacing, 0.05), convex=known.sampling.convex, first_stage=True,
-                              scale=known.sampling.scale)
+        info = self.info
+        return SampledProfile(sides, info.pure, max(info.sampling.spacing, 0.05), convex=info.sampling.convex, first_stage=True,
+                              scale=info.sampling.scale)
 
     def _apart(
         self, step: float, *, first_stage: bool = False, deep_reverse: bool = True
@@ -80,15 +80,15 @@ class Samples:
         H(Q||P) end where it is below e^-32 times its value at eps = 0: beyond, the weight e^(-order eps) makes the contribution to
         the integral of a Renyi divergence small.
         """
-        known = self.info
-        sides = known.sampling.curve or CurveBounds(known.hockey_stick)
-        sampled = partial(SampledProfile, step=step, convex=known.sampling.convex, first_stage=first_stage,
-                          scale=known.sampling.scale)
-        own = sampled(sides.hockey_stick, known.pure, depth=sides.depth)
-        if known.reverse is None:
+        info = self.info
+        sides = info.sampling.curve or CurveBounds(info.hockey_stick)
+        sampled = partial(SampledProfile, step=step, convex=info.sampling.convex, first_stage=first_stage,
+                          scale=info.sampling.scale)
+        own = sampled(sides.hockey_stick, info.pure, depth=sides.depth)
+        if info.reverse is None:
             return own, own
         depth = sides.depth if deep_reverse or own.high[0] == -math.inf else math.sqrt(64 - 2 * float(own.high[0]))
-        return sampled(sides.reverse or known.reverse.hockey_stick, known.reverse.pure, depth=depth), own
+        return sampled(sides.reverse or info.reverse.hockey_stick, info.reverse.pure, depth=depth), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         """Return the relative gap at which a refinement ends, and the largest number of values, given those of a quick delta."""

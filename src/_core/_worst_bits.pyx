@@ -1,6 +1,6 @@
 """The worst-case dataset of shuffled bits and of their sums: a branch and bound over all numbers of ones, in one call.
 
-Layer: kernels ``noexcept nogil`` (declared in _worst.pxd), functions on arrays of eps that check for signals between two eps.
+Layer: kernels ``noexcept nogil`` (declared in _worst_bits.pxd), functions on arrays of eps that check for signals between two eps.
 
 Definition. Of N = `others` bits of the other users m are ones; each bit is flipped with probability q. Let f_N(m) be the
 hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over

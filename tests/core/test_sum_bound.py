@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._base.convex_order import rising, rounding_charge, shares, to_nodes
-from shufflebounds._core import _cover, _jumps, _moments
+from shufflebounds._core import _cell_sums, _moments, _sum_bound
 
 ERROR, JUMPS, POOL, NODES, SPREAD, SMOOTHING = 1e-12, 60, 7, 40, 6.5, 5e-4
 
@@ -31,7 +31,7 @@ def packed(laws):
 
 
 def bound_of(laws, count, thetas, limit=math.inf):
-    return _cover.SumBound(*packed(laws), counts=np.atleast_1d(count).astype(float), thetas=np.array(thetas), limit=limit,
+    return _sum_bound.SumBound(*packed(laws), counts=np.atleast_1d(count).astype(float), thetas=np.array(thetas), limit=limit,
                            smoothing=SMOOTHING, spread=SPREAD, nodes=NODES, jumps=JUMPS, pool=POOL, blur=0.0, error=ERROR)
 
 
@@ -43,7 +43,7 @@ def light(law, limit):
 
 
 def formula(laws, first, count, thetas, limit):
-    """Return the log of the bound in the header of _cover.pyx, in mpmath; the variance of the contour is that of `first`."""
+    """Return the log of the bound in the header of _sum_bound.pyx, in mpmath; the variance of the contour is that of `first`."""
     parts = [light(law, limit) for law in laws]
     below, rare = [part[0] for part in parts], max(part[1] for part in parts)
     moments = [(mp.fdot(zip(m, x)), mp.fdot(zip(m, x * x)) - mp.fdot(zip(m, x)) ** 2) for x, m in below]
@@ -147,7 +147,7 @@ def test_the_tilt_below_a_limit_is_that_of_the_remaining_values():
         variance = max(float(m @ x**2 - (m @ x) ** 2) for x, m in below)
         values, _, log_mass, starts = packed(below)
         theta, _ = _moments.tilt(values, log_mass, starts, count, SMOOTHING * count * variance, 0.1)
-        assert _cover.tilt_below(*packed(laws), 3.5, count, SMOOTHING, 0.1) == pytest.approx(theta, rel=1e-6)
+        assert _sum_bound.tilt_below(*packed(laws), 3.5, count, SMOOTHING, 0.1) == pytest.approx(theta, rel=1e-6)
 
 
 def test_atoms_of_bins():
@@ -159,7 +159,7 @@ def test_atoms_of_bins():
         mean_b[:, :5] = low_b[:, :5] = high_b[:, :5] = 0.5
         mean_a[:, :5] = low_a[:, :5] = high_a[:, :5] = 0.25
         tables = np.stack([mass, mean_a, low_a, high_a, mean_b, low_b, high_b])
-        values, masses, logs, starts = _cover.bin_atoms(tables, 1.25, 0.75, share, -0.5)
+        values, masses, logs, starts = _sum_bound.bin_atoms(tables, 1.25, 0.75, share, -0.5)
         assert starts.tolist() == [0, values.size // 3, 2 * values.size // 3, values.size]
         assert logs == pytest.approx(np.log(masses), rel=1e-14)
         low, high = low_a * 1.25 - high_b * 0.75, high_a * 1.25 - low_b * 0.75
@@ -180,8 +180,8 @@ def test_atoms_of_products(seed):
     place, mass = np.sort(np.exp(rng.normal(size=12))), rng.dirichlet(np.ones(12))
     first, second, weight = np.exp(rng.normal(size=15)), np.exp(rng.normal(size=15)), rng.dirichlet(np.ones(15))
     left_out, charge = (0.0, 1e-3)[seed % 2], rounding_charge(27)
-    found = _cover.product_masses(place, mass, first, second, weight, left_out, 0.7, 0.05, charge)
-    (values, masses), beyond = _cover.mixed_atoms(*found[:2], *found[:2], 0.0, 0.7, 0.05), found[2]
+    found = _sum_bound.product_masses(place, mass, first, second, weight, left_out, 0.7, 0.05, charge)
+    (values, masses), beyond = _sum_bound.mixed_atoms(*found[:2], *found[:2], 0.0, 0.7, 0.05), found[2]
     assert 0 <= beyond <= left_out
     assert (np.diff(values) > 0).all()
     assert (masses > 0).all()
@@ -194,7 +194,7 @@ def test_atoms_of_products(seed):
         assert masses.sum() == pytest.approx(1, abs=1e-14)
         assert masses @ values == pytest.approx(float((both * products).sum()), abs=1e-12)
         nodes = rising(0.7, float(np.abs(values).max()), 0.05)
-        total, moment = _jumps.cell_sums(place, mass, -second, weight, nodes, True, first)
+        total, moment = _cell_sums.cell_sums(place, mass, -second, weight, nodes, True, first)
         expected = to_nodes(total, moment / np.diff(nodes))
         assert np.interp(nodes, values, masses)[expected > 0] == pytest.approx(expected[expected > 0], rel=1e-9)
 
@@ -206,9 +206,9 @@ def test_mixtures_at_two_factors_are_larger_than_the_distribution_between(seed):
     place, mass = np.sort(np.exp(rng.normal(size=12))), rng.dirichlet(np.ones(12))
     first, second, weight = np.exp(rng.normal(size=15)), np.exp(rng.normal(size=15)), rng.dirichlet(np.ones(15))
     low, high, part = 1.0, 1.5, float(rng.uniform())
-    one, two = (_cover.product_masses(place, mass, first, f * second, weight, 0.0, 0.7, 0.05, rounding_charge(27))
+    one, two = (_sum_bound.product_masses(place, mass, first, f * second, weight, 0.0, 0.7, 0.05, rounding_charge(27))
                 for f in (low, high))
-    values, masses = _cover.mixed_atoms(*one[:2], *two[:2], part, 0.7, 0.05)
+    values, masses = _sum_bound.mixed_atoms(*one[:2], *two[:2], part, 0.7, 0.05)
     products, both = np.outer(first, place) - (low + part * (high - low)) * second[:, None], np.outer(weight, mass)
     assert masses.sum() == pytest.approx(1, abs=1e-14)
     assert masses @ values == pytest.approx(float((both * products).sum()), abs=1e-12)
@@ -222,7 +222,7 @@ def test_a_tail_is_replaced_where_another_one_is_smaller(seed):
     rng = np.random.default_rng(seed)
     values = np.sort(rng.exponential(size=30)) * (1, 4)[seed % 2] - 0.5
     masses, place, tail = rng.dirichlet(np.ones(30)), np.sort(rng.exponential(size=40)), rng.dirichlet(np.ones(40))
-    found, kept = _cover.with_tail(values, masses, place, tail, rounding_charge(70))
+    found, kept = _sum_bound.with_tail(values, masses, place, tail, rounding_charge(70))
 
     def above(x, p, c):
         return np.maximum(x - c[:, None], 0) @ p

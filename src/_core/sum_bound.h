@@ -1,5 +1,5 @@
-/* The passes of _cover.pyx over many numbers u that bound E(S + u)_+, and over bins of outputs, written so that a compiler can
- * vectorise them; _cover.pyx has the formulas. */
+/* The passes of _sum_bound.pyx over many numbers u that bound E(S + u)_+, and over bins of outputs, written so that a compiler can
+ * vectorise them; _sum_bound.pyx has the formulas. */
 #ifndef SHUFFLEBOUNDS_COVER_H
 #define SHUFFLEBOUNDS_COVER_H
 

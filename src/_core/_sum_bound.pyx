@@ -23,8 +23,8 @@ Rounding B is an upper bound (_moments.pyx). Probabilities p, T and E X_+ are ra
          raised, or lowered for nu, by (n + 16) UNIT E|X|. The sum over N is raised by 2 `error`. A distribution without atoms
          up to c has Y = 0
 
-Excess   log E S_+ is above the formula by at most 2e-10, median below 5e-12 (30 trials of tests/core/test_cover.py: mpmath at 60
-         digits, `error` = 1e-12, k to 1e5); the largest excess is that of `error` where m is far below -(k v)^(1/2)
+Excess   log E S_+ is above the formula by at most 2e-10, median below 5e-12 (30 trials of tests/core/test_sum_bound.py: mpmath at
+         60 digits, `error` = 1e-12, k to 1e5); the largest excess is that of `error` where m is far below -(k v)^(1/2)
 Cost     add: 20 us for 1 law of 500 atoms and 8 theta that is below the others everywhere, .2 ms with 197 nodes otherwise
 """
 
@@ -35,10 +35,10 @@ from libc.string cimport memcpy
 import numpy as np
 
 from shufflebounds._core._constants cimport UNIT
-from shufflebounds._core._jumps cimport c_cell_sums
+from shufflebounds._core._cell_sums cimport c_cell_sums
 from shufflebounds._core._moments cimport Atoms, Contour, c_largest, c_tilt
 
-cdef extern from "cover.h" nogil:
+cdef extern from "sum_bound.h" nogil:
     void cover_positive(const double *more, Py_ssize_t n, const double *theta, const double *best, Py_ssize_t stride,
                         Py_ssize_t rows, const double *means, const double *variances, Py_ssize_t pairs, double error, double unit,
                         double *out)

@@ -14,7 +14,7 @@ import numpy as np
 
 from shufflebounds._base.convex_order import nodes_at
 from shufflebounds._base.types import FloatArray
-from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.excess_law import ExcessLaw
 
 __all__ = ["chosen", "law_at_nodes", "product_law"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._base.convex_order import rising
-from shufflebounds._core import _jumps
+from shufflebounds._core import _cell_sums
 
 
 @pytest.mark.parametrize("upper", [True, False])
@@ -18,7 +18,7 @@ def test_both_kernels_agree_at_the_nodes(farthest, step, count, upper):
     for first in ((place, mass, jump, chance), (jump, chance, place, mass), (place, mass, place, mass)):
         # E(X + Y - a)_+ at a node a, up to mass at a node, which may be in either of its cells
         tails = [np.cumsum((total * nodes[:-1] + moment)[::-1]) - nodes[:-1][::-1] * np.cumsum(total[::-1])
-                 for total, moment in (kernel(*first, nodes, upper) for kernel in (_jumps.wide_sums, _jumps.cell_sums))]
+                 for total, moment in (kernel(*first, nodes, upper) for kernel in (_cell_sums.wide_sums, _cell_sums.cell_sums))]
         np.testing.assert_allclose(*tails, rtol=1e-12, atol=1e-13 * farthest)
-        for kernel in (_jumps.wide_sums, _jumps.cell_sums):
+        for kernel in (_cell_sums.wide_sums, _cell_sums.cell_sums):
             assert kernel(*first, nodes, upper)[0].sum() == pytest.approx(1, rel=1e-13)

@@ -2,11 +2,11 @@
 
 Record them before a change that is meant to keep answers, and compare after it::
 
-    python -m tests.regression.bits record            # writes bits.json
-    python -m tests.regression.bits compare           # lists the answers that changed, in about two CPU minutes
-    python -m tests.regression.bits compare --slow    # slow.json as well, in about five more
-    python -m tests.regression.bits record --slow --only shuffle.Shuffled    # all answers of one class
-    SHUFFLEBOUNDS_BITS=1 pytest tests/regression/test_bits.py
+    python -m tests.regression.every_answer record            # writes bits.json
+    python -m tests.regression.every_answer compare           # lists the answers that changed, in about two CPU minutes
+    python -m tests.regression.every_answer compare --slow    # slow.json as well, in about five more
+    python -m tests.regression.every_answer record --slow --only shuffle.Shuffled    # all answers of one class
+    SHUFFLEBOUNDS_BITS=1 pytest tests/regression/test_every_answer.py
 
 The answers depend on the C library and the processor, so compare them on the machine that recorded them. A changed answer is not
 necessarily wrong: the author of the change states why it changed, and checks that it is inside the old bounds if these were valid.
@@ -57,11 +57,12 @@ SAME_PATH = {
 """Questions that the tests of weaker bounds leave out if the other one, on the same path, is computed for the same object."""
 
 CALLS = (
-    "shuffle.clones_epsilon([100, 10**5], [1.0, 3.0], 1e-6)", "shuffle.clones_log_delta([100, 10**5], 1.0, 0.2, bound='lower')",
-    "shuffle.noise_epsilon([100, 10**4], 0.5, 1e-6)", "shuffle.noise_log_delta(1000, [0.2, 0.5], 0.2, bound='lower')",
-    "shuffle.shuffled_epsilon(mechanisms.KaryResponse(10, 2.0), [1000, 10**5], 1e-6)",
-    "shuffle.shuffled_log_delta(mechanisms.UnaryEncoding(4, 0.8, 0.1), [1000, 10**5], 0.1, bound='lower')",
-    "shuffle.shuffled_epsilon(mechanisms.LaplaceMechanism(1.0), [1000, 10**5], 1e-6, bound='lower')",
+    "shuffle.clones_epsilons([100, 10**5], [1.0, 3.0], 1e-6)", "shuffle.clones_log_deltas([100, 10**5], 1.0, 0.2, bound='lower')",
+    "shuffle.binomial_noise_epsilons([100, 10**4], 0.5, 1e-6)",
+    "shuffle.binomial_noise_log_deltas(1000, [0.2, 0.5], 0.2, bound='lower')",
+    "shuffle.shuffled_epsilons(mechanisms.KaryResponse(10, 2.0), [1000, 10**5], 1e-6)",
+    "shuffle.shuffled_log_deltas(mechanisms.UnaryEncoding(4, 0.8, 0.1), [1000, 10**5], 0.1, bound='lower')",
+    "shuffle.shuffled_epsilons(mechanisms.LaplaceMechanism(1.0), [1000, 10**5], 1e-6, bound='lower')",
 )
 """Public functions that answer for many protocols at once. Their class is "functions"."""
 
@@ -245,7 +246,7 @@ def record(only, slow):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m tests.regression.bits", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.regression.every_answer", description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=["record", "compare"])
     parser.add_argument("--only", default="", metavar="NAME", help="classes whose name contains this, such as shuffle.Clones")
     parser.add_argument("--slow", action="store_true", help=f"also the answers that take {LIMIT} to {SLOW_LIMIT:.0f} s")
