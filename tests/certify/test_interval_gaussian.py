@@ -154,11 +154,25 @@ def test_other_witnesses_give_valid_bounds(monkeypatch):
 
 def test_the_main_term_covers_every_family_and_the_whole_interval(monkeypatch):
     noise = certified.Noise(flint().arb(0.8), 2.0, 1.0, 0.5)
-    places, cells = [], []
-    monkeypatch.setattr(noise, "law_a", lambda g, h, factor: places.append(float(g)) or [(flint().arb(1), flint().arb(0.5))])
-    monkeypatch.setattr(noise, "cell", lambda g, h, factor, first: cells.append((first, float(g), float(h))) or [])
-    monkeypatch.setattr(LemmaH, "value", lambda self, law, *_, **__: flint().arb(0.1))
-    certified.IntervalBound(noise, 1000, -10.0).main(flint().arb(1), certified.chosen([[(flint().arb(1), flint().arb(0.5))]], 1000))
+    law, places, cells = [(flint().arb(1), flint().arb(0.5))], [], []
+
+    def law_a(g, h, factor):
+        places.append(float(g))
+        return law
+
+    def cell(g, h, factor, first):
+        cells.append((first, float(g), float(h)))
+        return [law]
+
+    def value(self, *_, **__):
+        # The bound of wide cells is too large, so that they are divided.
+        return flint().arb(1 if cells and cells[-1][2] > 0.8 / certified.CELLS / 3 else 0.1)
+
+    monkeypatch.setattr(noise, "law_a", law_a)
+    monkeypatch.setattr(noise, "cell", cell)
+    monkeypatch.setattr(LemmaH, "value", value)
+    certified.IntervalBound(noise, 1000, -10.0).main(flint().arb(1), certified.chosen([law], 1000))
+    cells = [one for one in cells if one[2] < 0.8 / certified.CELLS / 3]
     steps = np.diff(sorted({round(one, 12) for one in places}))
     assert (min(places), max(places)) == (0.0, 0.8)
     assert steps.max() <= 0.8 / (4 * certified.CELLS) * (1 + 1e-9)
