@@ -12,8 +12,8 @@ from tests.errors import REFERENCE, reference
 pytest.importorskip("flint")
 pytest.importorskip("mpmath")
 
-# Frozen interfaces are written by tests/core/test_cython_abi.py and test_cython_tails.py.
-INTERFACES = {"cython_abi", "cython_tails"}
+# Frozen interfaces are written by tests/core/test_cython_abi.py, test_cython_tails.py and test_library.py.
+INTERFACES = {"cython_abi", "cython_tails", "library_abi"}
 REPRODUCED = {
     "survey": (60, 1000, r"^(?!.*(svt_|at_alpha_tight|gauss_|rnm_|compopt|mv_))"),
     "shuffled-bits": (60, 1000, r"(thm2|f_step|cheu|gdp|q4|b5|clear\.b|pub|CH50|left|right|rgap|var_)"),

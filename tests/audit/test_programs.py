@@ -38,7 +38,8 @@ def counts(protocol):
     """Return a program that randomizes every user's value, adds the dummy reports, and counts the shuffled messages."""
     def run(values, rng):
         total = protocol.aggregate(protocol.randomize(values, rng))
-        return total + protocol.aggregate(protocol.dummies(rng)) if getattr(protocol, "_dummies", 0) else total
+        added = getattr(protocol, "_dummies", 0) or isinstance(protocol, shuffle.GeometricDummies)
+        return total + protocol.aggregate(protocol.dummies(rng)) if added else total
     return run
 
 
@@ -56,6 +57,7 @@ NUMBERS = [0.0] * USERS, [1.0] + [0.0] * (USERS - 1)
 MATRIX = mechanisms.FiniteRandomizer([[0.6, 0.3, 0.1], [0.3, 0.4, 0.3], [0.1, 0.3, 0.6]])
 COUNTED = [
     CLAIM, HIDDEN, shuffle.ZeroSum(USERS, 0.2), shuffle.ShuffledHistogram(USERS, 4, 0.2), shuffle.ClearReports(60, 4),
+    shuffle.GeometricDummies(4, 12, 0.6, 0.6),
     *(shuffle.FlippedReports(USERS, 30, 3, 0.2, view=view, fake=fake)
       for view in ("sums", "records") for fake in ("uniform", "known")),
 ]

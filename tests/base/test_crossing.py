@@ -10,7 +10,7 @@ import pytest
 from shufflebounds._base.crossing import Curve, crossing, eps_at, eps_at_each
 from shufflebounds._base.types import EXP_SLACK
 
-KERNEL = Path(__file__).parents[2] / "src/_core/_crossing.pyx"
+KERNEL = Path(__file__).parents[2] / "src/_core/crossing.h"
 
 TARGETS = (-1e-6, -0.7, -13.8, -92.0, -650.0)
 
@@ -180,7 +180,7 @@ def test_an_array_of_a_curve_with_steps_kinks_and_a_pure_budget_has_the_answers_
 
 @pytest.mark.skipif(not KERNEL.exists(), reason="needs the source tree")
 def test_the_kernel_makes_the_same_allowance_for_exp_and_log():
-    assert float(re.search(r"#define EXP_SLACK (\S+)", KERNEL.read_text(encoding="utf-8"))[1]) == EXP_SLACK
+    assert float(re.search(r"#define CROSSING_SLACK (\S+)", KERNEL.read_text(encoding="utf-8"))[1]) == EXP_SLACK
 
 
 @pytest.mark.parametrize("upper", [True, False])

@@ -90,7 +90,7 @@ def test_constants_are_those_of_the_definitions(share):
     shift = (factor - 1) / mass
     spread = share * integral((first - factor * second + shift * least) ** 2 / least) + (1 - share) * (1 - factor + shift) ** 2
     assert float(bound.spread(flint().arb(0.3).exp())) == pytest.approx(spread, rel=1e-6)
-    (law,) = bound.heights()
+    (law,) = bound.ratios()
     assert float(sum(p for _, p in law)) == pytest.approx(mass, rel=1e-6)
     assert float(sum(p * x for x, p in law)) == pytest.approx(1, rel=1e-6)
 

@@ -192,7 +192,7 @@ def budgets(rng, size):
 
 
 def test_clone_bounds_have_the_bits_of_cython_tails():
-    deltas, found = capsule("clones_log_deltas"), capsule("clones_epsilons")
+    deltas, found = capsule("clones_log_delta"), capsule("clones_epsilon")
     low, high, one, two = (ctypes.c_double() for _ in range(4))
     for i, (users, local, eps, delta) in enumerate(budgets(np.random.default_rng(1), 600)):
         deltas(users, local, eps, i % 2, low, high)
@@ -210,7 +210,7 @@ def test_clone_bounds_have_the_bits_of_cython_tails():
 def test_budgets_of_which_the_probability_of_a_clone_underflows_are_refused(local):
     """The sum over the clones would take years for a probability of 0."""
     low, high = ctypes.c_double(), ctypes.c_double()
-    for function in (LIBRARY.sb_clones_log_delta, capsule("clones_log_deltas")):
+    for function in (LIBRARY.sb_clones_log_delta, capsule("clones_log_delta")):
         function(2e8, local, 0.5, 1, low, high)
         assert np.isnan([low.value, high.value]).all()
     assert math.isnan(LIBRARY.sb_clones_epsilon(2e8, local, 1e-6, 1, 1))

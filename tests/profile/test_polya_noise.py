@@ -130,7 +130,7 @@ def test_noise_may_be_negative(eps):
 @pytest.mark.parametrize("prob", [0.05, 0.4, 0.95])
 @pytest.mark.parametrize("log_tail", [-3.0, -8.0, -14.0, -20.0])
 def test_the_listed_outcomes_miss_no_more_mass_than_is_charged(prob, log_tail):
-    plain, shifted, log_lost = PolyaNoise(3.5, prob)._window(log_tail)
+    plain, shifted, log_lost = PolyaNoise(3.5, prob)._window(1, log_tail)
     assert plain.size == shifted.size
     for masses in (plain, shifted):
         assert 1 - math.fsum(np.exp(masses)) <= math.exp(log_lost) * (1 + 1e-6)

@@ -71,12 +71,12 @@ def test_renyi_of_several_pairs_is_the_largest(order, removed):
 )
 def test_a_protocol_private_under_replacement_is_refused(kind, protocol):
     """The number of messages reveals the number of records: delta of StrongerClones(1, 1.0) at rate 0.1 is 0.1 at every eps."""
-    with pytest.raises(ValueError, match=r"replacement of a record.*use WithoutReplacement"):
+    with pytest.raises(ValueError, match=r"a record replaced by another.*use WithoutReplacement"):
         kind(protocol, 0.1)
 
 
 def test_a_protocol_is_refused_by_random_allocation():
-    with pytest.raises(ValueError, match="replacement of a record"):
+    with pytest.raises(ValueError, match="a record replaced by another"):
         RandomAllocation(StrongerClones(1000, 2.0), 3)
 
 
