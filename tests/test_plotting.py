@@ -232,8 +232,8 @@ def test_no_table_prepares_what_is_dear(name):
     expensive = SLOW_PROFILE[name]()
     before = set(vars(expensive))
     assert expensive._repr_html_().count("takes longer") == 3
-    # Cached values that are None, such as the absent pair of opposite contributions, numbers, and the object itself took no time and
-    # are allowed. So is the object that holds the parameters of the answers, if it holds no more than a new one.
+    # Cached values that are None, such as the absent pair of opposite contributions, numbers, and the object itself took no time
+    # and are allowed. So is the object that holds the parameters of the answers, if it holds no more than a new one.
     made = {name for name, value in vars(expensive).items() if value is not None and value is not expensive}
     assert {name for name in made if not isinstance(vars(expensive)[name], float)} - {"_closed"} <= before
     held, new = (getattr(forms, "__dict__", {}) for forms in (expensive._closed, expensive.closed_forms()))
