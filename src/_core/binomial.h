@@ -199,7 +199,7 @@ static inline double binom_tail(double j, double n, double p, int upper)
         return upper ? small : kernel_log1mexp(small);
     }
     d = binom_distance(j, b, n, 1, p, 0, q.hi, q.lo);
-    /* compute the smaller tail; p and q are exchanged by an index instead of a branch, as in distance_dd */
+    /* compute the smaller tail; p and q are exchanged by an index instead of a branch */
     int i = d.hi < 0;
     double high[2];
     double low[2];

@@ -1,5 +1,5 @@
 /* Log probabilities and log tails of a block of elements, in passes that a compiler can vectorise (vectors.h). The formulas are those
- * of _binomial.pyx.
+ * of binomial.h, where the tail of one element stands.
  *
  * Distributions. All tails are computed as binomial tails. Those of the negative binomial distribution and the incomplete beta
  * function are binomial tails with real parameters; the formulas do not need integers. The Poisson distribution and the

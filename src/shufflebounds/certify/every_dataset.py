@@ -6,8 +6,8 @@ With n users, n' = n - 2s and E = e^eps, for every dataset
     \qquad l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}.
 
 A subclass has Gamma, c_-, V, r, the mass g of the measure m below all R_x, and distributions for the probability of the best test.
-The numbers that the proof leaves free (s, the weights omega, E', and theta, D and eta of each sum) are those of
-`_engines.datasets.worst`.
+Of the numbers that the proof leaves free, E' is that of `_engines.datasets.worst`. A subclass chooses the others (s, the weights
+omega, and theta, D and eta of each sum) itself or takes those of the engine: each choice is valid.
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ Upper bounds:
 
 Lower bound: delta if all other users have one input x, or half of them either end. It is Phi_n of :mod:`.blanket` with m = R_x.
 
-The witness is s, the numbers of Lemma H, E' for the probability of the best test, the bins and the cells. For c_- the users are in
-pairs, not in blocks of four, and large values of X are not split off: where these matter, the certificate misses the stated bound.
+The engine gives E' for the probability of the best test, the name of its argument and dataset, and the stated value, near which
+this module chooses s, the numbers of Lemma H, the bins and the cells itself. For c_- the users are in pairs, not in blocks of
+four, and large values of X are not split off: where these matter, the certificate misses the stated bound.
 """
 
 from __future__ import annotations

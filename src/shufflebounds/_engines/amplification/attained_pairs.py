@@ -20,8 +20,8 @@ __all__ = ["attained_pairs", "both_orders"]
 def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[DominatingPairInfo, ...]:
     """Return at most two attained pairs in both orders, with the `spacing` of their samples (see `Sampling`).
 
-    The pairs are the one with the largest second moment of X, see `excess.laws` (a symmetric pair if there is one), and the one
-    with the largest mass of outputs that identify the target.
+    The pairs are the one with the largest second moment of X, see `excess.excess_law` (a symmetric pair if there is one), and the
+    one with the largest mass of outputs that identify the target.
     """
     below = [law for _, _, law in laws.below]
     if not below:

@@ -3,7 +3,7 @@ r"""Lower and upper bounds of delta and of eps of a shuffled randomizer (privacy
 .. math:: \delta(\varepsilon) = \frac1n\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad X = (R_0 - e^\varepsilon R_1)/m
 
 R_0 and R_1 are the output distributions of the target's two inputs, m stands for another user, and the X_i are independent copies
-of X under m (`excess.laws`). `upper` and `lower` have the bounds at one eps, `local` the guarantee of one message, and
+of X under m (`excess.excess_law`). `upper` and `lower` have the bounds at one eps, `local` the guarantee of one message, and
 `small_delta` improves the bounds at small delta, where the truncation of outputs matters. This module combines all of them and
 searches for eps.
 """
@@ -204,7 +204,7 @@ class Bounds:
         return [law for _, _, law in self._laws.below]
 
     def kernel_laws(self, upper: bool) -> list[ExcessLaw] | None:
-        """Return the distributions of X whose largest Phi_n(X) (`excess.laws`) is the bound.
+        """Return the distributions of X whose largest Phi_n(X) (`excess.excess_law`) is the bound.
 
         The result is None if the bound has another form, or if one of these distributions takes a long time.
         """

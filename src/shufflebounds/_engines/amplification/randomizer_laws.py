@@ -1,4 +1,4 @@
-"""The distributions of X (`excess.laws`) of a randomizer whose users participate with a given probability."""
+"""The distributions of X (`excess.excess_law`) of a randomizer whose users participate with a given probability."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Distributions:
     participation : float
         Probability with which each user sends a message; "no message" is one more output.
     pairs : tuple of PairLaws, optional
-        The distributions of X (`excess.laws`), with participation taken into account; by default those of
+        The distributions of X (`excess.excess_law`), with participation taken into account; by default those of
         ``source.excess_laws()``. If they are given, there are no distributions for the bound over all datasets.
     """
 

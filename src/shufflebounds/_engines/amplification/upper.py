@@ -28,10 +28,12 @@ bound may rise with the number of users. Raised: arrays of shuffled matrices tak
 _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is
 below an approximation of B by more than _CLEARLY, B is not computed. If D cannot be below B by more than _CLEARLY, D is not
-computed. Raised: B is computed more often, and D less often. Lowered: B may be omitted although it is smaller than D."""
+computed. Raised: B is computed more often, and D less often. Lowered: B may be omitted although it is smaller than D,
+by at most this difference if the approximation is close."""
 
 _FEW_OF_NOISE = 64
-"""Largest number of users for which the bound for two users of normal noise is computed; for more users others are smaller."""
+"""Largest number of users for which the bound for two users of normal noise is computed; for more users others are smaller.
+Raised: longer run time. Lowered: less tight bounds of few users."""
 
 _BLANKET, _BITS, _DATASETS, EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"

@@ -98,6 +98,8 @@ class AdaptiveChoice(NamedTuple):
 class Adaptive:
     """Bounds of the best adaptive strategy: the pair of one mechanism may change after each result.
 
+    They are tried last, and are closer: without this class the bounds of :class:`~.composer.Composer` remain valid, and are wider.
+
     Parameters
     ----------
     grid : Grid

@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 HEAVY = 1e6
-"""A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
+"""A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums. Raised:
+sums are approximated that are not normal, which makes searches longer. Lowered: large values are split off without need."""
 
 BLUR = 2.0**-42
 """Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
