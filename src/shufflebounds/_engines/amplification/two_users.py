@@ -79,7 +79,7 @@ class TwoUsers:
         """Return (F_0, F_m) and (F_m, F_0) on finitely many outcomes, which are a post-processing, or with `upper` a refinement.
 
         The outcomes up to `end` are in bins. For a refinement the mass of a bin moves to its two ends such that both masses of the
-        bin remain the same, and the mass beyond `end` is left out of the pair, in `log_lost` of the second one.
+        bin remain the same, and the mass beyond `end` is truncated; `log_lost` of the second pair contains this mass.
         """
         return self._known.of((end, upper), lambda: self._made(end, upper))
 
