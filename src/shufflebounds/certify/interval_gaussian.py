@@ -245,8 +245,8 @@ class IntervalBound(EveryDataset):
     def ratios(self) -> list[Law]:
         noise, ends = self._noise, (self._noise.zero, self._noise.length)
         first, second = noise.ends
-        # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. Left of all bins it is replaced by 0, which is allowed because
-        # only increasing functions of the negative height are used.
+        # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. To the left of all bins R_0/m is replaced by 0. This is allowed,
+        # because only increasing functions of the negative height are used.
         law = noise.spread(second[: noise.middle], first[: noise.middle], lambda i, y: ratio(*ends, y), lambda i, y: -self._one)
         right = above(noise.edges[noise.middle], noise.zero)
         law += [(self._one, right), (noise.zero, below(noise.edges[0], noise.length))]

@@ -285,7 +285,7 @@ class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
         Returns
         -------
         float
-            For one input that of the worst input, for any input the sum over all inputs; at most 1.
+            If `of` is "bin", the bound for the worst input; if `of` is "any", the sum of the bounds of all inputs. At most 1.
 
         {raises: If an argument lies outside its range, or the rows of the matrix are dependent.}
 

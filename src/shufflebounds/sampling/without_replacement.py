@@ -149,8 +149,8 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     """Return distributions P, Q and R such that every divergence between two of them is at most the mechanism's delta.
 
     The outcomes of P and Q are those with losses above a cut, from a distribution that the mechanism dominates, and their mirror
-    images; all other mass is one outcome, the last. R is the minimum of P and Q, with its remaining mass at the last outcome.
-    The divergences of P and of Q from R are those between P and Q. In the divergence of R from P or Q, only the last outcome has a
+    images; the last outcome has all other mass. R is the minimum of P and Q, with its remaining mass at the last outcome. The
+    divergences of P and of Q from R are those between P and Q. In the divergence of R from P or Q, only the last outcome has a
     positive term.
     """
     info = mechanism._pair_info()
