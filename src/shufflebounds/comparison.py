@@ -210,8 +210,8 @@ def compare_at(
     smaller and faster to compute. The search finds them to within 1, or to within a 32nd of the size.
 
     The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
-    messages of a user apart; clear reports and geometric dummies also need trust in whoever adds the dummy reports. The run time is
-    a few seconds, most of it for the flipped reports, and about half a minute for several releases.
+    messages of a user apart; clear reports and geometric dummies also need a trusted party that adds the dummy reports. The run
+    time is a few seconds, most of it for the flipped reports, and about half a minute for several releases.
 
     `users` is the number of users who take part. With fewer users the guarantee is weaker, except for protocols with dummy
     reports: give the number that may be missing as `missing`. Errors are those of all users. If every user sends a message with a

@@ -161,9 +161,9 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
     Notes
     -----
     The published theorem gives orders of growth only. Consider two datasets that differ in 2t records, whose divergence of every
-    order a is at most :math:`4 t^2 \rho a`. An event of probability 1/4 for one has for the other a probability of at least
-    :math:`\exp(-\frac{a}{a-1}\ln 4 - 4t^2\rho a)`; the best order gives :math:`B_t`. The remaining steps of the proof are those for
-    pure privacy.
+    order a is at most :math:`4 t^2 \rho a`. If an event has the probability 1/4 for one dataset, its probability for the other
+    dataset is at least :math:`\exp(-\frac{a}{a-1}\ln 4 - 4t^2\rho a)`. The maximum over the orders a is :math:`B_t`. The remaining
+    steps of the proof are the same as for pure privacy.
 
     References
     ----------

@@ -145,7 +145,7 @@ def alphas(knots: FloatArray | None = None, points: int = 401) -> FloatArray:
 def labels(parameters: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
     """Return, for each set of parameters, those that differ between the sets; with at most `LONGEST_LABEL` characters.
 
-    The last parameters are left out of a long label, and equal labels are numbered.
+    The last parameters are omitted from a long label, and equal labels are numbered.
     """
     keys = [key for key in dict.fromkeys(key for entry in parameters for key in entry)
             if len({repr(entry.get(key)) for entry in parameters}) > 1]

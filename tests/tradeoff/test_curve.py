@@ -289,7 +289,7 @@ def test_the_curve_keeps_its_own_arrays():
     f = Tradeoff.from_pmfs(p, q)
     p[:], q[:] = 0, 0
     assert f.advantage() == pytest.approx(0.5)
-    assert repr(f) == "Tradeoff(<3 knots>)"
+    assert repr(f) == "Tradeoff(<3 breakpoints>)"
     with pytest.raises(ValueError):
         f.knots[0][0] = 0
 

@@ -332,7 +332,7 @@ def test_from_knots():
     assert f.beta([0.0, 0.1, 0.3, 0.499, 0.51, 1.0]).round(12).tolist() == [0.5, 0.5, 0.3, 0.101, 0.0, 0.0]
     assert f.delta(0.0) == pytest.approx(0.5)
     assert f.delta(50.0) == pytest.approx(0.5)
-    assert repr(f) == "Tradeoff(<4 knots>)"
+    assert repr(f) == "Tradeoff(<4 breakpoints>)"
     assert f == Tradeoff.from_knots(*f.knots)
     assert hash(f) == hash(Tradeoff.from_knots(*f.knots))
     assert f != Tradeoff.gaussian(1.0)

@@ -38,14 +38,15 @@ fewer values and a larger gap."""
 
 
 def rounding_charge(terms: int, depth: float = 0.0) -> float:
-    """Return one number that bounds two rounding errors of a cell, the rounding charge.
+    """Return the rounding charge of a cell: an upper bound of each of two rounding errors.
 
-    These are the relative error of the mass of the cell, and the error of its mean relative to the end of larger absolute value.
+    The two errors are the relative error of the mass of the cell, and the error of the mean of the cell, relative to the end of the
+    cell with the larger absolute value.
 
-    The exp of a given log mass has an error of EXP_SLACK. A share and its product with the mass take five roundings of
-    ULP/2, and the sum of n nonnegative terms, in any order, adds (n - 1) ULP/2. The logarithm of the sum has an error of up to
-    EXP_SLACK times its absolute value, the depth. The charge exceeds the total by at least 1.5 ULP, which covers the products of
-    errors for n + 4 depth < 1e7.
+    The exponential of a log mass has a relative error of at most EXP_SLACK. A share and its product with the mass take five
+    roundings of ULP/2. The sum of n nonnegative terms, in any order, adds (n - 1) ULP/2. The logarithm of the sum has an error of
+    at most EXP_SLACK times its absolute value, which is at most `depth`. The charge exceeds the total of these errors by at least
+    1.5 ULP; this margin covers the products of errors if n + 4 depth < 1e7.
 
     Parameters
     ----------

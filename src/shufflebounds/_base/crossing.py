@@ -23,7 +23,7 @@ Point = tuple[float, float]
 """An eps and the excess there."""
 
 JUMP = 20.0
-"""A curve counts as discontinuous in a bracket over which it falls JUMP times as much as its rough curve.
+"""A curve counts as discontinuous in a bracket if its decrease over the bracket is more than JUMP times that of its rough curve.
 
 Bounds that come from a search of finite tolerance jump (`Curve.settles`). The search for eps ends at such a bracket. Raised: more
 evaluations, which only locate the jump. Lowered: steep curves count as discontinuous, and eps is less accurate.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-# `shufflebounds --version` imports this module. `typing` and `re` take longer to import than all the rest of it. Type checkers
-# take a constant of this name to be true.
+# `shufflebounds --version` imports this module. `typing` and `re` take longer to import than the rest of this module. Type
+# checkers take a constant of this name to be true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

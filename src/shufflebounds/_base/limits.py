@@ -19,7 +19,7 @@ MOST_PEOPLE = 2**20
 
 SAFE_EXPONENT = 600.0
 """Largest absolute x for which e^x is a factor of a product. e^600 = 4e260 and e^-600 = 3e-261, so that other factors from 1e-46 to
-1e47 neither overflow nor lose digits by underflow. Raised: less room for these factors. Lowered: weaker bounds at the ends."""
+1e47 neither overflow nor lose digits by underflow. Raised: smaller range of these factors. Lowered: weaker bounds at the ends."""
 
 LARGEST = 1e300
 """Largest absolute value of a number that is added to others. Raised: sums could overflow. Lowered: valid input would be
@@ -38,7 +38,7 @@ LOG_TINY = math.log(TINY)
 """The logarithm of TINY, about -668. Masses below TINY are added in logarithms, separately from larger ones."""
 
 UNDERFLOW_EXPONENT = 746.0
-"""e^-746 is 0 in doubles. Raised: terms are computed that are 0. Lowered below 745.2: terms that are not 0 are left out."""
+"""e^-746 is 0 in doubles. Raised: terms that are 0 are computed. Lowered below 745.2: terms that are not 0 are truncated."""
 
 NEGLIGIBLE = 45.0
 """A part of a sum below e^-45 = 3e-20 of it is bounded instead of computed: it is far below the rounding of the sum, 1e-16.

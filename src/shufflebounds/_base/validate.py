@@ -95,7 +95,7 @@ def _advice(name: str) -> str:
 
 
 def short_repr(value: Any, most: int = 100) -> str:
-    """Return the repr of any object, with the middle left out if it is longer than `most` characters."""
+    """Return the repr of any object, with its middle omitted if it is longer than `most` characters."""
     try:
         text = repr(value)
     except Exception:

@@ -140,8 +140,8 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
     limits = []
     for samples in (forward, backward):
         finite = samples.eps[samples.high > -np.inf]
-        # The limit is the last sample but one: with more samples, the line of the last one would attain the supremum in a smaller
-        # range of alpha.
+        # The limit is the second largest eps of the samples with a positive delta. The line of the last sample attains the supremum
+        # in a range of alpha that would shrink if further samples were added.
         limits.append(float(finite[-2]) if finite.size > 2 else -1.0)
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
@@ -201,8 +201,8 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
     goal = float(np.interp(-log_slope, -falling, middle[known]))
     width = float(np.diff(x)[min(max(int(np.searchsorted(x, goal)) - 1, 0), x.size - 2)])
     before = samples.evaluations
-    # In each round the gap decreases with the square of the distance of the two new samples from the place, but errors of delta
-    # change the slope in proportion to the inverse of this distance.
+    # In each round the gap decreases with the square of the distance `away` of the two new samples from `goal`, but errors of delta
+    # change the slope in proportion to 1/away.
     away = 0.06 * width
     fresh = [goal - away, goal, goal + away, *([corner] if corner is not None else [])]
     samples.add(np.array([value for value in fresh if value >= 0]))
@@ -249,8 +249,8 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             break
     best = _mu_of_samples(forward, backward, best, most, rtol)
     upper_bound = math.inf if unlimited else most
-    # A bound of delta without enumerated pairs need not be convex in e^eps. `most` is that of its convex hull, and `best`, from
-    # single values, may exceed it.
+    # A bound of delta without enumerated pairs need not be convex in e^eps. `most` is mu of its convex hull. `best` is computed
+    # from single values and may exceed `most`.
     return Interval(min(best, upper_bound), upper_bound)
 
 

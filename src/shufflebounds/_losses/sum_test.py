@@ -92,7 +92,7 @@ class SumTest:
         # The thresholds decrease, so that levels and powers increase.
         above, below = ([_thresholds(one, log_tail) for one in pair] for pair in ((power, level), (accepted, spared)))
         c = np.unique(np.concatenate([*above, *(1 - part for part in below)]))[::-1]
-        # Of a probability and its complement, the smaller one is computed, and the other one is 1 minus it.
+        # The smaller of a probability and its complement is computed, and the larger as 1 minus the smaller.
         alpha, beta = np.empty((2, c.size)), np.empty((2, c.size))
         large, strong = c > level.moments(0.0)[1], c > power.moments(0.0)[1]
         alpha[:, large] = _both(_tails(level, c[large]) + 2 * COMPUTED_ERROR)

@@ -221,7 +221,8 @@ def one_run(
     Returns
     -------
     Refuted
-        Its p-value of a pair (eps, delta) is exact: a mechanism attains it. That of a profile is the least certified bound found.
+        The p-value for a pair (eps, delta) is exact: a mechanism attains it. The p-value for a profile is the smallest certified
+        upper bound that was found.
 
     {raises: If not right <= guesses <= canaries, or an argument lies outside its range.}
 

@@ -73,7 +73,8 @@ def program(
     Notes
     -----
     For a sum of bits with or without noise the sum is the Neyman-Pearson statistic of the claim: its likelihood ratio is monotone
-    in the sum. For histograms the difference of the counts of two bins is close to it; any other statistic is valid as well.
+    in the sum. For histograms the difference of the counts of two bins is close to the Neyman-Pearson statistic. The audit is valid
+    for any other statistic as well.
 
     A program that passes may still be wrong: test several pairs of datasets, among them the worst one of the protocol, and share
     the level between them.

@@ -136,7 +136,7 @@ class TwoSamples(Refuted):
             return largest_refuted(lambda eps: self._refutes(Tradeoff.approximate(eps, delta)), LARGEST_EXPONENT)
         best = 0.0
         for hit, miss, reject, false in self._limits:
-            # A hit is likelier on the one dataset, and so is no hit on the other one.
+            # Hits are likelier on one dataset; the event "no hit" is then likelier on the other dataset.
             for more, less in ((hit, false), (reject, miss)):
                 with np.errstate(divide="ignore", invalid="ignore"):
                     gain = np.log((more - delta) * (1 - 4 * ULP) / less)

@@ -1,10 +1,10 @@
 r"""Both bounds of delta for shuffled Gaussian noise, every user's input in an interval.
 
-The unit is the standard deviation of the noise, the interval is [0, L], R_x the distribution of a message of input x, E = e^eps.
-A distribution of X is replaced by one of finitely many values: on a bin of outputs X is between two numbers low <= X <= high, and
-its mass p and the integral of X are known. Two atoms at `low` and `high` with the same mass and mean are larger in the convex order
+The unit is the standard deviation of the noise, the interval is [0, L], R_x the distribution of a message of input x, E = e^eps. A
+distribution of X is replaced by one of finitely many values: on a bin of outputs X is between two numbers low <= X <= high, and its
+mass p and the integral of X are known. Two atoms at `low` and `high` with the same mass and mean are larger in the convex order
 (for upper bounds), one atom at the mean is smaller (for lower bounds). `high` alone is larger in the increasing convex order, which
-is enough. Outputs beyond the bins are left out of upper bounds; they add at most R_a{beyond}, as (s + x)_+ <= s_+ + x_+.
+is enough. Outputs beyond the bins are truncated; in an upper bound they add at most R_a{beyond}, as (s + x)_+ <= s_+ + x_+.
 
 Upper bounds:
 
@@ -246,8 +246,8 @@ class IntervalBound(EveryDataset):
     def ratios(self) -> list[Law]:
         noise, ends = self._noise, (self._noise.zero, self._noise.length)
         first, second = noise.ends
-        # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. Left of all bins it is replaced by 0, which is allowed because
-        # only increasing functions of the negative height are used.
+        # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. To the left of all bins R_0/m is replaced by 0. This is allowed,
+        # because only increasing functions of the negative height are used.
         law = noise.spread(second[: noise.middle], first[: noise.middle], lambda i, y: ratio(*ends, y), lambda i, y: -self._one)
         right = above(noise.edges[noise.middle], noise.zero)
         law += [(self._one, right), (noise.zero, below(noise.edges[0], noise.length))]

@@ -107,13 +107,14 @@ class Ledger:
 
     Notes
     -----
-    Without a filter, the budget holds if the mechanisms that results may select belong to a list, with numbers of releases, that is
-    fixed before the first result and fits into the budget as a whole; the order of the releases, and an early end, may depend on
-    results. It does **not** hold for mechanisms of which any one fits, chosen by results: delta may then exceed that of the budget
-    (:ref:`an example <chosen-by-results>`). With a filter the budget holds for every choice of mechanisms, data and end of the
-    releases by earlier results. "gdp" admits as much Gaussian noise as a list that is fixed in advance, and refuses mechanisms
-    without a finite mu; mu of samples of Gaussian noise is that of the noise in every release. "rdp" refuses mechanisms without a
-    finite Renyi divergence of the order.
+    Without a filter, the budget is guaranteed if a list of mechanisms, with the number of releases of each, is fixed before the
+    first result, the composition of the whole list meets the budget, and only mechanisms of this list are released. Earlier results
+    may then determine the order of the releases and an early end. The budget is **not** guaranteed if results select one of several
+    mechanisms each of which meets the budget while all of them together do not: delta may then exceed that of the budget
+    (:ref:`an example <chosen-by-results>`). With a filter the budget is guaranteed even if the mechanisms, the data and the end of
+    the releases depend on earlier results. "gdp" admits as much Gaussian noise as a list that is fixed in advance, and refuses
+    mechanisms without a finite mu. Gaussian noise on a sample of the records has the same mu as on all records. "rdp" refuses
+    mechanisms without a finite Renyi divergence of the order.
 
     A saved ledger contains its version, its entries and their SHA-256. The hash detects a truncated or damaged file, and entries
     edited, removed or added by hand. It does **not** detect someone who computes the hash again (it has no key), a file replaced by

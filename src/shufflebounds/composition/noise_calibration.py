@@ -57,9 +57,9 @@ def least_noise(
 
     Notes
     -----
-    Larger Gaussian, Laplace and double geometric noise is the smaller noise plus independent noise, so that each step of every
-    sampler is post-processed, and delta does not increase in x. Of discrete Gaussian and bounded noise this is not proved: the x
-    that is returned is valid, but a smaller one might be, too.
+    Gaussian, Laplace or double geometric noise of a larger scale is noise of a smaller scale plus independent noise. So each step
+    of every sampler with the larger noise is a post-processing of the step with the smaller noise, and delta does not increase in
+    x. This is not proved for discrete Gaussian and bounded noise: the returned x is valid, but a smaller x might be valid as well.
 
     Examples
     --------

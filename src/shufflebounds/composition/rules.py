@@ -233,7 +233,7 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     Returns
     -------
     Guarantee
-        Upper bounds; delta is capped at 1. No smaller pair holds for all mechanisms.
+        Upper bounds; delta is at most 1. No smaller pair (eps, delta) is valid for all mechanisms.
 
     {raises}
 

@@ -39,9 +39,9 @@ CLOSE = 2.0**-26
 multiplied by the probability of the outputs within it. Raised: wider bounds. Lowered: longer run time."""
 
 MOST_LOST = 2.0**-28
-"""Largest probability of outputs that are left out of the bound over all datasets, for which that bound is computed. It is added
-to delta and to the errors of likelihood ratios. Raised: the bound is computed where it is of no use. Lowered: it is missing more
-often."""
+"""Largest truncated probability at which the bound over all datasets is computed. The truncated probability is added to delta and
+to the errors of likelihood ratios. Raised: the bound is also computed where it is too large to be useful. Lowered: the bound is
+missing in more cases."""
 
 SEARCHED = 600
 """Number of cells times number of inputs in the bound over all datasets. Raised: longer run time. Lowered: less tight bounds."""

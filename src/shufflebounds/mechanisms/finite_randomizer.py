@@ -285,7 +285,7 @@ class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
         Returns
         -------
         float
-            For one input that of the worst input, for any input the sum over all inputs; at most 1.
+            If `of` is "bin", the bound for the worst input; if `of` is "any", the sum of the bounds of all inputs. At most 1.
 
         {raises: If an argument lies outside its range, or the rows of the matrix are dependent.}
 
@@ -359,8 +359,9 @@ class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
     ) -> tuple[FloatArray, FloatArray, float]:
         """Return a list of theta, K(theta) for each, and the largest error of the estimate for input x in one direction.
 
-        K is the sum of the log moment generating functions of the users' errors, for `held` users with each input or for the worst
-        ones. Every theta gives a valid Chernoff bound; the list surrounds `near` of the variance of the sum of the errors.
+        K is the sum of the log moment generating functions of the users' errors, for the numbers `held` of users with each input,
+        or for the worst numbers. Every theta gives a valid Chernoff bound. `near` returns an approximately best theta for an upper
+        bound of the variance of the sum of the errors; the list ranges from 1/16 to 2 times this theta.
         """
         rows = self._rows
         gain = side * (self._weights[None, :, x] - (np.arange(len(rows)) == x)[:, None])

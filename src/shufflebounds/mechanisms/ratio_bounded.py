@@ -129,10 +129,10 @@ class RatioBounded(TwoLevel):
         return 4 * ULP * self.local_eps
 
     def _log_masses(self) -> tuple[float, float, float]:
-        # The masses are beta/(p-1), the rest, and beta p/(p-1). The last one would be inaccurate if it were computed from the
-        # shares, which may be as small as 1/p.
+        # The masses are beta/(p-1), `rest` and beta p/(p-1). The last mass is not computed from `_shares`, because a share may be
+        # as small as 1/p and the mass would then be inaccurate.
         p, beta = self.p, self.beta
-        # The difference may cancel, so it is formed exactly.
+        # The difference may cancel, so it is computed in rational arithmetic.
         rest = float(1 - Fraction(beta) * (Fraction(p) + 1) / (Fraction(p) - 1))
         top = math.log(beta * (p / (p - 1)))
         return top - self.local_eps, math.log(rest) if rest > 0 else -math.inf, top

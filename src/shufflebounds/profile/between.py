@@ -1,7 +1,7 @@
 """Answers of a profile between two other profiles, one with a smaller and one with a larger delta.
 
-Examples: randomized response whose flip probability is known up to rounding, and a protocol that is a post-processing of a second
-one while a third one is a post-processing of it.
+Two examples are randomized response whose flip probability is known only up to rounding, and a protocol that is a post-processing
+of `above` while `below` is a post-processing of the protocol.
 """
 
 from __future__ import annotations

@@ -216,9 +216,9 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         float
-            inf if the supports of a pair differ, because no Gaussian curve is at or below the pair's curve. Without pure privacy,
-            values of delta prove no finite upper bound. The upper bound of a sampled, allocated or shuffled mechanism is then that
-            of the mechanism itself, and other upper bounds are inf.
+            inf if the supports of a pair differ, because no Gaussian curve is at or below the pair's curve. If the mechanism is not
+            eps-private for a finite eps, values of delta give no finite upper bound. The upper bound of a sampled, allocated or
+            shuffled mechanism is then that of the mechanism without sampling or shuffling; all other upper bounds are inf.
 
         {raises: If `bound` is neither word.}
 
@@ -684,8 +684,8 @@ class Composition(PrivacyProfile):
     for samples of noise, 1e-6 for counts, and 1e-5 where records are rarely sampled. Where delta of a factor has a larger gap, as
     for random allocation and most shuffled randomizers, this gap remains.
 
-    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta decides mu, its upper bound is
-    the root of the sum of the squares of the factors' mu.
+    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If mu is determined at a smaller delta, the
+    upper bound of mu is the square root of the sum of the squares of the factors' mu.
 
     References
     ----------

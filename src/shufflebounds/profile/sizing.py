@@ -44,8 +44,8 @@ def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float)
 
     with _validate.quiet():
         low = high = eps
-        # With a local budget of eps every number of users meets the target, unless the bound exceeds the local guarantee; then
-        # smaller budgets are tried.
+        # At the local budget eps, the local guarantee alone meets the target for every number of users. The bound may exceed the
+        # local guarantee; smaller budgets are then tried.
         while not is_met(low):
             low /= 2
             if low < _BUDGETS[0]:

@@ -124,8 +124,8 @@ def _outputs(noise: Noise) -> _Outputs | None:
 class OppositeContributions(OutcomePair):
     """The pair of the module docstring. The reversed pair is its mirror image.
 
-    If `spread`, the masses of cells are split between their ends: a dominating pair, for upper bounds. The outcomes of noise on
-    whole numbers are exact.
+    If `spread` is true, the mass of each cell is split between its two ends; this gives a dominating pair, for upper bounds. For
+    noise on whole numbers the outcomes are exact.
     """
 
     mechanism: Noise

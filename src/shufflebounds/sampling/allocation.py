@@ -296,8 +296,8 @@ class AllocationPair(OfPresence, DominatingPair):
     1000 or 1e6 steps it is below 1e-2 of delta down to delta = 1e-12.
 
     If the record is removed, Renyi divergences of the whole orders 2 to 256 are exact: they are sums of those of one step (Feldman
-    and Shenfeld 2025). Other orders follow from the nearest whole ones, or from samples of delta. Where the two bounds of a small
-    delta are far apart, the upper one is Chernoff's, from these divergences.
+    and Shenfeld 2025). Other orders follow from the nearest whole ones, or from samples of delta. Where the gap of the two bounds
+    of a small delta is large, the upper bound is Chernoff's bound from these divergences.
 
     Examples
     --------

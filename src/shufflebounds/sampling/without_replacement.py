@@ -47,10 +47,10 @@ class WithoutReplacement(OfMechanism):
 
     Notes
     -----
-    Adjacency: **replace** one record. The value is the smallest bound that holds for every mechanism with this delta, and is
-    attained, in one order of the two datasets or the other, by a mechanism whose output also states whether the record is in the
-    batch; the lower bound refers to that mechanism. The upper bound of a composition uses for each release, at each real eps, the
-    larger divergence of the two orders.
+    Adjacency: **replace** one record. The value is the smallest bound that is valid for every mechanism with this delta. A
+    mechanism whose output also states whether the record is in the batch attains it, in at least one of the two orders of the
+    datasets; the lower bound refers to that mechanism. The upper bound of a composition uses for each release, at each real eps,
+    the larger divergence of the two orders.
 
     *Tightness of compositions.* Let P and Q be the distributions of the output for a batch with one or the other record, and R that
     for a batch with neither. Then, for E > 1,
@@ -149,8 +149,8 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     """Return distributions P, Q and R such that every divergence between two of them is at most the mechanism's delta.
 
     The outcomes of P and Q are those with losses above a cut, from a distribution that the mechanism dominates, and their mirror
-    images; all other mass is one outcome, the last. R is the minimum of P and Q, with its remaining mass at the last outcome.
-    The divergences of P and of Q from R are those between P and Q. In the divergence of R from P or Q, only the last outcome has a
+    images; the last outcome has all other mass. R is the minimum of P and Q, with its remaining mass at the last outcome. The
+    divergences of P and of Q from R are those between P and Q. In the divergence of R from P or Q, only the last outcome has a
     positive term.
     """
     info = mechanism._pair_info()

@@ -48,7 +48,7 @@ def selection_probs(
     Returns
     -------
     ndarray, shape (k,)
-        The probabilities, each with a small relative error, not bounds; they sum to 1 up to that error.
+        The probabilities. They are approximations with a small relative error, not bounds; their sum is 1 up to that error.
 
     {raises: If an argument lies outside its range, or the scores are further apart than 1e8 times b.}
 

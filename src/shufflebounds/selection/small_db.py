@@ -62,10 +62,10 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
 
     Notes
     -----
-    By Hoeffding's inequality and a union bound over the queries, there is a database of m records whose error is at most the square
-    root: for every larger number there is one with at most this error, and the number of databases is finite. The other term is the
-    error of the exponential mechanism, whose scores change by at most 1/n. The published theorem uses
-    :math:`m = \ln|Q|/\alpha^2` and counts :math:`|X|^m` databases.
+    By Hoeffding's inequality and a union bound over the queries, for every number above the square root there is a database of m
+    records whose error is at most this number. The number of databases is finite, so there is also one whose error is at most the
+    square root. The second term is the error of the exponential mechanism, whose scores have a sensitivity of at most 1/n. The
+    published theorem uses :math:`m = \ln|Q|/\alpha^2` and counts :math:`|X|^m` databases.
 
     References
     ----------

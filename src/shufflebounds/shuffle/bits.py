@@ -315,9 +315,9 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
     **Estimate.** The users' values are bits, and so are the messages, int8. Counts: the number y of ones among the n + k messages.
     The estimate of the number of ones among the users is :math:`(y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones
     among all users, which :meth:`error_tail` takes as `truth`. The largest error over all datasets is exact up to 512 users. For
-    more users, the upper bound is the smaller one of a search over blocks of datasets, with Bernstein's inequality for the bits in
-    which they differ, and of Chernoff's bound. The upper 95 % quantile is then 15 to 50 % too large, most for variances below a few
-    hundred, and the quantile at 1e-6 is 10 to 17 % too large.
+    more users, the upper bound is the smaller of two: Chernoff's bound, and the bound of a search over blocks of datasets with
+    Bernstein's inequality for the bits in which the datasets of a block differ. The upper 95 % quantile is then 15 to 50 % too
+    large, most for variances below a few hundred, and the quantile at 1e-6 is 10 to 17 % too large.
 
     References
     ----------

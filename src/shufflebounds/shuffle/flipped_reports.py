@@ -333,12 +333,13 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     The sums of the target's two bins are independent, so the Renyi divergences are twice those of one sum,
     ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times its mu.
 
-    **Sums, uniform dummies**: two bounds. With two bins and up to 128 reports they are close, as above. Otherwise the upper bound
-    is the smaller of that for known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the
-    divergence of the sums in the target's two bins: up to 16 reports for the worst dataset, for more reports if all other users are
-    in the target's bin. If the table of both sums would be too large, the lower bound is that of the sum of one bin. The lower
-    bounds ignore the sums of the other bins, which reveal how many dummies are not in the target's two bins. The gap is small if
-    m/d is much smaller than (n + m) q or much larger than n q; in between, it is a factor of about 10 in delta.
+    **Sums, uniform dummies**: the upper and the lower bound differ. With two bins and up to 128 reports their gap is small, as
+    above. Otherwise the upper bound is the smaller of the bound for known dummies and the bound of :class:`ClearReports` (flipping
+    is post-processing). The lower bound is the divergence of the sums in the target's two bins: up to 16 reports for the worst
+    dataset, for more reports if all other users are in the target's bin. If the table of both sums would be too large, the lower
+    bound is that of the sum of one bin. The lower bounds ignore the sums of the other bins, which reveal how many dummies are not
+    in the target's two bins. The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, it is a
+    factor of about 10 in delta.
 
     **Records, no dummies or known ones**: a record is a report of :class:`~shufflebounds.mechanisms.Rappor` with one hash,
     ``Rappor(2 * flip, bits=bins)``, and the bounds are those of :class:`Shuffled` for n + m users. The lower bound is that of the

@@ -265,8 +265,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         window are proven only for the target's values 0 and 1; for two values between them no violation was found in 17,000
         cases, but there is no proof.
 
-        The user with the largest budget is usually not the worst: users with narrow noise have few outputs in the tails, so they do
-        not hide a user with a small budget. T is found by a search; every T gives a valid bound.
+        The user with the largest budget is usually not the worst target: users with less noise have few outputs in the tails, so
+        they do not hide a user with a small budget. The bound is valid for every T; a search chooses T.
 
         Examples
         --------
@@ -292,7 +292,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
 
         for the target's values 0 and 1 (for two values between them no violation was found, but there is no proof).
         Here :math:`w = 1/(e^{T/\sigma_1^2}+1)`, kappa is the mass of the target's distribution on the window [1/2-T, 1/2+T], and
-        :math:`r_i = \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window. T is found by a search; every T gives a valid bound.
+        :math:`r_i = \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window. The bound is valid for every T; a search chooses T.
 
         Parameters
         ----------

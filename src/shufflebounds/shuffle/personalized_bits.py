@@ -178,9 +178,9 @@ class _EveryDataset(Between):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if self.users <= MANY:
             return None
-        # Each bound of eps is searched with the profile that gives this bound of delta: the clone bound (or the bound by
-        # weighted labels) and the dataset in which all bits are equal. A common search would save no time, because the search
-        # over targets leaves a gap of up to 1e-3 in log delta.
+        # The two bounds of eps are searched separately. The upper bound uses the clone bound of delta (or the bound by weighted
+        # labels), the lower bound uses delta of the dataset in which all bits are equal. A common search would save no time,
+        # because the search over targets leaves a gap of up to 1e-3 in log delta.
         found, labels = self.sides[upper]._epsilon(delta, upper), self.labels
         if not upper or labels is None or not 0 < delta < 1:
             return found

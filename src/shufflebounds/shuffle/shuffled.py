@@ -416,9 +416,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         Returns
         -------
         str
-            "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users), or "every dataset of a
-            stronger protocol" (with fewer users or full participation, whose delta is larger: the messages of this protocol are a
-            post-processing of those of the other one).
+            "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users), or "every dataset of a stronger
+            protocol". The last one is the bound of a protocol with fewer users or full participation: this protocol's messages are
+            a post-processing of the messages of that protocol, whose delta is therefore at least as large.
 
         {raises: If `eps` is negative or not finite.}
 

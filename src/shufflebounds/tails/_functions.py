@@ -1,4 +1,4 @@
-"""Codes by which a kernel is told to compute the pmf, the upper or the lower tail of a distribution on the integers, and the
+"""Codes that select whether a kernel computes the pmf, the upper tail or the lower tail of a distribution on the integers, and the
 validation of the argument k.
 """
 

@@ -74,7 +74,7 @@ def _direct(
         depth = -np.log(np.minimum(p, 1 - p))
         if (depth.sum() if counts is None else depth @ counts) > LARGEST_EXPONENT:
             return None
-    # What is left out changes values above exp(log_least) by less than a third of an ulp (DIRECT_TRIALS 2^-64).
+    # The truncated mass changes values above exp(log_least) by less than a third of an ulp (DIRECT_TRIALS 2^-64).
     first, pmf = convolve(p if counts is None else np.repeat(p, counts.astype(np.int64)), math.exp(log_least) * 2.0**-64)
     return first, pmf, 4e-16 * (trials + 1)
 

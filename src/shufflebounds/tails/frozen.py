@@ -141,8 +141,8 @@ class FrozenLaw(metaclass=Explaining):
         low = first if lb is None or lb == -math.inf else max(math.ceil(_validate.real("lb", lb)), first)
         high = last if ub is None or ub == math.inf else min(math.floor(_validate.real("ub", ub)), last)
         if high >= low:
-            # The truncated mass is e^-80 of the mass between lb and ub, or less, so that also a tiny range is summed accurately. If
-            # |f| is at most e^40, the truncation changes the expectation given the range by at most e^-40.
+            # At each end, the truncated mass is at most e^-80 times the mass between lb and ub, so the sum is accurate even if this
+            # mass is tiny. If |f| is at most e^40, the truncation changes the expectation given lb <= X <= ub by at most e^-40.
             within = float(self.logcdf(high)) - 80, float(self.logsf(low - 1)) - 80
             low, high = max(low, float(self.ilogcdf(within[0]))), min(high, float(self.ilogsf(within[1])))
         if high - low >= MOST_ITEMS:

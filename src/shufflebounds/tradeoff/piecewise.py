@@ -40,7 +40,7 @@ class Piecewise(Representation):
         return hash(self.points.tobytes())
 
     def __repr__(self) -> str:
-        return self.label or f"<{self.points.shape[1]} knots>"
+        return self.label or f"<{self.points.shape[1]} breakpoints>"
 
     @classmethod
     def of(cls, log_p: FloatArray, log_q: FloatArray, label: str = "") -> Piecewise:

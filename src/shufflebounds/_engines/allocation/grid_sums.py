@@ -123,9 +123,9 @@ class StopLoss(TiltedSum):
         # `error`: rounding of the first grid point of the sum, by two products and a sum, and by one more product if the
         # distribution is reversed.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
-        # `near` and `widest` let one transform serve a wide interval of levels, because the likelihood ratio of Gaussian noise with
-        # sigma below 1 has heavy tails, and many levels would need transforms of their own. The rounding error grows by the factor
-        # e^(near^2/2), and remains far below the error of the grid.
+        # With these values of `near` and `widest` one transform is used for a wide interval of levels. The likelihood ratio of
+        # Gaussian noise with sigma below 1 has heavy tails, so otherwise many levels would each need a separate transform. The
+        # rounding error grows by the factor e^(near^2/2), and remains far below the error of the grid.
         super().__init__(
             [Summand(np.log(mass), (held - middle).astype(np.float64), times)], times * (law.anchor + law.step * middle), law.step,
             discount=0.0, near=4.0, widest=3, upper=upper, slack=16 * ULP * times, level_error=error,

@@ -279,7 +279,7 @@ class Allocation:
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # The sum of t small ratios is evaluated at one level for each eps, the sums with large ratios at about BIG_CELLS levels for
-        # each eps and j. So the floor of the former may be lower, by the factor e^CUT, where no single ratio is large enough.
+        # each eps and j. So `floor` may be lower for the former, by the factor e^CUT, where no single ratio is large enough.
         lowest = np.maximum(alone, 2 * CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=lowest)
         rest = np.full(eps.size, -np.inf)

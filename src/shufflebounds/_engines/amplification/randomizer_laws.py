@@ -126,8 +126,8 @@ _KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(CACHED_BYTES // 64, _atoms
 def _laws_of(source: Randomizer) -> tuple[PairLaws, ...]:
     """Return the distributions of X for the ordered pairs of inputs of a randomizer, from the cache if its class is immutable.
 
-    Pairs with deferred distributions (matrices) are not kept in the cache, because they are made later and their size is not known
-    before.
+    A pair whose distributions are deferred (for a matrix) is not cached: its distributions are computed later, so their size is not
+    known yet.
     """
     if not immutable(source):
         return source.excess_laws()

@@ -5,13 +5,13 @@ If the two values are a and z, the analyst sees two messages without their order
 :math:`|p + Z|` for a standard normal Z. In units of :math:`\sqrt 2 \sigma` the two statistics have the distributions
 :math:`N(a + z, 1)` and :math:`F_{|a - z|}`.
 
-The ratio of the densities of :math:`F_q` and :math:`F_p`, q > p, increases in the outcome. So the best tests are thresholds, and
-every hockey-stick divergence of :math:`(F_p, F_q)` grows as p decreases and as q increases; it is at most that of :math:`(F_0,
-F_m)`, where m is the length of the interval. If the target's values are a and b, the divergence of the two sums depends on the
-distance of a and b alone, which is at most m, and grows with it. The target's values 0 and m, with the other user's value 0, attain
-both maxima. A pair whose hockey-stick divergences are all at most those of another pair is a post-processing of it (Blackwell), and
-so are products of such pairs. So the worst pairs are :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`, in both orders
-(docs/theorems/worst-dataset).
+The ratio of the densities of :math:`F_q` and :math:`F_p`, q > p, increases in the outcome. So the optimal tests are threshold
+tests, and every hockey-stick divergence of :math:`(F_p, F_q)` grows as p decreases and as q increases; it is at most that of
+:math:`(F_0, F_m)`, where m is the length of the interval. If the target's values are a and b, the divergence of the two sums
+depends on the distance of a and b alone, which is at most m, and grows with it. The target's values 0 and m, with the other user's
+value 0, attain both maxima. A pair whose hockey-stick divergences are all at most those of another pair is a post-processing of it
+(Blackwell), and so are products of such pairs. So the worst pairs are :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`, in
+both orders (docs/theorems/worst-dataset).
 
 Each user may participate with a probability s only. The analyst sees the number of messages, whose distribution does not depend
 on the values. So delta, and the moments :math:`e^{(\alpha-1) D_\alpha}` of the Renyi divergences, are means over the number of
@@ -79,7 +79,7 @@ class TwoUsers:
         """Return (F_0, F_m) and (F_m, F_0) on finitely many outcomes, which are a post-processing, or with `upper` a refinement.
 
         The outcomes up to `end` are in bins. For a refinement the mass of a bin moves to its two ends such that both masses of the
-        bin remain the same, and the mass beyond `end` is left out of the pair, in `log_lost` of the second one.
+        bin remain the same, and the mass beyond `end` is truncated; `log_lost` of the second pair contains this mass.
         """
         return self._known.of((end, upper), lambda: self._made(end, upper))
 
@@ -216,8 +216,8 @@ class TwoUsers:
     def _both_sent_renyi(self, order: float, upper: bool) -> float:
         """Return a bound of the divergence of one order if both messages are sent."""
         m = self._m
-        # F_m is a post-processing of N(m, 1). Its density is at least that of N(m, 1), and that of F_0 twice that of N(0, 1): for
-        # a large order the two bounds are close.
+        # F_m is a post-processing of N(m, 1). The density of F_m is at least that of N(m, 1), and the density of F_0 is twice that
+        # of N(0, 1). For a large order `least` and `most` are therefore close.
         most = 0.5 * order * m * m
         least = most - math.log(2) + float(log_ndtr(order * m)) / (order - 1) if order > 2 else 0.0
         if order * m < _FARTHEST:

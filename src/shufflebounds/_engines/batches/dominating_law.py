@@ -169,7 +169,7 @@ def all_opposite(mu: float, bins: int = 500) -> ExcessLaw:
     """Return the distribution of (R_mu - E R_0)/R_-mu under R_-mu, for a lower bound.
 
     All other vectors are opposite to the target's vector, and each output is rounded to a bin. The ends of the outermost bins are
-    infinite, so that no output is left out.
+    infinite, so that no output is truncated.
     """
     edges = np.linspace(-mu - 12.0, mu + 12.0, bins - 1)
     own, first, second = (np.concatenate([[log_ndtr(edges[0] - mean)], log_normal_masses(edges, mean, 1.0),

@@ -47,8 +47,8 @@ def scored_pair(others: int, fakes: int, bins: int, flip: float) -> LossAtoms | 
 
 
 def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
-    """Return the log probabilities of the classes of records: for the target in its first and in its second bin, a user in the
-    other users' bin, and a dummy.
+    """Return the log probabilities of the classes of records under four distributions: the target with its first value, the target
+    with its second value, a user whose value is the other users' bin, and a dummy report.
     """
     q, p, log_ratio = flip, 1 - flip, log_odds(flip).above
     left = max(bins - 3, 0)

@@ -116,8 +116,8 @@ def both_bins(others: int, fakes: int, bins: int, flip: float) -> tuple[Dominati
 def _listed(p: FloatArray, q: FloatArray) -> DominatingPairInfo:
     """Return the pair of two lists of probabilities, changed such that no mass is below e^LEAST_LISTED.
 
-    Smaller masses are left out of P and raised to e^LEAST_LISTED in Q. Both changes decrease the hockey-stick divergence, also that
-    of a composition.
+    Masses below e^LEAST_LISTED are truncated in P and raised to e^LEAST_LISTED in Q. Both changes decrease the hockey-stick
+    divergence of the pair and of its compositions.
     """
     least = math.exp(LEAST_LISTED)
     kept = p > least

@@ -102,8 +102,8 @@ class _ThirdValue:
         u, v, factor = threshold_and_factor(self.budget, eps)
         if not v > 0:
             return Interval(-math.inf, -math.inf)
-        # The masses of C = M - 1 for M = first + 1 + i, and of C = M. delta decreases with the latter, of which beyond the window
-        # only 0 and the truncated mass are known as bounds.
+        # The masses of C = M - 1 for M = first + 1 + i, and of C = M. delta decreases if the mass of C = M increases. Outside the
+        # window this mass is only known to be between 0 and the truncated mass.
         before = self.window
         trials = self.first + np.arange(before.size, dtype=np.float64)
         sides = []

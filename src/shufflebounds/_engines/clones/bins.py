@@ -209,7 +209,7 @@ class BudgetBins:
         """Return the distribution of the number of clones with each rate rounded down, for an upper bound of delta.
 
         The target has one of the budgets i..j and is not counted among the other users. If the target's budget `own` is not given,
-        the user with the largest rate is left out; the bound is then valid for every target in i..j.
+        the user with the largest rate is omitted instead; the bound is then valid for every target in i..j.
         """
         first, last = self._ends(rates)
         low, high = np.minimum(first, last), np.maximum(first, last)

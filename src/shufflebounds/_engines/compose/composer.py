@@ -2,9 +2,9 @@
 
 There are four engines: `Inversion` of a moment generating function, sums over all pairs of outcomes (`PairSums`), distributions of
 losses on a grid (`Grid`), and an adversary who chooses pairs of datasets adaptively (`Adaptive`). Each has the methods `bounds` and
-`method`. `Composer.engines` yields those that are tried, in this order, until the bounds of one are tight. Chernoff's bound is the
-upper bound of `Inversion` where its integral would be too long. Before all of them, `profile/product.py` decides whether a
-composition has few enough outcomes to be enumerated, or one release decides it.
+`method`. `Composer.engines` yields the engines in the order in which they are tried, until the bounds of one engine meet the
+tolerance. Chernoff's bound is the upper bound of `Inversion` where its integral would be too long. Before any engine is tried,
+`profile/product.py` checks whether a composition has few enough outcomes to be enumerated, or is determined by one release.
 """
 
 from __future__ import annotations

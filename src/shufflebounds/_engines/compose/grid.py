@@ -163,7 +163,8 @@ class Grid:
     def _deepest(self, log_tail: float) -> bool:
         """Whether truncating a mass below e^log_tail would take too long, or samples that end above it would hardly change.
 
-        Down to a mass of e^(2 FIRST_TAIL) the samples take little time, and farther ones may make the bound a little tighter.
+        Down to a mass of e^(2 FIRST_TAIL) the samples take little time, and samples at smaller masses may make the bound slightly
+        tighter.
         """
         return log_tail <= -1e6 or (log_tail < 2 * FIRST_TAIL and all(release.exhausted(log_tail) for release, _ in self.upper))
 

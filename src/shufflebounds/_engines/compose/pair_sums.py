@@ -11,7 +11,7 @@ of a cell between two nodes is moved to these nodes such that the mean of e^-los
 divergence. For the lower bound, the mass is moved to one loss inside the cell such that this mean does not decrease; this does not
 increase the divergence. All terms are positive, so small divergences have a small relative error.
 
-Masses and products of masses below FAINTEST are left out; there are fewer than 1e15 of them. The means of cells with a mass below
+Masses and products of masses below FAINTEST are truncated; there are fewer than 1e15 of them. The means of cells with a mass below
 1e-300 are inaccurate. TINY, which an upper bound adds at every sum, bounds the total of these masses under P. Under Q this total
 has the weight e^eps in delta, so there is no lower bound below TINY e^eps.
 """
@@ -44,8 +44,8 @@ by the factor (r/32)^(1/4), because fewer sums are needed. Farther from eps node
 matter. Lowered: tighter bounds; the run time grows with the square of the number of nodes."""
 
 FAINTEST = 1e-306
-"""Mass under P below which an outcome is left out; 1e15 of them have less than TINY. Raised: TINY would not cover them. Lowered:
-sums take up to 13 times as long, because products of masses are subnormal."""
+"""Mass under P below which an outcome is truncated; 1e15 such outcomes have a total mass below TINY. Raised: TINY would not cover
+them. Lowered: sums take up to 13 times as long, because products of masses are subnormal."""
 
 
 class _Losses(NamedTuple):
@@ -69,8 +69,9 @@ class _Losses(NamedTuple):
     def held(cls, loss: FloatArray, p: FloatArray, rest: float, *, upper: bool) -> _Losses:
         """Return the outcomes with these losses and masses under P; an upper bound has TINY in `rest`.
 
-        Outcomes with a mass below FAINTEST under P are left out, and those with a loss below -LARGEST_EXPONENT, because e^-loss
-        overflows: their mass under P is at most e^-LARGEST_EXPONENT. All of them together have a mass below TINY under P.
+        Two kinds of outcomes are truncated: those with a mass below FAINTEST under P, and those with a loss below
+        -LARGEST_EXPONENT, because e^-loss overflows. The latter have a mass of at most e^-LARGEST_EXPONENT under P. The total mass
+        of all truncated outcomes under P is below TINY.
         """
         seen = (p > FAINTEST) & (loss > -LARGEST_EXPONENT)
         loss, p = loss[seen], p[seen]

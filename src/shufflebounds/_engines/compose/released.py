@@ -92,8 +92,8 @@ class Released:
         if not places or sum(times for _, times in above) == 1:
             return None
         place = max(places, key=lambda i: above[i][1])
-        # A distribution that covers only a part of a factor gets no adaptive lower bound, because equal parts of one release have
-        # the same pair.
+        # No adaptive lower bound is computed for a distribution that covers only a part of a factor, because equal parts of one
+        # release have the same pair.
         factor = next((i for i, (_, releases) in enumerate(self.pairs) if releases == (above[place],)), None)
         if factor is None or not has_below:
             return AdaptiveChoice(place, 0, (), ())

@@ -55,7 +55,7 @@ class Cell(ABC):
         eps : float
             Privacy loss in nats, >= 0.
         log_cut : float
-            Log of the probability of outputs that may be left out.
+            Log of the probability of the outputs that may be truncated.
         """
 
     @abstractmethod

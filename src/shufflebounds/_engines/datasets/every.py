@@ -171,7 +171,7 @@ class EveryDataset:
         best = (-math.inf, 0.0, 0, (0, 0))
         # Blocks of this size fit in the cache of the processor.
         step = max(1, BLOCK // equal.shape[1])
-        # With the target's bit, whose probability of 1 is p: Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and
+        # The target's bit is 1 with probability p. So Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and
         # Pr[S + bit <= j] = Pr[S < j] + (1 - p) Pr[S = j].
         for pair, tail, p, q in (((1, 0), above, p1, p0), ((0, 1), below, q0, q1)):
             widened = [(1 + error, factor * (1 - error)) for error in (self._error, -self._error)]

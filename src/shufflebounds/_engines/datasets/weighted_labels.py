@@ -15,8 +15,9 @@ With exponents :math:`\alpha_i` of sum 1, Hoelder's inequality separates the use
     \quad w_m = \frac{e^{\eta^2 (\theta^2 - m^2 D^2)/2}}{\theta^2 + m^2 D^2} .
 
 phi_(i,x) is the moment generating function of :math:`v_i X_i` for the input x. The factor :math:`\rho_m` accounts for the users
-whom the proof draws and the one whom it doubles. The inequality is an equality if all :math:`|\varphi_i|^{1/\alpha_i}` are
-proportional, which is nearly the case if alpha_i is proportional to the variance of the exponentially tilted term.
+whom the proof removes from the sum, and for the one user of whom it adds a second copy. The inequality is an equality if all
+:math:`|\varphi_i|^{1/\alpha_i}` are proportional, which is nearly the case if alpha_i is proportional to the variance of the
+exponentially tilted term.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class WorstDataset:
         norms, sizes = np.add.reduceat(both, laws.starts[:-1], axis=1)
         # The second term covers the rounding errors where the two parts cancel.
         largest = float((np.sqrt(norms) + 1e-13 * np.sqrt(sizes)).max())
-        # At outputs that are left out, R_0 - E R_1 is at most E (R_0^2 + R_1^2)^(1/2), and (E - 1) b = (E - 1) m/g, m <= R_0.
+        # At truncated outputs, R_0 - E R_1 is at most E (R_0^2 + R_1^2)^(1/2), and (E - 1) b = (E - 1) m/g, m <= R_0.
         if self._data.cut_norm > 0:
             largest += math.sqrt(self._data.cut_norm) * (math.exp(eps) + shift)
         return 2 * math.log(largest) + _PADDING if largest > 0 else -math.inf

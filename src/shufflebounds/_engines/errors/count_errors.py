@@ -119,8 +119,9 @@ def _envelope(points: list[tuple[int, float]], mean: float) -> float:
         return top
     x = np.array([float(x) for x, _ in points])
     y = np.exp(np.array([y for _, y in points]) - top)
-    # Among the lines of one slope above all points, the smallest value at the mean is a convex, piecewise linear function of the
-    # slope. Its minimum is at the slope 0 or at the slope between a point on the left and a point on the right.
+    # For a slope, take the lowest line that is nowhere below the points. Its value at the mean is a convex, piecewise linear
+    # function of the slope. The minimum is at the slope 0, or at the slope of the line through one point to the left and one point
+    # to the right of the mean.
     right = x > mean
     slopes = np.concatenate([[0.0], ((y[right][:, None] - y[~right][None, :]) / (x[right][:, None] - x[~right][None, :])).ravel()])
     increasing: list[float] = np.unique(np.maximum(slopes, 0.0)).tolist()

@@ -161,9 +161,9 @@ class _Contour:
     def nodes(self) -> tuple[FloatArray, float, float, float, float, FloatArray]:
         """The nodes of the trapezoidal rule and its constants, as a tuple.
 
-        The nodes are the columns that `tilted_nodes` returns. The other entries are the frequency up to which the integral is
-        computed, the cumulant generating function K(theta) of one user, its rounding error for each unit of theta, the distance of
-        the nodes, and for each number m of users the aliasing error relative to e^(m K(theta) + theta y).
+        The first entry has the columns that `tilted_nodes` returns. The other entries are the largest frequency of the integral,
+        the cumulant generating function K(theta) of one user, its rounding error per unit of theta, the distance between
+        neighbouring nodes, and for each number m of users the aliasing error relative to e^(m K(theta) + theta y).
         """
         light = self.light
         period = (self.ends[1] - self.ends[0]) + 12 * light.deviation + LEFT / self.theta

@@ -109,8 +109,8 @@ def gaussian_cells(inputs: FloatArray) -> FloatArray:
 def laplace_cells(inputs: FloatArray) -> FloatArray:
     """Return the probabilities of the cells of the output of Laplace noise of scale 1, for increasing inputs.
 
-    All inputs are ends of cells, so likelihood ratios are monotone on each cell. They are constant on the first and the last cell,
-    beyond the inputs.
+    All inputs are ends of cells, so likelihood ratios are monotone on each cell. The first and the last cell lie beyond all inputs;
+    likelihood ratios are constant there.
     """
     gaps = np.diff(inputs)
     parts = np.maximum(1, np.ceil(0.25 * _CELLS * gaps / gaps.sum())).astype(int)

@@ -213,8 +213,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     def _cube_law(self, log_cut: float) -> ExcessLaw:
         """Return the distribution of X on the cube, for the upper bound.
 
-        For a message y and m = min(R_0, R_1) in each coordinate, a = R_0/m is the product of R_0/R_1 over the coordinates with
-        y_j < 1/2, and b = R_1/m the product of R_1/R_0 over the others.
+        For a message y and m = min(R_0, R_1) in each coordinate, a = R_0/m is the product of R_0/R_1 over the coordinates
+        with y_j < 1/2, and b = R_1/m is the product of R_1/R_0 over the coordinates with y_j >= 1/2.
         """
         s, d = self.sigma, self.dimension
         # The truncated mass is counted once for every set of coordinates below 1/2, so it is chosen smaller for many coordinates.

@@ -64,8 +64,8 @@ class ThresholdedCount(PrivacyProfile):
 
     .. math:: \delta(\varepsilon) = \max\{\delta_N(\varepsilon),\; \Pr[N \ge t - \Delta]\}
 
-    where :math:`\delta_N` is that of the noise and :math:`\Delta` its sensitivity. It serves where the keys of a histogram, such as
-    words or addresses, are not public: nobody needs to list them, and a key that no user has is never released. Made by
+    where :math:`\delta_N` is that of the noise and :math:`\Delta` its sensitivity. Use it if the keys of a histogram, such as
+    words or addresses, are not public: no list of keys is needed, and a key that no user has is never released. Made by
     :meth:`GeometricMechanism.thresholded`.
 
     Parameters
@@ -134,7 +134,7 @@ class ThresholdedCount(PrivacyProfile):
         Parameters
         ----------
         values : array_like of int
-            The count of each key, any shape; keys without users may be left out or counted as 0.
+            The count of each key, any shape; keys without users may be omitted or counted as 0.
         {rng}
 
         Returns

@@ -98,7 +98,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         Number h of bits that a value sets, 1 to 512.
     bits : int, optional
         Number k of bits of the filter, above `hashes`. With k < 2h two values differ in at most 2 (k - h) bits. Without `bits`,
-        k >= 3h is assumed: the filter has room for three values without common bits.
+        k >= 3h is assumed, so that three values can have disjoint sets of bits.
 
     Notes
     -----
