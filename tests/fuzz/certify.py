@@ -33,7 +33,7 @@ SECONDS = 2.5
 SHRINKING = 60.0
 """Seconds in which simpler parameters with the same kind of violation are sought."""
 
-SLOW = {"noise on an interval": 15.0}
+SLOW = {"sampled Gaussian": 10.0, "noise on an interval": 15.0}
 """The same for draws whose certificates take longer."""
 
 
