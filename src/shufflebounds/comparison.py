@@ -113,7 +113,7 @@ class Comparison:
     releases : int
         Number of releases that meet the target together. Errors, messages and bits are those of one release.
     devices, colluding, missing : int
-        What the target covers, as in :func:`compare_at`.
+        What the target covers, as in :func:`~shufflebounds.shuffle.compare_at`.
     """
 
     rows: tuple[ComparisonRow, ...]
