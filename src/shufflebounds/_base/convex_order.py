@@ -1,6 +1,6 @@
 r"""Replace a distribution by one with fewer values that is larger or smaller in the convex order.
 
-All discretizations of distributions use these functions. Let nodes :math:`z_0 < \dots < z_m` divide the range of X into cells. For
+All discretizations of distributions use these functions. Let nodes :math:`z_0 < \cdots < z_m` divide the range of X into cells. For
 every convex f,
 
 .. math:: \mathbb{E} f(Z^-) \le \mathbb{E} f(X) \le \mathbb{E} f(Z^+)

@@ -40,7 +40,7 @@ _SLACK = 1e-9
 def log_miss(size: int, log_eta: float) -> float:
     r"""Return an upper bound of the log probability that a Clopper-Pearson limit at level eta fails at any threshold.
 
-    Let :math:`U_{(1)} \le \dots \le U_{(n)}` be ordered uniform numbers and :math:`a_i` the lower limit after i successes of n.
+    Let :math:`U_{(1)} \le \cdots \le U_{(n)}` be ordered uniform numbers and :math:`a_i` the lower limit after i successes of n.
     All limits hold iff :math:`U_{(i)} \ge a_i` for every i, that is, iff :math:`N(a_i-) \le i - 1`, where N(t) counts the numbers
     below t. N is a Poisson process of rate n, given N(1) = n. The first i with :math:`N(a_i-) \ge i` is summed over, so that all
     terms are positive. Upper limits fail with the same probability.

@@ -58,8 +58,8 @@ class GroupInfo(NamedTuple):
 class Chain(ClosedForms):
     r"""Answers for `size` changes of one record each, made one after the other. Every change meets the bounds of `profile`.
 
-    For a split :math:`\varepsilon = \varepsilon_1 + \dots + \varepsilon_k`, delta is at most
-    :math:`\sum_j e^{\varepsilon_1 + \dots + \varepsilon_{j-1}} \delta(\varepsilon_j)`. The splits that are tried are
+    For a split :math:`\varepsilon = \varepsilon_1 + \cdots + \varepsilon_k`, delta is at most
+    :math:`\sum_j e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}} \delta(\varepsilon_j)`. The splits that are tried are
     :math:`\varepsilon_j = \frac{\varepsilon}{k} (1 + c x_j + b y_j)_+`, rescaled, and at most the pure budget, where x is
     linear in j and y quadratic: for normal noise the best split is linear in j.
     """

@@ -824,8 +824,8 @@ class Composition(PrivacyProfile):
 class Group(PrivacyProfile):
     r"""The guarantee for a person who holds up to k of the messages, or for k people at once; made by ``profile.for_group(k)``.
 
-    .. math:: \delta_k(\varepsilon) \le \min_{\varepsilon_1 + \dots + \varepsilon_k = \varepsilon}\;
-        \sum_{j=1}^k e^{\varepsilon_1 + \dots + \varepsilon_{j-1}}\, \delta(\varepsilon_j)
+    .. math:: \delta_k(\varepsilon) \le \min_{\varepsilon_1 + \cdots + \varepsilon_k = \varepsilon}\;
+        \sum_{j=1}^k e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}}\, \delta(\varepsilon_j)
 
     Parameters
     ----------

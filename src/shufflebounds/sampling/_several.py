@@ -3,7 +3,7 @@ r"""Random allocation to k of t steps: a lower bound by tests, and an upper boun
 P and Q are the distributions of the output of a step with and without the record, and L = dP/dQ is the likelihood ratio. The
 outputs of t steps, of which a uniformly random set of k used the record, have the likelihood ratio
 
-.. math:: \Lambda = \binom{t}{k}^{-1} e_k(L_1, \dots, L_t)
+.. math:: \Lambda = \binom{t}{k}^{-1} e_k(L_1, \cdots, L_t)
 
 with the elementary symmetric polynomial e_k. Whichever set was drawn, the outputs of k steps have the distribution P and those of
 t - k steps the distribution Q, so the distribution of a sum :math:`S = \sum_i s(L_i)` under both hypotheses is a convolution.

@@ -290,7 +290,7 @@ def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
 
     Row y of the array has, for each multiset of t messages, the index of the multiset without one message y in the list of all
     multisets of t - 1 messages. If the multiset has no message y, the entry is the length of this list. The multiset :math:`e_1 \le
-    \dots \le e_t` has the index :math:`\sum_i \binom{e_i + i - 1}{i}`.
+    \cdots \le e_t` has the index :math:`\sum_i \binom{e_i + i - 1}{i}`.
     """
     # choose[a, i] = C(a + i, i + 1). The entries in use do not overflow: they are at most the number of multisets, which the
     # caller limits.

@@ -3,7 +3,7 @@ r"""Upper bounds of the largest E(X_1 + ... + X_k)_+ over all choices of the dis
 Lemma H of docs/theorems/worst-dataset: for every theta > 0, D > 0 and eta, with :math:`\varphi_x` the moment generating function of
 the distribution x,
 
-.. math:: \mathbb{E}(X_1 + \dots + X_k + u)_+ \le e^{\theta u} \max_x \frac{D}{2\pi} \sum_{m \in \mathbb{Z}}
+.. math:: \mathbb{E}(X_1 + \cdots + X_k + u)_+ \le e^{\theta u} \max_x \frac{D}{2\pi} \sum_{m \in \mathbb{Z}}
     \frac{e^{\eta^2 (\theta^2 - m^2 D^2)/2}}{\theta^2 + m^2 D^2}\, |\varphi_x(\theta + i m D)|^k .
 
 Large values, X > c, are split off: X is smaller in the increasing convex order than :math:`Y + I\,(B + \nu)`, where Y is X given
