@@ -185,7 +185,7 @@ def parts_of_releases(
 
 
 def _has_room(protocol: PrivacyProfile, devices: int) -> bool:
-    """Return whether a person may hold so many of the messages."""
+    """Return whether the protocol has at least `devices` messages, so that one person may hold this number of them."""
     return devices <= getattr(protocol, "_hiding", getattr(protocol, "users", devices))
 
 

@@ -47,13 +47,14 @@ def test_of_people(laws: Iterable[ExcessLaw], users: int, size: int, error: floa
     place, index = np.unique(np.append(rounded, 0.0), return_inverse=True)
 
     def terms(log_mass: FloatArray, times: int) -> Terms:
-        sides = []
+        sides: list[FloatArray] = []
         for sign in (-1, 1):
             seen = np.where(log_mass > -np.inf, np.abs(log_mass), 0.0)
             total = np.full(place.size, -np.inf)
             np.logaddexp.at(total, index[:-1], log_mass + sign * (ULP * (64 + 8 * log_mass.size + 8 * seen) + 4 * error))
             if sign > 0:
-                missing = max(0.0, 1 - float(np.exp(total).sum())) + ULP * (64 + 8 * log_mass.size)
+                # The lower bounds of the masses leave the upper bound of what is missing.
+                missing = max(0.0, 1 - float(np.exp(sides[0]).sum())) + ULP * (64 + 8 * log_mass.size)
                 total[index[-1]] = np.logaddexp(total[index[-1]], math.log(missing))
             sides.append(total)
         return Terms(place, sides[0], sides[1], times)
