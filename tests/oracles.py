@@ -133,6 +133,20 @@ def worse(first, second, factor):
     return max(hockey_stick(first, second, factor), hockey_stick(second, first, factor))
 
 
+def messages(*rows):
+    """Return {counts: probability} of the multiset of independent messages, one message for each row of probabilities."""
+    law = {(0,) * len(rows[0]): Fraction(1)}
+    for row in rows:
+        out = {}
+        for counts, chance in law.items():
+            for y, p in enumerate(row):
+                if p:
+                    key = (*counts[:y], counts[y] + 1, *counts[y + 1:])
+                    out[key] = out.get(key, 0) + chance * p
+        law = out
+    return law
+
+
 def multiset(records):
     """Return a hashable form of the records that does not depend on their order."""
     return tuple(sorted(Counter(records).items()))

@@ -32,20 +32,7 @@ from shufflebounds.shuffle import (
     StrongerClones,
     ZeroSum,
 )
-
-
-def counted(rows):
-    """Return {counts: probability} of the outputs of independent messages, each with one of the rows as its distribution."""
-    law = {(0,) * len(rows[0]): 1.0}
-    for row in rows:
-        new = {}
-        for counts, p in law.items():
-            for i, r in enumerate(row):
-                if r:
-                    key = (*counts[:i], counts[i] + 1, *counts[i + 1:])
-                    new[key] = new.get(key, 0.0) + p * r
-        law = new
-    return law
+from tests.oracles import messages
 
 
 def hockey_stick(first, second, eps):
@@ -56,7 +43,7 @@ def largest(matrix, users, size, eps):
     """Return delta over all values of the other users and all pairs of values of the person's `size` messages."""
     inputs, best = range(len(matrix)), 0.0
     for others in itertools.combinations_with_replacement(inputs, users - size):
-        laws = [counted([matrix[x] for x in (*others, *own)]) for own in itertools.combinations_with_replacement(inputs, size)]
+        laws = [messages(*[matrix[x] for x in (*others, *own)]) for own in itertools.combinations_with_replacement(inputs, size)]
         best = max(best, max(hockey_stick(p, q, eps) for p, q in itertools.permutations(laws, 2)))
     return best
 
@@ -86,7 +73,7 @@ def test_dummy_zeros_and_numbers_of_several_bits():
     flip = 0.2
     zero, one = [1 - flip, flip], [flip, 1 - flip]
     for eps in (0.2, 1.0):
-        best = max(hockey_stick(*(counted([zero] * (4 - ones) + [one] * ones + own) for own in pair), eps)
+        best = max(hockey_stick(*(messages(*[zero] * (4 - ones) + [one] * ones + own) for own in pair), eps)
                    for ones in (0, 1, 2) for pair in itertools.permutations(([zero] * 2, [one] * 2, [zero, one]), 2))
         encloses(ShuffledBits(4, flip, fakes=2).for_group(2), eps, best)
         # Two users of a sum of two bits hold four bits of the total.
@@ -110,7 +97,7 @@ def test_a_matrix_with_zeros():
 @pytest.mark.parametrize(("fakes", "bins", "size"), [(5, 2, 2), (5, 3, 2), (4, 3, 3)])
 def test_clear_reports(fakes, bins, size):
     dummies = [np.full(bins, 1 / bins)] * fakes
-    laws = [counted([*dummies, *(np.eye(bins)[x] for x in own)])
+    laws = [messages(*[*dummies, *(np.eye(bins)[x] for x in own)])
             for own in itertools.combinations_with_replacement(range(bins), size)]
     for eps in (0.0, 0.5, 1.5):
         encloses(ClearReports(fakes, max(bins, 2)).for_group(size), eps,

@@ -25,7 +25,8 @@ from shufflebounds.shuffle import (
     ZeroSum,
     compare_at,
 )
-from tests.profile.test_group import counted, encloses, hockey_stick, kary, largest
+from tests.oracles import messages
+from tests.profile.test_group import encloses, hockey_stick, kary, largest
 
 ABSENT = {"colluding": 5, "missing": 2}
 PROTOCOLS = {
@@ -66,10 +67,10 @@ def test_known_messages_tell_nothing_else():
         for seen in itertools.product(range(3), repeat=2):
             share = math.prod(matrix[x][y] for x, y in zip(known, seen))
             shift = np.bincount(seen, minlength=3)
-            laws = [{tuple(np.add(key, shift)): share * p for key, p in counted([matrix[target], *rest]).items()}
+            laws = [{tuple(np.add(key, shift)): share * p for key, p in messages(*[matrix[target], *rest]).items()}
                     for target in (0, 1)]
             joint += hockey_stick(*laws, eps)
-        assert joint == pytest.approx(hockey_stick(*(counted([matrix[target], *rest]) for target in (0, 1)), eps), rel=1e-12)
+        assert joint == pytest.approx(hockey_stick(*(messages(*[matrix[target], *rest]) for target in (0, 1)), eps), rel=1e-12)
 
 
 def test_the_largest_delta_falls_with_the_users_who_remain():

@@ -23,7 +23,7 @@ from shufflebounds.mechanisms import (
     LaplaceMechanism,
     LocalHashing,
 )
-from tests.oracles import hockey_stick, rational
+from tests.oracles import hockey_stick, messages, rational
 from tests.strategies import slow
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "randomizers.json").read_text())
@@ -42,20 +42,6 @@ class Matrix:
             PairLaws(f"inputs {i} and {j}", ExcessLaw.of(table[i], table[j], least, float(rest)), tuple(
                 (f"every other user has input {k}", ExcessLaw.of(table[i], table[j], row, 0.0)) for k, row in enumerate(table)))
             for i, j in itertools.permutations(range(len(table)), 2))
-
-
-def messages(*rows):
-    """Return the distribution of the multiset of messages, one message for each row."""
-    law = {tuple([0] * len(rows[0])): Fraction(1)}
-    for row in rows:
-        out = {}
-        for counts, chance in law.items():
-            for y, p in enumerate(row):
-                if p:
-                    key = (*counts[:y], counts[y] + 1, *counts[y + 1:])
-                    out[key] = out.get(key, 0) + chance * p
-        law = out
-    return law
 
 
 def exact(rows, users, factor):
@@ -454,9 +440,9 @@ def test_delta_where_the_exponential_of_eps_overflows(matrix, eps):
         laws = []
         for own in range(len(matrix)):
             law = {}
-            for messages in itertools.product(range(len(matrix[0])), repeat=3):
-                mass = math.prod(Fraction(matrix[x][y]) for x, y in zip((own, *others), messages))
-                law[tuple(sorted(messages))] = law.get(tuple(sorted(messages)), 0) + mass
+            for shown in itertools.product(range(len(matrix[0])), repeat=3):
+                mass = math.prod(Fraction(matrix[x][y]) for x, y in zip((own, *others), shown))
+                law[tuple(sorted(shown))] = law.get(tuple(sorted(shown)), 0) + mass
             laws.append(law)
         for first, second in itertools.permutations(laws, 2):
             best = max(best, sum(mass for count, mass in first.items() if not second[count]))

@@ -19,33 +19,17 @@ from shufflebounds._base.types import Interval
 from shufflebounds._engines.bits.two_counts import maximize_over_two_counts
 from shufflebounds._engines.datasets import pair_weights as _pair_weights
 from shufflebounds._engines.datasets.worst import WorstDataset
-from tests.oracles import rational
+from tests.oracles import messages, rational
 from tests.strategies import slow
 
 WORST = json.loads((Path(__file__).parents[2] / "reference" / "worst-data.json").read_text())
-
-
-def multiset(*counted):
-    """Return the exact distribution of the multiset of messages, for pairs (row of fractions, number of users)."""
-    law = {(0,) * len(counted[0][0]): Fraction(1)}
-    for row, users in counted:
-        for _ in range(users):
-            out = {}
-            for key, chance in law.items():
-                for y, p in enumerate(row):
-                    if p:
-                        at = (*key[:y], key[y] + 1, *key[y + 1:])
-                        out[at] = out.get(at, 0) + chance * p
-            law = out
-    return law
 
 
 def worst(rows, users, factor):
     """Return delta at e^eps = factor over all datasets and ordered pairs of inputs of the target."""
     found = Fraction(0)
     for others in itertools.combinations_with_replacement(range(len(rows)), users - 1):
-        counted = [(row, others.count(x)) for x, row in enumerate(rows)]
-        laws = [multiset(*counted, (row, 1)) for row in rows]
+        laws = [messages(*(rows[x] for x in others), row) for row in rows]
         for p, q in itertools.permutations(laws, 2):
             found = max(found, sum((max(Fraction(0), x - factor * q.get(y, 0)) for y, x in p.items()), Fraction(0)))
     return found
