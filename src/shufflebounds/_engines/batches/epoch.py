@@ -56,6 +56,10 @@ _SHARES = np.geomspace(1e-4, 1.0, 500)
 _STEP = 0.9
 """Ratio of neighbouring eps that are tried in place of a larger one. Raised: closer to the smallest bound, and longer run time."""
 
+_FLAT = 1e-3
+"""The search for a smaller eps ends where the bound falls by less than this part of the fall of eps. Raised: it may end before a
+slow fall becomes a fast one. Lowered: more evaluations, of 10 ms each."""
+
 _PART = 0.15
 """The mean excess of batches may add this fraction of the excess of single records. Any fraction is valid."""
 
@@ -153,13 +157,19 @@ class Epoch:
     def _best_below(self, eps: float) -> float:
         """Return an eps, at most the given one, at which the bound is small: the factor of the tails increases with E.
 
-        Beside eps itself, the powers of _STEP times the last eps are tried, from the largest on.
+        Beside eps itself, the powers of _STEP times the last eps are tried, from the largest on, until the bound is flat or rises. If
+        it falls down to eps = 0, that end is taken for every eps, so that the bound does not rise with eps.
         """
         last, at = self._noise.last, min(eps, self._noise.last)
         power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
-        while at > TINY and self._choice(lower := last * _STEP**power).value <= self._choice(at).value and lower <= at:
-            at, power = lower, power + 1
-        return at
+        best = self._choice(at).value
+        while at > TINY:
+            lower = min(at, last * _STEP**power)
+            value = self._choice(lower).value
+            if value > best * (1 - _FLAT * (1 - lower / at)):
+                break
+            at, best, power = lower, value, power + 1
+        return 0.0 if self._choice(0.0).value <= best else at
 
     def _by_one(self, steps: float, eps: float, terms: float, near: float) -> float:
         """Return the bound with one pivot, for a given number of terms; `near` is an approximation of it."""
