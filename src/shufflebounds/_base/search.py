@@ -50,10 +50,10 @@ def narrowed(
         if at_best == 0:
             return best, best, 0.0, 0.0
         ends = (a, b, at_a, at_b) if a < b else (b, a, at_b, at_a)
-        least = (xtol + rtol * abs(best)) / abs(b - a) if b != a else 1.0
-        if least > 0.5 or (enough is not None and enough(*ends)):
+        smallest = (xtol + rtol * abs(best)) / abs(b - a) if b != a else 1.0
+        if smallest > 0.5 or (enough is not None and enough(*ends)):
             return ends
-        x = a + min(1 - least, max(least, share)) * (b - a)
+        x = a + min(1 - smallest, max(smallest, share)) * (b - a)
         at_x = function(x)
         tick()
         if (at_x > 0) == (at_a > 0):

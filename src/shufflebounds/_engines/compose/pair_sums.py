@@ -266,7 +266,7 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
         p, moment = np.add(_cell_sums.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below, FAINTEST),
                            _cell_sums.cell_sums(2 * first.loss, first.p**2, np.zeros(1), np.ones(1), nodes, upper))
     else:
-        p, moment = _cell_sums.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper, least=FAINTEST)
+        p, moment = _cell_sums.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper, cut=FAINTEST)
     gap = np.diff(nodes)
     # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the rounding errors of the sums of masses,
     # of the sums of losses, and of the functions below. The function 1 - e^(a - loss) is concave in the loss. Its mean is at most
