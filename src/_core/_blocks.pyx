@@ -21,7 +21,7 @@ Measured error of log p over the values with tails above e^-50, in units of 1e-1
     n = 1e5, 1e6                            2239      8.4     0.34    the single points of _lattice.pyx, grouped
     The largest errors are where two blocks meet (5e-16 of a block's largest value); the median error is 4e-15.
 
-Cost       convolution of 1000 p: 22 us with `least` = 1e-50, 40 us without (AVX-512)
+Cost       convolution of 1000 p: 22 us with `cut` = 1e-50, 40 us without (AVX-512)
            n = 1e6 distinct p: mean and variance 0.3 ms, the series 1.3 ms (6 orders), then 4 us a block besides its FFT
 Source     series and blocks by hand; convolution: textbook, four factors at a time
 """
@@ -64,16 +64,16 @@ ctypedef struct Series:
     double[64] odd
 
 
-cdef Py_ssize_t fast_length(Py_ssize_t least) noexcept nogil:
-    """Returns the smallest 2^a 3^b 5^c >= least, for least >= 1: a length for which the real FFT is fast."""
+cdef Py_ssize_t fast_length(Py_ssize_t wanted) noexcept nogil:
+    """Returns the smallest 2^a 3^b 5^c >= wanted, for wanted >= 1: a length for which the real FFT is fast."""
     cdef Py_ssize_t best = 1, five = 1, three, size
-    while best < least:
+    while best < wanted:
         best *= 2
     while five < best:
         three = five
         while three < best:
             size = three
-            while size < least:
+            while size < wanted:
                 size *= 2
             best = min(best, size)
             three *= 3
@@ -312,14 +312,14 @@ cdef inline void quadratic(double x, double y, double *out) noexcept nogil:
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
-def convolve(const double[::1] p not None, double least=0):
-    """Return (first, probabilities of first, first + 1, ...) by direct convolution, less the values below `least` at both ends.
+def convolve(const double[::1] p not None, double cut=0):
+    """Return (first, probabilities of first, first + 1, ...) by direct convolution, less the values below `cut` at both ends.
 
     All terms are positive, and four p have at most 12 roundings: the relative error is below 3.4e-16 n. Below 1e-290 the
     probabilities are less accurate, and below 5e-324 they are 0: the caller checks that this does not matter.
-    Partial sums lose their values below `least`, too, which makes no probability smaller by more than (n + 1) least: each of at
+    Partial sums lose their values below `cut`, too, which makes no probability smaller by more than (n + 1) cut: each of at
     most n + 1 lost values is multiplied by a probability. So subnormal numbers, which take a hundred times as long, do not occur.
-    64 values are kept in any case. If they are all above `least`, the largest ratio of neighbours is above least^(1/64), because
+    64 values are kept in any case. If they are all above `cut`, the largest ratio of neighbours is above cut^(1/64), because
     the ratios decrease; so where the largest probability is near 1, its complement, which matters, is far above what is lost.
     """
     cdef Py_ssize_t n = p.shape[0], room = (n + 47) // 8 * 8, low = 0, high = 1, start, i
@@ -346,9 +346,9 @@ def convolve(const double[::1] p not None, double least=0):
             high = min(high + 4, n + 1)
             lattice_convolve(pmf + start, other + start, high - start, four)
             pmf, other = other, pmf
-            while high - low > 64 and pmf[low] < least:
+            while high - low > 64 and pmf[low] < cut:
                 low += 1
-            while high - low > 64 and pmf[high - 1] < least:
+            while high - low > 64 and pmf[high - 1] < cut:
                 high -= 1
     return low, both[pmf - data + low:pmf - data + high]
 
@@ -366,8 +366,8 @@ cdef Py_ssize_t outside(const double *logs, Py_ssize_t step, Py_ssize_t size, do
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
-def run_around(const double[::1] circle not None, double least, Py_ssize_t below, Py_ssize_t above):
-    """Return (first, values) of the run of values of at least `least` around point 0 of a circle; first is at most 0.
+def run_around(const double[::1] circle not None, double cut, Py_ssize_t below, Py_ssize_t above):
+    """Return (first, values) of the run of values of at least `cut` around point 0 of a circle; first is at most 0.
 
     The run has at most `below` points below 0 and `above` points above 0, which do not meet. It is empty if value 0 is too small.
     """
@@ -375,11 +375,11 @@ def run_around(const double[::1] circle not None, double least, Py_ssize_t below
     if not (0 <= below and 0 <= above and below + above < size):
         raise ValueError(f"below = {below} and above = {above} must fit into a circle of {size} points")
     with nogil:
-        if circle[0] >= least:
+        if circle[0] >= cut:
             high = 1
-            while high <= above and circle[high] >= least:
+            while high <= above and circle[high] >= cut:
                 high += 1
-            while low < below and circle[size - low - 1] >= least:
+            while low < below and circle[size - low - 1] >= cut:
                 low += 1
     out = np.empty(low + high)
     cdef double[::1] run = out

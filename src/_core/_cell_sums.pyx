@@ -35,7 +35,7 @@ from shufflebounds._core._constants cimport UNIT
 
 cdef void c_cell_sums(const double *place, const double *mass, Py_ssize_t places, const double *jump, const double *chance,
                       Py_ssize_t jumps, const double *nodes, Py_ssize_t cells, bint upper, const double *factor,
-                      const Py_ssize_t *used, double least, double *total, double *moment) noexcept nogil:
+                      const Py_ssize_t *used, double cut, double *total, double *moment) noexcept nogil:
     cdef Py_ssize_t i, j, k, low, high
     cdef double x, p, here, first, faint, scale = 1, blur = 4 * UNIT if upper else -4 * UNIT
     for j in range(jumps):
@@ -43,7 +43,7 @@ cdef void c_cell_sums(const double *place, const double *mass, Py_ssize_t places
             scale = factor[j]
         k = -1
         here = first = 0
-        faint = least / chance[j] if chance[j] > 0 else least
+        faint = cut / chance[j] if chance[j] > 0 else cut
         for i in range(places if used == NULL else used[j]):
             if mass[i] < faint:
                 continue
@@ -193,7 +193,7 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
 
 def cell_sums(const double[::1] place, const double[::1] mass, const double[::1] jump, const double[::1] chance,
               const double[::1] nodes, bint upper, const double[::1] factor=None, const Py_ssize_t[::1] used=None,
-              double least=0):
+              double cut=0):
     """Return the mass of X + Y in each cell between nodes, and the sum of mass times distance from the cell's lower end.
 
     Parameters
@@ -208,7 +208,7 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
         Positive numbers, one for each value of Y: the results are those of factor X + Y.
     used : ndarray, optional
         For each value of Y, the number of values of X that are used, from the smallest one on.
-    least : float
+    cut : float
         Pairs with a mass below it, up to rounding, are left out. A product that underflows takes 13 times as long.
 
     Returns
@@ -220,7 +220,7 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     if place.shape[0] > 0 and jump.shape[0] > 0:
         with nogil:
             c_cell_sums(&place[0], &mass[0], place.shape[0], &jump[0], &chance[0], jump.shape[0], &nodes[0], cells, upper,
-                        NULL if factor is None else &factor[0], NULL if used is None else &used[0], least, &total[0], &moment[0])
+                        NULL if factor is None else &factor[0], NULL if used is None else &used[0], cut, &total[0], &moment[0])
     return np.asarray(total), np.asarray(moment)
 
 

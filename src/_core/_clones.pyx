@@ -187,11 +187,11 @@ def least_log_ratio(double a, const double[::1] b not None, double reach):
     b/a, at the output 1/2 - t: the other user's value is 1, the farthest from this output, and the target's value is 0.
     """
     cdef Py_ssize_t i
-    least = np.empty(b.shape[0])
-    cdef double[::1] out = least
+    ratios = np.empty(b.shape[0])
+    cdef double[::1] out = ratios
     for i in range(b.shape[0]):
         out[i] = c_least_log_ratio(a, b[i], reach)
-    return least
+    return ratios
 
 
 cdef inline double log_beyond(double x) noexcept nogil:
@@ -228,7 +228,7 @@ def gaussian_rates(double low, double high, const double[::1] budgets not None, 
     targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the factor b/high is valid for all.
     """
     cdef Py_ssize_t i, j
-    cdef double least, log_factor
+    cdef double ratio, log_factor
     rates = np.empty((reach.shape[0], budgets.shape[0]))
     cdef double[:, ::1] out = rates
     with nogil:
@@ -236,12 +236,12 @@ def gaussian_rates(double low, double high, const double[::1] budgets not None, 
             log_factor = log1p(-exp(log_beyond((reach[i] - 0.5) * low)) - exp(log_beyond((reach[i] + 0.5) * low)))
             log_factor += -log1p(exp(-reach[i] * high * high)) - log(high)
             for j in range(budgets.shape[0]):
-                least = c_least_log_ratio(low, budgets[j], reach[i])
-                out[i, j] = fmin(budgets[j] * exp(least + log_factor) * (1 - rounding * (1 + fabs(least))), 0.5)
+                ratio = c_least_log_ratio(low, budgets[j], reach[i])
+                out[i, j] = fmin(budgets[j] * exp(ratio + log_factor) * (1 - rounding * (1 + fabs(ratio))), 0.5)
     return rates
 
 
-def tilted_bins(const double[::1] least not None, const double[::1] largest not None, const double[::1] users not None,
+def tilted_bins(const double[::1] lowest not None, const double[::1] largest not None, const double[::1] users not None,
                 double decay):
     """Return what the distribution of the clones tilted by e^(-decay c) has for all rates in bins: the least variance and mean.
 
@@ -251,7 +251,7 @@ def tilted_bins(const double[::1] least not None, const double[::1] largest not 
     cdef double a = -expm1(-decay), keep = exp(-decay), low, high, one, two, var = 0, mean = 0, smallest = 1
     with nogil:
         for j in range(users.shape[0]):
-            low, high = 2 * least[j], 2 * largest[j]
+            low, high = 2 * lowest[j], 2 * largest[j]
             one, two = 1 - a * low, 1 - a * high
             var += users[j] * fmin(keep * low * (1 - low) / (one * one), keep * high * (1 - high) / (two * two))
             mean += users[j] * (keep * low / one)

@@ -447,7 +447,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     cdef bint listed, paired, whole = False
     cdef Kinds kinds
     cdef Tables own
-    cdef double top, simple = -INFINITY, gain = 0, least = 0, low = -INFINITY, high = -INFINITY
+    cdef double top, simple = -INFINITY, gain = 0, none_negative = 0, low = -INFINITY, high = -INFINITY
     cdef double scale, aim, negative, nonnegative, enough, cost, enumerable
     cdef int power
     cdef Group *groups
@@ -487,11 +487,11 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
             nonnegative = groups[i].rest
             for j in range(groups[i].atoms):
                 nonnegative += groups[i].w[j] if groups[i].x[j] >= 0 else 0
-            least += groups[i].count * log(nonnegative) if nonnegative > 0 else -INFINITY
+            none_negative += groups[i].count * log(nonnegative) if nonnegative > 0 else -INFINITY
         else:
-            least += groups[i].count * log1p(-negative)
+            none_negative += groups[i].count * log1p(-negative)
     upper[0] = simple + 8 * UNIT * (terms + 8 + fabs(simple)) if simple > -INFINITY else -INFINITY
-    lower[0] = simple + least * (1 + 1e-12) - 1e-12 - 8 * UNIT * (terms + 8) if least > -1e5 else -INFINITY
+    lower[0] = simple + none_negative * (1 + 1e-12) - 1e-12 - 8 * UNIT * (terms + 8) if none_negative > -1e5 else -INFINITY
     if gain <= 0:
         # no value is positive, or only with a probability below the smallest double
         lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0])) if simple > -INFINITY else 0
@@ -633,25 +633,25 @@ cdef double c_most_excess(const Users *users) noexcept nogil:
 
 cdef double c_log_cell(const Moments *kinds, Py_ssize_t number, double theta, const double *low, const double *high,
                        double users) noexcept nogil:
-    cdef Moments least, corner
+    cdef Moments assigned, corner
     cdef Py_ssize_t j
     cdef double unassigned = users, peak = -INFINITY, normal = -INFINITY, error = -INFINITY, place = -INFINITY
     cdef double wide = 0, third = 0, z
-    least.cumulant = least.mean = least.variance = least.third = 0
+    assigned.cumulant = assigned.mean = assigned.variance = assigned.third = 0
     for j in range(number):
         unassigned -= low[j]
-        least.cumulant += low[j] * kinds[j].cumulant
-        least.mean += low[j] * kinds[j].mean
-        least.variance += low[j] * kinds[j].variance
-        least.third += low[j] * kinds[j].third
+        assigned.cumulant += low[j] * kinds[j].cumulant
+        assigned.mean += low[j] * kinds[j].mean
+        assigned.variance += low[j] * kinds[j].variance
+        assigned.third += low[j] * kinds[j].third
     for j in range(number):
         # without unassigned users the cell has one corner only
         if unassigned > 0 and not high[j] > low[j] or not unassigned > 0 and j > 0:
             continue
-        corner.cumulant = least.cumulant + unassigned * kinds[j].cumulant
-        corner.mean = least.mean + unassigned * kinds[j].mean
-        corner.variance = least.variance + unassigned * kinds[j].variance
-        corner.third = least.third + unassigned * kinds[j].third
+        corner.cumulant = assigned.cumulant + unassigned * kinds[j].cumulant
+        corner.mean = assigned.mean + unassigned * kinds[j].mean
+        corner.variance = assigned.variance + unassigned * kinds[j].variance
+        corner.third = assigned.third + unassigned * kinds[j].third
         if not corner.variance > 0:
             return INFINITY
         peak = fmax(peak, corner.cumulant - 0.5 * log(6.283185307179586 * corner.variance))

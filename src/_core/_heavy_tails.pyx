@@ -90,7 +90,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
     The distributions in `groups` are replaced by those given that no user has a value above the edge. If some user has one,
     E[S_+] = E[S] + E[S_-]. The edge is the lowest one for which E[S_-] in this case is less than rtol/8 of the answer E[S_+].
     """
-    cdef double edge, least, unused, sums, first, later, chance, short_of = 0
+    cdef double edge, lower_log, unused, sums, first, later, chance, short_of = 0
     cdef Py_ssize_t i, j
     cdef Group *g
     out.log_none = out.mean = out.error = 0
@@ -104,13 +104,13 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
             break
         edge *= 2
     # the sum without the larger values gives a lower bound of the answer
-    least = -INFINITY
+    lower_log = -INFINITY
     if edge < 0.125 * top:
         for i in range(4):
             c_part(groups, number, ldexp(edge, -4 * i))
             if not c_gains(groups, number):
                 break
-            if c_contour(groups, number, 2e-3, INFINITY, 4e6, turns, &least, &unused) < 0 or least > -INFINITY:
+            if c_contour(groups, number, 2e-3, INFINITY, 4e6, turns, &lower_log, &unused) < 0 or lower_log > -INFINITY:
                 break
     else:
         edge = top
@@ -124,7 +124,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
             short_of = chance * c_short(groups, number, edge)
             # 0.3 sums is roughly a lower bound of the answer: the edge is at least 2 (mean loss + 8 sigma), so the other users
             # subtract at most half of a value above the edge.
-            if short_of <= 0.125 * rtol * fmax(exp(least), 0.3 * sums):
+            if short_of <= 0.125 * rtol * fmax(exp(lower_log), 0.3 * sums):
                 break
         edge *= 1.4142135623730951
     if edge >= top:

@@ -278,9 +278,9 @@ cdef double c_least(const Atoms *laws, double **weights, const Py_ssize_t *chose
 
 
 cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double start,
-                   Py_ssize_t *chosen, Py_ssize_t *found) noexcept nogil:
+                   Py_ssize_t *chosen, Py_ssize_t *number_chosen) noexcept nogil:
     cdef Py_ssize_t used = 0, i, best, size = 0
-    cdef double at = log(start), value, most, known = -INFINITY, deviation = 0
+    cdef double at = log(start), value, most, largest = -INFINITY, deviation = 0
     cdef double **weights = <double **> malloc(max(number, 1) * sizeof(double *))
     cdef double *room
     for i in range(number):
@@ -289,7 +289,7 @@ cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double sm
     if weights == NULL or room == NULL:
         free(weights)
         free(room)
-        found[0] = 0
+        number_chosen[0] = 0
         # every theta gives a valid bound
         return start
     size = 0
@@ -307,15 +307,15 @@ cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double sm
             if value > most:
                 most = value
                 best = i
-        if most <= known + 1e-9 * (1 + fabs(known)):
+        if most <= largest + 1e-9 * (1 + fabs(largest)):
             break
         chosen[used] = best
         used += 1
         at = c_least(laws, weights, chosen, used, count, smoothing, deviation, at)
-        known = c_largest_objective(laws, weights, chosen, used, count, smoothing, deviation, at)
+        largest = c_largest_objective(laws, weights, chosen, used, count, smoothing, deviation, at)
     free(weights)
     free(room)
-    found[0] = used
+    number_chosen[0] = used
     return exp(at)
 
 
@@ -559,7 +559,7 @@ def tilt(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[
 
 def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
             const double[::1] thetas, double step, double smoothing, Py_ssize_t nodes, double blur=0.0,
-            const double[:, ::1] known=None):
+            const double[:, ::1] reached=None):
     """Return upper bounds of the largest log B over the distributions, for every theta and every number of users.
 
     Parameters
@@ -568,7 +568,7 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
         As for log_moments.
     counts, smoothing
         As for log_contour.
-    known : ndarray, shape (thetas, counts), optional
+    reached : ndarray, shape (thetas, counts), optional
         Values that the result is at least. A distribution is not evaluated where a bound of its B that takes less time is below the
         largest value so far for every theta and count.
 
@@ -578,7 +578,7 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
     """
     cdef Py_ssize_t laws = starts.shape[0] - 1
     cdef int done = -1
-    cdef double[:, ::1] best = np.full((thetas.shape[0], counts.shape[0]), -INFINITY) if known is None else np.array(known)
+    cdef double[:, ::1] best = np.full((thetas.shape[0], counts.shape[0]), -INFINITY) if reached is None else np.array(reached)
     cdef Atoms *atoms = <Atoms *> malloc(max(laws, 1) * sizeof(Atoms))
     cdef Contour contour
     contour.step, contour.smoothing, contour.nodes = step, smoothing, nodes

@@ -42,7 +42,7 @@ cdef extern from "sum_bound.h" nogil:
     void cover_positive(const double *more, Py_ssize_t n, const double *theta, const double *best, Py_ssize_t stride,
                         Py_ssize_t rows, const double *means, const double *variances, Py_ssize_t pairs, double error, double unit,
                         double *out)
-    void cover_bins(const double *table, Py_ssize_t stride, Py_ssize_t n, double up, double down, double share, double least,
+    void cover_bins(const double *table, Py_ssize_t stride, Py_ssize_t n, double up, double down, double share, double bottom,
                     double tiny, double *low, double *high, double *low_mass, double *high_mass, double *low_log, double *high_log)
     void cover_nodes(Py_ssize_t first, Py_ssize_t n, double unit, double step, double *out)
 
@@ -262,14 +262,14 @@ cdef class SumBound:
     def spare(self, double most):
         """Drop values of theta, with B = inf, as long as the bound for counts[0] is at most `most`; others then take less time."""
         cdef Py_ssize_t t, columns = self.counts.shape[0]
-        cdef double known
+        cdef double former
         now = np.array(self.now)
         self.now = now
         for t in range(self.thetas.shape[0] - 1, -1, -1):
-            known = self.now[FIXED + t * columns]
+            former = self.now[FIXED + t * columns]
             self.now[FIXED + t * columns] = INFINITY
             if not self.bound(0) <= most:
-                self.now[FIXED + t * columns] = known
+                self.now[FIXED + t * columns] = former
         self.now[BOUND] = self.bound(0)
 
     def undo(self):
@@ -278,18 +278,18 @@ cdef class SumBound:
 
     def log_sum(self, Py_ssize_t column):
         """Return the log of the bound of E S_+ for counts[column]."""
-        cdef double found
+        cdef double value
         with nogil:
-            found = self.bound(column)
-        if found != found:
+            value = self.bound(column)
+        if value != value:
             raise MemoryError
-        return found
+        return value
 
     cdef int joined(self, const double[::1] values, const double[::1] mass, const Py_ssize_t[::1] starts, const Light *light,
                     double most) noexcept nogil:
         """Add the distributions to `now`; returns -1 without memory."""
         cdef Py_ssize_t i, j
-        cdef int changed = 0, found = 0
+        cdef int changed = 0, added = 0
         cdef double *now = &self.now[0]
         cdef double gain, part, up = 1 + self.blur + self.error, mean, size, square
         cdef bint split = self.limit < INFINITY
@@ -308,20 +308,20 @@ cdef class SumBound:
                     changed = 1
                 changed |= self.paired(mean + part, square - mean * mean)
         if split:
-            found = self.tails(values, mass, starts, light)
-            if found > 0 and most < INFINITY:
+            added = self.tails(values, mass, starts, light)
+            if added > 0 and most < INFINITY:
                 now[BOUND] = self.bound(0)
                 if now[BOUND] > most:
                     return 0
-            changed |= found
-        if self.thetas[0] > 0 and found >= 0:
+            changed |= added
+        if self.thetas[0] > 0 and added >= 0:
             # the bound is above e^most as soon as both k E X_+ and B are
             if split or log(self.counts[0] * now[GAIN]) <= most:
                 most = INFINITY
-            found = c_largest(light.laws, light.number, &self.counts[0], self.counts.shape[0], &self.thetas[0],
+            added = c_largest(light.laws, light.number, &self.counts[0], self.counts.shape[0], &self.thetas[0],
                               self.thetas.shape[0], &self.contour, self.blur, most, now + FIXED)
-            changed |= found
-        if found < 0:
+            changed |= added
+        if added < 0:
             return -1
         if changed:
             now[BOUND] = self.bound(0)
@@ -406,15 +406,15 @@ cdef class SumBound:
 
     cdef double bound(self, Py_ssize_t column) noexcept nogil:
         """Return the log of the bound of E S_+ for counts[column]; NaN without memory."""
-        cdef double found, more
+        cdef double simple, more
         cdef const double *now = &self.now[0]
         if not now[GAIN] > 0:
             return -INFINITY
-        found = log(self.counts[column] * now[GAIN])
+        simple = log(self.counts[column] * now[GAIN])
         if self.limit < INFINITY:
             more = self.with_jumps(column)
-            return found if more >= found else more
-        return fmin(found, now[FIXED + column]) if self.thetas[0] > 0 else found
+            return simple if more >= simple else more
+        return fmin(simple, now[FIXED + column]) if self.thetas[0] > 0 else simple
 
     cdef double with_jumps(self, Py_ssize_t column) noexcept nogil:
         """Return the log of the sum over N = 0, 1, 2 and at least 3 large values for counts[column]; NaN without memory."""
@@ -552,7 +552,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
     (int, ndarray, float)
         The first m, the masses for this m and the following ones, and E A B of what was left out.
     """
-    cdef Py_ssize_t places = place.shape[0], jumps = first.shape[0], steps, cells, i, j, least = 0, most = -1
+    cdef Py_ssize_t places = place.shape[0], jumps = first.shape[0], steps, cells, i, j, lowest = 0, highest = -1
     cdef double[::1] after = np.zeros(places + 1), jump = np.empty(jumps), nodes, total, moment, out
     cdef Py_ssize_t[::1] used = np.empty(jumps, dtype=np.intp)
     cdef double beyond = 0, farthest = 0, each = left_out / jumps, moved = 0, before = 0
@@ -587,8 +587,8 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
             moved = fmin(moment[i] / (nodes[i + 1] - nodes[i]) * (1 + charge), total[i]) if i < cells else 0
             out[i] = (total[i] - moved if i < cells else 0) + before
             if out[i] > 0:
-                least, most = i if most < 0 else least, i
-    return least - steps, np.array(out[least:most + 1]), beyond
+                lowest, highest = i if highest < 0 else lowest, i
+    return lowest - steps, np.array(out[lowest:highest + 1]), beyond
 
 
 def mixed_atoms(Py_ssize_t first, const double[::1] masses, Py_ssize_t second, const double[::1] others, double part, double unit,

@@ -302,7 +302,7 @@ cdef struct Expansion:
 cdef void expand(Expansion *out, double bits, double flip, double eps, double gap) noexcept nogil:
     """Fill in the nodes, whose number depends on the range of the variance over all datasets."""
     cdef double keep = 1 - flip, gain = -keep * expm1(-gap), loss = expm1(eps), shrink, x, half, J, cut, re, im, norm, lost, d
-    cdef double sign, effort, most = 0, least = INFINITY
+    cdef double sign, effort, most = 0, smallest = INFINITY
     cdef double[2] p, q
     cdef double one = 1
     cdef Law law
@@ -321,19 +321,19 @@ cdef void expand(Expansion *out, double bits, double flip, double eps, double ga
         out.mean[i] = p[i] * shrink / x
         out.slack = fmax(out.slack, 16 * UNIT * fabs(out.theta * d) * bits)
         out.exponent[i] = -(c_deviance(p[i] * shrink / x, p[i], d) + c_deviance(q[i] / x, q[i], -d))
-        most, least = fmax(most, bits * p[i] * q[i] * shrink / (x * x)), fmin(least, bits * p[i] * q[i] * shrink / (x * x))
+        most, smallest = fmax(most, bits * p[i] * q[i] * shrink / (x * x)), fmin(smallest, bits * p[i] * q[i] * shrink / (x * x))
     # theta has an error of about 8 units of roundoff
     out.reach = 1 + 16 * UNIT * (1 + most)
-    J, half = c_half_period_within(most, out.reach + 1, ROUGH_BAND), c_half_within(least, ROUGH_BAND)
-    if not (least > 1 and J * half < MOST_NODES / 2 and fabs(out.theta) < 1):
+    J, half = c_half_period_within(most, out.reach + 1, ROUGH_BAND), c_half_within(smallest, ROUGH_BAND)
+    if not (smallest > 1 and J * half < MOST_NODES / 2 and fabs(out.theta) < 1):
         return
     out.growth = exp(fabs(out.theta) * (out.reach + CENTRE))
     cut = exp(out.theta * J)
-    lost = c_left_out_within(least, half, J, ROUGH_BAND)
+    lost = c_left_out_within(smallest, half, J, ROUGH_BAND)
     out.stray = lost * (gain + loss * shrink * (1 / -expm1(out.theta) if out.theta * J < -1 else J))
     for i in range(2):
         c_lattice_law(&law, p + i, q + i, &one, 1)
-        c_phi_make(&law, out.theta, least, half, phi + i)
+        c_phi_make(&law, out.theta, smallest, half, phi + i)
     while m <= J and c_place(half, J, m, &at):
         # B(t) = gain - loss sum_(0 < i < J) e^((theta + i t) i), where (gain + loss) e^theta = gain
         re, im = -expm1(out.theta) + 2 * shrink * at.s * at.s, -2 * shrink * at.s * at.c
@@ -357,15 +357,15 @@ cdef void expand(Expansion *out, double bits, double flip, double eps, double ga
 
 cdef double largest_cubic(const double *c, double low, double high) noexcept nogil:
     """Returns the maximum of c0 + c1 x + c2 x^2/2 + c3 x^3/6 for low <= x <= high."""
-    cdef double root = c[2] * c[2] - 2 * c[1] * c[3], x, found = -INFINITY
+    cdef double root = c[2] * c[2] - 2 * c[1] * c[3], x, largest = -INFINITY
     cdef double[4] at
     cdef int i
     root = -(c[2] + (sqrt(root) if c[2] > 0 else -sqrt(root))) if root > 0 else 0
     at[0], at[1], at[2], at[3] = low, high, root / c[3] if c[3] else low, 2 * c[1] / root if root else low
     for i in range(4):
         x = fmin(fmax(at[i], low), high)
-        found = fmax(found, c[0] + x * (c[1] + x * (c[2] / 2 + x * c[3] / 6)))
-    return found
+        largest = fmax(largest, c[0] + x * (c[1] + x * (c[2] / 2 + x * c[3] / 6)))
+    return largest
 
 
 # At the middle of an interval: the real parts of the sums of C s^i, i < 6, and of C g s^i, i < 4; bounds of the omitted terms.
@@ -411,7 +411,7 @@ cdef void sum_terms(const Expansion *of, double mid, double wide, Terms *out) no
 
 cdef double expanded(const Expansion *of, double first, double last, double *remains) noexcept nogil:
     """Returns an upper bound of log f_N(m) for first <= m <= last; *remains is the part that shorter intervals do not reduce."""
-    cdef double wide = 0.5 * (last - first), found = -INFINITY, e, spread
+    cdef double wide = 0.5 * (last - first), largest = -INFINITY, e, spread
     cdef double[4] c
     cdef double[2] top
     cdef int i, j
@@ -422,18 +422,18 @@ cdef double expanded(const Expansion *of, double first, double last, double *rem
             c[i] = at.a[i] + (wide if j else -wide) * at.b[i]
         top[j] = largest_cubic(c, -of.reach - CENTRE, of.reach - CENTRE) + at.rest
         e = (last if j else first) * of.exponent[1] + (of.bits - (last if j else first)) * of.exponent[0]
-        found = fmax(found, e + log(top[j]) if top[j] > 0 else INFINITY)
-        found = fmax(found, found + UNIT * (64 + 32 * fabs(e)) + of.slack)
+        largest = fmax(largest, e + log(top[j]) if top[j] > 0 else INFINITY)
+        largest = fmax(largest, largest + UNIT * (64 + 32 * fabs(e)) + of.slack)
     # between the two ends the value is at most e^(linear) times a linear function; the logarithm of the latter is concave
     spread = (top[1] - top[0]) / fmin(top[0], top[1])
     remains[0] = at.fixed / at.a[0] + UNIT * (64 + 32 * fabs(e)) + of.slack if at.a[0] > 0 else INFINITY
-    found += spread * spread / 8
-    return found if found == found else INFINITY
+    largest += spread * spread / 8
+    return largest if largest == largest else INFINITY
 
 
 cdef double best_of_few(const Expansion *of, double last) noexcept nogil:
     """Returns the number of ones, at most `last`, with the largest value by the expansion at the nearest integers k."""
-    cdef double m = 0, mean, d, value, found = -INFINITY, best = 0, e
+    cdef double m = 0, mean, d, value, highest = -INFINITY, best = 0, e
     cdef Terms at
     sum_terms(of, 0, 0, &at)
     while m <= last:
@@ -444,8 +444,8 @@ cdef double best_of_few(const Expansion *of, double last) noexcept nogil:
             value = at.a[3] / 6 + d * (at.a[4] / 24 + d * at.a[5] / 120)
             value = at.a[1] + m * at.b[1] + d * ((at.a[2] + m * at.b[2]) / 2 + d * value)
             value = e + log(at.a[0] + m * at.b[0] + d * value)
-            if value > found:
-                found, best = value, m
+            if value > highest:
+                highest, best = value, m
             d += 1
         m += 1
     return best
@@ -506,37 +506,37 @@ cdef inline double within(double best, const Tolerance *to) noexcept nogil:
     return best + fmax(to.rtol, -to.deep * best) + to.loose * (1 - best) if best > -INFINITY else best
 
 
-cdef void evaluate(const Arguments *of, double first, double *value, Found *found) noexcept nogil:
+cdef void evaluate(const Arguments *of, double first, double *value, Found *so_far) noexcept nogil:
     """Write the upper bound of the value at `first`, and update the largest bounds found."""
     cdef double low
     enclose(of, first, 0, &low, value)
-    found.lower, found.best = fmax(found.lower, low), fmax(found.best, value[0])
+    so_far.lower, so_far.best = fmax(so_far.lower, low), fmax(so_far.best, value[0])
 
 
-cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, double *length, Found *found) noexcept nogil:
+cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, double *length, Found *so_far) noexcept nogil:
     """Cover an interval by pieces with bounds of at most the best value plus the tolerance, the first with this `length`."""
     cdef double first = block.first, last, value = 0, bound, low, slope
     cdef int age = 0
     while first <= block.last:
         if age == 0:
-            evaluate(of, first, &value, found)
+            evaluate(of, first, &value, so_far)
             age = VALUE_EVERY
         last = fmin(first + floor(length[0]), block.last)
         if last == first:
-            evaluate(of, first, &value, found)
-            found.bound = fmax(found.bound, value)
+            evaluate(of, first, &value, so_far)
+            so_far.bound = fmax(so_far.bound, value)
             first += 1
             length[0] = 1
             continue
         enclose(of, first, last - first, &low, &bound)
         slope = fmax(bound - value, 0) / (last - first)
-        if bound <= within(found.best, to):
-            found.bound = fmax(found.bound, bound)
+        if bound <= within(so_far.best, to):
+            so_far.bound = fmax(so_far.bound, bound)
             first = last + 1
             age -= 1
-            length[0] = fmin(AIM * (within(found.best, to) - value) / fmax(slope, 1e-300), 4 * (length[0] + 1))
+            length[0] = fmin(AIM * (within(so_far.best, to) - value) / fmax(slope, 1e-300), 4 * (length[0] + 1))
         else:
-            length[0] = fmin(AIM * (within(found.best, to) - value) / fmax(slope, 1e-300), 0.75 * (last - first))
+            length[0] = fmin(AIM * (within(so_far.best, to) - value) / fmax(slope, 1e-300), 0.75 * (last - first))
 
 
 cdef bint c_worst_log_delta(double others, double fakes, double width, double flip, double eps, double gap, double loose,
@@ -546,7 +546,7 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     cdef Tolerance to
     cdef double best = -INFINITY, enough, stray, length
     cdef Heap heap
-    cdef Found found
+    cdef Found so_far
     cdef Block block, half
     cdef Block[2 * BATCH] pieces
     cdef long order = 0
@@ -606,19 +606,19 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
                     half.last = floor(0.5 * (block.first + block.last))
                 pieces[count] = half
                 count += 1
-    found.lower, found.best, found.bound = lower[0], best, upper[0]
+    so_far.lower, so_far.best, so_far.bound = lower[0], best, upper[0]
     length = others / MOST_HALVED
-    while heap.size and heap.items[0].bound > within(found.best, &to):
+    while heap.size and heap.items[0].bound > within(so_far.best, &to):
         block = pop(&heap)
         scanned = True
-        scan(&of, &block, &to, &length, &found)
-    lower[0], upper[0] = found.lower, fmax(found.bound, found.best)
+        scan(&of, &block, &to, &length, &so_far)
+    lower[0], upper[0] = so_far.lower, fmax(so_far.bound, so_far.best)
     if heap.size:
         upper[0] = fmax(upper[0], heap.items[0].bound)
     # A scan most often uses 95 % of the tolerance; the exact fraction varies from eps to eps. If the upper bound is raised to use
     # the whole tolerance, it is as smooth in eps as the best value, so that the search for eps needs fewer searches over datasets.
     if scanned and width == 1:
-        upper[0] = fmin(fmax(upper[0], within(found.best, &to)), 0)
+        upper[0] = fmin(fmax(upper[0], within(so_far.best, &to)), 0)
     free(heap.items)
     return held
 

@@ -84,8 +84,8 @@ static inline double compound_seed(double a, double m, double g, CompoundLine *l
 
 /* Writes out[i] = G_(m-i)/b, i = 0..count-1, and returns log b, b = b_m(tau). error[0]: bound of the relative error of all.
  *
- * For u < 1/2 also tails[i] = S_(m-i)/b, and least[0] falls to the smallest 2 tau - m - u m of the steps. */
-static inline double compound_block(double m, int count, CompoundLine *line, double *out, double *tails, double *least,
+ * For u < 1/2 also tails[i] = S_(m-i)/b, and lowest[0] falls to the smallest 2 tau - m - u m of the steps. */
+static inline double compound_block(double m, int count, CompoundLine *line, double *out, double *tails, double *lowest,
     double *error)
 {
     double a = compound_threshold(m, line), g = compound_gap(a, m, line), b = 1, tail, value, step;
@@ -114,7 +114,7 @@ static inline double compound_block(double m, int count, CompoundLine *line, dou
     value = compound_seed(a, m, g, line, &tail, error);
     for (i = 0; i < count; i++) {
         out[i] = value; tails[i] = tail;
-        *least = fmin(*least, g);
+        *lowest = fmin(*lowest, g);
         if (i + 1 == count) break;
         step = b * (2 * a / m);
         g = compound_gap(a, m - 1, line);
@@ -185,7 +185,7 @@ static inline double compound_range(double n, double rate, double lo, double hi,
 {
     double out[COMPOUND_BLOCK];
     double tails[COMPOUND_BLOCK];
-    double total = -INFINITY, m = hi, partial, firsts, least = INFINITY, weight, scale, log_weight, worst = 0, steep;
+    double total = -INFINITY, m = hi, partial, firsts, lowest = INFINITY, weight, scale, log_weight, worst = 0, steep;
     /* The odds stay finite for rates below 1e-300. They are not used there, because a block has only one step. */
     double odds = (1 - rate) / fmax(rate, 1e-300);
     /* a compiler may evaluate this logarithm also at rate = 1, where it is not used; log(0) would raise a floating-point flag */
@@ -203,7 +203,7 @@ static inline double compound_range(double n, double rate, double lo, double hi,
         steep = rate < 1 ? compound_steepness(m, fmax(lo, m - COMPOUND_BLOCK), n, log_odds, line)
             : fmax(COMPOUND_RANGE, line->rate);
         count = compound_length(m - lo + 1, steep);
-        scale = compound_block(m, count, line, out, tails, &least, error);
+        scale = compound_block(m, count, line, out, tails, &lowest, error);
         log_weight = kernel_binom_logpmf(m, n, rate);
         worst = fmax(worst, *error + 3e-14 + 8 * UNIT * fabs(log_weight));
         weight = 1;
@@ -218,7 +218,7 @@ static inline double compound_range(double n, double rate, double lo, double hi,
         if (moment != NULL)
             moment->value = kernel_log_add_exp(moment->value, scale + log_weight + log(firsts));
     }
-    if (moment != NULL) moment->gap = fmin(moment->gap, least);
+    if (moment != NULL) moment->gap = fmin(moment->gap, lowest);
     *error = worst;
     return total;
 }
@@ -331,13 +331,13 @@ static inline double kernel_log_weighted_excess(double first, const double *log_
     CompoundLine line = compound_line(u, v);
     double out[COMPOUND_BLOCK];
     double tails[COMPOUND_BLOCK];
-    double total = -INFINITY, m, scale, partial, top, least = 0, worst = 0;
+    double total = -INFINITY, m, scale, partial, top, lowest = 0, worst = 0;
     ptrdiff_t last = count;
     int length, i;
     while (last > 0) {
         length = compound_length(last, line.rate);
         m = first + last;
-        scale = compound_block(m, length, &line, out, tails, &least, error);
+        scale = compound_block(m, length, &line, out, tails, &lowest, error);
         worst = fmax(worst, *error);
         top = -INFINITY;
         for (i = 0; i < length; i++) top = fmax(top, log_weights[last - 1 - i]);

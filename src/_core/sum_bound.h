@@ -17,13 +17,13 @@ static VECTORS_CLONES void cover_positive(const double *more, ptrdiff_t n, const
                                           ptrdiff_t rows, const double *means, const double *variances, ptrdiff_t pairs,
                                           double error, double unit, double *out)
 {
-    double least[COVER_BLOCK], simple[COVER_BLOCK];
+    double lowest[COVER_BLOCK], simple[COVER_BLOCK];
     ptrdiff_t i, j, first;
     for (first = 0; first < n; first += COVER_BLOCK) {
         ptrdiff_t size = n - first < COVER_BLOCK ? n - first : COVER_BLOCK;
         const double *u = more + first;
         for (i = 0; i < size; i++) {
-            least[i] = INFINITY;
+            lowest[i] = INFINITY;
             simple[i] = 0;
         }
         for (j = 0; j < rows; j++) {
@@ -31,7 +31,7 @@ static VECTORS_CLONES void cover_positive(const double *more, ptrdiff_t n, const
             VECTORS_LOOP
             for (i = 0; i < size; i++) {
                 double up = each * u[i], exponent = (up + power) + 4 * unit * (fabs(up) + fabs(power));
-                least[i] = exponent < least[i] ? exponent : least[i];
+                lowest[i] = exponent < lowest[i] ? exponent : lowest[i];
             }
         }
         for (j = 0; j < pairs; j++) {
@@ -45,17 +45,17 @@ static VECTORS_CLONES void cover_positive(const double *more, ptrdiff_t n, const
         }
         VECTORS_LOOP
         for (i = 0; i < size; i++) {
-            double low = least[i] < -700 ? -700 : least[i], high = vector_exp(low > 700 ? 700 : low);
+            double low = lowest[i] < -700 ? -700 : lowest[i], high = vector_exp(low > 700 ? 700 : low);
             out[first + i] = low > 700 || high > simple[i] ? simple[i] : high;
         }
     }
 }
 
 /* For n bins, `table` has seven rows, `stride` apart: the mass of a bin, then the mean, the smallest and the largest value of a, and
- * the same of b. Writes an interval (low, high) of up a - down b for each bin, not below `least`, and divides the mass between its two
+ * the same of b. Writes an interval (low, high) of up a - down b for each bin, not below `bottom`, and divides the mass between its two
  * ends such that the mean is kept. The masses are at least `tiny`; their logarithms are written, too. */
 static VECTORS_CLONES void cover_bins(const double *table, ptrdiff_t stride, ptrdiff_t n, double up, double down, double share,
-                                      double least, double tiny, double *low, double *high, double *low_mass, double *high_mass,
+                                      double bottom, double tiny, double *low, double *high, double *low_mass, double *high_mass,
                                       double *low_log, double *high_log)
 {
     const double *mean_a = table + stride, *low_a = mean_a + stride, *high_a = low_a + stride;
@@ -64,8 +64,8 @@ static VECTORS_CLONES void cover_bins(const double *table, ptrdiff_t stride, ptr
     VECTORS_LOOP
     for (i = 0; i < n; i++) {
         double from = low_a[i] * up - high_b[i] * down, to = high_a[i] * up - low_b[i] * down, mean, width, part, one, two;
-        from = from > least ? from : least;
-        to = to > least ? to : least;
+        from = from > bottom ? from : bottom;
+        to = to > bottom ? to : bottom;
         width = to - from;
         mean = mean_a[i] * up - mean_b[i] * down - from;
         part = width != 0 ? mean / width : 0;

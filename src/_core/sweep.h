@@ -30,13 +30,13 @@ typedef struct {
 VECTORS_INLINE void sweep_body(sweep_runs *runs, int count, double n, double odds, double u, int slopes, int masked)
 {
     double m[SWEEP_RUNS], a[SWEEP_RUNS], b[SWEEP_RUNS], y[SWEEP_RUNS], tail[SWEEP_RUNS], value[SWEEP_RUNS], sum[SWEEP_RUNS];
-    double moment[SWEEP_RUNS], least[SWEEP_RUNS], first[SWEEP_RUNS], scale[SWEEP_RUNS], lag[SWEEP_RUNS];
+    double moment[SWEEP_RUNS], lowest[SWEEP_RUNS], first[SWEEP_RUNS], scale[SWEEP_RUNS], lag[SWEEP_RUNS];
     const double even = 13510798882111488.0;        /* 3 2^52: numbers of its size are even */
     int i, j;
     for (j = 0; j < SWEEP_RUNS; j++) {
         m[j] = runs->m[j];
         a[j] = 2 * runs->a[j];
-        least[j] = y[j] = (a[j] - m[j]) - u * m[j];
+        lowest[j] = y[j] = (a[j] - m[j]) - u * m[j];
         tail[j] = 2 * runs->tail[j];
         sum[j] = value[j] = 2 * runs->value[j];
         moment[j] = m[j] * tail[j];
@@ -57,7 +57,7 @@ VECTORS_INLINE void sweep_body(sweep_runs *runs, int count, double n, double odd
             sum[j] = sum[j] * more + value[j];
             if (slopes) {
                 moment[j] = moment[j] * more + next * tail[j];
-                least[j] = y[j] < least[j] ? y[j] : least[j];
+                lowest[j] = y[j] < lowest[j] ? y[j] : lowest[j];
             }
             lag[j] *= more;
             m[j] = next;
@@ -65,7 +65,7 @@ VECTORS_INLINE void sweep_body(sweep_runs *runs, int count, double n, double odd
     for (j = 0; j < SWEEP_RUNS; j++) {
         runs->sum[j] = 0.5 * sum[j] / lag[j];
         runs->moment[j] = 0.5 * moment[j] / lag[j];
-        runs->gap[j] = least[j];
+        runs->gap[j] = lowest[j];
     }
 }
 

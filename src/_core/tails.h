@@ -50,10 +50,10 @@ VECTORS_INLINE Means tails_means(double x, double y, double p, int fused)
 {
     dd q = dd_sum(1, -p), n = dd_sum(x, y), m, d, l;
     int swap = p > q.hi;
-    double least = swap ? q.hi : p, rest = swap ? q.lo : 0, taken = swap ? y : x, left = swap ? x : y;
+    double smaller = swap ? q.hi : p, rest = swap ? q.lo : 0, taken = swap ? y : x, left = swap ? x : y;
     Means r;
-    m = dd_prod_by(n.hi, least, fused);
-    m = dd_fast_sum(m.hi, m.lo + (n.hi * rest + n.lo * least));
+    m = dd_prod_by(n.hi, smaller, fused);
+    m = dd_fast_sum(m.hi, m.lo + (n.hi * rest + n.lo * smaller));
     d = dd_add(dd_make(taken, 0), dd_neg(m));
     l = dd_add(dd_make(left, 0), d);
     r.mean.hi = swap ? l.hi : m.hi;
@@ -145,17 +145,17 @@ VECTORS_INLINE void pmf_block_body(int law, const double *const *in, double *out
     const double *k = in[0], *n = in[1], *p = law == TAILS_POISSON ? n : in[2];
     double deep[TAILS_BLOCK], some[4][TAILS_BLOCK];
     int at[TAILS_BLOCK];
-    ptrdiff_t i, found = 0;
+    ptrdiff_t i, chosen = 0;
     if (law == TAILS_POISSON) poisson_all(k, n, out, deep, count);
     else if (law == TAILS_NEGATIVE) pmf_all(k, n, p, 1, out, deep, count, fused);
     else pmf_all(k, n, p, 0, out, deep, count, fused);
     for (i = 0; i < count; i++) {
-        at[found] = (int)i;
-        found += deep[i] == 1;
+        at[chosen] = (int)i;
+        chosen += deep[i] == 1;
         if (deep[i] == 2) out[i] = scalar(k[i], n[i], p[i]);
     }
-    if (!found) return;
-    for (i = 0; i < found; i++) {
+    if (!chosen) return;
+    for (i = 0; i < chosen; i++) {
         some[0][i] = k[at[i]];
         some[1][i] = n[at[i]];
         some[2][i] = p[at[i]];
@@ -168,7 +168,7 @@ VECTORS_INLINE void pmf_block_body(int law, const double *const *in, double *out
     if (law == TAILS_POISSON) poisson_deep(some[0], some[1], some[3], i, fused);
     else if (law == TAILS_NEGATIVE) pmf_deep(some[0], some[1], some[2], 1, some[3], i, fused);
     else pmf_deep(some[0], some[1], some[2], 0, some[3], i, fused);
-    for (i = 0; i < found; i++) out[at[i]] = some[3][i];
+    for (i = 0; i < chosen; i++) out[at[i]] = some[3][i];
 }
 
 VECTORS_ENTRY(pmf_block, (int law, const double *const *in, double *out, ptrdiff_t count, tails_scalar scalar),
@@ -344,13 +344,13 @@ VECTORS_INLINE int tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to,
     for (i = from; i < to; i++) {
         double a = t->j[i], b = t->b[i], x = t->p[i], unit2 = f->unit2[i], rate = f->rate[i], odd = f->odd[i], gap = f->gap[i];
         double t0 = f->t0[i], t1 = f->t1[i], t2 = f->t2[i], t3 = f->t3[i], p0 = f->p0[i], p1 = f->p1[i], old = p1;
-        double more, v, turn, u, mid, sum = t->value[i], open = f->open[i], least = b == floor(b) ? 0 : -INFINITY;
+        double more, v, turn, u, mid, sum = t->value[i], open = f->open[i], end = b == floor(b) ? 0 : -INFINITY;
         /* Before STEP, p is the denominator of the convergent before the last one; STEP overwrites it with the next denominator. */
 #define STEP(r, p, last)                                                                    \
         more = b - (m + r);                                                                 \
         v = a + (2 * (m + r) - 1);                                                          \
         turn = t0 + (m + r) * (t1 + (m + r) * (t2 + (m + r) * t3));                         \
-        u = odd * ((more > least ? more : least) * x * ((m + r) * rate)) * ((v * v - 4) * unit2);   \
+        u = odd * ((more > end ? more : end) * x * ((m + r) * rate)) * ((v * v - 4) * unit2);   \
         odd = (a + (m + r)) * ((a + (m + r) + b) * x * rate);                               \
         p = turn * last + u * p;
         STEP(1, p0, p1)

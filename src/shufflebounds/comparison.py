@@ -137,11 +137,11 @@ class Comparison:
         list of str
             Empty if `devices` is 1, and `colluding` and `missing` are 0.
         """
-        found = [f"The target is met for a person who holds up to {self.devices} of the messages."] if self.devices > 1 else []
+        sentences = [f"The target is met for a person who holds up to {self.devices} of the messages."] if self.devices > 1 else []
         if self.colluding or self.missing:
-            found.append(f"The target is met if up to {self.colluding} of the other users reveal their messages, and up to "
-                         f"{self.missing} users are missing.")
-        return found
+            sentences.append(f"The target is met if up to {self.colluding} of the other users reveal their messages, and up to "
+                             f"{self.missing} users are missing.")
+        return sentences
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as dictionaries, such as a DataFrame takes.
@@ -265,7 +265,7 @@ def _ways(users: int, bins: int, releases: int, absent: dict[str, Any]) -> dict[
     def oracle(build: Callable[[float], FrequencyOracle]) -> Calibration:
         return lambda *, eps, delta: _Target(eps, delta, users, absent).largest(build)
 
-    def sized(family: Callable[..., FrequencyOracle], size_of: Callable[[Any], int], least: int, most: int) -> Calibration:
+    def sized(family: Callable[..., FrequencyOracle], size_of: Callable[[Any], int], smallest: int, largest: int) -> Calibration:
         def calibrated(*, eps: float, delta: float) -> PrivacyProfile:
             target = _Target(eps, delta, users, absent)
             # The search for sizes starts at the best size for a local budget near the one that amplification allows.
@@ -274,7 +274,7 @@ def _ways(users: int, bins: int, releases: int, absent: dict[str, Any]) -> dict[
             def build(size: int) -> Callable[[float], FrequencyOracle]:
                 return lambda budget: family(bins, budget, size)
 
-            size, budget = _best_size(build, target, size_of(family(bins, guess)), least, most)
+            size, budget = _best_size(build, target, size_of(family(bins, guess)), smallest, largest)
             return target.largest(build(size), budget)
 
         return calibrated
@@ -305,8 +305,8 @@ def calibrated_oracle(
     If the class has several rows, the result is that with the smallest error of any bin.
     """
     ways = _ways(_validate.integer("users", users, 1), _validate.integer("bins", bins, 2, 2**16), releases, {})
-    found: list[Any] = [_of_both(ways[name], releases, devices, eps, delta) for name in ORACLES[kind]]
-    best: Shuffled = min(found, key=lambda one: one.randomizer.errors(users).error_quantile(0.05, of="any"))
+    oracles: list[Any] = [_of_both(ways[name], releases, devices, eps, delta) for name in ORACLES[kind]]
+    best: Shuffled = min(oracles, key=lambda one: one.randomizer.errors(users).error_quantile(0.05, of="any"))
     return best
 
 
@@ -354,22 +354,22 @@ class _Target:
                 tried[budget] = measure(build(budget)) if budget > self.eps else -math.inf
             return tried[budget]
 
-        least = min(self.eps * (1 + rtol), LARGEST_EXPONENT)
-        at = min(max(near or 1.0, min(1.5 * least, least + 1)), LARGEST_EXPONENT)
-        # The budget that is sought is close to `at` and above eps. So the first step is a fraction of at - least, the part of the
+        lowest = min(self.eps * (1 + rtol), LARGEST_EXPONENT)
+        at = min(max(near or 1.0, min(1.5 * lowest, lowest + 1)), LARGEST_EXPONENT)
+        # The budget that is sought is close to `at` and above eps. So the first step is a fraction of at - lowest, the part of the
         # budget that amplification adds to eps.
-        step = max(0.02 * (at - least), rtol * at) if near else 1.0
+        step = max(0.02 * (at - lowest), rtol * at) if near else 1.0
         if excess(at) <= 0:
             end = expand_bracket(at, lambda budget: excess(budget) > 0, step, LARGEST_EXPONENT, 3.0)
             if excess(end) <= 0:
                 return end
-        elif excess(expand_bracket(at, lambda budget: excess(budget) <= 0, -step, least, 3.0)) > 0:
+        elif excess(expand_bracket(at, lambda budget: excess(budget) <= 0, -step, lowest, 3.0)) > 0:
             # A budget slightly below eps meets the target without a shuffle; the margin covers the rounding of the budget.
             return self.eps * (1 - COMPUTED_ERROR)
         # The last step crossed the target, so the root lies between the last two budgets.
         low, high = sorted([*tried][-2:])
-        found = root(excess, low, high, tried[low], tried[high], rtol=rtol)
-        return expand_bracket(found, lambda budget: excess(budget) <= 0, -rtol * found, self.eps * (1 - COMPUTED_ERROR))
+        largest = root(excess, low, high, tried[low], tried[high], rtol=rtol)
+        return expand_bracket(largest, lambda budget: excess(budget) <= 0, -rtol * largest, self.eps * (1 - COMPUTED_ERROR))
 
     def _blanket_excess(self, oracle: FrequencyOracle) -> float:
         """Return log delta of the oracle after the shuffle, by the privacy blanket, minus the target log delta."""
@@ -401,31 +401,31 @@ class _Target:
 
 
 def _best_size(
-    build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, least: int, most: int
+    build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, smallest: int, largest: int
 ) -> tuple[int, float]:
     """Return the size with the smallest error, and its local budget to a relative 1e-4.
 
     The size is multiplied or divided by a factor, which shrinks until a step changes the size by a 32nd.
     """
-    known: dict[int, tuple[float, float]] = {}
+    measured: dict[int, tuple[float, float]] = {}
     last = 0.0
 
     def error(size: int) -> float:
         nonlocal last
-        if size not in known:
+        if size not in measured:
             last = target.budget(build(size), 1e-4, last)
-            known[size] = build(size)(last).rmse(target.users), last
-        return known[size][0]
+            measured[size] = build(size)(last).rmse(target.users), last
+        return measured[size][0]
 
-    best, factor = min(max(start, least), most), 4.0
+    best, factor = min(max(start, smallest), largest), 4.0
     while True:
         up, down = max(best + 1, round(best * factor)), min(best - 1, round(best / factor))
-        tried = min((size for size in (down, best, up) if least <= size <= most), key=error)
+        tried = min((size for size in (down, best, up) if smallest <= size <= largest), key=error)
         # An improvement of the error by less than 0.05 % is not worth a longer search.
         if error(tried) < error(best) * (1 - 5e-4):
             best = tried
         elif best * (factor - 1) <= max(1, best // 32):
-            return best, known[best][1]
+            return best, measured[best][1]
         else:
             factor = math.sqrt(factor)
 

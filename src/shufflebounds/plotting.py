@@ -110,7 +110,7 @@ def draw_log_delta(
     ax.fill_between(eps, np.where(np.isnan(low), floor, low), high, color=look["color"], alpha=0.25, linewidth=0, zorder=2)
 
 
-def log_delta_frame(ax: Any, title: str, least: float | None = None) -> None:
+def log_delta_frame(ax: Any, title: str, floor: float | None = None) -> None:
     """Set the axes of a figure of log10 delta, with ticks labelled as delta, down to the smallest delta shown."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -122,7 +122,7 @@ def log_delta_frame(ax: Any, title: str, least: float | None = None) -> None:
     ax.margins(x=0)
     low, high = ax.get_ylim()
     # The default margin of a long axis would extend far above delta = 1.
-    ax.set_ylim(max(low, math.log10(least)) if least is not None else low, min(high, 0.03 * -max(low, -15 if least else low)))
+    ax.set_ylim(max(low, math.log10(floor)) if floor is not None else low, min(high, 0.03 * -max(low, -15 if floor else low)))
     plain_axes(ax)
 
 

@@ -118,7 +118,7 @@ def test_maximum_is_that_of_a_scan(values, batch, tolerance):
 
 def test_maximum_knows_what_was_seen_before():
     found = _search.maximum([(0, 7)], lambda blocks, _: [(-9.0, -8.0, -3.0)] * len(blocks), _search.halves,
-                            tolerance=lambda best: 0.1, known=-2.0)
+                            tolerance=lambda best: 0.1, reached=-2.0)
     assert (found.lower, found.upper, found.best, found.measured) == (-2.0, -2.0, None, 1)
 
 

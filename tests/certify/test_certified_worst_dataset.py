@@ -75,7 +75,7 @@ def test_families_are_distributions_above_the_measure(randomizer):
     family = family_of(randomizer)[1]()
     for row in family.rows:
         assert abs(float(sum(row)) - 1) < 1e-12
-        assert all(not p < m for p, m in zip(row, family.least, strict=True))
+        assert all(not p < m for p, m in zip(row, family.blanket, strict=True))
 
 
 def test_the_centre_gives_the_radius_of_the_kernel():

@@ -129,7 +129,7 @@ def test_pairs_with_a_faint_mass_are_left_out():
     place, jump = np.sort(rng.uniform(-1, 1, 50)), np.sort(rng.uniform(-1, 1, 40))
     mass, chance = 10 ** rng.uniform(-20, 0, 50), 10 ** rng.uniform(-20, 0, 40)
     nodes = np.linspace(-2.1, 2.1, 2)
-    got = _cell_sums.cell_sums(place, mass, jump, chance, nodes, True, least=1e-18)[0]
+    got = _cell_sums.cell_sums(place, mass, jump, chance, nodes, True, cut=1e-18)[0]
     pairs = np.multiply.outer(mass, chance)
     np.testing.assert_allclose(got, pairs[pairs >= 1e-18].sum(), rtol=1e-12)
 

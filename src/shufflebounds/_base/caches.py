@@ -115,9 +115,9 @@ def kept(
 
         @functools.wraps(method)
         def answer(self: Any, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
-            known = vars(self).get(name) or vars(self).setdefault(name, Kept(most, size))
-            found: Value = known.of((*args, *kwargs.items()), lambda: method(self, *args, **kwargs))
-            return found
+            values = vars(self).get(name) or vars(self).setdefault(name, Kept(most, size))
+            value: Value = values.of((*args, *kwargs.items()), lambda: method(self, *args, **kwargs))
+            return value
 
         return answer
 

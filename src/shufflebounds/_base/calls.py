@@ -133,8 +133,8 @@ def _mismatch(
             taken.append(str(bare))
             choices = re.findall(r"Literal\[(.*?)\]", str(parameter.annotation))
             words += [f"{parameter.name} is one of {choices[0]}"] if choices else []
-        known = {parameter.name for parameter in parameters}
+        names = {parameter.name for parameter in parameters}
         words += [f"did you mean {OTHER_NAMES[word]}= for {word}=?" for word in kwargs
-                  if word not in known and OTHER_NAMES.get(word) in known]
+                  if word not in names and OTHER_NAMES.get(word) in names]
         return "; ".join([f"{name}({', '.join(given)}): {problem}", f"call it as {name}({', '.join(taken)})", *words])
     return None

@@ -99,7 +99,7 @@ def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, 
     tolerance that a single search has.
     """
     targets = np.array([_target(delta, upper) for delta in deltas.tolist()])
-    found, values = np.empty(targets.size), dict[float, float]()
+    answers, values = np.empty(targets.size), dict[float, float]()
 
     def log_delta(eps: float) -> float:
         if eps not in values:
@@ -120,10 +120,10 @@ def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, 
         if new.size:
             values.update(zip(new.tolist(), (_within_range(value, upper) for value in bounds(new).tolist())))
         for i, *guess in zip(at.tolist(), eps.tolist(), slope.tolist()):
-            found[i] = crossing(curve, float(targets[i]), upper=upper, guess=(guess[0], guess[1]))
-        known = {math.sqrt(-values[eps]): eps for eps in found[turn >= one].tolist() if values.get(eps, -math.inf) > -math.inf}
-        points = np.array(sorted(known.items())).reshape(-1, 2).T
-    return found
+            answers[i] = crossing(curve, float(targets[i]), upper=upper, guess=(guess[0], guess[1]))
+        measured = {math.sqrt(-values[eps]): eps for eps in answers[turn >= one].tolist() if values.get(eps, -math.inf) > -math.inf}
+        points = np.array(sorted(measured.items())).reshape(-1, 2).T
+    return answers
 
 
 def _interpolated(points: FloatArray, depth: FloatArray) -> tuple[FloatArray, FloatArray]:

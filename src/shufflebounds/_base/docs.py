@@ -154,6 +154,6 @@ def with_passages(documented: _Documented) -> _Documented:
     return documented
 
 
-def _passage(found: re.Match[str]) -> str:
-    indent, name, words = found.groups()
+def _passage(match: re.Match[str]) -> str:
+    indent, name, words = match.groups()
     return textwrap.indent(_PASSAGES[name].replace("...", words or _WORDS.get(name, "...")), indent)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["lazily", "missing", "module_name"]
 
 
-def missing(package: str, name: str, known: Iterable[str]) -> str:
+def missing(package: str, name: str, listed: Iterable[str]) -> str:
     """Return the error message for a name that the package does not have, with up to three similar names."""
     near: list[str] = []
     if not name.startswith("_"):
         # difflib takes milliseconds to import and only this error needs it, so it is imported here.
         from difflib import get_close_matches
 
-        public = [one for one in known if not one.startswith("_")]
+        public = [one for one in listed if not one.startswith("_")]
         near = [one for one in public if name.lower() in one.lower()][:3] or get_close_matches(name, public, 3, 0.7)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"module {package!r} has no attribute {name!r}{hint}"

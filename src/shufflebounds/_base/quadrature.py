@@ -43,13 +43,13 @@ def log_normal_masses(edges: FloatArray, mean: float, deviation: float) -> Float
     centre = low + half
     with np.errstate(over="ignore"):
         narrow = 4.56 * np.abs(centre) * half + 10.1 * half * half <= 31
-    found = np.empty(half.size)
-    found[~narrow] = _log_differences(low[~narrow], high[~narrow])
+    masses = np.empty(half.size)
+    masses[~narrow] = _log_differences(low[~narrow], high[~narrow])
     square = -0.5 * (centre[narrow, None] + half[narrow, None] * nodes) ** 2
     top = square.max(axis=1)
     inner = np.log(np.exp(square - top[:, None]) @ weights) + top
-    found[narrow] = inner + np.log(half[narrow]) - 0.5 * math.log(2 * math.pi)
-    return found
+    masses[narrow] = inner + np.log(half[narrow]) - 0.5 * math.log(2 * math.pi)
+    return masses
 
 
 def _log_differences(low: FloatArray, high: FloatArray) -> FloatArray:

@@ -50,10 +50,10 @@ def narrowed(
         if at_best == 0:
             return best, best, 0.0, 0.0
         ends = (a, b, at_a, at_b) if a < b else (b, a, at_b, at_a)
-        least = (xtol + rtol * abs(best)) / abs(b - a) if b != a else 1.0
-        if least > 0.5 or (enough is not None and enough(*ends)):
+        smallest = (xtol + rtol * abs(best)) / abs(b - a) if b != a else 1.0
+        if smallest > 0.5 or (enough is not None and enough(*ends)):
             return ends
-        x = a + min(1 - least, max(least, share)) * (b - a)
+        x = a + min(1 - smallest, max(smallest, share)) * (b - a)
         at_x = function(x)
         tick()
         if (at_x > 0) == (at_a > 0):
@@ -178,7 +178,7 @@ def maximum(
     split: Callable[[B], Sequence[B]],
     *,
     tolerance: Callable[[float], float],
-    known: float = -math.inf,
+    reached: float = -math.inf,
     batch: int = 1,
     most: float = math.inf,
     stop: Callable[[float], bool] | None = None,
@@ -188,14 +188,14 @@ def maximum(
     ``measure(blocks, enough)`` returns three numbers for each block: a lower and an upper bound of one of its values (both -inf if
     no value was evaluated), and an upper bound of all its values. A block whose upper bound is at most `enough` needs no
     tighter bound and no evaluated value. ``split(block)`` returns smaller blocks, or no block for a single value. Each round
-    splits the `batch` blocks that have the largest upper bounds. Let v be the larger of `known` and the largest upper bound of an
+    splits the `batch` blocks that have the largest upper bounds. Let v be the larger of `reached` and the largest upper bound of an
     evaluated value. The search ends when no block exceeds v + tolerance(v), when `most` blocks have been measured, or when
     ``stop(bound)`` is true for the largest upper bound of a block.
     """
     order = itertools.count()
     heap: list[tuple[float, int, B, Sequence[B]]] = []
     left: list[tuple[float, B]] = []
-    lower = upper = known
+    lower = upper = reached
     best: B | None = None
     measured = 0
     above = [math.inf] * len(blocks)

@@ -10,7 +10,7 @@ def cell_sums(
     upper: bool,
     factor: NDArray[np.float64] | None = None,
     used: NDArray[np.intp] | None = None,
-    least: float = ...,
+    cut: float = ...,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def wide_sums(
     place: NDArray[np.float64],

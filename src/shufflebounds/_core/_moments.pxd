@@ -33,10 +33,10 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
 # The theta that minimizes, to a relative 1e-4, the maximum over distributions of
 #     count log phi(theta) + smoothing theta^2/2 - log theta - log(3 x + (x^2 + 8)^(1/2)), x = theta (count v + smoothing)^(1/2),
 # with v the largest variance: log B of a normal sum, up to a constant. `start` is the first theta of the search. Writes to `chosen`
-# the indices of the distributions that attain the maximum near theta, at most 8, and to `found` their number.
+# the indices of the distributions that attain the maximum near theta, at most 8, and to `number_chosen` their number.
 # Checked by the caller: every distribution has an atom above 0.
 cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double start,
-                   Py_ssize_t *chosen, Py_ssize_t *found) noexcept nogil
+                   Py_ssize_t *chosen, Py_ssize_t *number_chosen) noexcept nogil
 
 # Raises best[t, j], rows of `columns`, to the largest log B of the distributions for thetas[t] and counts[j]; B is the sum of
 # c_log_contour. A distribution is not evaluated where a bound of its B that takes less time is below best. Ends early once

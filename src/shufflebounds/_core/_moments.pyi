@@ -36,7 +36,7 @@ def largest(
     smoothing: float,
     nodes: int,
     blur: float = 0.0,
-    known: NDArray[np.float64] | None = None,
+    reached: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]: ...
 def light_sums(
     values: NDArray[np.float64],

@@ -48,10 +48,10 @@ def complete_lists(log_p: FloatArray, log_q: FloatArray) -> CompleteLists:
     # If one list is a permutation of the other one, the errors of their sums are the same.
     loss_error = 0.0 if np.array_equal(*rising) else abs(totals[0] - totals[1]) + sum(errors)
     # A difference below the rounding errors of a list counts as 0.
-    known = 1e-15 * log_p.size
-    missing = [math.log(-math.expm1(total)) if total < -known else -math.inf for total in totals]
-    if max(totals) > known:
+    allowed = 1e-15 * log_p.size
+    missing = [math.log(-math.expm1(total)) if total < -allowed else -math.inf for total in totals]
+    if max(totals) > allowed:
         rounding = ULP * float(np.abs(np.stack(laws)[np.isfinite(laws)]).max())
         mass_error, loss_error = mass_error + rounding, loss_error + 2 * rounding
-        log_p, log_q = (law - total if total > known else law for law, total in zip(laws, totals))
+        log_p, log_q = (law - total if total > allowed else law for law, total in zip(laws, totals))
     return CompleteLists(log_p, log_q, max(missing), mass_error, loss_error)

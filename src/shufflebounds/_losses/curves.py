@@ -123,9 +123,9 @@ class Staged(Piecewise):
         out, missing = np.empty_like(x), np.ones(x.size, bool)
         for stage in range(len(STAGES)):
             form, first, last = self._at(self._sketch if few else self._spacing, stage)
-            known = missing & (x >= first) & (log1mexp(x) >= last) if stage < len(STAGES) - 1 else missing
-            out[known] = [self._near(at, stage) for at in x[known].tolist()] if few else form.log_beta(x[known])
-            missing &= ~known
+            covered = missing & (x >= first) & (log1mexp(x) >= last) if stage < len(STAGES) - 1 else missing
+            out[covered] = [self._near(at, stage) for at in x[covered].tolist()] if few else form.log_beta(x[covered])
+            missing &= ~covered
             if not missing.any():
                 break
         return out
@@ -194,11 +194,11 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
     if x.size < 2:
         return 0
     slopes, middle = drops(x, y), 0.5 * (x[1:] + x[:-1])
-    known = np.isfinite(slopes)
-    if not known.any():
+    finite = np.isfinite(slopes)
+    if not finite.any():
         return 0
-    falling = np.minimum.accumulate(slopes[known])
-    goal = float(np.interp(-log_slope, -falling, middle[known]))
+    falling = np.minimum.accumulate(slopes[finite])
+    goal = float(np.interp(-log_slope, -falling, middle[finite]))
     width = float(np.diff(x)[min(max(int(np.searchsorted(x, goal)) - 1, 0), x.size - 2)])
     before = samples.evaluations
     # In each round the gap decreases with the square of the distance `away` of the two new samples from `goal`, but errors of delta
@@ -237,9 +237,9 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             attained = _attained_mu(one, other, best, float(corners.max(initial=0.0)), rtol)
             if upper and attained >= cap:
                 continue
-            least = attained + max(rtol / 8 * attained, INTERPOLATED / 2 * (most - best))
+            threshold = attained + max(rtol / 8 * attained, INTERPOLATED / 2 * (most - best))
             # If only a few values may be computed, start with those that lower the largest mu of a corner.
-            open_ = corners > max(least, attained + share * (float(corners.max(initial=0.0)) - attained))
+            open_ = corners > max(threshold, attained + share * (float(corners.max(initial=0.0)) - attained))
             low, high = eps[1:][open_], eps[:-1][open_]
             grown = _halve(forward, np.maximum(low, 0.0), high, evaluations)
             grown += _halve(backward, np.maximum(-high, 0.0), -low, evaluations)
@@ -268,13 +268,13 @@ def _mu_of_samples(forward: SampledProfile, backward: SampledProfile, best: floa
     """Return a lower bound of mu from the single samples; `best` is a known lower bound, `most` an upper bound."""
     precise = max(rtol / 16, INTERPOLATED / 8 * (1 - best / most)) if most > 0 else rtol
     for samples in (forward, backward):
-        known = samples.low > -np.inf
-        best = _mu_of_values(samples.eps[known], samples.low[known], best, most, precise)
+        positive = samples.low > -np.inf
+        best = _mu_of_values(samples.eps[positive], samples.low[positive], best, most, precise)
     return best
 
 
-def _mu_of_values(eps: FloatArray, log_delta: FloatArray, known: float, most: float, rtol: float) -> float:
-    """Return a lower bound of mu from lower bounds of log delta at single eps; `known` and `most` are bounds known before.
+def _mu_of_values(eps: FloatArray, log_delta: FloatArray, attained: float, most: float, rtol: float) -> float:
+    """Return a lower bound of mu from lower bounds of log delta at single eps; `attained` and `most` are bounds known before.
 
     If the mechanism is mu-Gaussian differentially private, its delta is at most that of N(0, 1) and N(mu, 1) at every eps (Dong,
     Roth, Su 2022). Nothing is interpolated between the eps.
@@ -282,7 +282,7 @@ def _mu_of_values(eps: FloatArray, log_delta: FloatArray, known: float, most: fl
     def enough(mu: float) -> bool:
         return not bool((log_delta > GaussianCurve(mu, -1).log_delta(eps)).any())
 
-    return known if enough(known) or not most > known else bracket(enough, known, most, rtol=rtol)[0]
+    return attained if enough(attained) or not most > attained else bracket(enough, attained, most, rtol=rtol)[0]
 
 
 def mu_of_knots(points: FloatArray, *, upper: bool) -> float:

@@ -26,13 +26,13 @@ def loss_tail(
     eps: FloatArray,
     single: bool,
     roughly: Callable[[FloatArray], FloatArray] | None = None,
-    known: FloatArray | None = None,
+    limits: FloatArray | None = None,
 ) -> IntervalArray:
     """Return bounds of Pr[L > eps] at each eps > 0. L is the loss of one pair (P, Q) if `single`, otherwise of the worst pair.
 
     `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. If a value of delta is
     expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried; the lower bound is delta itself, unless
-    `known` has the upper bounds.
+    `limits` has the upper bounds.
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). So a
     secant of delta to the right of E gives a lower bound, and a secant to the left an upper bound. A secant to the left needs delta
@@ -70,14 +70,14 @@ def loss_tail(
     # If delta underflows at every eps, the lower bounds are 0 and no secant is tried. If, in addition, the upper bounds from the
     # shortest secants are 0, no longer secant is tried.
     below, every = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK), np.arange(eps.size)
-    if (known is not None or roughly is None) and below.any():
+    if (limits is not None or roughly is None) and below.any():
         gain = -_least(losses, eps.size, roughly is not None)
         # The product of a delta that underflows and a large gain is computed from logarithms, and rounded down.
         deep = np.nextafter(np.exp(low[:, 0] + np.log1p(gain) - COMPUTED_ERROR), 0.0)
         below = np.where(below < TINY, deep, below * (1 + gain))
     below = np.clip(below, 0.0, 1.0)
-    if known is not None:
-        return IntervalArray(below, known)
+    if limits is not None:
+        return IntervalArray(below, limits)
     high = upper(eps)
     above = np.ones(eps.size) if np.exp(high).any() else bounds(STEPS[:1], every, upper)[:, 0]
     if above.any():
@@ -97,7 +97,7 @@ def _least(values: Callable[[FloatArray, NDArray[np.intp]], FloatArray], count: 
         return np.asarray(values(STEPS, every).min(axis=1))
     # `best` has the smallest result so far. The smallest one of all is between `ends`, the nearest tried lengths on either side.
     best, ends = np.full(count, STEPS.size // 2), np.repeat([[-1], [STEPS.size]], count, axis=1)
-    found = values(STEPS[best][:, None], every)[:, 0]
+    smallest = values(STEPS[best][:, None], every)[:, 0]
     for width in (8, 4, 2, 1):
         for side, step in ((1, width), (0, -width)):
             rows = every
@@ -105,11 +105,11 @@ def _least(values: Callable[[FloatArray, NDArray[np.intp]], FloatArray], count: 
                 place = best[rows] + step
                 value = values(STEPS[place][:, None], rows)[:, 0]
                 # All results for short lengths may be 0, where bounds of delta differ by more than delta falls.
-                less = (value < found[rows]) | ((value == found[rows]) & (side == 1))
+                less = (value < smallest[rows]) | ((value == smallest[rows]) & (side == 1))
                 ends[side, rows[~less]] = place[~less]
                 rows, place = rows[less], place[less]
-                found[rows], ends[1 - side, rows], best[rows] = value[less], best[rows], place
-    return found
+                smallest[rows], ends[1 - side, rows], best[rows] = value[less], best[rows], place
+    return smallest
 
 
 def _of(log_delta: Callable[[FloatArray], FloatArray], eps: FloatArray) -> FloatArray:

@@ -103,23 +103,23 @@ class Remembered:
 
     def above(self, eps: FloatArray) -> FloatArray:
         """Return upper bounds from the values in the cache: the divergence at an eps is at most that at any smaller one."""
-        known, sides = self._table
-        return np.append(0.0, sides.upper)[np.searchsorted(known, eps, side="right")]
+        points, sides = self._table
+        return np.append(0.0, sides.upper)[np.searchsorted(points, eps, side="right")]
 
     def __call__(self, eps: FloatArray) -> IntervalArray:
         # Other threads may read at the same time: the table is replaced as a whole, never changed.
-        known, sides = self._table if self._table[0].size < TABLE_SIZE else _NOTHING
-        place = np.searchsorted(known, eps)
-        missing = known[place] != eps
+        points, sides = self._table if self._table[0].size < TABLE_SIZE else _NOTHING
+        place = np.searchsorted(points, eps)
+        missing = points[place] != eps
         if missing.any():
             fresh = np.unique(eps[missing])
             for i in range(0, fresh.size, self._piece):
                 part = fresh[i : i + self._piece]
-                place, found = np.searchsorted(known, part), consistent(self._hockey_stick(part), "log delta at eps={!r}", part)
-                sides = IntervalArray(*(np.insert(old, place, new) for old, new in zip(sides, found)))
-                known, sides = self._table = np.insert(known, place, part), sides
+                place, values = np.searchsorted(points, part), consistent(self._hockey_stick(part), "log delta at eps={!r}", part)
+                sides = IntervalArray(*(np.insert(old, place, new) for old, new in zip(sides, values)))
+                points, sides = self._table = np.insert(points, place, part), sides
                 tick()
-            place = np.searchsorted(known, eps)
+            place = np.searchsorted(points, eps)
         return IntervalArray(sides.lower[place], sides.upper[place])
 
 
@@ -486,16 +486,16 @@ class DominatingPairInfo:
             # `held` are the parts of the gaps that come from the gap of the bounds at the samples. More samples do not reduce
             # these parts, so a total gap of up to 1.5 times their sum is accepted. For shuffled bits, 1.1 instead of 1.5 takes
             # twice as long and reduces the gap of a composition by 3 %.
-            spare, least = math.log(1.5), -math.inf
+            spare, smallest = math.log(1.5), -math.inf
             fixed = float(np.logaddexp.reduce(np.concatenate(held)))
             if fixed > float(np.logaddexp.reduce(whole)) + math.log(0.01):
                 # If these parts exceed 1 % of the integral, refine for the upper bound alone, as if the upper bounds at the samples
                 # were exact, and end when the interpolation adds less than INTERPOLATED of these parts.
-                least = fixed + math.log(INTERPOLATED)
+                smallest = fixed + math.log(INTERPOLATED)
                 whole, gaps, held = integrals(*alone(own, back, True))
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part for part in whole)]))
             kept = float(np.logaddexp.reduce(np.concatenate(held))) + spare
-            allowed = max(math.log(goal) + log_moment - math.log1p(theta), kept, least)
+            allowed = max(math.log(goal) + log_moment - math.log1p(theta), kept, smallest)
             total = float(np.logaddexp.reduce(np.concatenate(gaps)))
             room = most - own.evaluations - (0 if own is back else back.evaluations)
             if total <= allowed or room <= 0:
@@ -574,15 +574,15 @@ class DominatingPairInfo:
         return atoms.law(anchor, step, upper=upper)
 
 
-def groups_alike(known: Sequence[DominatingPairInfo], rtol: float) -> list[list[int]]:
+def groups_alike(pairs: Sequence[DominatingPairInfo], rtol: float) -> list[list[int]]:
     """Return groups of at least two pairs of one family whose `Releases.ordered` numbers differ by at most a relative `rtol`.
 
     The number is the only parameter in which pairs of a family differ, for example the number of users. A group is the list of the
-    indices of its pairs in `known`, in increasing order of the number.
+    indices of its pairs in `pairs`, in increasing order of the number.
     """
     groups: dict[tuple[Hashable, float], list[int]] = {}
     first: dict[Hashable, float] = {}
-    ordered = [(one.releases.ordered, i) for i, one in enumerate(known)]
+    ordered = [(one.releases.ordered, i) for i, one in enumerate(pairs)]
     listed = [(pair[1], i, pair[0]) for pair, i in ordered if pair is not None]
     for number, i, family in sorted(listed, key=lambda entry: entry[:2]):
         if not number <= first.get(family, -math.inf) * (1 + rtol):

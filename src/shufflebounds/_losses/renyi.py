@@ -58,13 +58,13 @@ def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
     if tail is None:
         return math.inf
     # H does not increase: up to any eps the last sample is a bound, and beyond it `tail`.
-    found = tail(power, start)
+    rest = tail(power, start)
     for end in (start * 2.0 ** np.arange(0.25, 10, 0.25)).tolist():
         constant = last + power * end + math.log(end - start) if end > start else math.inf
-        if constant >= found:
+        if constant >= rest:
             break
-        found = min(found, float(np.logaddexp(constant, tail(power, end))) + COMPUTED_ERROR)
-    return found
+        rest = min(rest, float(np.logaddexp(constant, tail(power, end))) + COMPUTED_ERROR)
+    return rest
 
 
 def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: bool, rtol: float, most: int,
@@ -138,17 +138,17 @@ def _least_upper(own: SampledProfile, reverse: SampledProfile, order: float) -> 
     return _divergence(order, float(np.logaddexp(one.integrals(other, order - 1)[0], other.integrals(one, -order)[0])))
 
 
-def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, tail: Tail | None, least: float,
+def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, tail: Tail | None, lower: float,
                 other: KnownUpper | None = None) -> float:
     """Return an upper bound of the larger one of D_order(P||Q) and D_order(Q||P) from samples of upper bounds of both H.
 
     Samples are added as in `renyi`, one or a few at a time, until the interpolation adds little in comparison to the gap between
-    the result and `least`, a lower bound of the divergence, or -inf. From the eps on at which the samples are those of `other`,
+    the result and `lower`, a lower bound of the divergence, or -inf. From the eps on at which the samples are those of `other`,
     its integral is used.
     """
     level = None if other is None else cache(partial(other.level, order))
     with np.errstate(all="ignore"):
-        log_least = float(np.log(np.expm1((order - 1) * least) / (order * (order - 1)) if order > 1 else least))
+        log_least = float(np.log(np.expm1((order - 1) * lower) / (order * (order - 1)) if order > 1 else lower))
     while True:
         hull = samples.alone(True)
         eps, high, size = hull.eps.tolist(), hull.high.tolist(), hull.eps.size
@@ -158,8 +158,8 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         own, reverse = (hull.integrals(hull, power) for power in (order - 1, -order))
         log_sum, gap = float(np.logaddexp(own[1], reverse[1])), np.logaddexp(own[2], reverse[2])
         beyond, end = float(np.logaddexp(_beyond(hull, order - 1, tail), _beyond(hull, -order, tail))), float(hull.eps[-1])
-        known = size < len(eps)
-        if known and other is not None:
+        settled = size < len(eps)
+        if settled and other is not None:
             beyond = min(beyond, other.log_rest(int(order), end))
         if beyond == math.inf:
             return math.inf
@@ -167,7 +167,7 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         gap = np.exp(gap - log_sum)
         if samples.evaluations >= most or log_sum == -math.inf:
             break
-        if not known and beyond > log_sum + math.log(share * rtol / 4) and 2 * end < LARGEST_EXPONENT:
+        if not settled and beyond > log_sum + math.log(share * rtol / 4) and 2 * end < LARGEST_EXPONENT:
             samples.add(np.array([2 * end]))
             continue
         # The gap of an interval in k parts is about 1/k^2 of its gap. The smallest number of parts in total is proportional to the

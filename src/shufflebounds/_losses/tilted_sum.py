@@ -165,12 +165,12 @@ class TiltedSum:
 
         If no allowed theta moves the mean to the level, return the end of the allowed range.
         """
-        least = self.least_tilt
-        low, high = least, 60 / self.step
+        smallest = self.least_tilt
+        low, high = smallest, 60 / self.step
         _, mean, var = self._least_moments
         if mean >= level:
-            return least
-        theta = min(least + (level - mean) / var, high) if var > 0 else high
+            return smallest
+        theta = min(smallest + (level - mean) / var, high) if var > 0 else high
         for _ in range(60):
             _, mean, var = self.moments(theta)
             if abs(mean - level) <= 0.02 * math.sqrt(var):

@@ -171,8 +171,8 @@ class OneRun(Refuted):
         eps = np.unique(np.append(np.linspace(0.0, min(2.5 * best + 1, pure, 20.0), many), min(best, 20.0)))
         delta = np.exp(np.max([np.asarray(one.log_delta(eps)) for one in orders], axis=0)) * (1 + SLACK)
         sizes = self.right, self.guesses, self.canaries
-        found = certificate(_proposed(eps, delta, *sizes), eps, delta, *sizes)
-        return min(log_p, math.log(found)) if found > 0 else log_p
+        proven = certificate(_proposed(eps, delta, *sizes), eps, delta, *sizes)
+        return min(log_p, math.log(proven)) if proven > 0 else log_p
 
     def _draw(self, ax: Any, claim: Claim | None) -> None:
         refuted = self.epsilon()

@@ -135,13 +135,13 @@ def _relation(data: NDArray[Any], neighbour: NDArray[Any]) -> str:
 def _score(statistic: Callable[[Any], float], output: Any) -> float:
     """Return the score of one output, or raise ValueError."""
     try:
-        found = np.asarray(statistic(output), dtype=np.float64)
+        score = np.asarray(statistic(output), dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.array(math.nan)
-    if found.ndim or np.isnan(found):
+        score = np.array(math.nan)
+    if score.ndim or np.isnan(score):
         raise ValueError(f"score of the output {_validate.short_repr(output)} is not a number: pass score=..., a function that "
                          "returns one number for each output")
-    return float(found)
+    return float(score)
 
 
 def _statistic(protocol: PrivacyProfile, data: NDArray[Any], neighbour: NDArray[Any]) -> Callable[[Any], float]:

@@ -185,6 +185,6 @@ class Refuted(ABC):
         level = (f"confidence {self.confidence:.12g}" if self.log_alpha > -25 else
                  f"an error probability of e^{self.log_alpha:.6g}")
         eps = self.epsilon()
-        found = f"every eps below {math.floor(eps * 1e6) / 1e6:.6f} at delta = 0" if eps > 1e-6 else "no eps at delta = 0"
-        return f"<At {level} the data refute {found} and show no guarantee ({self.method}).>"
+        claims = f"every eps below {math.floor(eps * 1e6) / 1e6:.6f} at delta = 0" if eps > 1e-6 else "no eps at delta = 0"
+        return f"<At {level} the data refute {claims} and show no guarantee ({self.method}).>"
 

@@ -107,16 +107,16 @@ class Together:
 
 @lru_cache(maxsize=64)
 def _log_eta(together: Together, log_alpha: float) -> float:
-    least = log_alpha - math.log(together.count)
+    lowest = log_alpha - math.log(together.count)
     if not together.samples:
-        return least
+        return lowest
     # A lower and an upper limit of each sample fail with probability eta at every threshold.
-    most = max(log_alpha - math.log(2 * len(together.samples)), least)
+    highest = max(log_alpha - math.log(2 * len(together.samples)), lowest)
 
     def excess(log_eta: float) -> float:
         return together.log_total(log_eta) - log_alpha
 
-    at_least, at_most = excess(least), excess(most)
+    at_least, at_most = excess(lowest), excess(highest)
     if at_least >= 0 or at_most <= 0:
-        return most if at_most <= 0 else least
-    return narrowed(excess, least, most, at_least, at_most, rtol=0.0, xtol=1e-9)[0]
+        return highest if at_most <= 0 else lowest
+    return narrowed(excess, lowest, highest, at_least, at_most, rtol=0.0, xtol=1e-9)[0]

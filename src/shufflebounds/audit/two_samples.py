@@ -116,15 +116,15 @@ class TwoSamples(Refuted):
     def _limits(self) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
         """For each order: lower limits of the rate of hits and upper ones of its complement; the same of misses, exchanged."""
         level = self.together.log_eta(self.log_alpha) + math.log(2)
-        known: dict[tuple[int, bytes], list[FloatArray]] = {}
+        by_size: dict[tuple[int, bytes], list[FloatArray]] = {}
 
         def both(counts: NDArray[np.int64], size: int) -> list[FloatArray]:
             """Return the lower and the upper limits; both orders of the datasets use the same ones."""
-            if (size, counts.tobytes()) not in known:
+            if (size, counts.tobytes()) not in by_size:
                 own, place = np.unique(counts, return_inverse=True)
                 limits = clopper_pearson(own, size, log_alpha=level)
-                known[size, counts.tobytes()] = [np.asarray(one)[place] for one in limits]
-            return known[size, counts.tobytes()]
+                by_size[size, counts.tobytes()] = [np.asarray(one)[place] for one in limits]
+            return by_size[size, counts.tobytes()]
 
         return [(both(x, n)[0], both(n - x, n)[1], both(m - y, m)[0], both(y, m)[1]) for x, n, y, m in self.counts]
 
@@ -151,9 +151,9 @@ class TwoSamples(Refuted):
             with np.errstate(divide="ignore"):
                 first, second, third, fourth = (np.log(one) for one in (hit, miss, reject, false))
                 pair = log_quantile(first, second), -log_quantile(fourth, third)
-            known = (hit > 0) & (reject > 0)
-            mu = np.where(known, pair[0], 0.0) + np.where(known, pair[1], 0.0)
-            best = max(best, float((mu - SLACK * (1 + np.abs(pair[0]) + np.abs(pair[1])))[known].max(initial=0.0)))
+            positive = (hit > 0) & (reject > 0)
+            mu = np.where(positive, pair[0], 0.0) + np.where(positive, pair[1], 0.0)
+            best = max(best, float((mu - SLACK * (1 + np.abs(pair[0]) + np.abs(pair[1])))[positive].max(initial=0.0)))
         return best
 
     def _log_p(self, claim: Claim) -> float:
@@ -322,10 +322,10 @@ def scores(
             method = f"{at.size} thresholds fixed beforehand"
         x, y = n - np.searchsorted(first, at), m - np.searchsorted(second, at)
         counts = Counts(x, n, y, m), Counts(y, m, x, n)
-    found = TwoSamples(counts, Together(count, samples), level, relation_given(relation), method)
+    refuted = TwoSamples(counts, Together(count, samples), level, relation_given(relation), method)
     with announced("audit.scores"):
-        found._limits  # noqa: B018  (computed here, so that the answers take no time)
-    return found
+        refuted._limits  # noqa: B018  (computed here, so that the answers take no time)
+    return refuted
 
 
 def _scores_of(name: str, value: ArrayLike) -> FloatArray:

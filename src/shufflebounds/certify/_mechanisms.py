@@ -25,8 +25,8 @@ def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
     size, family = family_of(mechanism)
 
     def outcomes() -> Outcomes:
-        known = family()
-        return list(zip(known.rows[0], known.rows[1], strict=True))
+        laws = family()
+        return list(zip(laws.rows[0], laws.rows[1], strict=True))
 
     return float(size), outcomes
 
@@ -36,8 +36,8 @@ def _(mechanism: Any) -> Answer:
     size, family = family_of(mechanism)
 
     def value(factor: Ball) -> Ball:
-        known = family()
-        return larger(*(hockey_stick(zip(known.rows[i], known.rows[j], strict=True), factor) for i, j in known.pairs))
+        laws = family()
+        return larger(*(hockey_stick(zip(laws.rows[i], laws.rows[j], strict=True), factor) for i, j in laws.pairs))
 
     return Answer(OPERATIONS * size, value)
 
@@ -69,27 +69,27 @@ def _(mechanism: Any) -> Answer:
         inner = [q**k * (1 - q) / (1 + q) for k in range(bound)]
         end = q**bound / (1 + q)
         law = [end, *inner[:0:-1], *inner, end] if bound else [ball(1)]
-        found = []
+        divergences = []
         for shift in range(1, most + 1):
             gap = [ball(0)] * shift
-            found.append(hockey_stick(zip([*law, *gap], [*gap, *law], strict=True), factor))
-        return larger(*found)
+            divergences.append(hockey_stick(zip([*law, *gap], [*gap, *law], strict=True), factor))
+        return larger(*divergences)
 
     return Answer(10.0 * most * (2 * bound + most), value)
 
 
 @hockey_stick_of.of("ThresholdedCount")
 def _(mechanism: Any) -> Answer:
-    noise, least = mechanism.noise, mechanism.threshold - mechanism.noise.sensitivity
-    known = hockey_stick_of(noise)
+    noise, smallest = mechanism.noise, mechanism.threshold - mechanism.noise.sensitivity
+    alone = hockey_stick_of(noise)
 
     def value(factor: Ball) -> Ball:
         q = (-flint().arb(noise.eps) / noise.sensitivity).exp()
-        # The probability that the noise is at least `least`, which is positive.
-        released = 0 * q if noise.bound is not None and least > noise.bound else q**least / (1 + q)
-        return larger(known.value(factor), released)
+        # The probability that the noise is at least `smallest`, which is positive.
+        released = 0 * q if noise.bound is not None and smallest > noise.bound else q**smallest / (1 + q)
+        return larger(alone.value(factor), released)
 
-    return known._replace(value=value)
+    return alone._replace(value=value)
 
 
 @hockey_stick_of.of("DiscreteGaussianMechanism")

@@ -43,7 +43,7 @@ def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
 @outcomes_of.of("Composition")
 def _(composition: Any) -> tuple[float, Callable[[], Outcomes]]:
     parts = [(*outcomes_of(profile), times) for profile, times in composition.factors]
-    if not all(known.attained.single for known, _ in composition._product.released.pairs):
+    if not all(info.attained.single for info, _ in composition._product.released.pairs):
         raise NoCertificateError("a factor is not a single pair of distributions")
 
     def outcomes() -> Outcomes:

@@ -110,8 +110,8 @@ def _(pair: Any) -> Answer:
         rows, listed = [(line([1]), steps)], outcomes()
         for p, q in listed[:-1]:
             rows = [(row * line([q, p]) ** c * math.comb(left, c), left - c) for row, left in rows for c in range(left + 1)]
-        found = [row * line([listed[-1][1], listed[-1][0]]) ** left for row, left in rows]
-        both = [(row[chosen] / math.comb(steps, chosen), row[0]) for row in found]
+        chances = [row * line([listed[-1][1], listed[-1][0]]) ** left for row, left in rows]
+        both = [(row[chosen] / math.comb(steps, chosen), row[0]) for row in chances]
         return hockey_stick(both if pair.removed else [(q, p) for p, q in both], factor)
 
     return Answer(multisets(int(size), steps) * steps**2, value)

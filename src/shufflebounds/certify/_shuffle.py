@@ -182,7 +182,7 @@ def _(protocol: Any) -> Answer:
     given = [[many * int(bit) for many, bit in zip(counts, protocol.bits.tolist())]] if datasets is None else datasets
 
     def value(factor: Ball) -> Ball:
-        found = []
+        divergences = []
         kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (flint().arb(e).exp() for e in protocol.local_eps.tolist())]
         for target in targets:
             for ones in given:
@@ -191,8 +191,8 @@ def _(protocol: Any) -> Answer:
                 for i, (pair, many, high) in enumerate(zip(kept, counts, ones, strict=True)):
                     left = many - (i == target)
                     law += [(*pair[::-1], min(high, left)), (*pair, left - min(high, left))]
-                found.append(of_sum([one for one in law if one[2]], (*kept[target], 1), (*kept[target][::-1], 1), factor))
-        return larger(*found)
+                divergences.append(of_sum([one for one in law if one[2]], (*kept[target], 1), (*kept[target][::-1], 1), factor))
+        return larger(*divergences)
 
     return Answer(4.0 * users**2 * len(targets) * len(given), value)
 
@@ -269,7 +269,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
         yield _exact_bits(protocol) if protocol._exact is not None else _stronger_bits(protocol, protocol._bits.flip)
     elif argument == "privacy blanket":
         family = _family(protocol)
-        yield from _sums(protocol, [(family, i, j, lambda known: known.least) for i, j in family().pairs])
+        yield from _sums(protocol, [(family, i, j, lambda laws: laws.blanket) for i, j in family().pairs])
     elif argument == "worst dataset":
         yield worst_dataset(protocol)
     elif argument == "every dataset":
@@ -313,18 +313,18 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     if not bounds.lower._laws.below:
         raise NoCertificateError("the dataset of its lower bound is not known")
     # The engine's dataset is the one of equal inputs whose X has the same second moment.
-    law, found = bounds.lower._laws.below[place][2], []
+    law, candidates = bounds.lower._laws.below[place][2], []
     moment = _log_moment(law.log_mass, law.values(eps))
     for family in _attained(protocol):
-        known, factor = family(), math.exp(eps)
-        rows = [np.array([float(p) for p in row]) for row in known.rows]
-        for (i, j), k in product(known.pairs, known.others or range(len(rows))):
+        laws, factor = family(), math.exp(eps)
+        rows = [np.array([float(p) for p in row]) for row in laws.rows]
+        for (i, j), k in product(laws.pairs, laws.others or range(len(rows))):
             seen = rows[k] > 0
             here = _log_moment(-np.log(rows[k][seen]), rows[i][seen] - factor * rows[j][seen])
-            found.append((abs(here - moment), family, i, j, k))
-    found.sort(key=lambda one: one[0])
-    for _, family, i, j, k in found[:3]:
-        yield from _sums(protocol, [(family, i, j, partial(lambda k, known: known.rows[k], k))])
+            candidates.append((abs(here - moment), family, i, j, k))
+    candidates.sort(key=lambda one: one[0])
+    for _, family, i, j, k in candidates[:3]:
+        yield from _sums(protocol, [(family, i, j, partial(lambda k, laws: laws.rows[k], k))])
 
 
 def _matrix(protocol: Any, users: int, participation: float,
@@ -365,16 +365,16 @@ def _attained(protocol: Any) -> list[Callable[[], Family]]:
 
 def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[[Family], list[Ball]]]]) -> Iterator[Answer]:
     """Yield the certificates of the largest Phi_n of several (family, target's inputs i and j, m)."""
-    users, kinds = protocol.users, max(len(family().least) for family, *_ in choices)
+    users, kinds = protocol.users, max(len(family().blanket) for family, *_ in choices)
 
     def value(factor: Ball, *, phi: Callable[..., Ball]) -> Ball:
-        one, found = flint().arb(1), []
-        for family, i, j, least in choices:
-            known = family()
-            measure = least(known)
-            alone, law = values_of(list(zip(known.rows[i], known.rows[j], measure, strict=True)), factor)
-            found.append(alone + phi(law, users, (one - sum(measure)).max(0 * one)))
-        return larger(*found)
+        one, values = flint().arb(1), []
+        for family, i, j, measure_of in choices:
+            laws = family()
+            measure = measure_of(laws)
+            alone, law = values_of(list(zip(laws.rows[i], laws.rows[j], measure, strict=True)), factor)
+            values.append(alone + phi(law, users, (one - sum(measure)).max(0 * one)))
+        return larger(*values)
 
     yield Answer(len(choices) * enumeration_operations(kinds, users), partial(value, phi=enumerated))
     yield Answer(len(choices) * phi_operations(kinds), partial(value, phi=contour), TOLERANCE, refined=False)

@@ -30,9 +30,9 @@ class _Bound(EveryDataset):
         if family.centre is None:
             raise NoCertificateError("the bound over every dataset is not certified for this randomizer")
         zero = flint().arb(0)
-        distances = [sum((square(p - c) / m for p, c, m in zip(row, family.centre, family.least, strict=True)), zero)
+        distances = [sum((square(p - c) / m for p, c, m in zip(row, family.centre, family.blanket, strict=True)), zero)
                      for row in family.rows]
-        super().__init__(users, sum(family.least, zero), larger(*distances))
+        super().__init__(users, sum(family.blanket, zero), larger(*distances))
         self._family = family
 
     def value(self, choices: Choices, factor: Ball) -> Ball:
@@ -66,18 +66,18 @@ class _Bound(EveryDataset):
 
     def spread(self, factor: Ball) -> Ball:
         family, shift = self._family, (factor - 1) / self._mass
-        return larger(*(sum((square(a - factor * b + shift * m) / m for a, b, m in zip(family.rows[i], family.rows[j], family.least,
-                                                                                  strict=True)), flint().arb(0))
+        return larger(*(sum((square(a - factor * b + shift * m) / m
+                             for a, b, m in zip(family.rows[i], family.rows[j], family.blanket, strict=True)), flint().arb(0))
                         for i, j in family.pairs))
 
     def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
         family = self._family
-        laws = [[((a - factor * b) / m, m) for a, b, m in zip(family.rows[i], family.rows[j], family.least, strict=True)]
+        laws = [[((a - factor * b) / m, m) for a, b, m in zip(family.rows[i], family.rows[j], family.blanket, strict=True)]
                 for i, j in family.pairs]
         return largest_sum(laws, sums)
 
     def ratios(self) -> list[Law]:
-        return [[(p / m, m) for p, m in zip(row, self._family.least, strict=True)] for row in self._family.rows]
+        return [[(p / m, m) for p, m in zip(row, self._family.blanket, strict=True)] for row in self._family.rows]
 
 
 def _nonnegative(omegas: Sequence[Fraction], pairs: int, less: float) -> bool:

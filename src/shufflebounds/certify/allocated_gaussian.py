@@ -64,8 +64,8 @@ class _Transform:
         return best.upper()
 
 
-def _put(mu: Ball, steps: int, c: Ball, digits: float, known: tuple[float, float] | None) -> Ball:
-    """Return E (c - S)_+ with an absolute error of about 10^-digits; `known` is (theta, y)."""
+def _put(mu: Ball, steps: int, c: Ball, digits: float, near: tuple[float, float] | None) -> Ball:
+    """Return E (c - S)_+ with an absolute error of about 10^-digits; `near` is (theta, y)."""
     library = flint()
     ball, pair = library.arb, library.acb
     depth = math.log(10) * digits + math.log(steps) + 5
@@ -73,7 +73,7 @@ def _put(mu: Ball, steps: int, c: Ball, digits: float, known: tuple[float, float
     library.ctx.prec = math.ceil(bits + 40 + 0.75 * (math.pi / float(mu)) ** 2)
     transform, most = _Transform(mu, bits), float(c.upper())
     # theta (y - c) is `depth`, so that the term j = 1 is negligible. A larger y has more nodes, a larger theta c loses digits.
-    theta, y = (ball(x) for x in known or (depth / (1.4 * most), 2.5 * most))
+    theta, y = (ball(x) for x in near or (depth / (1.4 * most), 2.5 * most))
     if not (theta > 0 and y >= c):
         raise ArithmeticError("theta and y are not a witness of this theorem")
     h = 2 * ball.pi() / y
@@ -93,7 +93,7 @@ def _put(mu: Ball, steps: int, c: Ball, digits: float, known: tuple[float, float
 
 
 def delta(sigma: float, sensitivity: float, steps: int, factor: Ball, removed: bool, log_size: float,
-          known: tuple[float, float] | None = None) -> Ball:
+          near: tuple[float, float] | None = None) -> Ball:
     """Return delta; `log_size` is a guess of log delta, by which the number of digits is chosen."""
     library, digits = flint(), 10 + max(0.0, -log_size) / math.log(10)
     eps = float(factor.log())
@@ -102,5 +102,5 @@ def delta(sigma: float, sensitivity: float, steps: int, factor: Ball, removed: b
     library.ctx.prec = 200 + math.ceil(4 * digits)
     mu, loss = library.arb(sensitivity) / sigma, library.arb(eps).exp()
     if removed:
-        return (_put(mu, steps, steps * loss, digits, known) / steps + 1 - loss).max(library.arb(0))
-    return loss / steps * _put(mu, steps, steps / loss, digits, known)
+        return (_put(mu, steps, steps * loss, digits, near) / steps + 1 - loss).max(library.arb(0))
+    return loss / steps * _put(mu, steps, steps / loss, digits, near)

@@ -97,7 +97,7 @@ def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS
     return Witness(theta, t, y, eta, math.ceil(math.sqrt(2 * (small + 10)) / eta * y / (2 * math.pi)))
 
 
-def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, known: Witness | None = None,
+def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Witness | None = None,
             digits: float = DIGITS) -> Ball:
     """Return a ball that contains Phi_n; `law` has the values of X with their probabilities, and `rest` is that of X = 0."""
     library = flint()
@@ -109,13 +109,13 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, known: Wit
         # E(X_1 + ... + X_n)_+ <= n E X_+, which is 0 or so small that the sign of X is not known.
         return zero if above == 0 else above.union(zero)
     try:
-        known = known or witness(law, users, digits)
+        given = given or witness(law, users, digits)
     except (ValueError, OverflowError):
         raise ArithmeticError("no witness was found: the values of X are too large") from None
-    theta, t, y, eta = (ball(x) for x in known[:4])
-    last = known.last
+    theta, t, y, eta = (ball(x) for x in given[:4])
+    last = given.last
     if not (theta > 0 and t > theta and y > 0 and eta > 0 and last >= 1 and (rest >= 0 or rest.contains(0))):
-        raise ArithmeticError(f"{known} is not a witness of this theorem")
+        raise ArithmeticError(f"{given} is not a witness of this theorem")
     if last > NODES:
         raise InfeasibleError(f"the sum has {last} nodes: at most {NODES} are tried")
     step, half = 2 * ball.pi() / y, eta * eta / 2
@@ -172,10 +172,10 @@ def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball
 
     def over(start: int, left: int, total: Ball, weight: Ball) -> Ball:
         # The recursion is over the kinds that occur, at most one for each user.
-        found = weight * tables[-1][left] * total.max(zero)
+        value = weight * tables[-1][left] * total.max(zero)
         for kind in range(start, len(law) if left else start):
             for c in range(1, left + 1):
-                found += over(kind + 1, left - c, total + c * law[kind][0], weight * tables[kind][c])
-        return found
+                value += over(kind + 1, left - c, total + c * law[kind][0], weight * tables[kind][c])
+        return value
 
     return over(0, users, zero, library.arb(math.factorial(users))) / users

@@ -42,9 +42,9 @@ def negative_mass(beyond: Callable[[Ball], Ball], pairs: int) -> Ball:
     # The likelihood ratio is ratio (1 + w), and w is rounded up to the next of the points, or to infinity.
     tails = [beyond(ratio * (1 + w)) for w in [ball(0), *points]]
     mass = [high - low for high, low in itertools.pairwise([*tails, ball(0)])]
-    least = (ratio - 1) * (ratio + 1) / ball(ratio) ** 2
+    smallest = (ratio - 1) * (ratio + 1) / ball(ratio) ** 2
     ends = [w / (1 + w) for w in points]
-    table = [[((v * w - least) / ((1 + v) * (1 + w))).max(ball(0)) for w in points] + [end]
+    table = [[((v * w - smallest) / ((1 + v) * (1 + w))).max(ball(0)) for w in points] + [end]
              for v, end in zip(points, ends, strict=True)] + [[*ends, ball(1)]]
     mean = sum((p * q * share for p, row in zip(mass, table, strict=True) for q, share in zip(mass, row, strict=True)
                 if p * q != 0), ball(0))
@@ -148,7 +148,7 @@ class EveryDataset(ABC):
     @cached_property
     def _changes(self) -> list[tuple[Ball, Ball]]:
         """Values of ln F, and for each a bound of the divergence at F if one message is drawn from b."""
-        ball, users, found, ratios = flint().arb, self._users, list[tuple[Ball, Ball]](), self.ratios()
+        ball, users, changes, ratios = flint().arb, self._users, list[tuple[Ball, Ball]](), self.ratios()
         variance = larger(*(sum((m * square(1 - ratio) for ratio, m in law), ball(0)) for law in ratios))
         deviation = math.sqrt(float(variance) / users)
         for step in (FACTORS * deviation).tolist():
@@ -160,5 +160,5 @@ class EveryDataset(ABC):
                          for law in ratios]
                 chernoff = larger(*sizes) ** users / (ball(theta) * users * ball(1).exp())
                 best = chernoff if best is None else best.min(chernoff)
-            found.append((ball(step), best))
-        return found
+            changes.append((ball(step), best))
+        return changes

@@ -24,7 +24,7 @@ class Family(NamedTuple):
 
     - `rows`: the distributions of those inputs of another user among which a maximum over all inputs is attained.
     - `pairs`: the target's pairs of inputs, as indices of `rows`.
-    - `least`: a measure that is at most the distribution of every input, for each output.
+    - `blanket`: a measure that is at most the distribution of every input, for each output.
     - `centre`: a measure whose distance from the distribution of every input is at most its largest distance from one of `rows`;
       None if there is no bound of docs/theorems/worst-dataset for the family.
     - `others`: the rows of inputs that other users may have; None for all rows.
@@ -32,7 +32,7 @@ class Family(NamedTuple):
 
     rows: list[list[Ball]]
     pairs: list[tuple[int, int]]
-    least: list[Ball]
+    blanket: list[Ball]
     centre: list[Ball] | None = None
     others: tuple[int, ...] | None = None
 
@@ -45,7 +45,7 @@ class Family(NamedTuple):
             return [*(share * p for p in row), 1 - flint().arb(share)]
 
         centre = None if self.centre is None else sent(self.centre)
-        return self._replace(rows=[sent(row) for row in self.rows], least=sent(self.least), centre=centre)
+        return self._replace(rows=[sent(row) for row in self.rows], blanket=sent(self.blanket), centre=centre)
 
 
 @by_kind
@@ -67,12 +67,12 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
 
     def family() -> Family:
         ball, rows = flint().arb, matrix()
-        least = [reduce(lambda p, q: p.min(q), column) for column in zip(*rows, strict=True)]
-        if not all(p > 0 for p in least):
-            return Family(rows, pairs, least)
+        blanket = [reduce(lambda p, q: p.min(q), column) for column in zip(*rows, strict=True)]
+        if not all(p > 0 for p in blanket):
+            return Family(rows, pairs, blanket)
         weights = [ball(w) for w in MatrixDatasets(randomizer._rows).centre.tolist()]
-        centre = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0)) for y in range(len(least))]
-        return Family(rows, pairs, least, centre)
+        centre = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0)) for y in range(len(blanket))]
+        return Family(rows, pairs, blanket, centre)
 
     return len(pairs) * inputs * outputs, family
 

@@ -263,25 +263,25 @@ class IntervalBound(EveryDataset):
             return lemma.value(noise.thinned(law, factor), enough, SLACK)
 
         for i in range(1, 4 * CELLS):
-            found = bound(noise.law_a(narrow * i, narrow, factor))
-            enough = enough if found < enough else (1 + SLACK) * found
+            value = bound(noise.law_a(narrow * i, narrow, factor))
+            enough = enough if value < enough else (1 + SLACK) * value
         for first in (True, False):
             cells = [(length * i / CELLS, length / CELLS) for i in range(CELLS)]
             while cells:
                 g, h = cells.pop()
                 for law in noise.cell(g, h, factor, first=first):
-                    found = bound(law)
-                    if found < enough:
+                    value = bound(law)
+                    if value < enough:
                         continue
                     if h * FINEST > length:
                         cells += [(g, h / 2), (g + h / 2, h / 2)]
                         break
-                    enough = (1 + SLACK) * found
+                    enough = (1 + SLACK) * value
         return enough / sums.users + noise.beyond
 
     def value(self, choices: Choices, factor: Ball) -> Ball:
         # s is chosen here, because c_- for pairs of users may be larger than that of the library, for blocks of four.
-        probability, least, best = self.probability(choices, factor), math.inf, choices.weights
+        probability, smallest, best = self.probability(choices, factor), math.inf, choices.weights
         for pairs in PAIRS:
             if self._users - 2 * pairs < max(self._users / 2, 3):
                 break
@@ -292,8 +292,8 @@ class IntervalBound(EveryDataset):
                 continue
             main = math.exp(self._near) * (1 + 2 * signed) * (1 + 2 * pairs * (1 - self._near) / self._users)
             total = main + signed * (float(factor) - 1) + error
-            if total < least:
-                least, best = total, weights
+            if total < smallest:
+                smallest, best = total, weights
         return self.total(best, choices.sums._replace(users=self._users - 2 * best.pairs), factor, probability)
 
 

@@ -139,7 +139,7 @@ class _Sampled:
 
     def beyond(self, t: Ball) -> Ball:
         """Return a bound of |G(a + is)| for all s >= t; the shift is free, and near the best one."""
-        ball, found = flint().arb, []
+        ball, bounds = flint().arb, []
         weights = [(float(abs(weight)), float(log_v.imag)) for weight, log_v in self.points]
         slope = math.fsum(w * turn for w, turn in weights) / math.fsum(w for w, _ in weights) / float(self.b)
         for scale in (1.0, 0.5):
@@ -151,8 +151,8 @@ class _Sampled:
             total = total / (self.sigma * (2 * ball.pi()).sqrt()) + self.tails
             total += 2 * (width**2 / (2 * self.sigma**2)).exp() * self.absolute / (2 * ball.pi() * width / self.step).expm1()
             total *= (half**2 / (2 * self.sigma**2)).exp()
-            found.append(total)
-        return found[0].min(found[1]).upper()
+            bounds.append(total)
+        return bounds[0].min(bounds[1]).upper()
 
 
 def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tuple[float, float, float]:
@@ -188,8 +188,8 @@ def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tup
     return theta, log_size, more
 
 
-def delta(parts: Sequence[Part], factor: Ball, removed: bool, known: tuple[float, float, float] | None = None) -> Ball:
-    """Return delta of the composition for a record that is removed or added; `known` is a witness as of :func:`_tilt`."""
+def delta(parts: Sequence[Part], factor: Ball, removed: bool, witness: tuple[float, float, float] | None = None) -> Ball:
+    """Return delta of the composition for a record that is removed or added; `witness` is one as of :func:`_tilt`."""
     library = flint()
     ball, pair = library.arb, library.acb
     eps = float(factor.log())
@@ -201,7 +201,7 @@ def delta(parts: Sequence[Part], factor: Ball, removed: bool, known: tuple[float
         if most <= eps:
             return ball(0)
     small = math.log(10) * DIGITS + 5
-    theta, log_size, more = known or _tilt(parts, eps, removed, small)
+    theta, log_size, more = witness or _tilt(parts, eps, removed, small)
     bits = math.ceil(1.5 * (small - min(log_size, 0)) + 40)
     if bits > MOST_BITS:
         raise InfeasibleError(f"the precision would be {bits} bits: at most {MOST_BITS} are tried")
@@ -212,8 +212,8 @@ def delta(parts: Sequence[Part], factor: Ball, removed: bool, known: tuple[float
         a = z + 1 if removed else -z
         return [(_Plain(part, a) if part.rate == 1 else _Sampled(part, a, bits), part.times) for part in parts]
 
-    def product(known: list[tuple[_Plain | _Sampled, int]], t: Ball) -> Ball:
-        return math.prod((line.value(t) ** times for line, times in known), start=pair(1))
+    def product(factors: list[tuple[_Plain | _Sampled, int]], t: Ball) -> Ball:
+        return math.prod((line.value(t) ** times for line, times in factors), start=pair(1))
 
     base = lines(at)
     peak = product(base, ball(0)).real * (-at * loss).exp()

@@ -42,7 +42,7 @@ def add_arguments(parser: Parser, words: list[str]) -> None:
 
 def _scores(file: str) -> tuple[list[float], list[float]]:
     """Return the scores of the rows with in = 1 and of those with in = 0."""
-    found: tuple[list[float], list[float]] = [], []
+    by_side: tuple[list[float], list[float]] = [], []
     for row, place in rows_of("FILE.csv", file, text_of("FILE.csv", file), {"score", "in"}):
         side = (row.get("in") or "").strip()
         score = number_in(row, "score", ("inf", "-inf"), place)
@@ -50,11 +50,11 @@ def _scores(file: str) -> tuple[list[float], list[float]]:
             raise ValueError(f"{place}: score must be a number, and is {row.get('score')!r}")
         if side not in ("0", "1"):
             raise ValueError(f"{place}: in must be 1 for a run with the record, 0 for one without, and is {side!r}")
-        found[side == "0"].append(float(score))
-    for name, scores in zip("10", found):
+        by_side[side == "0"].append(float(score))
+    for name, scores in zip("10", by_side):
         if not scores:
             raise ValueError(f"FILE.csv: {file!r} has no row with in = {name}: both kinds of runs are needed")
-    return found
+    return by_side
 
 
 def _refuted(arguments: argparse.Namespace) -> tuple[str, dict[str, Any], Refuted]:
@@ -83,33 +83,33 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"out={arguments.out!r} must end in .png, .svg or .pdf")
     delta = _validate.real("delta", arguments.delta, 0, 1)
     claim = None if arguments.eps is None else Tradeoff.approximate(_validate.real("eps", arguments.eps, 0), delta)
-    kind, told, found = _refuted(arguments)
-    told |= {"delta": delta, "eps": arguments.eps, "confidence": found.confidence}
-    eps, mu = found.epsilon(delta), found.gdp_mu()
-    log_p = None if claim is None else found.log_p_value(claim)
+    kind, told, result = _refuted(arguments)
+    told |= {"delta": delta, "eps": arguments.eps, "confidence": result.confidence}
+    eps, mu = result.epsilon(delta), result.gdp_mu()
+    log_p = None if claim is None else result.log_p_value(claim)
     if arguments.out is not None:
-        _picture(found, claim, arguments.out)
+        _picture(result, claim, arguments.out)
     if arguments.json:
         refuted = {"epsilon": eps, "gdp_mu": mu, "log_p_value": log_p}
-        print(as_json({"audit": kind, "parameters": told, "refuted": refuted, "sentence": str(found)[1:-1], "method": found.method,
-                       "out": arguments.out, "version": __version__}))
+        print(as_json({"audit": kind, "parameters": told, "refuted": refuted, "sentence": str(result)[1:-1],
+                       "method": result.method, "out": arguments.out, "version": __version__}))
         return
-    print(str(found)[1:-1])
+    print(str(result)[1:-1])
     rows = [("refuted at this delta", f"every eps below {format_bound(eps, 'lower')}" if eps else "no eps"),
             ("refuted, Gaussian", f"every mu below {format_bound(mu, 'lower')}" if mu else "no mu")]
     if claim is not None:
-        rows.append(("p-value of the claim", format_bound(found.p_value(claim), "upper")))
+        rows.append(("p-value of the claim", format_bound(result.p_value(claim), "upper")))
     rows += [("attack", kind)]
     rows += [(name.replace("_", "-"), format_parameter(value)) for name, value in told.items() if value is not None]
     print(as_table(rows))
     if arguments.out is not None:
         print(f"wrote {arguments.out}")
     if arguments.explain:
-        print(f"{found.method}; the error probability is shared by all answers; a guarantee never follows from an attack")
+        print(f"{result.method}; the error probability is shared by all answers; a guarantee never follows from an attack")
 
 
-def _picture(found: Refuted, claim: Tradeoff | None, out: str) -> None:
+def _picture(refuted: Refuted, claim: Tradeoff | None, out: str) -> None:
     """Draw what is refuted into the file."""
     figure = empty_figure(out)
-    found.plot(claim, figure.add_subplot())
+    refuted.plot(claim, figure.add_subplot())
     save("--out", out, lambda: figure.savefig(out, dpi=150))

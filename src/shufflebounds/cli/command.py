@@ -47,8 +47,8 @@ COMMANDS = {
 def _place(name: str) -> Any:
     """Return the module, class or object of a sub-command."""
     module, _, inner = COMMANDS[name][0].partition(":")
-    found = importlib.import_module(f"shufflebounds.cli.{module}")
-    return getattr(found, inner) if inner else found
+    source = importlib.import_module(f"shufflebounds.cli.{module}")
+    return getattr(source, inner) if inner else source
 
 
 def parser_for(words: list[str]) -> Parser:

@@ -44,31 +44,31 @@ def add_arguments(command: Parser, words: list[str]) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the table, the most accurate first."""
     truth = None if arguments.truth is None else _counts(arguments.truth)
-    found = compare_at(users=arguments.users, bins=arguments.bins, eps=arguments.eps, delta=arguments.delta,
+    table = compare_at(users=arguments.users, bins=arguments.bins, eps=arguments.eps, delta=arguments.delta,
                        releases=arguments.releases, truth=truth, devices=arguments.devices, colluding=arguments.colluding,
                        missing=arguments.missing)
     if arguments.json:
         names = "users", "bins", "eps", "delta", "releases", "truth", *(option for option, *_ in OPTIONAL)
         given = {name: getattr(arguments, name) for name in names}
-        print(as_json({"parameters": given, "rows": found.records(), "left_out": dict(found.left_out), "version": __version__}))
+        print(as_json({"parameters": given, "rows": table.records(), "left_out": dict(table.left_out), "version": __version__}))
         return
     rows = [(row.name, *(f"{value:.5g}" for value in (row.error_any_bin, row.error_of_data, row.error_one_bin, row.rmse,
                                                        row.messages, row.bits)),
-             f"{row.local_eps:.5g}" if row.local_eps < math.inf else "plain text", row.trusted) for row in found]
+             f"{row.local_eps:.5g}" if row.local_eps < math.inf else "plain text", row.trusted) for row in table]
     data, which = ("even data", "users who are spread evenly over the bins") if truth is None else (
         "your data", f"the histogram in {arguments.truth}")
     print(as_table([tuple(name.format(data=data) for name in HEADER), *rows]))
     print(NOTES.format(data=data, which=which))
-    if found.releases > 1:
-        print(f"all columns are those of one release; {found.releases} releases meet the target together, and local eps adds up")
-    for sentence in found.covers():
+    if table.releases > 1:
+        print(f"all columns are those of one release; {table.releases} releases meet the target together, and local eps adds up")
+    for sentence in table.covers():
         print(sentence)
     if arguments.explain:
         print("rmse: root of the mean over all bins of the squared error, for every dataset (histogram: for the worst count in all "
               "bins); messages and bits of every user")
-        for row in found:
+        for row in table:
             print(f"{row.name}: {row.profile!r}")
-        for name, reason in found.left_out:
+        for name, reason in table.left_out:
             print(f"{name}: {reason}")
 
 

@@ -16,11 +16,11 @@ from shufflebounds.cli.registry import MECHANISMS, Mechanism, summary
 __all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number", "number_or_word"]
 
 
-def _near(word: str, known: Collection[str], count: int) -> list[str]:
+def _near(word: str, listed: Collection[str], count: int) -> list[str]:
     """Return the known words that are most similar to a misspelt one; the dashes of options are not compared."""
     import difflib
 
-    names = {one.strip("-"): one for one in known}
+    names = {one.strip("-"): one for one in listed}
     # Below a similarity of 0.7 options are suggested that mean something else, such as --eps for --times.
     return [names[name] for name in difflib.get_close_matches(word.strip("-"), names, count, 0.7)]
 
@@ -70,8 +70,8 @@ class Parser(argparse.ArgumentParser):
 
     def _known(self) -> set[str]:
         """Return the options of this parser and of those of its sub-parsers that exist already."""
-        known = {option for option in self.options if option.startswith("--")}
-        return known.union(*(sub._known() for sub in self.choices.values()))
+        options = {option for option in self.options if option.startswith("--")}
+        return options.union(*(sub._known() for sub in self.choices.values()))
 
     @staticmethod
     def _alike(option: str, options: list[str]) -> list[str]:
@@ -92,11 +92,11 @@ class Parser(argparse.ArgumentParser):
             near = [meant] if meant in options else self._alike(option, options)
             self.error(f"unrecognized argument {option}" + (f"; did you mean {near[0]}?" if near else
                                                             f"; the options are {', '.join(options)}"))
-        found, rest = self.parse_known_args(args, namespace)
+        parsed, rest = self.parse_known_args(args, namespace)
         if rest:
             near = _near(rest[0].partition("=")[0], options, 1)
             self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
-        return found
+        return parsed
 
 
 def number_or_word(words: tuple[str, ...], text: str) -> int | float | str:
@@ -162,8 +162,8 @@ def add_mechanisms(
 
     `wanted` selects the options, `required` says which of them have no default, and `more` adds further arguments.
     """
-    known = MECHANISMS if names is None else names
-    chosen = add_choices(parser, "MECHANISM", known, lambda name: summary(MECHANISMS[name].build), words)
+    listed = MECHANISMS if names is None else names
+    chosen = add_choices(parser, "MECHANISM", listed, lambda name: summary(MECHANISMS[name].build), words)
     if len(chosen) > 1:
         if words and words[0].startswith("--") and not "--help".startswith(words[0]):
             parser.error(f"name a mechanism before {words[0].partition('=')[0]}, such as stronger-clones")

@@ -22,13 +22,13 @@ def add_arguments(command: Parser, words: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the table of published bounds."""
-    found = rows(arguments.bound)
+    table = rows(arguments.bound)
     if arguments.json:
-        print(as_json(found))
+        print(as_json(table))
         return
-    print(as_table([HEADER, *map(cells, found)]))
+    print(as_table([HEADER, *map(cells, table)]))
     if arguments.explain:
-        for row in found:
+        for row in table:
             print(f"{row['bound']}: {explanation(row)}")
 
 

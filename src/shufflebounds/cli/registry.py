@@ -156,9 +156,9 @@ def _of_budget(build: type, budget: str | None) -> Callable[..., PrivacyProfile]
 
     If all parameters but the number of bins are left to it, an oracle has those of :func:`~shufflebounds.shuffle.compare_at`.
     """
-    found = (budget, "p", "q")
+    replaced = (budget, "p", "q")
     own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-           for name, parameter in inspect.signature(build).parameters.items() if name not in found]
+           for name, parameter in inspect.signature(build).parameters.items() if name not in replaced]
     bins = any(parameter.name == "bins" for parameter in own)
     if budget is None and not bins:
         return None
@@ -217,14 +217,14 @@ class _Registry(Mapping[str, Mechanism]):
 
     def _find(self, name: str) -> Mechanism | None:
         if name not in self._found:
-            package, known = self._places[name]
-            self._found[name] = _inspected(name, getattr(package, known))
+            package, attribute = self._places[name]
+            self._found[name] = _inspected(name, getattr(package, attribute))
         return self._found[name]
 
     def __getitem__(self, name: str) -> Mechanism:
-        if name not in self._places or (found := self._find(name)) is None:
+        if name not in self._places or (mechanism := self._find(name)) is None:
             raise KeyError(name)
-        return found
+        return mechanism
 
     def __iter__(self) -> Iterator[str]:
         return (name for name in self._places if self._find(name) is not None)

@@ -131,9 +131,9 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     def _add(self, profile: PrivacyProfile, count: int) -> None:
         """Add a number of releases; the parameters of zero-concentrated guarantees add up."""
         if isinstance(profile, Concentrated):
-            known = [one for one in self._factors if isinstance(one[0], Concentrated)]
-            self._factors = [one for one in self._factors if one not in known]
-            parts = [*known, (profile, count)]
+            concentrated = [one for one in self._factors if isinstance(one[0], Concentrated)]
+            self._factors = [one for one in self._factors if one not in concentrated]
+            parts = [*concentrated, (profile, count)]
             rho, xi = (math.fsum(times * getattr(one, name) for one, times in parts) * (1 + 4 * ULP) for name in ("rho", "xi"))
             profile, count = Concentrated(rho, xi), 1
         self._factors.append((profile, count))

@@ -144,16 +144,16 @@ class DensityRandomizer(LocalRandomizer):
         if not isinstance(given, tuple | list) or len(given) != 2:
             raise ValueError(f"limits={_validate.short_repr(given)} must be a pair: the limits at the first breakpoint and at the "
                              "last, None where they are not given")
-        found: list[tuple[float, ...] | None] = []
+        limits: list[tuple[float, ...] | None] = []
         for limit in given:
             if limit is None:
-                found.append(None)
+                limits.append(None)
                 continue
             logs = _validate.real_array("limits", limit)
             if logs.shape != (len(self.inputs),):
                 raise ValueError(f"limits has an entry of shape {logs.shape}: it must be ({len(self.inputs)},), one for each input")
-            found.append(tuple(logs.tolist()))
-        return found[0], found[1]
+            limits.append(tuple(logs.tolist()))
+        return limits[0], limits[1]
 
     def __repr__(self) -> str:
         return f"DensityRandomizer(<{len(self.inputs)} inputs, {len(self.breakpoints)} breakpoints>)"
@@ -221,8 +221,8 @@ class DensityRandomizer(LocalRandomizer):
         lost = float(revealed.max())
         if lost > MOST_LOST:
             return None
-        found = MatrixDatasets(rows[:, certain] / (1 - revealed)[:, None], error + 2 * lost, lost)
-        return found if found.offered else None
+        datasets = MatrixDatasets(rows[:, certain] / (1 - revealed)[:, None], error + 2 * lost, lost)
+        return datasets if datasets.offered else None
 
     def dataset_laws(self) -> DatasetLaws | None:
         return self._datasets.laws() if self._datasets is not None else None
@@ -406,12 +406,12 @@ class _TwoDensities:
             at = np.where(np.isfinite(chosen) & (low < chosen) & (chosen < high) & (step % 4 < 3), chosen, middle)
             logs = densities.log_pdf(output(at))
             with np.errstate(invalid="ignore"):
-                found = np.nan_to_num(logs[self.first] - logs[self.second] - eps, nan=0.0, posinf=np.inf, neginf=-np.inf)
-            before = (found > 0) == (left > 0)
+                above = np.nan_to_num(logs[self.first] - logs[self.second] - eps, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            before = (above > 0) == (left > 0)
             for side, moved in ((0, before), (1, ~before)):
                 # Illinois method: the value at an end that did not move in two steps is halved.
-                weights[side] = np.where(moved, found, np.where(last == (1 if side == 0 else -1), weights[side] / 2, weights[side]))
-                values[side] = np.where(moved, found, values[side])
+                weights[side] = np.where(moved, above, np.where(last == (1 if side == 0 else -1), weights[side] / 2, weights[side]))
+                values[side] = np.where(moved, above, values[side])
             low, high, last = np.where(before, at, low), np.where(before, high, at), np.where(before, -1.0, 1.0)
         return (output(low), output(high)), np.maximum(np.abs(values[0]), np.abs(values[1]))
 

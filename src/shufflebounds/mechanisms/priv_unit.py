@@ -134,15 +134,15 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         # caps would be a kind, and the bound would equal that of the blanket.
         c, beyond = self._c, 1 - 2 * self._c
         # The difference 3c - 1 may cancel, so it is formed exactly.
-        least = float(3 * Fraction(c) - 1)
-        if least <= 0:
+        overlap = float(3 * Fraction(c) - 1)
+        if overlap <= 0:
             return None
         return (
             *self._targets(),
             Others("the caps of the other users meet that of the target's first vector alone",
-                   (least, 0.0, 0.0, beyond), (beyond, c, 0.0, 0.0)),
+                   (overlap, 0.0, 0.0, beyond), (beyond, c, 0.0, 0.0)),
             Others("the caps of the other users meet that of the target's second vector alone",
-                   (0.0, least, 0.0, beyond), (c, beyond, 0.0, 0.0)),
+                   (0.0, overlap, 0.0, beyond), (c, beyond, 0.0, 0.0)),
         )
 
     @property
@@ -240,21 +240,21 @@ class PrivUnit(VectorRandomizer, TwoLevel):
 
     def _heights(self, count: int, source: np.random.Generator) -> FloatArray:
         """Return `count` heights of independent uniform vectors in the cap."""
-        d, least = self.dimension, self.height
+        d, lowest = self.dimension, self.height
         out = np.empty(count)
         missing = np.arange(count)
         while missing.size:
             # If the cap has a small measure, few uniform vectors would lie in it, so heights within the cap are drawn directly.
             if self._c >= 0.1:
                 square = source.beta(0.5, (d - 1) / 2, size=missing.size)
-                kept = square >= least * least
+                kept = square >= lowest * lowest
                 tried = np.sqrt(square)
             else:
                 # For the height t, u = 1 - t^2 has the density u^((d-3)/2)/t in the cap. Draw u from the power law and accept it
                 # with probability tau/t.
                 share = source.random(missing.size) ** (2 / (d - 1))
-                tried = np.sqrt(1 - (1 - least) * (1 + least) * share)
-                kept = source.random(missing.size) * tried < least
+                tried = np.sqrt(1 - (1 - lowest) * (1 + lowest) * share)
+                kept = source.random(missing.size) * tried < lowest
             out[missing[kept]] = tried[kept]
             missing = missing[~kept]
         return out

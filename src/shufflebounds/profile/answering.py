@@ -104,8 +104,8 @@ class Answering(metaclass=Explaining):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
-        found = self._closed.log_delta(eps)
-        return self._described.hockey_stick(eps) if found is None else found
+        closed = self._closed.log_delta(eps)
+        return self._described.hockey_stick(eps) if closed is None else closed
 
     def _method(self, eps: float) -> list[str]:
         """Return lines that state how the bounds of log delta at one eps are computed."""
@@ -119,9 +119,9 @@ class Answering(metaclass=Explaining):
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps."""
-        found = self._closed.side(eps, upper)
-        if found is not None:
-            return found
+        closed = self._closed.side(eps, upper)
+        if closed is not None:
+            return closed
         # Bounds that take long are kept, because the other one is often needed next.
         kept = self._described.sampling.expensive
         sides = self._log_sides.of(eps.tobytes(), lambda: self._log_delta(eps)) if kept else self._log_delta(eps)
@@ -162,41 +162,41 @@ class Answering(metaclass=Explaining):
 
     def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
         """Return eps(delta) for each delta in [0, 1]."""
-        found = self._closed.epsilons(deltas, upper)
-        if found is not None:
-            return found
+        answers = self._closed.epsilons(deltas, upper)
+        if answers is not None:
+            return answers
         if deltas.size == 1:
             return np.array([self._epsilon(float(deltas[0]), upper)])
         values, places = np.unique(deltas, return_inverse=True)
         direct = [self._direct_epsilon(delta, upper) for delta in values.tolist()]
-        found = np.array([np.nan if eps is None else eps for eps in direct])
+        answers = np.array([np.nan if eps is None else eps for eps in direct])
         searched = np.array([eps is None for eps in direct])
         if searched.any():
             rough, cap = self._rough(upper), 1e6 * self._eps_scale()
-            found[searched] = eps_at_each(partial(self._log_side, upper=upper), values[searched], upper=upper, rough=rough,
-                                          pure=self._pure_epsilon(), cap=cap)
-        return np.asarray(found[places])
+            answers[searched] = eps_at_each(partial(self._log_side, upper=upper), values[searched], upper=upper, rough=rough,
+                                            pure=self._pure_epsilon(), cap=cap)
+        return np.asarray(answers[places])
 
     def _direct_epsilon(self, delta: float, upper: bool) -> float | None:
         """Return eps(delta) for one delta in [0, 1] if it needs no search on values of delta, otherwise None."""
-        found = self._closed.epsilon(delta, upper)
-        if found is None and delta == 0:
+        closed = self._closed.epsilon(delta, upper)
+        if closed is None and delta == 0:
             pure = self._pure_epsilon()
             return pure if upper else self._last_positive(pure)
-        return found
+        return closed
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         """Return eps(delta) for one delta in [0, 1]."""
-        found = self._direct_epsilon(delta, upper)
-        if found is not None:
-            return found
+        direct = self._direct_epsilon(delta, upper)
+        if direct is not None:
+            return direct
         return eps_at(partial(self._log_side_at, upper=upper), delta, upper=upper, rough=self._rough(upper),
                       pure=self._pure_epsilon(), cap=1e6 * self._eps_scale())
 
     def _last_positive(self, pure: float) -> float:
         """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if every eps searched has one."""
-        found = self._closed.last_positive(pure)
-        return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if found is None else found
+        closed = self._closed.last_positive(pure)
+        return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if closed is None else closed
 
     def _loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray:
         pairs = self._listed_pairs()
@@ -230,12 +230,12 @@ class Answering(metaclass=Explaining):
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         """Return an upper or a lower bound of the exact trade-off curve."""
-        found = self._closed.tradeoff(upper)
-        if found is not None:
-            return found
-        found = self._samples.exact_curve(upper)
-        if found is not None:
-            return found
+        curve = self._closed.tradeoff(upper)
+        if curve is not None:
+            return curve
+        curve = self._samples.exact_curve(upper)
+        if curve is not None:
+            return curve
         pairs = self._listed_pairs()
         if pairs and self._samples.info.sampling.curve is None:
             return convex_hull([pair._tradeoff(upper) for pair in pairs])
@@ -243,28 +243,28 @@ class Answering(metaclass=Explaining):
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return an upper or a lower bound of mu."""
-        found = self._closed.mu(upper)
-        if found is not None:
-            return found
+        mu = self._closed.mu(upper)
+        if mu is not None:
+            return mu
         if self._pair_info().losses.unbounded or self.reverse()._pair_info().losses.unbounded:
             return math.inf
-        found = self._samples.exact_mu(upper)
-        if found is not None:
-            return found
+        mu = self._samples.exact_mu(upper)
+        if mu is not None:
+            return mu
         pairs = self._listed_pairs()
         return max(pair._gdp_mu(upper) for pair in pairs) if pairs else self._samples.mu(upper)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return upper or lower bounds of the largest divergences, for orders in [1, inf]."""
-        found = self._closed.renyi(orders, upper)
-        missing = np.isnan(found) if found is not None else np.full(orders.size, True)
-        if found is None or missing.all():
-            found = self._sampled_rdp(orders, upper)
+        values = self._closed.renyi(orders, upper)
+        missing = np.isnan(values) if values is not None else np.full(orders.size, True)
+        if values is None or missing.all():
+            values = self._sampled_rdp(orders, upper)
         elif missing.any():
-            found[missing] = self._sampled_rdp(orders[missing], upper)
+            values[missing] = self._sampled_rdp(orders[missing], upper)
         if not upper and missing.any():
-            found[missing] = np.maximum(found[missing], self._closed.renyi_limit(orders[missing], False))
-        return found
+            values[missing] = np.maximum(values[missing], self._closed.renyi_limit(orders[missing], False))
+        return values
 
     def _sampled_rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return the bounds of `_rdp` that follow from outcomes, pairs and values of delta."""
@@ -283,8 +283,8 @@ class Answering(metaclass=Explaining):
         if not upper and not samples.info.attained.single and self._attained:
             # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper
             # bound of that of every pair, and may exceed all of them.
-            found = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
-            return np.asarray(np.where(finite, found, np.maximum(found, value)))
+            attained = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
+            return np.asarray(np.where(finite, attained, np.maximum(attained, value)))
         if not finite.any():
             return value
         value[finite] = samples.renyi(orders[finite], upper)

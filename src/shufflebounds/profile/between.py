@@ -43,9 +43,9 @@ class Between(ClosedForms):
         return self.sides[False]._closed.mu_in_tails
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
-        found = self.sides[upper]._rdp(orders, upper)
+        bound = self.sides[upper]._rdp(orders, upper)
         # A Renyi divergence is at most the largest privacy loss.
-        return np.minimum(found, self.pure) if upper else found
+        return np.minimum(bound, self.pure) if upper else bound
 
     @property
     def eps_scale(self) -> float:

@@ -161,14 +161,14 @@ class BoundedProfile(Answering):
         """
         for one in at[np.isnan(value)].tolist():
             raise InconsistentBoundsError(question.format(one), *((-math.inf, math.nan) if upper else (math.nan, math.inf)))
-        known = self._given
-        if len(known) > CACHED_ANSWERS:
-            known.clear()
-        for one, found in zip(at[:CACHED_ANSWERS].tolist(), value.tolist()):
-            known[question, upper, one] = found
-            given = known.get((question, not upper, one))
-            if given is not None and (found < given if upper else found > given):
-                lower, above = (given, found) if upper else (found, given)
+        earlier = self._given
+        if len(earlier) > CACHED_ANSWERS:
+            earlier.clear()
+        for one, bound in zip(at[:CACHED_ANSWERS].tolist(), value.tolist()):
+            earlier[question, upper, one] = bound
+            given = earlier.get((question, not upper, one))
+            if given is not None and (bound < given if upper else bound > given):
+                lower, above = (given, bound) if upper else (bound, given)
                 consistent(IntervalArray(np.array([lower]), np.array([above])), question, np.array([one]))
         return value
 

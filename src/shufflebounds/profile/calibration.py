@@ -162,7 +162,7 @@ def parts_of_releases(
 
     # By basic composition, releases that are (eps/releases, delta/releases)-private each meet the target.
     most = math.log(releases if devices == 1 else max(releases * devices, 1.5 * eps * devices))
-    found = most
+    chosen = most
     if most > 0 and eps > 0:
         # eps/eps' is about sqrt(releases) for Gaussian noise and small eps.
         start = math.log(near) if near else math.log(devices) + math.log(releases) / 2
@@ -176,12 +176,12 @@ def parts_of_releases(
         (low, at_low), (high, at_high) = sorted(ends[-2:]) if len(ends) > 1 else (ends[0], ends[0])
         if at_low > 0 > at_high:
             _, high, _, _ = narrowed(excess, low, high, at_low, at_high, rtol=0.0, xtol=SHARE / 2)
-        found = high if at_low > 0 else low
-        while found < most and not (_has_room(one(math.exp(found)), devices) and meets(build(math.exp(found)), eps, delta)):
-            found = min(found + SHARE, most)
-    if not _has_room(one(math.exp(found)), devices):
-        raise ValueError(f"devices={devices} must be at most the number of messages of {one(math.exp(found))!r}")
-    return one(math.exp(found)), math.exp(found)
+        chosen = high if at_low > 0 else low
+        while chosen < most and not (_has_room(one(math.exp(chosen)), devices) and meets(build(math.exp(chosen)), eps, delta)):
+            chosen = min(chosen + SHARE, most)
+    if not _has_room(one(math.exp(chosen)), devices):
+        raise ValueError(f"devices={devices} must be at most the number of messages of {one(math.exp(chosen))!r}")
+    return one(math.exp(chosen)), math.exp(chosen)
 
 
 def _has_room(protocol: PrivacyProfile, devices: int) -> bool:
@@ -216,11 +216,11 @@ def least_of_goal(release: Callable[[float], PrivacyProfile], goal: Goal, near: 
 
     @cache
     def profile(log_x: float) -> PrivacyProfile:
-        found = release(math.exp(log_x))
-        if not isinstance(found, PrivacyProfile):
-            raise TypeError(f"release({math.exp(log_x):g}) is {_validate.short_repr(found)}: it must return a profile, such as "
+        released = release(math.exp(log_x))
+        if not isinstance(released, PrivacyProfile):
+            raise TypeError(f"release({math.exp(log_x):g}) is {_validate.short_repr(released)}: it must return a profile, such as "
                             "GaussianMechanism(x).subsampled(0.01)")
-        return found
+        return released
 
     @cache
     def excess(log_x: float) -> float:

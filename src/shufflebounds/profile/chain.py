@@ -50,9 +50,9 @@ class GroupInfo(NamedTuple):
     attained: Callable[[], tuple[Any, ...]] = tuple
 
     @classmethod
-    def of(cls, known: Any) -> GroupInfo:
+    def of(cls, exact: Any) -> GroupInfo:
         """Return the information that a group has exactly this profile."""
-        return cls(known, known)
+        return cls(exact, exact)
 
 
 class Chain(ClosedForms):
@@ -93,9 +93,9 @@ class Chain(ClosedForms):
         equal = np.full(self.counts.size, eps / self.size)
         splits = np.stack([self._within(split, eps) for split in (equal, self._proposed(eps)[0])])
         parts, places = np.unique(splits, return_inverse=True)
-        found = self._totals(splits, self.profile._known_side(parts, upper=True)[places].reshape(splits.shape))
-        least = float(found.min())
-        return min(0.0, least + (4 * BLOCKS + 64) * ULP * (1 + abs(least) + eps)) if least > -math.inf else least
+        totals = self._totals(splits, self.profile._known_side(parts, upper=True)[places].reshape(splits.shape))
+        smallest = float(totals.min())
+        return min(0.0, smallest + (4 * BLOCKS + 64) * ULP * (1 + abs(smallest) + eps)) if smallest > -math.inf else smallest
 
     def _within(self, split: FloatArray, eps: float) -> FloatArray:
         """Return the split, reduced such that the exact sum over all links is at most eps; parts at the pure budget remain."""
@@ -145,8 +145,8 @@ class Chain(ClosedForms):
         at, roots = self._tables.of(reach, lambda: self._table(reach))
         # Beyond the table sqrt(-log delta) is continued as a line, up to the pure budget, where delta is 0.
         beyond = np.maximum(splits - at[-1], 0.0) * (roots[-1] - roots[-2]) / (at[-1] - at[-2])
-        found = np.where(splits < self.single, np.interp(splits, at, roots) + beyond, NEGLIGIBLE_ROOT)
-        return self._totals(splits, -found**2)
+        depth = np.where(splits < self.single, np.interp(splits, at, roots) + beyond, NEGLIGIBLE_ROOT)
+        return self._totals(splits, -depth**2)
 
     def _table(self, reach: float) -> tuple[FloatArray, FloatArray]:
         """Return eps from 0 to `reach`, dense next to the pure budget, and sqrt(-log delta) at each."""

@@ -100,14 +100,14 @@ class IntegerNoise(PrivacyProfile):
         """Return log Pr[K = k] and log Pr[K + shift = k] for consecutive k, and the log of a bound of the truncated mass."""
         allowed = log_tail - self.log_error * (1 - log_tail)
 
-        def least(enough: Callable[[int], bool]) -> int | None:
+        def first_integer(enough: Callable[[int], bool]) -> int | None:
             # `least_int` searches nonnegative integers, here k + 2**53, starting at k = 0.
-            found = least_int(lambda k: enough(k - MAX_COUNT), 0, 2 * MAX_COUNT, guess=MAX_COUNT)
-            return None if found is None else found - MAX_COUNT
+            place = least_int(lambda k: enough(k - MAX_COUNT), 0, 2 * MAX_COUNT, guess=MAX_COUNT)
+            return None if place is None else place - MAX_COUNT
 
-        last = least(lambda k: self._at(self._log_sf, k) <= allowed)
+        last = first_integer(lambda k: self._at(self._log_sf, k) <= allowed)
         # The enumeration starts at the first integer with Pr[K <= k] above the allowed mass.
-        first = least(lambda k: self._at(self._log_cdf, k) > allowed)
+        first = first_integer(lambda k: self._at(self._log_cdf, k) > allowed)
         if last is None or first is None:
             raise InfeasibleError(f"{self!r}: more than e^{log_tail:.0f} of the mass lies beyond 2**53; noise must be smaller")
         if last - first + shift > LARGE_TABLE_SIZE:

@@ -165,7 +165,7 @@ class Product(ClosedForms):
     @property
     def _spacing(self) -> float:
         """Distance of the samples of delta for a trade-off function (see `Sampling`)."""
-        return max(0.02, *(known.sampling.spacing for known, _ in self.above))
+        return max(0.02, *(info.sampling.spacing for info, _ in self.above))
 
     @cached_property
     def _coarse(self) -> Product:
@@ -192,8 +192,8 @@ class Product(ClosedForms):
         if self.ways:
             return _larger(self.ways, eps, lower_profiles)
         if self._is_one:
-            ((known, times), *others) = self.factors
-            return known._pair_info().hockey_stick(eps) if times == 1 and not others else self.above[0][0].hockey_stick(eps)
+            ((alone, times), *others) = self.factors
+            return alone._pair_info().hockey_stick(eps) if times == 1 and not others else self.above[0][0].hockey_stick(eps)
         pure = self.pure
         if self._enumerated is not None:
             lower, upper = self._enumerated.log_delta(eps)
@@ -243,8 +243,8 @@ class Product(ClosedForms):
                       if not releases or any(self.composer.steps.resolves(pair) for pair, _ in releases))
         rest = Product(large, self.rtol)
         some = [(lambda eps, lower: rest.side(eps, upper=False), False)] if 0 < len(large) < len(self.factors) else []
-        known = [(profile, profile._pair_info()) for profile, _ in self.factors]
-        return [*some, *((partial(_alone, *factor), factor[1].sampling.expensive) for factor in known)]
+        described = [(profile, profile._pair_info()) for profile, _ in self.factors]
+        return [*some, *((partial(_alone, *factor), factor[1].sampling.expensive) for factor in described)]
 
     def roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `log_delta` and is less tight."""
@@ -266,9 +266,9 @@ class Product(ClosedForms):
     @cached_property
     def _all_outcomes(self) -> LossAtoms | None:
         """The joint outcomes of all releases if they are few, otherwise None; a trade-off function uses them even on a lattice."""
-        if not all(known.attained.single and known.losses.listed and not known.releases.parts for known, _ in self.released.pairs):
+        if not all(info.attained.single and info.losses.listed and not info.releases.parts for info, _ in self.released.pairs):
             return None
-        product = LossAtoms.product([(known.atoms, times) for known, times in self.above if known.atoms])
+        product = LossAtoms.product([(info.atoms, times) for info, times in self.above if info.atoms])
         return product if product and product.log_lost == -math.inf else None
 
     def method(self, eps: float) -> list[str]:
@@ -353,9 +353,9 @@ class Product(ClosedForms):
     def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         ways = self.ways or (self,)
         exact = [way.samples.exact_curve(upper) if way._all_outcomes else None for way in ways]
-        known = [curve for curve in exact if curve is not None]
-        if len(known) == len(ways):
-            return convex_hull(known)
+        curves = [curve for curve in exact if curve is not None]
+        if len(curves) == len(ways):
+            return convex_hull(curves)
         # If the lower bound of delta comes from other distributions than the upper bound, more samples near one level alpha do not
         # close the gap, so refinement ends early. A smaller distance of the first samples, in sqrt(-2 log delta), then improves the
         # curve's lower bound.
@@ -373,7 +373,7 @@ class Product(ClosedForms):
                 if way._gaussian_rule > largest:
                     largest = max(largest, way.mu(True))
             return largest
-        if all(known.releases.gdp_adds for known, _ in self.above):
+        if all(info.releases.gdp_adds for info, _ in self.above):
             squares = (times * profile._gdp_mu(upper) ** 2 for profile, times in self.factors)
             return math.sqrt(math.fsum(squares)) * (1 + EXP_SLACK if upper else 1 - EXP_SLACK)
         exact = self.samples.exact_mu(upper) if self._all_outcomes else None
@@ -415,27 +415,27 @@ class Product(ClosedForms):
         return np.asarray((sure + single) * (1 - EXP_SLACK))
 
 
-def _alone(profile: Any, known: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
+def _alone(profile: Any, info: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
     """Return a lower bound of log delta of one release, or `lower` where an upper bound shows that it is not below this."""
-    found, at = lower.copy(), np.flatnonzero(known.hockey_sticks[0].above(eps) > lower)
+    raised, at = lower.copy(), np.flatnonzero(info.hockey_sticks[0].above(eps) > lower)
     if not at.size:
-        return found
+        return raised
     alone = profile._closed.side(eps[at], False)
     if alone is None:
         # Both bounds are computed together, which may take long: first an upper bound that takes less time.
-        at = at[known.quicker(eps[at]).upper > lower[at]] if known.sampling.expensive else at
+        at = at[info.quicker(eps[at]).upper > lower[at]] if info.sampling.expensive else at
         alone = profile._log_side(eps[at], upper=False) if at.size else lower[at]
-    found[at] = alone
-    return found
+    raised[at] = alone
+    return raised
 
 
 def _largest(curves: Sequence[Curve | None]) -> Curve | None:
     """Return the largest of several curves, with the largest of their rough curves; None if one of them is None."""
-    known = [curve for curve in curves if curve is not None]
-    if len(known) < len(curves):
+    given = [curve for curve in curves if curve is not None]
+    if len(given) < len(curves):
         return None
-    return replace(known[0], log_delta=lambda eps: max(curve.log_delta(eps) for curve in known),
-                   rough=_largest([curve.rough for curve in known]))
+    return replace(given[0], log_delta=lambda eps: max(curve.log_delta(eps) for curve in given),
+                   rough=_largest([curve.rough for curve in given]))
 
 
 def _largest_once(composers: Sequence[Composer], eps: float) -> float:

@@ -413,8 +413,8 @@ def _largest(pairs: tuple[DominatingPair, ...], eps: FloatArray) -> IntervalArra
 class KnownPair(PrivacyProfile):
     """The profile of one pair of neighbours that is described by a `DominatingPairInfo`."""
 
-    def __init__(self, known: DominatingPairInfo) -> None:
-        self._known = known
+    def __init__(self, info: DominatingPairInfo) -> None:
+        self._known = info
 
     def describe(self) -> DominatingPairInfo:
         return self._known
@@ -521,8 +521,8 @@ class DominatingPair(PrivacyProfile):
         0.940223229
         """
         upper = _validate.upper_side(bound)
-        found = self._closed.tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
-        return self._tradeoff(upper) if found is None else found
+        curve = self._closed.tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
+        return self._tradeoff(upper) if curve is None else curve
 
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
@@ -767,13 +767,13 @@ class Composition(PrivacyProfile):
         return self.factors[0][0]._people
 
     def describe_group(self, size: int) -> GroupInfo:
-        known = [(part.describe_group(size), times) for part, times in self.factors]
-        if any(info.below is None for info, _ in known):
+        described = [(part.describe_group(size), times) for part, times in self.factors]
+        if any(info.below is None for info, _ in described):
             return GroupInfo()
-        below = Composition(tuple((info.below, times) for info, times in known), self.rtol)
-        if all(info.below is info.above for info, _ in known):
+        below = Composition(tuple((info.below, times) for info, times in described), self.rtol)
+        if all(info.below is info.above for info, _ in described):
             return GroupInfo.of(below)
-        return GroupInfo(below, Composition(tuple((info.above, times) for info, times in known), self.rtol))
+        return GroupInfo(below, Composition(tuple((info.above, times) for info, times in described), self.rtol))
 
     @classmethod
     def _of(cls, product: Product) -> Composition:

@@ -153,12 +153,12 @@ class Samples:
         infinite = {a: upper and self.info.pure == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
                     for a in sorted(orders.tolist())}
 
-        def found() -> list[Interval]:
+        def computed() -> list[Interval]:
             if self.info.sampling.above is not None:
                 return self._upper_divergences(orders, infinite, tail)
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
-            placed, known = (own.evaluations, reverse.evaluations), {}
+            placed, bounds = (own.evaluations, reverse.evaluations), {}
             # The lower bound of a profile that is not a single pair does not use these samples (`renyi`).
             caps = np.full(len(infinite), np.inf)
             if not self.info.attained.single:
@@ -167,19 +167,19 @@ class Samples:
             # only one. Orders are processed in increasing order, so that the result does not depend on their order in the list.
             for (a, beyond), cap in zip(infinite.items(), caps.tolist()):
                 own.evaluations, reverse.evaluations = placed
-                known[a] = renyi(own, reverse, a, beyond, rtol, most, tail, cap)
-            return [known[a] for a in orders.tolist()]
+                bounds[a] = renyi(own, reverse, a, beyond, rtol, most, tail, cap)
+            return [bounds[a] for a in orders.tolist()]
 
-        return self._known.of((orders.tobytes(), any(infinite.values())), found)
+        return self._known.of((orders.tobytes(), any(infinite.values())), computed)
 
     def _upper_divergences(self, orders: FloatArray, infinite: dict[float, bool], tail: Tail | None) -> list[Interval]:
         """Return the upper bounds of `_divergences`, from samples of upper bounds alone; the lower ones are trivial."""
-        above, known = self.info.sampling.above, {}
+        above, bounds = self.info.sampling.above, {}
         assert above is not None
         samples, (rtol, most) = self._first(above).copy(), self._effort(1e-6, 2**13)
-        placed, least = samples.evaluations, self.beside.renyi_limit(np.array(list(infinite)), False)
-        for (a, beyond), below in zip(infinite.items(), least.tolist()):
+        placed, smallest = samples.evaluations, self.beside.renyi_limit(np.array(list(infinite)), False)
+        for (a, beyond), below in zip(infinite.items(), smallest.tolist()):
             samples.evaluations = placed
             upper = math.inf if beyond else upper_renyi(samples, a, rtol, most, tail, below, self.beside.known_upper())
-            known[a] = Interval(0.0, upper)
-        return [known[a] for a in orders.tolist()]
+            bounds[a] = Interval(0.0, upper)
+        return [bounds[a] for a in orders.tolist()]

@@ -118,7 +118,7 @@ def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
             module = importlib.import_module(f"shufflebounds.{subpackage}")
             for name in module.__all__:
                 getattr(module, name)
-    found: dict[str, type[BoundedProfile]] = {}
+    classes: dict[str, type[BoundedProfile]] = {}
     rest = list(BoundedProfile.__subclasses__())
     while rest:
         kind = rest.pop()
@@ -128,8 +128,8 @@ def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
             public = getattr(sys.modules.get(f"{package}.{path.partition('.')[0]}"), "__all__", ())
             saved_as, _ = _maker(kind)
             if saved_as in public:
-                found[saved_as] = kind
-    return found
+                classes[saved_as] = kind
+    return classes
 
 
 def _plain(value: Any) -> Any:

@@ -127,9 +127,9 @@ def balcer_cheu_smooth(users: int, gamma: float, alpha: float) -> float:
     return math.exp(-weight / 8) + math.exp(-weight / (8 + 2 * alpha))
 
 
-def _confidence(beta: float, least: float) -> float:
-    if not beta >= least:
-        raise ValueError(f"beta={beta:g} must be >= {least:.6g}, for the error bound to hold")
+def _confidence(beta: float, smallest: float) -> float:
+    if not beta >= smallest:
+        raise ValueError(f"beta={beta:g} must be >= {smallest:.6g}, for the error bound to hold")
     return beta
 
 

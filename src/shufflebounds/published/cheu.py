@@ -50,8 +50,8 @@ def cheu2019_boolean_sum(users: int, lam: float, delta: float) -> float:
     >>> round(published.cheu2019_boolean_sum(100, 58, 0.1), 10)
     1.0502016352
     """
-    least = 14 * (math.log(4) - math.log(delta))
-    if not least <= lam <= users:
-        raise ValueError(f"lam={lam:g} must lie between 14 ln(4/delta) = {least:.6g} and users={users}")
+    smallest = 14 * (math.log(4) - math.log(delta))
+    if not smallest <= lam <= users:
+        raise ValueError(f"lam={lam:g} must lie between 14 ln(4/delta) = {smallest:.6g} and users={users}")
     sure = lam - math.sqrt(2 * lam * (math.log(2) - math.log(delta)))
     return math.sqrt(32 * (math.log(4) - math.log(delta)) / sure) * (1 - sure / users)

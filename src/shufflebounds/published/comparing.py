@@ -43,8 +43,8 @@ def amplification_bounds() -> tuple[PrintedBound[Any], ...]:
     >>> [bound.__name__ for bound in published.amplification_bounds() if "Balle" in bound.reference]
     ['balle2019_bennett', 'balle2019_hoeffding']
     """
-    found = (bound for bound in bounds() if tuple(bound._signature.parameters) == _PARAMETERS)
-    return tuple(sorted(found, key=lambda bound: bound.__name__))
+    matching = (bound for bound in bounds() if tuple(bound._signature.parameters) == _PARAMETERS)
+    return tuple(sorted(matching, key=lambda bound: bound.__name__))
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class AmplificationTable:
         return self._where(lambda values: (values >= self.attained) & (values < self.upper))
 
     def _where(self, condition: Callable[[FloatArray], NDArray[np.bool_]]) -> dict[str, NDArray[np.intp]]:
-        found = {name: np.flatnonzero(condition(values)) for name, values in self.bounds.items()}
-        return {name: rows for name, rows in found.items() if rows.size}
+        places = {name: np.flatnonzero(condition(values)) for name, values in self.bounds.items()}
+        return {name: rows for name, rows in places.items() if rows.size}
 
     def bibtex(self) -> str:
         """Return BibTeX entries of the papers whose bounds are in the table, and of this library.
@@ -211,8 +211,8 @@ class AmplificationTable:
             "below the eps of binary randomized response in {}: not a bound for every randomizer",
             "between that eps and the stronger clone bound in {}: undecided",
         )
-        for found, meaning in ((self.refuted(), below), (self.undecided(), between)):
-            for name, where in found.items():
+        for listed, meaning in ((self.refuted(), below), (self.undecided(), between)):
+            for name, where in listed.items():
                 text += f"\n{name} is " + meaning.format(f"{where.size} of {self.users.size} cases")
         return text
 
@@ -281,9 +281,9 @@ def _local_budget(randomizer: Randomizer, local_eps: ArrayLike | None) -> ArrayL
         raise ValueError(f"randomizer={randomizer!r} must have a finite local budget: the published bounds need one")
     if local_eps is None:
         return budget
-    least = float(local.epsilon(0.0, bound="lower"))
+    smallest = float(local.epsilon(0.0, bound="lower"))
     for value in np.atleast_1d(_validate.real_array("local_eps", local_eps, 0, 700, open_low=True)).ravel().tolist():
-        if value < least:
+        if value < smallest:
             raise ValueError(f"local_eps={value:g} is below the local budget {budget:g} of randomizer={randomizer!r}: "
                              "leave local_eps out")
     return local_eps
@@ -368,8 +368,8 @@ def compare(
     {'mine': array([0, 1])}
     """
     mine = dict(mine or {})
-    known = amplification_bounds()
-    names = {bound.__name__ for bound in known}
+    published = amplification_bounds()
+    names = {bound.__name__ for bound in published}
     for name, bound in mine.items():
         if not callable(bound):
             raise TypeError(f"mine[{name!r}]={bound!r} must be a function of (users, local_eps, delta)")
@@ -405,14 +405,14 @@ def compare(
         return one
 
     def values(name: str, bound: Callable[[int, float, float], float]) -> FloatArray:
-        found = np.full(size, np.nan)
+        column = np.full(size, np.nan)
         for i, row in enumerate(rows):
             try:
-                found[i] = float(bound(*row))
+                column[i] = float(bound(*row))
             except ValueError as problem:
                 refused.setdefault(name, {})[i] = str(problem)
             tick()
-        return found
+        return column
 
     with _validate.quiet(), announced("compare"):
         # The grid may contain arguments for which a single profile would print a warning.
@@ -425,6 +425,6 @@ def compare(
             [ShuffledBits(a, 1 / (math.exp(b) + 1), ones=0).epsilon(c, bound="lower") for a, b, c in rows]
         )
         table = {name: values(name, bound) for name, bound in mine.items()}
-        table |= {bound.__name__: values(bound.__name__, bound) for bound in known}
-    statuses = dict.fromkeys(mine, "yours") | {bound.__name__: bound.verdict for bound in known}
+        table |= {bound.__name__: values(bound.__name__, bound) for bound in published}
+    statuses = dict.fromkeys(mine, "yours") | {bound.__name__: bound.verdict for bound in published}
     return AmplificationTable(n, budgets, deltas, upper, lower, attained, table, statuses, refused, randomizer)

@@ -249,14 +249,14 @@ def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> flo
     return 0.0 if other == target else 1 / (math.exp(other) + categories - 1)
 
 
-def clone_counts(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[FloatArray, FloatArray]:
-    """Return the possible numbers of clones, from `least` on, and the logarithms of their probabilities.
+def clone_counts(rates: ArrayLike, counts: ArrayLike | None, first: int) -> tuple[FloatArray, FloatArray]:
+    """Return the possible numbers of clones, from `first` on, and the logarithms of their probabilities.
 
     User j with rate `rates[j]` sends a clone with probability 2 rates[j]; `counts` are the numbers of users with each rate.
     """
     lowest, log_weights = poisson_binom_window(2 * _validate.real_array("rates", rates, 0, 0.5), counts, log_tail=-1500.0)
     i = lowest + np.arange(log_weights.size, dtype=np.float64)
-    return i[i >= least], log_weights[i >= least]
+    return i[i >= first], log_weights[i >= first]
 
 
 def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[float, float]:

@@ -284,13 +284,13 @@ def _proof(profile: BoundedProfile, delta: float, upper: float) -> str:
 
 def _imports(expression: str) -> list[str]:
     """Return the import statements for the classes of this library that an expression names."""
-    found: dict[str, list[str]] = {}
+    by_module: dict[str, list[str]] = {}
     for name in sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", expression))):
         # The packages that define the parts of the profile have been imported, because the parts exist.
         place = next((place for place in _PLACES if name in getattr(sys.modules.get(place), "__all__", ())), None)
         if place is not None:
-            found.setdefault(place, []).append(name)
-    return [f"from {place} import {', '.join(names)}" for place, names in found.items()]
+            by_module.setdefault(place, []).append(name)
+    return [f"from {place} import {', '.join(names)}" for place, names in by_module.items()]
 
 
 def _curve(profile: BoundedProfile, delta: float, epsilon: float) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -53,7 +53,7 @@ class _Outputs(NamedTuple):
 
     `log_none` and `log_more` are the log masses of noise alone and of noise plus Delta; those of noise minus Delta are `log_more`
     reversed. `ratio` is the logarithm of their ratio for each whole number, or at each edge of a cell. `error` and `ratio_error`
-    bound the errors of the log masses, which are accurate above `least`, and of the ratios. `log_lost` is the log mass beyond the
+    bound the errors of the log masses, which are accurate above `floor`, and of the ratios. `log_lost` is the log mass beyond the
     outputs.
     """
 
@@ -62,7 +62,7 @@ class _Outputs(NamedTuple):
     ratio: FloatArray
     error: FloatArray | float
     ratio_error: FloatArray | float
-    least: float = -math.inf
+    floor: float = -math.inf
     log_lost: float = -math.inf
 
 
@@ -149,7 +149,7 @@ class OppositeContributions(OutcomePair):
         if loss.size == first.size:
             slack = float(outputs.error) + 8 * ULP * float(np.abs(first).max())
             return LossAtoms(first, loss, -math.inf, -math.inf, outputs.log_lost, slack, loss_error)
-        held = np.minimum(first, second) > (outputs.least if self.spread else -math.inf)
+        held = np.minimum(first, second) > (outputs.floor if self.spread else -math.inf)
         held &= np.isfinite(loss[:-1]) & np.isfinite(loss[1:]) if self.spread else True
         if not held.any():
             # The two distributions are too far apart. The trivial bounds remain: every output may identify the dataset, or none.
@@ -179,8 +179,8 @@ def opposite(profile: PrivacyProfile, spread: bool = False) -> PrivacyProfile | 
     """
     if isinstance(profile, Composition):
         factors = [(opposite(factor, spread), times) for factor, times in profile.factors]
-        known = tuple((factor, times) for factor, times in factors if factor is not None)
-        return Composition(known, profile.rtol) if len(known) == len(factors) else None
+        opposites = tuple((factor, times) for factor, times in factors if factor is not None)
+        return Composition(opposites, profile.rtol) if len(opposites) == len(factors) else None
     if not isinstance(profile, Subsampled):
         return None
     mechanism, rate = profile.mechanism, profile.rate

@@ -139,10 +139,10 @@ class ReplacedValues(PrivacyProfile):
         if rows is None:
             return ()
         # Pairs that differ by a permutation of the outputs only have the same outcomes.
-        found: dict[bytes, tuple[int, int, int]] = {}
+        triples: dict[bytes, tuple[int, int, int]] = {}
         inputs = range(len(rows.log_rows))
         for fixed, (old, new) in itertools.product(inputs, itertools.permutations(inputs, 2)):
             atoms = _atoms(rows, self.rate, (fixed, old, new))
             sizes = np.sort(atoms.log_p), atoms.loss, [atoms.log_rest, atoms.log_other]
-            found.setdefault(np.concatenate(sizes).tobytes(), (fixed, old, new))
-        return tuple(_ReplacedPair(self.mechanism, self.rate, triple) for triple in found.values())
+            triples.setdefault(np.concatenate(sizes).tobytes(), (fixed, old, new))
+        return tuple(_ReplacedPair(self.mechanism, self.rate, triple) for triple in triples.values())

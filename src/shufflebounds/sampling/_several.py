@@ -143,8 +143,8 @@ class AdditiveBound:
         Numbers t and k of steps.
     """
 
-    def __init__(self, known: DominatingPairInfo, steps: int, chosen: int) -> None:
-        self._known, self.steps, self.chosen = known, steps, chosen
+    def __init__(self, info: DominatingPairInfo, steps: int, chosen: int) -> None:
+        self._known, self.steps, self.chosen = info, steps, chosen
         self._log_choices = math.lgamma(steps + 1) - math.lgamma(chosen + 1) - math.lgamma(steps - chosen + 1)
         # Bound of the rounding error of a sum of logarithms over all steps.
         self._error = COMPUTED_ERROR + 16 * ULP * (math.lgamma(steps + 1) + steps)
@@ -152,11 +152,11 @@ class AdditiveBound:
     @cached_property
     def _atoms(self) -> LossAtoms:
         """Outcomes of a pair that dominates that of one step."""
-        known = self._known
-        if known.atoms is not None:
-            return known.atoms
-        scale = known.scale(CUT)
-        return connect_the_dots(np.linspace(scale.low, scale.high, 4 * MANY + 1), known.hockey_stick, known.back.hockey_stick)
+        info = self._known
+        if info.atoms is not None:
+            return info.atoms
+        scale = info.scale(CUT)
+        return connect_the_dots(np.linspace(scale.low, scale.high, 4 * MANY + 1), info.hockey_stick, info.back.hockey_stick)
 
     @cached_property
     def _step(self) -> tuple[FloatArray, FloatArray]:

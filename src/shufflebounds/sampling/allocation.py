@@ -75,8 +75,8 @@ class _OneForms(OfMechanismForms):
             deep = high - sides[0] > 1
             if self.removed and deep.any():
                 # Rounding errors of the terms, which are at most LARGEST_ORDER times eps or D, are far below 1e-9 of them.
-                found = log_levels(*self._levels, eps[within][deep, None]).min(axis=1)
-                high[deep] = np.minimum(high[deep], found + SAME_LOG * (1 + eps[within][deep]))
+                tightest = log_levels(*self._levels, eps[within][deep, None]).min(axis=1)
+                high[deep] = np.minimum(high[deep], tightest + SAME_LOG * (1 + eps[within][deep]))
             upper[within] = high
             # The lower bound is limited to the upper one, because rounding may make it larger.
             lower[within] = np.minimum(sides[0], upper[within])
@@ -100,11 +100,11 @@ class _OneForms(OfMechanismForms):
         return np.asarray(np.where(above - lower <= close * lower, above if upper else lower, np.nan))
 
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
-        found = super().renyi_limit(orders, upper)
+        limit = super().renyi_limit(orders, upper)
         if not self.removed:
-            return found
+            return limit
         bound = np.array([self._between(order)[upper] for order in orders.tolist()])
-        return np.asarray(np.minimum(found, bound) if upper else np.maximum(found, bound))
+        return np.asarray(np.minimum(limit, bound) if upper else np.maximum(limit, bound))
 
     def _between(self, order: float) -> Interval:
         """Return bounds of the Renyi divergence if the record is removed, from those of the nearest whole orders."""
@@ -124,9 +124,9 @@ class _OneForms(OfMechanismForms):
         # A line through an infinite value says nothing between the whole orders below it.
         line = above - (1 - part) * (last - above) if last < math.inf else 0.0
         rounding = 8 * ULP * (first + below + (above if last < math.inf else 0.0))
-        least = max(0.0, below + part * (below - first), line) - rounding
+        lower = max(0.0, below + part * (below - first), line) - rounding
         chord = most + part * (more - most) if more < math.inf else math.inf
-        return Interval(max(least, 0.0) / (order - 1) * (1 - SLACK), chord / (order - 1) * (1 + SLACK))
+        return Interval(max(lower, 0.0) / (order - 1) * (1 - SLACK), chord / (order - 1) * (1 + SLACK))
 
     @kept(CACHED_ANSWERS)
     def _whole(self, order: int, upper: bool) -> float:
@@ -164,11 +164,11 @@ class _SeveralForms(_OneForms):
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         if not upper:
             return np.maximum(self.tested._log_side(eps, upper=False), self.alone._log_side(eps, upper=False))
-        found = self.blocks._log_side(eps, upper=True)
+        bound = self.blocks._log_side(eps, upper=True)
         if self.removed:
-            found = np.array([min(value, self.sum_bound.log_delta(at, value)) if value > -math.inf else value
-                              for at, value in zip(eps.tolist(), found.tolist())])
-        return found
+            bound = np.array([min(value, self.sum_bound.log_delta(at, value)) if value > -math.inf else value
+                              for at, value in zip(eps.tolist(), bound.tolist())])
+        return bound
 
     @cached_property
     def alone(self) -> PrivacyProfile:
@@ -187,9 +187,9 @@ class _SeveralForms(_OneForms):
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         if not upper:
-            found = self.tested._rdp(orders, False)
+            divergence = self.tested._rdp(orders, False)
             # The tests omit rare outputs, which decide the divergence of order inf: use that of one step, too.
-            return np.where(orders == np.inf, np.maximum(found, self.alone._rdp(np.array([np.inf]), False)), found)
+            return np.where(orders == np.inf, np.maximum(divergence, self.alone._rdp(np.array([np.inf]), False)), divergence)
         return np.minimum(self.renyi_limit(orders, True), self.chosen * self.block._rdp(orders, True) * (1 + EXP_SLACK))
 
     # The chords between whole orders hold for one chosen step only.
@@ -219,12 +219,12 @@ class _EpochForms(OfMechanismForms):
         if self.chosen == 1:
             return None
         remove, add = self.ways
-        found = np.array(remove._log_side(eps, upper=upper))
+        larger = np.array(remove._log_side(eps, upper=upper))
         # As in `largest`; the tests take less time than a rough upper bound.
-        wanted = add._forms.at_most(eps) > found if upper else np.full(eps.size, True)
+        wanted = add._forms.at_most(eps) > larger if upper else np.full(eps.size, True)
         if wanted.any():
-            found[wanted] = np.maximum(found[wanted], add._log_side(eps[wanted], upper=upper))
-        return found
+            larger[wanted] = np.maximum(larger[wanted], add._log_side(eps[wanted], upper=upper))
+        return larger
 
     def rough(self, upper: bool) -> Curve | None:
         if not isinstance(self.mechanism, GaussianMechanism):
@@ -236,13 +236,13 @@ class _EpochForms(OfMechanismForms):
         """Return bounds of the larger log delta of both directions (record removed, record added)."""
         remove, add = (pair._forms for pair in self.ways)
         one, other = (forms.log_delta if effort is Effort.FINE else forms.sampled for forms in (remove, add))
-        found = one(eps)
+        both = one(eps)
         # An added record is not evaluated where a rough upper bound of its delta is below delta of a removed record.
-        wanted = add.at_most(eps) > found.lower
+        wanted = add.at_most(eps) > both.lower
         if wanted.any():
             low, high = other(eps[wanted])
-            found.lower[wanted], found.upper[wanted] = np.maximum(found.lower[wanted], low), np.maximum(found.upper[wanted], high)
-        return found
+            both.lower[wanted], both.upper[wanted] = np.maximum(both.lower[wanted], low), np.maximum(both.upper[wanted], high)
+        return both
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         return np.asarray(np.max([pair._rdp(orders, upper) for pair in self.ways], axis=0))

@@ -153,8 +153,8 @@ class _SampledForms(OfMechanismForms):
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         if self._gaussian is None:
             return None
-        found = [self._gaussian.renyi(order, upper=upper) if order < math.inf else None for order in orders.tolist()]
-        value = np.array([math.nan if one is None else one for one in found])
+        bounds = [self._gaussian.renyi(order, upper=upper) if order < math.inf else None for order in orders.tolist()]
+        value = np.array([math.nan if one is None else one for one in bounds])
         return np.minimum(value, self.renyi_limit(orders, True)) if upper else value
 
 

@@ -170,8 +170,8 @@ class _TwoSteps(ClosedForms):
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if upper:
-            found = math.inf if self.worst is None else self.worst._epsilon(delta, True)
-            return found if found < math.inf else None
+            bound = math.inf if self.worst is None else self.worst._epsilon(delta, True)
+            return bound if bound < math.inf else None
         return None if self.opposite is None else max(way._epsilon(delta, False) for way in self.attained)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -192,9 +192,9 @@ class _TwoSteps(ClosedForms):
                              for way, part in ((remove, splits), (add, rest)))
             values = np.logaddexp(first, splits + second)
             best = np.argmin(values, axis=1)
-            least = values[rows, best]
-            finite = np.where(least > -np.inf, least, 0.0)
-            upper = np.minimum(upper, least + 8 * ULP * (1 + np.abs(finite) + eps))
+            smallest = values[rows, best]
+            finite = np.where(smallest > -np.inf, smallest, 0.0)
+            upper = np.minimum(upper, smallest + 8 * ULP * (1 + np.abs(finite) + eps))
             low, high = splits[rows, np.maximum(best - 1, 0)], splits[rows, np.minimum(best + 1, 16)]
             tick()
         # Replacing a record by one that contributes nothing (0 in a sum) is a removal; replacing such a record is an addition.

@@ -68,9 +68,9 @@ class _Forms(OfMechanismForms):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if not upper or not 0 < delta < 1:
             return None
-        found = eps_at(self.epoch.log_delta, delta, upper=True, rough=self.rough(True), pure=math.inf, cap=1e6 * self.eps_scale)
+        searched = eps_at(self.epoch.log_delta, delta, upper=True, rough=self.rough(True), pure=math.inf, cap=1e6 * self.eps_scale)
         # The search has a tolerance, so that it may end above the exact eps of one step.
-        return min(found, self.noise._epsilon(delta, True))
+        return min(searched, self.noise._epsilon(delta, True))
 
     def rough(self, upper: bool) -> Curve | None:
         if upper:

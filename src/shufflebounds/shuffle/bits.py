@@ -210,8 +210,8 @@ def _worst_sides(users: int, fakes: int, flip: float, tolerance: float, eps: Flo
     near = np.minimum(eps, LARGEST_EXPONENT)
     inside = np.asarray(budget.less(near)) > 0
     lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-    found = _worst_bits.worst_log_delta(users - 1, fakes, 1, flip, near[inside], np.asarray(budget.less(near[inside])), tolerance)
-    lower[inside], upper[inside] = found
+    bounds = _worst_bits.worst_log_delta(users - 1, fakes, 1, flip, near[inside], np.asarray(budget.less(near[inside])), tolerance)
+    lower[inside], upper[inside] = bounds
     return IntervalArray(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
 
 
@@ -236,13 +236,13 @@ class _WorstBits(ClosedForms):
         if self.users <= MANY or delta == 0 or not budget.above < LARGEST_EXPONENT:
             return None
         pure = budget.above if upper else budget.below
-        found = _worst_bits.worst_epsilon(self.users - 1, self.fakes, self.flip, budget.head, budget.rest, pure, delta, upper)
+        searched = _worst_bits.worst_epsilon(self.users - 1, self.fakes, self.flip, budget.head, budget.rest, pure, delta, upper)
         if not upper:
-            return found
+            return searched
         # The messages of all users are a post-processing of the target's own, whose delta is 1 - q - e^eps q. This is the smaller
         # bound next to the budget, where the search over datasets has a relative tolerance of 5e-7.
         alone = pure + math.log1p(-min(delta / (1 - self.flip), 1.0)) if delta < 1 - 2 * self.flip else 0.0
-        return min(found, pure, max(0.0, alone + 8 * ULP * (1 + pure)))
+        return min(searched, pure, max(0.0, alone + 8 * ULP * (1 + pure)))
 
     def _pair(self, ones: int) -> BitPair:
         return BitPair(ones, self.others - ones, self.flip)

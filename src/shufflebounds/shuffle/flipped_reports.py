@@ -167,8 +167,8 @@ class _Reports(IndependentSums):
             low = self._uniform_at_worst(eps)
         # The sums of the other bins reveal how many dummies are not in the target's two bins, so the two sums alone give only a
         # lower bound.
-        known = self._known_sums(eps, rough, most).upper
-        return Interval(low, min(high, known) if self.bins == 2 else known)
+        of_known_bins = self._known_sums(eps, rough, most).upper
+        return Interval(low, min(high, of_known_bins) if self.bins == 2 else of_known_bins)
 
     @cached_property
     def fake_table(self) -> _bin_pair.FakeTable:
@@ -220,10 +220,10 @@ class _Reports(IndependentSums):
 
         `most` is as for `_sums`.
         """
-        found = self._tables(eps)
-        if found is None:
+        worst = self._tables(eps)
+        if worst is None:
             return self._twice.log_delta(np.array([eps])).alone()
-        others, (near, tables) = self._others, found
+        others, (near, tables) = self._others, worst
         if near.lower >= most:
             return Interval(near.lower, 0.0)
         # The run time of a rough search grows with the inverse square of its gap, here at most the fraction `rtol` of delta.
@@ -262,9 +262,9 @@ class _Reports(IndependentSums):
                 return -math.inf
             if not upper and self.uniform:
                 return self._uniform_at_worst(eps)
-            found = self._tables(eps)
+            worst = self._tables(eps)
             ends = (0, self._others), (0, self._others)
-            near = found[1].log_delta(*ends) if found else self._twice.log_delta(np.array([eps])).alone()
+            near = worst[1].log_delta(*ends) if worst else self._twice.log_delta(np.array([eps])).alone()
             return min(0.0, near[upper])
 
         return Curve(log_delta, settles=1e-9)

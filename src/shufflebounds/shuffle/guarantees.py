@@ -170,14 +170,14 @@ class CloneBound(PrivacyProfile):
 class _AttainedPair(DominatingPair):
     """A pair that neighbours attain, and its reverse."""
 
-    def __init__(self, known: DominatingPairInfo, other: DominatingPairInfo) -> None:
-        self.known, self.other = known, other
+    def __init__(self, info: DominatingPairInfo, other: DominatingPairInfo) -> None:
+        self.info, self.other = info, other
 
     def reverse(self) -> _AttainedPair:
-        return self if self.known is self.other else _AttainedPair(self.other, self.known)
+        return self if self.info is self.other else _AttainedPair(self.other, self.info)
 
     def describe(self) -> DominatingPairInfo:
-        return self.known
+        return self.info
 
 
 class _LargestLoss(ClosedForms):
@@ -199,7 +199,7 @@ class _Datasets(PrivacyProfile):
     def listed(self) -> tuple[DominatingPair, ...]:
         """Pairs in both orders; those of the first target come first."""
         pairs = [_AttainedPair(*both) for place in self.places for both in attained_pairs(self.population, place)]
-        return tuple({id(order.known): order for pair in pairs for order in (pair, pair.reverse())}.values())
+        return tuple({id(order.info): order for pair in pairs for order in (pair, pair.reverse())}.values())
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.listed

@@ -168,12 +168,12 @@ class _EveryDataset(Between):
         # `budgets[1:]`, is valid for every target.
         if self.users == 1:
             return None
-        found = WeightedLabels.of_bits(self.pure, *self.population.without(self.place or 0))
-        return found if found.offered else None
+        bound = WeightedLabels.of_bits(self.pure, *self.population.without(self.place or 0))
+        return bound if bound.offered else None
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
-        found = super().side(eps, upper)
-        return found if self.labels is None or not upper else np.minimum(found, [self.labels.log_delta(e) for e in eps.tolist()])
+        bound = super().side(eps, upper)
+        return bound if self.labels is None or not upper else np.minimum(bound, [self.labels.log_delta(e) for e in eps.tolist()])
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if self.users <= MANY:
@@ -181,14 +181,14 @@ class _EveryDataset(Between):
         # The two bounds of eps are searched separately. The upper bound uses the clone bound of delta (or the bound by weighted
         # labels), the lower bound uses delta of the dataset in which all bits are equal. A common search would save no time,
         # because the search over targets leaves a gap of up to 1e-3 in log delta.
-        found, labels = self.sides[upper]._epsilon(delta, upper), self.labels
+        searched, labels = self.sides[upper]._epsilon(delta, upper), self.labels
         if not upper or labels is None or not 0 < delta < 1:
-            return found
+            return searched
 
         def meets(eps: float) -> bool:
             return labels.log_delta(eps) <= math.log(delta)
 
-        return bracket(meets, 0.0, found, rtol=1e-9)[1] if found < math.inf and meets(found) else found
+        return bracket(meets, 0.0, searched, rtol=1e-9)[1] if searched < math.inf and meets(searched) else searched
 
 
 @with_passages
@@ -455,17 +455,17 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
         {raises: If `values` has another shape or contains anything but 0 and 1, or `part` anything but users, or `rng` is bad.}
         """
-        known = _validate.bits("values", values)
-        places = np.arange(known.size) if part is None else _validate.labels("part", part, self.users)
-        if part is None and known.shape != (self.users,):
-            raise ValueError(f"values has shape {known.shape}: it must be ({self.users},), one bit for each user; "
+        bits = _validate.bits("values", values)
+        places = np.arange(bits.size) if part is None else _validate.labels("part", part, self.users)
+        if part is None and bits.shape != (self.users,):
+            raise ValueError(f"values has shape {bits.shape}: it must be ({self.users},), one bit for each user; "
                              "part=... selects a part of the users")
         groups = places if self.counts is None else np.searchsorted(np.cumsum(self.counts), places, side="right")
         budgets = self.local_eps[groups]
-        if known.shape != budgets.shape:
-            raise ValueError(f"values has shape {known.shape}: it must be {budgets.shape}, one bit for each user of the part")
-        flips = _validate.generator(rng).random(known.size) * (1 + np.exp(budgets)) < 1
-        return np.asarray(known ^ flips)
+        if bits.shape != budgets.shape:
+            raise ValueError(f"values has shape {bits.shape}: it must be {budgets.shape}, one bit for each user of the part")
+        flips = _validate.generator(rng).random(bits.size) * (1 + np.exp(budgets)) < 1
+        return np.asarray(bits ^ flips)
 
     def aggregate(self, messages: ArrayLike) -> int:
         """Return the number of ones, which is what the analyst sees; the numbers of parts add up to that of all users.

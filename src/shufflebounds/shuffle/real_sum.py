@@ -45,8 +45,8 @@ class _Columns(ComposedSums):
         return IntervalArray(np.maximum(self.total._log_side(eps, upper=False), low), high)
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
-        found = super().epsilon(delta, upper)
-        return found if upper or found is None else max(found, self.total._epsilon(delta, upper))
+        bound = super().epsilon(delta, upper)
+        return bound if upper or bound is None else max(bound, self.total._epsilon(delta, upper))
 
 
 @with_passages

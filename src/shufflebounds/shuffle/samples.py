@@ -182,14 +182,14 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
     half = eps / 2
     log_term = math.log(4 / delta)
     often = 2 * math.ceil(50 * log_term / half**2 + math.sqrt(200 * log_term * math.log(400 * support)) / half) + 1
-    least = max(often, math.ceil(100 * log_term / half**2))
+    floor = max(often, math.ceil(100 * log_term / half**2))
 
     def enough(users: int) -> bool:
         return float(binom_logcdf(often - 1, users, 1 / support)) <= -math.log(200 * support)
 
-    found = least_int(enough, least, max(least, often * support) << 20, guess=often * support)
-    assert found is not None
-    return found
+    smallest = least_int(enough, floor, max(floor, often * support) << 20, guess=often * support)
+    assert smallest is not None
+    return smallest
 
 
 @with_passages

@@ -95,23 +95,23 @@ class _ByBounds(ClosedForms):
         return self.one._gdp_mu(True) if upper and self.one and self.limit_of_mu is not None else self.limit_of_mu
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
-        mixed, found = self.bounds.mixed, np.full(orders.size, math.nan)
+        mixed, value = self.bounds.mixed, np.full(orders.size, math.nan)
         if self.bounds.two_users is not None:
             finite = orders < math.inf
-            found[finite] = self.bounds.two_users.renyi(orders[finite], upper)
+            value[finite] = self.bounds.two_users.renyi(orders[finite], upper)
         elif mixed is not None and not self.bounds.pair_info.losses.unbounded:
             # Every dataset is enumerated, so the divergence of each is known. The dominating pair, which has the largest delta of
             # all datasets at each eps, may have a larger divergence than every dataset.
             finite = orders < math.inf
-            found[finite] = np.minimum(mixed.renyi(orders[finite], upper=upper), self.bounds.pair_info.pure)
+            value[finite] = np.minimum(mixed.renyi(orders[finite], upper=upper), self.bounds.pair_info.pure)
         elif self.blanket is not None:
             # Where one rare message dominates, both bounds are known without values of delta, which take up to a minute.
             below = self.of_mean(orders)
             sides = below.lower, self.blanket.divergences(orders)
             # The dataset of the lower bound is the best one known, so that values of delta do not improve its exact divergence.
-            known = sides[1] <= sides[0] * (1 + _CLOSE) if upper else below.upper <= below.lower * (1 + _CLOSE / 4)
-            found = np.where(known, sides[upper], math.nan)
-        return found
+            close = sides[1] <= sides[0] * (1 + _CLOSE) if upper else below.upper <= below.lower * (1 + _CLOSE / 4)
+            value = np.where(close, sides[upper], math.nan)
+        return value
 
     @cached_property
     def blanket(self) -> BlanketRenyi | None:
@@ -123,12 +123,12 @@ class _ByBounds(ClosedForms):
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
         if not upper and self.noise is not None and self.laws.participation == 1:
             return self.of_mean(orders).lower
-        found = super().renyi_limit(orders, upper) if not upper or self.blanket is None else self.blanket.divergences(orders)
+        limit = super().renyi_limit(orders, upper) if not upper or self.blanket is None else self.blanket.divergences(orders)
         finite, two_users = orders < math.inf, self.bounds.upper.two_users
         if upper and two_users is not None:
             # The messages of more users are a post-processing of those of two users.
-            found[finite] = np.minimum(found[finite], two_users.renyi(orders[finite], True))
-        return found
+            limit[finite] = np.minimum(limit[finite], two_users.renyi(orders[finite], True))
+        return limit
 
     def of_mean(self, orders: FloatArray) -> IntervalArray:
         """Return bounds of the divergences if all other users have the target's second value; trivial ones if not known."""

@@ -275,8 +275,8 @@ def smallest_gamma(
 
     if high == 0.5 and not meets(build(users, 0.5), eps, delta):
         most = build(users, 0.5)
-        least = least_count(lambda count: build(count, 0.5), eps, delta, low=users, guess=2 * users)
-        would = f"{least} users would do" if least else "nor will more users"
+        users_needed = least_count(lambda count: build(count, 0.5), eps, delta, low=users, guess=2 * users)
+        would = f"{users_needed} users would do" if users_needed else "nor will more users"
         raise _validate.InfeasibleError(
             f"delta={delta:g} cannot be met at eps={eps:g} with users={users}: gamma=0.5 gives "
             f"delta={most.delta(eps):.3g}, or eps={most.epsilon(delta):.3g}; {would}"

@@ -75,17 +75,17 @@ def _parallel_columns(answer: Any, rows: int) -> Columns:
     """Return the fields of the result for whole columns, each with one number per row."""
     names = _fields(answer)
     values = _values(answer, names) if isinstance(answer, Mapping | tuple) else (answer,)
-    found: Columns = {}
+    columns: Columns = {}
     for name, value in zip(names, values or ()):
         column = np.asarray(value)
         if not isinstance(name, str) or column.dtype.kind not in "biuf" or column.shape != (rows,):
             raise TypeError(
                 f"function returned {value!r} for {name!r}: with arrays=True it must return a number for each of {rows} rows"
             )
-        found[name] = column
-    if not found:
+        columns[name] = column
+    if not columns:
         raise TypeError(f"function returned {answer!r}: with arrays=True it must return an array, or a tuple or mapping of arrays")
-    return found
+    return columns
 
 
 def _portable(problem: Exception, home: int) -> Exception:
@@ -111,10 +111,10 @@ def _fields(answer: Any) -> tuple[str, ...]:
 
 def _values(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
     """Return a result's values in the order of the names, or None if its fields have other names."""
-    found = _fields(answer)
+    fields = _fields(answer)
     if isinstance(answer, Mapping):
-        return tuple(answer[name] for name in names) if set(found) == set(names) else None
-    if found != names:
+        return tuple(answer[name] for name in names) if set(fields) == set(names) else None
+    if fields != names:
         return None
     return answer if isinstance(answer, tuple) else (answer,)
 
@@ -146,5 +146,5 @@ def _as_columns(answers: list[Any]) -> tuple[Columns, int]:
     if any(column is None for column in columns):
         good = next((i for i, row in enumerate(rows[:good]) if any(_numbers([value]) is None for value in row or ())), 0)
         columns = [_numbers(column) for column in zip(*rows[:good])]
-    found = {name: column for name, column in zip(names, columns) if isinstance(name, str) and column is not None}
-    return (found, good) if found and len(found) == len(names) else ({}, 0)
+    complete = {name: column for name, column in zip(names, columns) if isinstance(name, str) and column is not None}
+    return (complete, good) if complete and len(complete) == len(names) else ({}, 0)

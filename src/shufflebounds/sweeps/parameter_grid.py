@@ -70,11 +70,11 @@ class Results:
         """Return the rows of the mask as a structured array, parameters first."""
         places = np.flatnonzero(wanted)
         kinds = [(name, column.dtype) for name, column in self.grid.columns.items()]
-        found = self.columns if answers and self.columns is not None else {}
-        out = np.empty(places.size, dtype=kinds + [(name, column.dtype) for name, column in found.items()])
+        answered = self.columns if answers and self.columns is not None else {}
+        out = np.empty(places.size, dtype=kinds + [(name, column.dtype) for name, column in answered.items()])
         for name, column in zip(self.grid.columns, self.grid.take(places)):
             out[name] = column
-        for name, column in found.items():
+        for name, column in answered.items():
             out[name] = column[places]
         return out
 

@@ -200,12 +200,12 @@ class _BatchSize:
     """The numbers of rows of the next batches, which follow from the durations of finished ones."""
 
     size: int = 1
-    least: int = 1
+    fewest: int = 1
     measured: bool = False
 
     def rows(self, left: int, places: int) -> int:
-        """Return the number of rows of the next batch: near the end an equal share of the `left` rows, at least `least`."""
-        return min(self.size, max(self.least, -(-left // places))) if self.measured else self.size
+        """Return the number of rows of the next batch: near the end an equal share of the `left` rows, at least `fewest`."""
+        return min(self.size, max(self.fewest, -(-left // places))) if self.measured else self.size
 
     def learn(self, reply: Reply) -> None:
         """Choose the size of the next batches from the duration of a finished one."""
@@ -216,7 +216,7 @@ class _BatchSize:
         self.size = int(max(1, min(wanted, self.size * 16, 2**18)))
         # Near the end the remaining rows are divided evenly among the workers, into batches of at least a tenth of the target
         # duration, so that no worker is left alone with a long batch.
-        self.least = int(max(1, wanted / 10))
+        self.fewest = int(max(1, wanted / 10))
 
 
 class _Sweep:
@@ -316,11 +316,11 @@ def _workers(executor: Executor) -> int:
     The executor of a dask client gives the number of threads of each worker, which may change. The default 32: as many batches of a
     single row are sent first, so that a larger number delays the growth of batches, and a smaller one leaves workers idle.
     """
-    known = getattr(executor, "_max_workers", None)
+    workers = getattr(executor, "_max_workers", None)
     threads = getattr(getattr(executor, "_client", None), "nthreads", None)
-    if known is None and callable(threads):
-        known = sum(threads().values())
-    return known or 32
+    if workers is None and callable(threads):
+        workers = sum(threads().values())
+    return workers or 32
 
 
 def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepError:

@@ -210,13 +210,13 @@ def _block(law: PoissonBinomialPMF, center: float, kind: Kind) -> tuple[int, Flo
     """Return the values that one transform around `center` gives: (first, logs, bound of the relative error, tilted sigma)."""
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
     values = fft.irfft(coefficients, period, overwrite_x=True)
-    least, reach = SERVED * values.max(), int(min(reach, period // 2 - 1))
-    if not least > 0:
+    floor, reach = SERVED * values.max(), int(min(reach, period // 2 - 1))
+    if not floor > 0:
         raise MemoryError("no memory for the inversion of the Poisson-binomial law")
     # outside of the support a block contains rounding errors only
-    low, values = run_around(values, least, min(reach, int(center)), int(min(reach, law.trials - center)))
+    low, values = run_around(values, floor, min(reach, int(center)), int(min(reach, law.trials - center)))
     logs = np.log(values) - theta * np.arange(low, low + values.size) + exponent
-    return int(center) + low, logs, error / least + exponent_error, sigma
+    return int(center) + low, logs, error / floor + exponent_error, sigma
 
 
 def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float, threads: int = 1) -> tuple[int, FloatArray, float, float, float]:
@@ -306,8 +306,8 @@ def bits_window(
         if trials == 1 or (trials <= DIRECT_TRIALS and log_tail - 20 >= -LARGEST_EXPONENT):
             multiplicities = counts.astype(np.int64)
             up, down = np.repeat(one[small], multiplicities[small]), np.repeat(zero[~small], multiplicities[~small])
-            least = math.exp(log_tail - 20) * 2.0**-64
-            (low, ones), (high, zeros) = convolve(up, least), convolve(down, least)
+            floor = math.exp(log_tail - 20) * 2.0**-64
+            (low, ones), (high, zeros) = convolve(up, floor), convolve(down, floor)
             first, error = low + down.size - (high + zeros.size - 1), 8e-16 * (trials + 1)
             table, below, above = _direct_table(np.convolve(ones, zeros[::-1]), Kind.PMF), -math.inf, -math.inf
         else:

@@ -316,10 +316,10 @@ class Allocation:
         values, mass = (self.upper if upper else self.lower).big
         chance = float(mass.sum())
         held, weight = np.zeros(1), np.ones(1)
-        found: list[tuple[int, FloatArray, FloatArray]] = []
+        listed: list[tuple[int, FloatArray, FloatArray]] = []
         for j in range(1, min(MOST_BIG, t) + 1):
             if _more(t, chance, j) < CUT or j == MOST_BIG:
-                return found, _more(t, chance, j), _more(t, chance, j - 1)
+                return listed, _more(t, chance, j), _more(t, chance, j - 1)
             sums, both = np.add.outer(held, values).ravel(), np.multiply.outer(weight, mass).ravel()
             edges = np.exp(np.linspace(math.log(sums.min()) - 1e-12, math.log(sums.max()) + 1e-12, BIG_CELLS + 1))
             # Sums in one cell are merged to their mean (`_condensed`).
@@ -328,8 +328,8 @@ class Allocation:
             ways = math.lgamma(t + 1) - math.lgamma(j + 1) - math.lgamma(t - j + 1)
             ways += sign * 1e-13 * (1 + math.lgamma(t + 1))
             with np.errstate(divide="ignore"):
-                found.append((j, held, ways + np.log(weight)))
-        return found, -math.inf, -math.inf
+                listed.append((j, held, ways + np.log(weight)))
+        return listed, -math.inf, -math.inf
 
     def _with_large(
         self, levels: FloatArray, floor: FloatArray, out: FloatArray, above: float, *, upper: bool
@@ -422,11 +422,11 @@ class Allocation:
         return IntervalArray(np.minimum(weight + lower - error, high), high)
 
 
-def _more(trials: int, chance: float, least: int) -> float:
-    """Return the log probability that at least `least` of trials - 1 independent Bernoulli variables are 1."""
-    if least > trials - 1:
+def _more(trials: int, chance: float, count: int) -> float:
+    """Return the log probability that at least `count` of trials - 1 independent Bernoulli variables are 1."""
+    if count > trials - 1:
         return -math.inf
-    return float(binom_logsf(float(least - 1), float(trials - 1), min(chance, 1.0))) if least > 0 else 0.0
+    return float(binom_logsf(float(count - 1), float(trials - 1), min(chance, 1.0))) if count > 0 else 0.0
 
 
 def _condensed(

@@ -71,10 +71,10 @@ class Bounds:
         return self._side(eps, upper, effort, self.small_delta if effort is Effort.FINE else None)
 
     def _side(self, eps: FloatArray, upper: bool, effort: Effort, small_delta: SmallDelta | None) -> FloatArray:
-        found = self._together(eps, upper, effort)
+        bound = self._together(eps, upper, effort)
         if small_delta is not None:
-            found = small_delta.improved(eps, found, upper=upper)
-        return self._local.least(eps, found) if upper else found
+            bound = small_delta.improved(eps, bound, upper=upper)
+        return self._local.capped(eps, bound) if upper else bound
 
     def _together(self, eps: FloatArray, upper: bool, effort: Effort) -> FloatArray:
         """Return the bounds of the distributions of X, by one kernel call for all eps if it can answer."""
@@ -87,8 +87,8 @@ class Bounds:
         out, inside = np.full(eps.shape, -np.inf), eps < self._local.pure
 
         def otherwise(left: FloatArray) -> IntervalArray:
-            found = one_by_one(left)
-            return IntervalArray(found, found)
+            alone = one_by_one(left)
+            return IntervalArray(alone, alone)
 
         out[inside] = log_phis(laws, together, eps[inside], self._users, effort, otherwise)[upper]
         tick()
@@ -122,15 +122,15 @@ class Bounds:
         """Return the bounds of `_sampled`, improved at small delta."""
         assert self.small_delta is not None
         lower, upper = self._sampled(eps)
-        found = IntervalArray(self.small_delta.improved(eps, lower, upper=False), self.small_delta.improved(eps, upper, upper=True))
-        return consistent(found, "log delta at eps={!r}", eps)
+        sides = IntervalArray(self.small_delta.improved(eps, lower, upper=False), self.small_delta.improved(eps, upper, upper=True))
+        return consistent(sides, "log delta at eps={!r}", eps)
 
     def _sampled_above(self, eps: FloatArray) -> IntervalArray:
         """Return the upper bounds of `_sampled` twice, improved where outputs that are truncated matter."""
-        found = self.side(eps, upper=True, effort=Effort.SAMPLED)
+        above = self.side(eps, upper=True, effort=Effort.SAMPLED)
         if self.small_delta is not None:
-            found = self.small_delta.improved(eps, found, upper=True, margin=_LITTLE_CUT)
-        return IntervalArray(found, found)
+            above = self.small_delta.improved(eps, above, upper=True, margin=_LITTLE_CUT)
+        return IntervalArray(above, above)
 
     def epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
         """Return the bound of eps at each delta."""
@@ -138,12 +138,12 @@ class Bounds:
         if laws is None:
             return np.array([self.epsilon(delta, upper) for delta in deltas.tolist()])
         size, lost = deltas.size, max(law.lost for law in laws)
-        found = epsilons(_packed(laws), np.zeros(size, np.intp), np.full(size, self._users), deltas, upper)
-        for i, (delta, eps) in enumerate(zip(deltas.tolist(), found.tolist())):
+        bound = epsilons(_packed(laws), np.zeros(size, np.intp), np.full(size, self._users), deltas, upper)
+        for i, (delta, eps) in enumerate(zip(deltas.tolist(), bound.tolist())):
             # The kernel's answer is final where neither outputs that identify the target nor the local guarantee matter.
             if delta == 0 or lost > 0 or (upper and eps > 0 and not self._local.exceeds(eps, math.log(delta))):
-                found[i] = self.epsilon(delta, upper)
-        return found
+                bound[i] = self.epsilon(delta, upper)
+        return bound
 
     def epsilon(self, delta: float, upper: bool) -> float:
         """Return the bound of eps at one delta."""
@@ -162,17 +162,17 @@ class Bounds:
         """Return the bound of eps that follows from the bounds of delta by `_side`."""
         laws = self.kernel_laws(upper)
         if any(law.lost > delta for law in (self._laws.above if upper else self._below)):
-            found = math.inf
+            bound = math.inf
         elif laws is None:
-            found = self._crossing(delta, upper, small_delta)
+            bound = self._crossing(delta, upper, small_delta)
         else:
-            found = float(epsilons(_packed(laws), [0], [self._users], [delta], upper)[0])
-        if not upper or found == 0 or self._local.exceeds(found, math.log(delta)):
-            return found
-        if (laws is not None or found == math.inf) and self._local.excess(min(found, 1e5), math.log(delta)) < 0:
+            bound = float(epsilons(_packed(laws), [0], [self._users], [delta], upper)[0])
+        if not upper or bound == 0 or self._local.exceeds(bound, math.log(delta)):
+            return bound
+        if (laws is not None or bound == math.inf) and self._local.excess(min(bound, 1e5), math.log(delta)) < 0:
             # The local guarantee alone meets delta at a smaller eps.
-            found = self._crossing(delta, True, small_delta)
-        return min(found, self._local.epsilon(delta, found))
+            bound = self._crossing(delta, True, small_delta)
+        return min(bound, self._local.epsilon(delta, bound))
 
     def _crossing(self, delta: float, upper: bool, small_delta: SmallDelta | None) -> float:
         """Return the eps at which `_side` meets delta, by a search that evaluates one eps after another."""
@@ -191,8 +191,8 @@ class Bounds:
             if (self.upper.of_blanket_at(rough_eps(rough, delta, upper=True, pure=pure), search=False)
                     and self.upper.of_blanket_at(alone())):
                 return alone()
-        found = eps_at(log_delta, delta, upper=upper, rough=rough, pure=pure)
-        return min(found, alone()) if cells and self.upper.of_blanket_at(found) else found
+        bound = eps_at(log_delta, delta, upper=upper, rough=rough, pure=pure)
+        return min(bound, alone()) if cells and self.upper.of_blanket_at(bound) else bound
 
     @cached_property
     def _of_blanket(self) -> Bounds:
@@ -290,13 +290,13 @@ class Bounds:
         above = [pair.upper for pair in self._laws.pairs]
         # On average, two of the distributions for lower bounds are evaluated at each eps.
         effort = sum(law.effort(self._users) for law in above + self._below[:2])
-        least = 2e-3
+        fixed = 2e-3
         if self.upper.has_search:
             heavy = any(law.heavy for law in above + self._below)
             effort += ((0.1 if heavy else 0.05) if self._users <= MANY else 4e-3) + above[0].log_mass.size * 1e-5
             # A value takes longer for distributions with many atoms, and about 0.1 s if inputs are divided into cells.
-            least = 0.1 if self.upper.has_cells else 1e-2 if spacing < 0.5 else 5e-2
-        return max(least, effort + sum(law.log_mass.size for law in self._below) * 1e-7)
+            fixed = 0.1 if self.upper.has_cells else 1e-2 if spacing < 0.5 else 5e-2
+        return max(fixed, effort + sum(law.log_mass.size for law in self._below) * 1e-7)
 
 
 def _packed(laws: list[ExcessLaw]) -> LawTable:

@@ -70,19 +70,19 @@ class LocalGuarantee:
         """Return whether :meth:`log_delta` is known to be above `log_delta` at every eps up to `eps`."""
         return eps <= self._far[0] and log_delta <= self._far[1]
 
-    def least(self, eps: FloatArray, found: FloatArray) -> FloatArray:
-        """Return the smaller one of `found`, upper bounds of log delta, and of :meth:`log_delta` at each eps."""
-        if self.exceeds(float(eps.max(initial=0.0)), float(found.max(initial=-np.inf))):
-            return found
-        return np.asarray(np.minimum(found, self.log_delta(eps)))
+    def capped(self, eps: FloatArray, bound: FloatArray) -> FloatArray:
+        """Return the smaller one of `bound`, upper bounds of log delta, and of :meth:`log_delta` at each eps."""
+        if self.exceeds(float(eps.max(initial=0.0)), float(bound.max(initial=-np.inf))):
+            return bound
+        return np.asarray(np.minimum(bound, self.log_delta(eps)))
 
-    def epsilon(self, delta: float, found: float) -> float:
-        """Return the eps at which this guarantee meets `delta`, if it may be below the eps `found` by a search; else inf.
+    def epsilon(self, delta: float, searched: float) -> float:
+        """Return the eps at which this guarantee meets `delta`, if it may be below the eps `searched` by a search; else inf.
 
-        The search for eps has a tolerance, so `found` may exceed the eps of the target's message alone.
+        The search for eps has a tolerance, so `searched` may exceed the eps of the target's message alone.
         """
         target = math.log(delta)
-        if self._epsilon is None or self.exceeds(found, target) or self.excess(min(found, 1e5), target) > SEARCH_GAP:
+        if self._epsilon is None or self.exceeds(searched, target) or self.excess(min(searched, 1e5), target) > SEARCH_GAP:
             return math.inf
         # `log_delta` increases the local delta by a few ulp, so the local eps is that of a slightly smaller delta.
         local = self._epsilon(min(delta / self._participation, 1.0) * (1 - 64 * ULP))

@@ -61,13 +61,13 @@ class LowerBounds:
         most = [law.most_log_phi(eps, self._users) for law in laws]
         if effort is Effort.FINE and not any(law.heavy for law in laws):
             # Rough values, which take less time, leave few candidates. For heavy tails they take at least as long as accurate ones.
-            found: dict[int, Interval] = {}
+            roughly: dict[int, Interval] = {}
 
             def rough(place: int) -> float:
-                found[place] = laws[place].rough_log_phi(eps, self._users)
-                return found[place].lower
+                roughly[place] = laws[place].rough_log_phi(eps, self._users)
+                return roughly[place].lower
 
             largest_of(most, rough)
-            most = [found[place].upper if place in found else -math.inf for place in range(len(laws))]
+            most = [roughly[place].upper if place in roughly else -math.inf for place in range(len(laws))]
         best, largest = largest_of(most, value)
         return largest, best

@@ -60,33 +60,33 @@ class SmallDelta:
         """Return whether the upper bound with the default truncation cannot be smaller than that of this class."""
         return log_delta < self.limit - _MARGIN
 
-    def improved(self, eps: FloatArray, found: FloatArray, *, upper: bool, margin: float = _MARGIN) -> FloatArray:
+    def improved(self, eps: FloatArray, bound: FloatArray, *, upper: bool, margin: float = _MARGIN) -> FloatArray:
         """Return the given bounds of log delta, improved where they are below `limit`, or `limit` with another `margin`."""
-        places = np.flatnonzero(found < self.limit - _MARGIN + margin)
+        places = np.flatnonzero(bound < self.limit - _MARGIN + margin)
         if not places.size:
-            return found
-        found = found.copy()
+            return bound
+        bound = bound.copy()
         if upper:
-            found[places] = np.minimum(found[places], self._upper(eps[places]))
+            bound[places] = np.minimum(bound[places], self._upper(eps[places]))
         else:
             tests = [max(test.log_delta(e) for test in self._largest_messages) for e in eps[places].tolist()]
-            found[places] = np.maximum(found[places], tests)
-        return found
+            bound[places] = np.maximum(bound[places], tests)
+        return bound
 
     def lower_epsilon(self, delta: float) -> float:
         """Return a lower bound of eps at delta > 0."""
         return max(test.epsilon(delta) for test in self._largest_messages)
 
-    def upper_epsilon(self, delta: float, least: float) -> float:
+    def upper_epsilon(self, delta: float, lower: float) -> float:
         """Return an upper bound of eps at delta > 0, given a lower bound."""
         # The upper bound of delta is not monotone in eps everywhere, so the search begins at the lower bound of eps. Every eps
         # found that meets delta is valid.
         target = math.log(delta)
 
         def meets(more: float) -> bool:
-            return bool(self._upper(np.array([least + more]))[0] <= target)
+            return bool(self._upper(np.array([lower + more]))[0] <= target)
 
-        return least + bracket(meets, 0.0, 2.0**-8 * max(least, 2.0**-8), rtol=1e-3)[1]
+        return lower + bracket(meets, 0.0, 2.0**-8 * max(lower, 2.0**-8), rtol=1e-3)[1]
 
     @cached_property
     def _far(self) -> tuple[UpperBounds, Effort]:
@@ -99,7 +99,7 @@ class SmallDelta:
 
     def _upper(self, eps: FloatArray) -> FloatArray:
         bounds, effort = self._far
-        return self._local.least(eps, self._local.evaluated(partial(bounds.log_delta, effort=effort), eps))
+        return self._local.capped(eps, self._local.evaluated(partial(bounds.log_delta, effort=effort), eps))
 
     @cached_property
     def _largest_messages(self) -> tuple[LargestMessage, ...]:

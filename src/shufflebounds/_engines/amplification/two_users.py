@@ -112,11 +112,11 @@ class TwoUsers:
     def log_delta(self, eps: FloatArray, upper: bool) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps >= 0."""
         pairs, way = self._compared(self._m + _END, upper), 1 if upper else -1
-        found = np.array([max(self._both_sent(pair, e, way) for pair in pairs) for e in eps.tolist()])
+        value = np.array([max(self._both_sent(pair, e, way) for pair in pairs) for e in eps.tolist()])
         if self._share < 1:
-            found = np.logaddexp(2 * math.log(self._share) + found, self._log_one + self._one_sent(eps, way))
+            value = np.logaddexp(2 * math.log(self._share) + value, self._log_one + self._one_sent(eps, way))
         tick()
-        return np.asarray(np.minimum(found + way * 8 * ULP * (1 + np.abs(np.maximum(found, -SQUARABLE))), 0.0))
+        return np.asarray(np.minimum(value + way * 8 * ULP * (1 + np.abs(np.maximum(value, -SQUARABLE))), 0.0))
 
     @property
     def _log_one(self) -> float:
@@ -143,9 +143,9 @@ class TwoUsers:
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return upper or lower bounds of the largest Renyi divergences of finite orders >= 1."""
-        found = np.array([self._renyi(order, upper) for order in orders.tolist()])
+        value = np.array([self._renyi(order, upper) for order in orders.tolist()])
         tick()
-        return found
+        return value
 
     def _renyi(self, order: float, upper: bool) -> float:
         """Return a bound of the divergence of one order."""
@@ -189,9 +189,9 @@ class TwoUsers:
     def _one_sent_below(self, order: float) -> float:
         """Return a lower bound of the divergence of ((R_m + R_0)/2, R_0)."""
         # The first density is at least half of that of R_m.
-        least = (0.5 * self._mu**2 - math.log(2) / (order - 1)) * order if order > 2 else 0.0
+        simple = (0.5 * self._mu**2 - math.log(2) / (order - 1)) * order if order > 2 else 0.0
         if order * self._mu >= _FARTHEST:
-            return least
+            return simple
         end = self._renyi_end(order, self._mu)
         edges = np.linspace(-_END, end, 2 * _BINS + 1)
         near, far, _ = self._one_message(edges)
@@ -200,7 +200,7 @@ class TwoUsers:
         ends = np.array([log_ndtr(-_END - self._mu), log_ndtr(self._mu - end)])
         far = np.concatenate((np.logaddexp(ends[:1], near[:1]) - math.log(2), far, np.logaddexp(ends[1:], near[-1:]) - math.log(2)))
         pair = LossAtoms.of(far, near, error=8 * ULP * (1 + 0.5 * (self._mu + end) ** 2))
-        return max(least, float(pair.renyi(np.array([order]), upper=False)[0]))
+        return max(simple, float(pair.renyi(np.array([order]), upper=False)[0]))
 
     def _one_message(self, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the log masses of bins under R_0 and under (R_m + R_0)/2, and the log of the likelihood ratio at the edges."""
@@ -217,15 +217,15 @@ class TwoUsers:
         """Return a bound of the divergence of one order if both messages are sent."""
         m = self._m
         # F_m is a post-processing of N(m, 1). The density of F_m is at least that of N(m, 1), and the density of F_0 is twice that
-        # of N(0, 1). For a large order `least` and `most` are therefore close.
+        # of N(0, 1). For a large order `low` and `most` are therefore close.
         most = 0.5 * order * m * m
-        least = most - math.log(2) + float(log_ndtr(order * m)) / (order - 1) if order > 2 else 0.0
+        low = most - math.log(2) + float(log_ndtr(order * m)) / (order - 1) if order > 2 else 0.0
         if order * m < _FARTHEST:
             pairs = self._compared(self._renyi_end(order, m), upper)
-            found = max(float(replace(pair, log_lost=-math.inf).renyi(np.array([order]), upper=upper)[0]) for pair in pairs)
+            sent = max(float(replace(pair, log_lost=-math.inf).renyi(np.array([order]), upper=upper)[0]) for pair in pairs)
             # The outcomes beyond the last bin add less than e^-350.
-            least, most = max(least, found), min(most, found + math.exp(-350))
-        return (most if upper else least) + 0.5 * order * m * m
+            low, most = max(low, sent), min(most, sent + math.exp(-350))
+        return (most if upper else low) + 0.5 * order * m * m
 
 
 def _log_growth(order: float, divergence: float | FloatArray) -> Any:

@@ -76,10 +76,10 @@ class UpperBounds:
 
     def log_delta(self, eps: float, effort: Effort) -> float:
         """Return the upper bound of log delta."""
-        least = 0.0
+        smallest = 0.0
         for _, value in self._named(eps, effort=effort):
-            least = min(least, value)
-        return least
+            smallest = min(smallest, value)
+        return smallest
 
     def without_search(self, eps: float) -> float:
         """Return the smallest of the bounds and approximations that take little time."""
@@ -88,9 +88,9 @@ class UpperBounds:
     def argument(self, eps: float, *, search: bool = True) -> str:
         """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`."""
         bounds = self._named(eps, search=search)
-        least = min(value for _, value in bounds)
+        smallest = min(value for _, value in bounds)
         # If two arguments give the same number, the simpler one is returned, which is later in the list.
-        return [name for name, value in bounds if value <= least][-1]
+        return [name for name, value in bounds if value <= smallest][-1]
 
     def of_blanket_at(self, eps: float, *, search: bool = True) -> bool:
         """Return whether the privacy blanket is the smallest bound at one eps, or `eps` is infinite."""
@@ -106,15 +106,15 @@ class UpperBounds:
         # For a larger eps, e^eps is not a double. delta does not increase with eps, so the bound at a smaller eps is valid.
         eps = min(eps, LARGEST_EXPONENT)
         # An enumeration gives the exact maximum, so the bounds by the blanket and over all datasets are not computed.
-        found = [] if self._mixed is None else [(EVERY, self._mixed.upper(eps))]
-        found = found or self._blanket_or_datasets(eps, search, effort)
+        named = [] if self._mixed is None else [(EVERY, self._mixed.upper(eps))]
+        named = named or self._blanket_or_datasets(eps, search, effort)
         if self._bits is not None:
-            found.append((_BITS, self._bits(eps)))
+            named.append((_BITS, self._bits(eps)))
         if self.two_users is not None:
-            found.append((_STRONGER, float(self.two_users.log_delta(np.array([eps]), True)[0])))
-        least = min((value for _, value in found), default=0.0)
-        found += [(_STRONGER, protocol.upper(eps)) for protocol in self._stronger_protocols if protocol.may_be_below(eps, least)]
-        return found
+            named.append((_STRONGER, float(self.two_users.log_delta(np.array([eps]), True)[0])))
+        smallest = min((value for _, value in named), default=0.0)
+        named += [(_STRONGER, protocol.upper(eps)) for protocol in self._stronger_protocols if protocol.may_be_below(eps, smallest)]
+        return named
 
     @cached_property
     def heavy(self) -> bool:
@@ -141,26 +141,26 @@ class UpperBounds:
                 largest = max(largest, above[place].log_phi_side(eps, self._users, upper=True, effort=effort))
             return largest
 
-        known = math.inf
+        by_blanket = math.inf
         if datasets is not None and (self.heavy or datasets.has_cells):
             # At small delta both bounds are about equal, and for few users the error term of the bound over all datasets is large.
             # That bound takes longer.
-            least = datasets.least_log_delta(eps, near, near - 2 * _CLEARLY)
-            if least > near - 2 * _CLEARLY:
-                known = blanket()
-                datasets = None if least > known - _CLEARLY else datasets
+            lowest = datasets.least_log_delta(eps, near, near - 2 * _CLEARLY)
+            if lowest > near - 2 * _CLEARLY:
+                by_blanket = blanket()
+                datasets = None if lowest > by_blanket - _CLEARLY else datasets
         # `rough` omits the pairs and inputs that are rarely the worst, so it takes less time than the bound over all datasets. This
         # bound is not computed if `rough` is not below the bound by the blanket.
-        found, rough = math.inf, math.inf if datasets is None else datasets.log_delta(eps, every=False, shared=shared)
-        if known == math.inf and rough > near - _CLEARLY:
-            known = blanket()
-        if datasets is not None and rough < known:
-            found = rough
+        by_datasets, rough = math.inf, math.inf if datasets is None else datasets.log_delta(eps, every=False, shared=shared)
+        if by_blanket == math.inf and rough > near - _CLEARLY:
+            by_blanket = blanket()
+        if datasets is not None and rough < by_blanket:
+            by_datasets = rough
             if search and datasets.has_cells:
-                found = datasets.log_delta(eps, shared=shared, known=min(known, datasets.log_blanket(eps)))
-                if known == math.inf and found > near - _CLEARLY:
-                    known = blanket()
-        return [(name, value) for name, value in ((_DATASETS, found), (_BLANKET, known)) if value < math.inf]
+                by_datasets = datasets.log_delta(eps, shared=shared, ceiling=min(by_blanket, datasets.log_blanket(eps)))
+                if by_blanket == math.inf and by_datasets > near - _CLEARLY:
+                    by_blanket = blanket()
+        return [(name, value) for name, value in ((_DATASETS, by_datasets), (_BLANKET, by_blanket)) if value < math.inf]
 
     def _rough_blanket(self, eps: float, widest: ExcessLaw) -> float:
         """Return an approximate log delta by the privacy blanket; `widest` is the distribution with likely the largest Phi."""

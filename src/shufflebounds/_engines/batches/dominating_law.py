@@ -104,14 +104,14 @@ def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: 
 
     Outputs whose probability is below e^log_cut may be bounded instead of computed, which adds at most e^log_cut.
     """
-    found, log_cut = -math.inf, max(log_cut, _DEEPEST)
+    largest, log_cut = -math.inf, max(log_cut, _DEEPEST)
     for swapped in (False, True):
         value, log_mass = largest_kind(mu, eps, swapped, log_cut)
         moved = value + shift / terms * (1 + BLUR)
         upper = without_negligible(moved, log_mass, terms, True, Effort.SAMPLED)[1]
         slack = rounding(log_mass, 0 * log_mass, 0 * log_mass) + 32 * ULP * abs(upper)
-        found = max(found, upper + slack - math.log(terms) * (1 - 4 * ULP))
-    return float(np.logaddexp(found, log_cut + SAME_LOG)) + 8 * ULP
+        largest = max(largest, upper + slack - math.log(terms) * (1 - 4 * ULP))
+    return float(np.logaddexp(largest, log_cut + SAME_LOG)) + 8 * ULP
 
 
 class Approximation:
@@ -150,7 +150,7 @@ class Approximation:
 
     def log_mean(self, terms: FloatArray, shift: FloatArray) -> FloatArray:
         """Return approximations of log E(X*_1 + ... + X*_N + u)_+ / N for arrays of N and u."""
-        found = np.logaddexp(self.log_one, np.log(np.maximum(shift / terms, TINY)))
+        smallest = np.logaddexp(self.log_one, np.log(np.maximum(shift / terms, TINY)))
         need = terms * (self.factor - 1) - shift
         for i, (tilts, curvatures) in enumerate(zip(self._tilts, self._curvatures)):
             # All levels are approximations at which few values are large, and most often the smallest one is the best.
@@ -161,8 +161,8 @@ class Approximation:
             light = power.min(axis=1) - 0.5 * np.log(2 * math.pi * (number * curvatures[best] + 2 / tilts[best] ** 2))
             level = need[used, None] - np.sqrt(number)[:, None] * self._deviations[i] * _HERMITE[0]
             gain = self._tail(np.maximum(level, most))[1] @ _HERMITE[1] / math.sqrt(2 * math.pi)
-            found[used] = np.minimum(found[used], np.logaddexp(light - np.log(number), np.log(np.maximum(gain, TINY))))
-        return np.asarray(found)
+            smallest[used] = np.minimum(smallest[used], np.logaddexp(light - np.log(number), np.log(np.maximum(gain, TINY))))
+        return np.asarray(smallest)
 
 
 def all_opposite(mu: float, bins: int = 500) -> ExcessLaw:

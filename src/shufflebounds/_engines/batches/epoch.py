@@ -198,7 +198,7 @@ class Epoch:
     def _pivots(self) -> _Pivots:
         count = np.unique(np.round(2 ** np.arange(2, math.log2(max(self.steps / 2, 1)), 0.5)))
         terms = self._terms(count)
-        tail, found = self._tail(count[:, None] / terms), [np.empty((6, 0))]
+        tail, columns = self._tail(count[:, None] / terms), [np.empty((6, 0))]
         for log_level, sums in zip(self._noise.log_levels, self._noise.sums) if count.size else ():
             level, (one, weight) = math.exp(log_level), self._step(log_level)
             total = np.exp(np.interp(np.log(terms), np.log(_TERMS), sums)) + weight * tail
@@ -211,8 +211,8 @@ class Epoch:
             place = np.minimum(np.searchsorted(-excess, -_PART * (1 + level) * bound), fine.size - 1)
             most = np.floor((self.steps - count) / fine[place])
             excess = np.exp(log_binomial_excess(self.batch, np.array(level**2), (self.steps - count) / np.maximum(most, 1.0)))
-            found.append(np.stack([count, np.full(count.size, level), chosen, bound, most, excess]))
-        table = np.concatenate(found, axis=1)
+            columns.append(np.stack([count, np.full(count.size, level), chosen, bound, most, excess]))
+        table = np.concatenate(columns, axis=1)
         return _Pivots(*table[:, table[4] >= 1])
 
     @kept(CACHED_ANSWERS)

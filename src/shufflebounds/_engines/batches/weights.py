@@ -72,8 +72,8 @@ class Weights:
         log_c = np.log(CUTS)[:, None]
         lists = np.logaddexp(log_divergence(self.mu, share * log_c),
                              (share - 1) * log_c + log_divergence(self.mu, (1 - share) * log_c))
-        found = np.min([pairs.max(axis=1), centre.max(axis=1), lists.min(axis=1), np.zeros(CUTS.size)], axis=0)
-        return np.asarray(np.minimum.accumulate(np.exp(found + SAME_LOG)))
+        logs = np.min([pairs.max(axis=1), centre.max(axis=1), lists.min(axis=1), np.zeros(CUTS.size)], axis=0)
+        return np.asarray(np.minimum.accumulate(np.exp(logs + SAME_LOG)))
 
     def _majorant(self, q: FloatArray, end: FloatArray, x: FloatArray) -> FloatArray:
         """Return upper bounds of the log of the concave majorant of g_x on [0, end] at q; 0 where x < 1."""
@@ -116,8 +116,8 @@ def log_binomial_excess(batch: int, cut: FloatArray, c: FloatArray) -> FloatArra
         log_prob = math.lgamma(batch + 1) - gammaln(k + 1) - gammaln(batch - k + 1) - k * np.log(cut) + rest
         ratio = (batch - k) / ((k + 1) * (cut - 1))
         series = (k - level) / (1 - ratio) + ratio / (1 - ratio) ** 2
-        found = np.where(ratio < 1, log_prob + np.log(series * cut / batch) + _SLACK, 0.0)
+        tail = np.where(ratio < 1, log_prob + np.log(series * cut / batch) + _SLACK, 0.0)
         variance = (cut - 1) / batch
         plain = np.log(0.5 * variance / (np.sqrt(variance + (c - 1) ** 2) + c - 1)) + _SLACK
     # A mean of values that are at most A <= c is never above c.
-    return np.asarray(np.where((first > batch) | (cut <= c), -np.inf, np.minimum(found, plain)))
+    return np.asarray(np.where((first > batch) | (cut <= c), -np.inf, np.minimum(tail, plain)))

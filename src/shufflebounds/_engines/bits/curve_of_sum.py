@@ -102,19 +102,19 @@ class BitTable:
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta at each eps in [0, budget): -inf and 0 where the last k with loss >= eps is uncertain."""
         place = np.searchsorted(self._still_above, -eps - self._blur) - 1
-        known = (place >= 0) & (place == np.searchsorted(self._not_below, -eps + self._blur, side="right") - 1)
+        certain = (place >= 0) & (place == np.searchsorted(self._not_below, -eps + self._blur, side="right") - 1)
         place = np.maximum(place, 0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             gain = np.log(-np.expm1(eps - self._budget)) - math.log1p(math.exp(-self._budget)) + self._mass[place]
             less = np.log(np.expm1(eps)) - gain
             rounding = 4 * ULP * (8 + np.abs(gain) + np.abs(self._mass[place]))
             error, other = self._error + rounding, self._below_error[place] + self._error + 2 * rounding
-            most, least = np.logaddexp(self._below[place], self._log_tail), self._below[place]
+            most, below = np.logaddexp(self._below[place], self._log_tail), self._below[place]
             low = gain + np.log1p(-np.minimum(np.exp(less + most + other), 1.0)) - error
-            high = gain + np.log1p(-np.minimum(np.exp(less + least - other), 1.0)) + error
+            high = gain + np.log1p(-np.minimum(np.exp(less + below - other), 1.0)) + error
         # The last k with a loss of at least eps may be beyond the end of the table.
         high = np.minimum(np.logaddexp(high, self._log_tail + math.log(2)) + 8 * ULP, 0.0)
-        return IntervalArray(np.where(known, low, -np.inf), np.where(known, high, 0.0))
+        return IntervalArray(np.where(certain, low, -np.inf), np.where(certain, high, 0.0))
 
 
 def curve_of_sum(

@@ -38,8 +38,8 @@ def bit_sides(
     # is below e^-700. Without flips delta is 1 at every eps.
     budget, near = log_odds(flip), np.minimum(eps, LARGEST_EXPONENT)
     lower, upper = _bits.shuffled_bits_log_delta(ones, zeros, flip, near, budget.less(near))
-    known = (near == eps) | (flip == 0)
-    return IntervalArray(np.where(known, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
+    certain = (near == eps) | (flip == 0)
+    return IntervalArray(np.where(certain, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
 
 
 def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:

@@ -125,14 +125,14 @@ def _block_logs(
 ) -> IntervalArray:
     """Return bounds of the log of the sum of pmf(i) g(i) over each of the blocks of indices starts[k]..ends[k]."""
     mass, (low, high) = log_pmf(starts), value(starts)
-    least = most = mass
+    smallest = largest = mass
     if (ends > starts).any():
         mass_at_end, (low_at_end, high_at_end) = log_pmf(ends), value(ends)
         low, high = np.minimum(low, low_at_end), np.maximum(high, high_at_end)
         inside = log_pmf(np.clip(mode, starts, ends))
-        least, most = np.minimum(mass, mass_at_end), np.maximum(np.maximum(mass, mass_at_end), inside)
+        smallest, largest = np.minimum(mass, mass_at_end), np.maximum(np.maximum(mass, mass_at_end), inside)
     size = np.log(ends - starts + 1)
-    return IntervalArray(least + size + low, most + size + high)
+    return IntervalArray(smallest + size + low, largest + size + high)
 
 
 def _log_sum(logs: FloatArray, sign: float) -> float:

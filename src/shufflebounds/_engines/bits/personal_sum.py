@@ -76,14 +76,14 @@ def by_kind(local_eps: FloatArray, data: FloatArray, counts: FloatArray | None =
 def distinct(values: FloatArray, counts: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """Return the distinct values in increasing order and the number of users with each; without counts, `values` are sorted."""
     if counts is not None:
-        found, place = np.unique(values, return_inverse=True)
-        return found, np.bincount(place, weights=counts, minlength=found.size).astype(np.float64)
+        unique, place = np.unique(values, return_inverse=True)
+        return unique, np.bincount(place, weights=counts, minlength=unique.size).astype(np.float64)
     values.sort()
     if (values[1:] > values[:-1]).all():
         # np.unique would take twice the time and three times the memory of this case.
         return values, np.ones(values.size)
-    found, sizes = np.unique(values, return_counts=True)
-    return found, sizes.astype(np.float64)
+    unique, sizes = np.unique(values, return_counts=True)
+    return unique, sizes.astype(np.float64)
 
 
 def _coarser(exact: Groups) -> Groups:
@@ -170,7 +170,7 @@ class WorstTarget:
                 out.append((low, high, bound))
             return out
 
-        known = self._below(float(self.targets[-1]), eps)
+        lower = self._below(float(self.targets[-1]), eps)
         # The worst target is most often the last one, so it is a block of its own. The blocks before it double in size, as after
         # repeated halving.
         ends = [self.targets.size - 1]
@@ -178,8 +178,8 @@ class WorstTarget:
             ends.append(max(2 * ends[-1] - self.targets.size, 0) if ends[-1] < ends[0] else ends[0] - 1)
         blocks = [(0, ends[-1]), *((low + 1, high) for high, low in pairwise(ends))]
         # The tolerance is below SEARCH_GAP, so that the gap of the answer, rounding included, is at most SEARCH_GAP.
-        found = maximum(blocks, measure, halves, tolerance=lambda best: 0.99 * SEARCH_GAP, known=known)
-        return Interval(found.lower, found.upper)
+        result = maximum(blocks, measure, halves, tolerance=lambda best: 0.99 * SEARCH_GAP, reached=lower)
+        return Interval(result.lower, result.upper)
 
     def rough(self) -> Curve:
         """Return the curve of the upper bound of log delta for the user with the largest budget."""

@@ -53,16 +53,16 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     q, p, log_ratio = flip, 1 - flip, log_odds(flip).above
     left = max(bins - 3, 0)
     # With more than MANY further bits, their number T of ones says little about whether a record is a dummy, so T is omitted.
-    known = left <= MANY
-    first, last = binomial_range(left, q, 2 * FIRST_TAIL) if known else (0, 0)
+    few = left <= MANY
+    first, last = binomial_range(left, q, 2 * FIRST_TAIL) if few else (0, 0)
     more = np.arange(first, last + 1.0)
     bits = np.array([0.0, 1.0])
     a, b, c, t = (x.ravel() for x in np.meshgrid(bits, bits, bits if bins > 2 else bits[:1], more, indexing="ij"))
     ones, size = a + b + c + t, min(bins, 3)
-    log_none = log_of_ones(a + b + c, size, q) + (binom_logpmf(t, left, q) if known else 0.0)
+    log_none = log_of_ones(a + b + c, size, q) + (binom_logpmf(t, left, q) if few else 0.0)
     of_users = [log_none + (2 * x - 1) * log_ratio for x in (a, b, c if bins > 2 else a)]
     # A dummy has each bin with probability 1/d. The mean likelihood ratio 1 replaces the ratios of the omitted bins.
-    seen = bins if known else size
+    seen = bins if few else size
     likelihood = (ones * (p / q) + (seen - ones) * (q / p) + (bins - seen)) / bins
     return (*of_users, log_none + np.log(likelihood))
 

@@ -139,10 +139,10 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[
         there = spared * below(k).upper + common * below(k - 1).upper
         return here * (1 - 1e-14) - math.exp(eps) * there * (1 + 1e-14)
 
-    place, found = min(max(start, 0), trials), None
-    while place != found:
-        found = place
-        place = max((k for k in (found, found - 1, found + 1) if 0 <= k <= trials), key=gain)
+    place, visited = min(max(start, 0), trials), None
+    while place != visited:
+        visited = place
+        place = max((k for k in (visited, visited - 1, visited + 1) if 0 <= k <= trials), key=gain)
     return math.log(gain(place)) if gain(place) > 0 else -math.inf
 
 
@@ -169,8 +169,8 @@ def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:
             law = _with_record(law, one_hot[0])
         here, there = _with_record(law, one_hot[0]), _with_record(law, one_hot[1])
         for first, second in ((here, there), (there, here)):
-            found = positive_difference(first, math.exp(eps) * second, 1e-14 * (others + fakes + 5))
-            low, high = max(low, found.lower), max(high, found.upper)
+            difference = positive_difference(first, math.exp(eps) * second, 1e-14 * (others + fakes + 5))
+            low, high = max(low, difference.lower), max(high, difference.upper)
     return Interval(math.log(low) - 1e-14 if low > 0 else -math.inf, math.log(high) + 1e-14 if high > 0 else -math.inf)
 
 

@@ -119,9 +119,9 @@ def _listed(p: FloatArray, q: FloatArray) -> DominatingPairInfo:
     Masses below e^LEAST_LISTED are truncated in P and raised to e^LEAST_LISTED in Q. Both changes decrease the hockey-stick
     divergence of the pair and of its compositions.
     """
-    least = math.exp(LEAST_LISTED)
-    kept = p > least
-    atoms = LossAtoms.of(np.log(p[kept]), np.log(np.maximum(q[kept], least)), error=LISTED_ERROR)
+    cut = math.exp(LEAST_LISTED)
+    kept = p > cut
+    atoms = LossAtoms.of(np.log(p[kept]), np.log(np.maximum(q[kept], cut)), error=LISTED_ERROR)
     return DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
 
 

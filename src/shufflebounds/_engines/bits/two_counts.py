@@ -29,7 +29,7 @@ def maximize_over_two_counts(
     # The run time grows with the square of the number of users, so the gap is 1e-2 for more than 32 users.
     rtol = 10 * SEARCH_GAP if count > 32 else SAME_LOG
     rtol = max(rtol, tolerance or 0.0)
-    known: dict[tuple[int, int], Interval] = {}
+    evaluated: dict[tuple[int, int], Interval] = {}
 
     def measure(rectangles: Sequence[Rectangle], enough: float) -> list[tuple[float, float, float]]:
         out = []
@@ -38,12 +38,12 @@ def maximize_over_two_counts(
             single = first == last and low == high
             bound = math.inf if single else bounds_at(first, low, last - first, high - low).upper
             # A search with a given tolerance evaluates at most 16 single datasets for its lower bound.
-            if not bound <= enough and (single or tolerance is None or len(known) < 16):
+            if not bound <= enough and (single or tolerance is None or len(evaluated) < 16):
                 # The worst dataset is usually close to (0, 0), so the corner of the block that is nearest to (0, 0) is evaluated.
                 corner = max(first, low), low
-                if corner not in known:
-                    known[corner] = bounds_at(*corner, 0, 0)
-                sides = known[corner]
+                if corner not in evaluated:
+                    evaluated[corner] = bounds_at(*corner, 0, 0)
+                sides = evaluated[corner]
             out.append((*sides, sides[1] if single else bound))
         return out
 
@@ -58,5 +58,5 @@ def maximize_over_two_counts(
         return [piece for piece in pieces if piece[2] <= piece[1]]
 
     start = (0, count - 1, 0, count - 1)
-    found = maximum([start], measure, split, tolerance=lambda best: rtol, most=most / 2)
-    return Interval(found.lower, found.upper)
+    result = maximum([start], measure, split, tolerance=lambda best: rtol, most=most / 2)
+    return Interval(result.lower, result.upper)

@@ -57,10 +57,10 @@ def attained_pairs(population: Population, place: int) -> list[tuple[DominatingP
     others, budget = population.without(place), float(population.budgets[place])
     if isinstance(population.family, RandomizedResponseFamily):
         pair = _ThirdValue.of(population.family.categories, budget, *others)
-        known = pair and DominatingPairInfo(partial(at_each, pair.log_delta), budget, sampling=Sampling(1e-4, 0.1), attained=SINGLE)
-        return [(known, known)] if known else []
-    found = (_above(population.family, budget, *others, at) for at in _thresholds(population, budget))
-    return [pair for pair in found if pair]
+        info = pair and DominatingPairInfo(partial(at_each, pair.log_delta), budget, sampling=Sampling(1e-4, 0.1), attained=SINGLE)
+        return [(info, info)] if info else []
+    orders = (_above(population.family, budget, *others, at) for at in _thresholds(population, budget))
+    return [pair for pair in orders if pair]
 
 
 @dataclass

@@ -51,25 +51,25 @@ Rates = Callable[[FloatArray], FloatArray]
 class BinnedLaw(CloneLaw):
     """Distribution of the number of clones, where all users of a bin have the bin's mean rate.
 
-    The bounds of `log_sum` and `log_alone` are valid for all rates of the users that lie in the interval [least, largest] of their
-    bin and have its mean. `users` is the number of users in each bin.
+    The bounds of `log_sum` and `log_alone` are valid for all rates of the users that lie in the interval [smallest, largest] of
+    their bin and have its mean. `users` is the number of users in each bin.
     """
 
-    least: FloatArray
+    smallest: FloatArray
     largest: FloatArray
     users: FloatArray
 
     @classmethod
-    def of(cls, mean: FloatArray, least: FloatArray, largest: FloatArray, users: FloatArray) -> Self:
+    def of(cls, mean: FloatArray, smallest: FloatArray, largest: FloatArray, users: FloatArray) -> Self:
         """Return the distribution for bins with these mean, smallest and largest rates and these numbers of users."""
-        return cls(mean, users, least=np.minimum(least, 0.5), largest=np.minimum(largest, 0.5), users=users)
+        return cls(mean, users, smallest=np.minimum(smallest, 0.5), largest=np.minimum(largest, 0.5), users=users)
 
     @cached_property
     def _half_spread(self) -> float:
         """An upper bound of S/2, half the sum of squared distances of probabilities from their mean (module docstring)."""
         # The variance of numbers in an interval is at most width^2/4, and the probability to send a clone is twice the rate. So
         # S is at most the sum over the bins of users * (2 width)^2/4.
-        return 0.5 * float(self.users @ (self.largest - self.least) ** 2) * (1 + 1e-9)
+        return 0.5 * float(self.users @ (self.largest - self.smallest) ** 2) * (1 + 1e-9)
 
     @cached_property
     def _simple_error(self) -> float:
@@ -96,14 +96,14 @@ class BinnedLaw(CloneLaw):
         if not decay >= 0:
             return math.inf
         a = -math.expm1(-decay)
-        var, mean, least = _clones.tilted_bins(self.least, self.largest, self.users, decay)
+        var, mean, smallest = _clones.tilted_bins(self.smallest, self.largest, self.users, decay)
         # C' omits two users. Each adds at most 1/4 to the variance and 1 to the mean: subtract 1/2 and 2.
         var, mean = var - 0.5, mean - 2
         if not (var > 1 and mean > 1):
             return math.inf
         norm = a * a + 2.52 * a / math.sqrt(var) + math.pi / var
         norm = norm / (mean / 2 + 1) + 4 * math.exp(-0.153 * mean)
-        log_mass = total_of(np.log1p(-a * self.probs), self.counts) - 2 * math.log(least)
+        log_mass = total_of(np.log1p(-a * self.probs), self.counts) - 2 * math.log(smallest)
         rest = self._half_spread * norm * capped_exp(beyond + log_mass - log_sum) * (1 + 1e-9)
         # Because |log(1 - rest)| > log(1 + rest), this error is valid for both bounds.
         return -math.log1p(-rest) if rest < 1 else math.inf
@@ -145,8 +145,8 @@ class BudgetBins:
                 ratio = np.minimum(part / budgets[0], 1e300)
             return [np.log(ratio), np.log1p(1e3 * (ratio - 1))]
 
-        least, most = (widths(end) for end in (budgets[:1], budgets[-1:]))
-        number, starts, last = len(least), [np.zeros(1, dtype=np.intp)] * len(sizes), [0.0] * len(sizes)
+        first_widths, last_widths = (widths(end) for end in (budgets[:1], budgets[-1:]))
+        number, starts, last = len(first_widths), [np.zeros(1, dtype=np.intp)] * len(sizes), [0.0] * len(sizes)
         step = 1 / max(budgets.size - 1, 1)
         # The budgets are read in parts of TABLE_SIZE, because temporary arrays for all budgets would take ten times their memory.
         for first in range(0, budgets.size, TABLE_SIZE):
@@ -154,7 +154,7 @@ class BudgetBins:
             share = np.arange(first, first + part.size) * step
             if first + part.size == budgets.size > 1:
                 share[-1] = 1.0
-            for width, low, high in zip(widths(part), least, most):
+            for width, low, high in zip(widths(part), first_widths, last_widths):
                 share += (width - low[0]) * (number / max(high[0] - low[0], 1e-300))
             for i, size in enumerate(sizes):
                 cell = np.floor(share * (size / (1 + number**2)))

@@ -164,8 +164,8 @@ class LaplaceFamily(Family):
         rates = np.where(budgets <= low, budgets * np.exp(-budgets), 0.0)
         rates *= 1 / (high * (1 + math.exp(-high)))
         if kind == "S2":
-            least = -2 * math.log(math.sqrt(2) - 1)
-            rates *= _revealed(min(max(least, low), high))
+            turn = -2 * math.log(math.sqrt(2) - 1)
+            rates *= _revealed(min(max(turn, low), high))
         return np.minimum(rates, 0.5)
 
     def cut(self, budgets: FloatArray, at: float) -> tuple[FloatArray, FloatArray]:

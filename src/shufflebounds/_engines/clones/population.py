@@ -224,14 +224,14 @@ class Population:
             evaluate(start * NEARBY)
         # The minimum is bracketed if the best trial value is neither the first nor the last one.
         most, further = self.family.most_outside(low, eps), FAR
-        found = masses.size > 2 and 0 < int(np.argmin(values)) < masses.size - 1
-        while not found:
+        bracketed = masses.size > 2 and 0 < int(np.argmin(values)) < masses.size - 1
+        while not bracketed:
             evaluate(most - further)
             further = further * (FAR[-1] / FAR[0] * GROWTH)
-            least = float(values.min())
+            smallest = float(values.min())
             # The search stops if the smallest mass is not the best one, or if a smaller mass outside the window would change the
             # log of the bound, scale * delta + tail, by at most 1e-9.
-            found = values[0] > least + 1e-9 or masses[0] < max(2 * least - 20, -1e6)
+            bracketed = values[0] > smallest + 1e-9 or masses[0] < max(2 * smallest - 20, -1e6)
         while True:
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
@@ -415,13 +415,13 @@ class Population:
         """Return the position of a target whose estimate of log delta is among the largest; it need not be the worst."""
         last = self.budgets.size - 1
         step = max(1, last * 2 // COMPARED)
-        known: dict[int, float] = {}
+        guesses: dict[int, float] = {}
 
         def best_of(targets: set[int]) -> int:
-            for i in targets - known.keys():
+            for i in targets - guesses.keys():
                 if 0 <= i <= last:
-                    known[i] = min(self._about(eps, i, None), self.family.log_local(float(self.budgets[i]), eps).upper)
-            return max(known, key=lambda i: known[i])
+                    guesses[i] = min(self._about(eps, i, None), self.family.log_local(float(self.budgets[i]), eps).upper)
+            return max(guesses, key=lambda i: guesses[i])
 
         best = best_of({*range(0, last, step), last})
         while step > 1:
@@ -485,26 +485,26 @@ class Population:
             if best != hinted:
                 # The window of a worse target, found on the level before.
                 hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
-            known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
+            reached = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
-            # With the bins of this level, the bound of the target `best` is `known`, which exceeds its bound `upper`. No block that
-            # contains this target can have a bound below `known`, so the tolerance on this level is at least known - upper.
-            near = margin if level == self.exact else max(margin, known - upper)
+            # With the bins of this level, the bound of the target `best` is `reached`, which exceeds its bound `upper`. No block
+            # that contains this target can have a bound below `reached`, so the tolerance on this level is reached - upper or more.
+            near = margin if level == self.exact else max(margin, reached - upper)
             # Where the bins leave too large an error, more blocks do not help: the next level follows after a few hundred.
             most = left if level == self.exact else min(left, 4 * COMPARED)
-            found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=most)
-            left -= found.measured
-            if found.best is not None:
-                compare(sum(found.best) // 2)
-            top = max([bound for bound, _ in found.left])
+            result = maximum(blocks, measure, split, tolerance=partial(_same, near), reached=reached, most=most)
+            left -= result.measured
+            if result.best is not None:
+                compare(sum(result.best) // 2)
+            top = max([bound for bound, _ in result.left])
             if top <= upper + slack or left <= 0:
-                frontier += [boxes[block] for _, block in found.left]
+                frontier += [boxes[block] for _, block in result.left]
                 break
-            low = [(bound, block) for bound, block in found.left if bound <= upper + margin]
+            low = [(bound, block) for bound, block in result.left if bound <= upper + margin]
             frontier += [boxes[block] for _, block in low]
             pruned = max([pruned, *(bound for bound, _ in low)])
-            blocks = [block for bound, block in found.left if bound > upper + margin]
+            blocks = [block for bound, block in result.left if bound > upper + margin]
         else:
             frontier += [boxes[block] for block in blocks]
         return lower, max(upper, pruned, top), best
@@ -548,8 +548,8 @@ class Population:
         if i < j and bounds[place] > enough:
             middle = (i + j) // 2
             if self._about(eps, middle, boxes[i, j].nearby) >= likely:
-                least = self._bound(eps, level, middle, middle, boxes[i, j].nearby, enough, hint)[0]
-                values[place] = least if least > enough or level < self.exact else -math.inf
+                single = self._bound(eps, level, middle, middle, boxes[i, j].nearby, enough, hint)[0]
+                values[place] = single if single > enough or level < self.exact else -math.inf
         return list(zip(values, values, bounds))
 
 

@@ -127,11 +127,11 @@ class Adaptive:
         # The number of grid points of the recursion is about `size` divided by the step.
         theta = max(guide.tilt(eps), SLOW / spread)
         size = eps + 20 * spread + NEGLIGIBLE / theta
-        known, times = grid.upper[free.place]
+        mechanism, times = grid.upper[free.place]
 
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = grid.rtol, CHOSEN
-            if known.blocks:
+            if mechanism.blocks:
                 # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
@@ -150,21 +150,21 @@ class Adaptive:
                 if not upper:
                     return _Strategy([laws(pair) for pair in free.pairs], free.times, laws(free.others), guide, upper=False)
                 others = [pair for i, pair in enumerate(grid.upper) if i != free.place]
-                if known.blocks is None:
-                    several = [laws([(one, 1)]) for one in known.below]
+                if mechanism.blocks is None:
+                    several = [laws([(one, 1)]) for one in mechanism.below]
                 else:
-                    listed = known.blocks.laws(grid.placed(known, log_tail, middle, grid.rtol)[0])
+                    listed = mechanism.blocks.laws(grid.placed(mechanism, log_tail, middle, grid.rtol)[0])
                     several = [[(atoms.law(0.0, step, upper=True), 1)] for atoms in listed]
                 return _Strategy(several, times, laws(others), guide, upper=True)
 
             releases = [*grid.upper, *(pair for pairs in free.pairs for pair in pairs)]
             try:
                 key = (step, log_tail, grid.eps_of_key(releases, step, log_tail, middle), upper)
-                found = self._strategies.of(key, adaptive_strategy)
+                strategy = self._strategies.of(key, adaptive_strategy)
             except TooLongError:
                 # A loss is too many grid steps away: keep the bounds without adaptive choice.
                 return 0.0 if upper else -math.inf
-            return found.log_delta(eps)
+            return strategy.log_delta(eps)
 
         below, above = self._transforms()
         return Interval(answer(below, False) if free.pairs else -math.inf, answer(above, True)), True
@@ -172,10 +172,10 @@ class Adaptive:
     def _transforms(self) -> tuple[int, int]:
         """Return the number of Fourier transforms of the adaptive recursion, for the lower and the upper bound."""
         grid, free = self._grid, self._free
-        known, times = grid.upper[free.place]
+        mechanism, times = grid.upper[free.place]
         # Each distribution takes a forward and an inverse transform; all choices share the first forward transform of a release.
         below = free.times * (1 + sum(2 * sum(r for _, r in pair) - 1 for pair in free.pairs)) + 2 * sum(r for _, r in free.others)
-        return below, times * (1 + known.choices) + 2 * (grid.steps.count - times)
+        return below, times * (1 + mechanism.choices) + 2 * (grid.steps.count - times)
 
 
 class _Strategy:

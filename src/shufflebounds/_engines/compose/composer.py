@@ -156,23 +156,23 @@ class Composer:
             return self._known.of(eps, partial(self._combined, eps))
 
     def _combined(self, eps: float) -> tuple[Interval, Engine]:
-        """Return the tightest bounds of the engines that are tried, and the last of these engines."""
+        """Return the best bounds of the engines that are tried, and the last of these engines."""
         if self.inversion is not None and self.roughly(eps) < self._deepest:
             return Interval(-math.inf, self.roughly(eps)), self.inversion
-        found = Interval(-math.inf, 0.0)
+        best = Interval(-math.inf, 0.0)
         for engine in self.engines():
             if engine is not self.inversion and eps > self.steps.farthest:
                 # delta decreases in eps, so the upper bound at the largest eps of these engines is valid.
                 (_, high), engine = self._answer(self.steps.farthest)
-                return Interval(found.lower, min(high, found.upper)), engine
+                return Interval(best.lower, min(high, best.upper)), engine
             (low, high), enough = engine.bounds(eps)
-            found = Interval(max(low, found.lower), min(high, found.upper))
+            best = Interval(max(low, best.lower), min(high, best.upper))
             # Sums give no lower bound if delta is below about 1e-290 e^eps. A grid gives one. It may be too long if delta is tiny,
             # but not if only e^eps is large, as for budgets above 700.
-            deep = found.lower > -math.inf or found.upper < LOG_TINY + NEGLIGIBLE
-            if enough or found.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
+            deep = best.lower > -math.inf or best.upper < LOG_TINY + NEGLIGIBLE
+            if enough or best.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
                 break
-        return found, engine
+        return best, engine
 
     def once(self, eps: float) -> float:
         """Return an upper bound of log delta at eps, without a grid: tighter than `roughly`, and in less time than `bounds`."""

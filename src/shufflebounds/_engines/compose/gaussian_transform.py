@@ -296,8 +296,8 @@ class TiltedGaussian:
         # A point is kept if it matters for the integral of phi, of phi g or of phi g^a, which all use these points.
         others = log_normal + np.maximum(loss, 0.0)
         top = np.maximum(log_weight.max(axis=1), others.max())
-        least = top - self._dropped
-        kept = (log_weight > least[:, None]).any(axis=0) | (others > least.min())
+        smallest = top - self._dropped
+        kept = (log_weight > smallest[:, None]).any(axis=0) | (others > smallest.min())
         # Each omitted point within the range has a term of at most e^-`_dropped` times the largest one. Beyond either end of the
         # range the terms fall at least as fast as a normal density beyond `_reach`, so they sum to at most 1 + 1/(reach step) times
         # the first of them.

@@ -78,11 +78,11 @@ class Grid:
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
         """Return both bounds of log delta at eps, and whether adaptive choice cannot change them much."""
-        found = self._refined(eps).bounds
+        bounds = self._refined(eps).bounds
         mean, spread = self.steps.mean, self.steps.spread
         # Without adaptive choice the bounds agree to rtol, all losses are equal, or eps is too large.
-        enough = not found.upper - found.lower > self.rtol or not spread > 0 or eps > mean + FARTHEST * spread
-        return found, enough
+        enough = not bounds.upper - bounds.lower > self.rtol or not spread > 0 or eps > mean + FARTHEST * spread
+        return bounds, enough
 
     def method(self, eps: float, *, adaptive: bool = False) -> list[str]:
         """Return the lines of :meth:`Composition.explain`; `adaptive` states whether adaptive choice was computed as well."""
@@ -107,10 +107,10 @@ class Grid:
         The grid does so if one release has more than 2 TABLE_SIZE points, or more than 2 FIRST_POINTS at which its density is
         evaluated.
         """
-        for known, _ in self.upper:
-            scale = known.scale(log_tail)
+        for pair, _ in self.upper:
+            scale = pair.scale(log_tail)
             size = (scale.high - scale.low) / self.steps.first
-            if size > 2 * (FIRST_POINTS if known.losses.density is not None and known.atoms is None else TABLE_SIZE):
+            if size > 2 * (FIRST_POINTS if pair.losses.density is not None and pair.atoms is None else TABLE_SIZE):
                 return True
         return False
 
@@ -200,7 +200,7 @@ class Grid:
         """Return bounds on refined grids; if their gap is too large, the tighter of these and of sums over pairs of outcomes."""
         finer, final, step, summed = 0, False, 0.0, False
         # `allowed` is the gap of log delta that changes eps by a factor e.
-        found, allowed = Interval(-math.inf, 0.0), 1.0
+        bounds, allowed = Interval(-math.inf, 0.0), 1.0
         # If the lower bound comes from other distributions, the gap may be far larger than rtol. Then the losses at which expensive
         # divergences are sampled are not chosen for rtol.
         rtol = self.rtol if self._tight else max(self.rtol, LOOSE)
@@ -209,7 +209,7 @@ class Grid:
             try:
                 low, high, slope = self._on_grid(finest, eps, rtol)
             except TooLongError:
-                if found.upper - found.lower < math.inf:
+                if bounds.upper - bounds.lower < math.inf:
                     break
                 if finer < -MOST_ROUNDS:
                     raise
@@ -221,8 +221,8 @@ class Grid:
             if rtol > self.rtol and gap < 50 * allowed * rtol:
                 rtol = max(self.rtol, 0.1 * rtol)
                 continue
-            last = found.upper - found.lower
-            found = Interval(max(low, found.lower), min(high, found.upper))
+            last = bounds.upper - bounds.lower
+            bounds = Interval(max(low, bounds.lower), min(high, bounds.upper))
             # Stop if the finer grid reduced the gap by less than 20 %: then the step does not cause the gap. If the two bounds use
             # different distributions (not `tight`), these usually cause the gap, and a finer grid is tried only if rtol is small.
             apart = not gap < 0.8 * last or (not self._tight and self.rtol == self._least_rtol)
@@ -230,21 +230,21 @@ class Grid:
             # grid divides the gap by four at most.
             enough = False
             if self._sums is not None and gap > 2 * allowed * self._least_rtol and high > LOG_TINY:
-                found, summed = self._with_sums(found, eps)
-                enough = gap > 100 * allowed * self._least_rtol or found.upper - found.lower <= allowed * self.rtol
+                bounds, summed = self._with_sums(bounds, eps)
+                enough = gap > 100 * allowed * self._least_rtol or bounds.upper - bounds.lower <= allowed * self.rtol
             room = finer < MOST_ROUNDS and step > max(40 * self.steps.spread / TABLE_SIZE, self.steps.useful)
             if gap <= allowed * self.rtol or enough or final or apart or self.steps.lattice is not None or not room:
                 break
             finer += 1
-        if self._sums is not None and not found.upper - found.lower <= allowed * self._least_rtol:
-            found, summed = self._with_sums(found, eps)
-        return _Refined(found, step, summed)
+        if self._sums is not None and not bounds.upper - bounds.lower <= allowed * self._least_rtol:
+            bounds, summed = self._with_sums(bounds, eps)
+        return _Refined(bounds, step, summed)
 
-    def _with_sums(self, found: Interval, eps: float) -> tuple[Interval, bool]:
+    def _with_sums(self, bounds: Interval, eps: float) -> tuple[Interval, bool]:
         """Return the tighter of the given bounds and those by sums over pairs of outcomes, and whether these have a lower bound."""
         assert self._sums is not None
         (low, high), summed = self._sums.bounds(eps)
-        return Interval(max(low, found.lower), min(high, found.upper)), summed
+        return Interval(max(low, bounds.lower), min(high, bounds.upper)), summed
 
     def _on_grid(self, step: float, eps: float, rtol: float) -> tuple[float, float, float]:
         """Return both bounds on the grid with this step, and minus the slope of log delta at eps.

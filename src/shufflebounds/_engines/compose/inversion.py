@@ -167,9 +167,9 @@ class _Window:
     apart: FloatArray
 
     @classmethod
-    def of(cls, known: Sequence[tuple[int, _Tilt]]) -> _Window:
+    def of(cls, listed: Sequence[tuple[int, _Tilt]]) -> _Window:
         """Return the arrays for a sequence of (exponent, tilt) with increasing exponents."""
-        places, tilts = zip(*known)
+        places, tilts = zip(*listed)
         names = ("theta", "cumulant", "log_weight", "log_largest")
         theta, cumulant, log_weight, log_largest = (np.array([getattr(tilt, name) for tilt in tilts]) for name in names)
         apart = np.maximum(theta - theta[:, None], 0.0)
@@ -252,8 +252,8 @@ class Inversion:
             if place < 3 * TILTS_AT_ONCE:
                 first, count = place - place % TILTS_AT_ONCE, TILTS_AT_ONCE
             places = np.arange(first, first + count, dtype=np.float64)
-            found = _Tilt.several(self._releases, RATIO ** np.maximum(places, TILTS[0]))
-            self._tilts.update(zip(range(first, first + count), found))
+            tilts = _Tilt.several(self._releases, RATIO ** np.maximum(places, TILTS[0]))
+            self._tilts.update(zip(range(first, first + count), tilts))
         return self._tilts[place]
 
     def _part(self, place: int) -> _Parts:
@@ -261,8 +261,8 @@ class Inversion:
         def made() -> _Parts:
             tilted = [(transform.tilted(self._tilt(place).theta), times) for transform, times in self._releases]
             parts = tuple((part, times) for part, times in tilted if part is not None)
-            known = len(parts) == len(tilted)
-            return _Parts(parts, math.fsum(times * part.scale for part, times in parts) if known else math.inf)
+            complete = len(parts) == len(tilted)
+            return _Parts(parts, math.fsum(times * part.scale for part, times in parts) if complete else math.inf)
 
         return self._parts.of(place, made)
 
@@ -276,10 +276,10 @@ class Inversion:
 
         A search evaluates several bounds at one eps, so that the last answer is kept with its eps.
         """
-        known = self._saddle_of
-        if known[0] != eps:
-            known = self._saddle_of = eps, self._find_saddle(eps)
-        return known[1]
+        latest = self._saddle_of
+        if latest[0] != eps:
+            latest = self._saddle_of = eps, self._find_saddle(eps)
+        return latest[1]
 
     def _find_saddle(self, eps: float) -> int:
         one = self._tilt(TILTS[0])
@@ -320,9 +320,9 @@ class Inversion:
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
         """Return both bounds of the log hockey-stick divergence at eps, and whether the relative gap of eps is at most rtol."""
-        found, account = self.log_delta(eps)
+        bounds, account = self.log_delta(eps)
         # log delta has about the slope -tilt.
-        return found, account is not None and found.upper - found.lower <= self._rtol * max(account.tilt * eps, 1.0)
+        return bounds, account is not None and bounds.upper - bounds.lower <= self._rtol * max(account.tilt * eps, 1.0)
 
     def method(self, eps: float) -> list[str]:
         """Return the lines of :meth:`Composition.explain` about the method."""
@@ -350,8 +350,8 @@ class Inversion:
             once = self._once(eps, saddle, estimate, tolerance)
             if once is None:
                 break
-            found, size, account = once
-            low, high = max(low, found.lower), min(high, found.upper)
+            bounds, size, account = once
+            low, high = max(low, bounds.lower), min(high, bounds.upper)
             if high - low <= 4 * tolerance or 0.5 * gap < high - low < math.inf:
                 break
             gap = high - low
@@ -386,8 +386,8 @@ class Inversion:
             return None
         theta = self._tilt(place).theta
         nodes = self._nodes.of((place, spacing, count), partial(_nodes, self._part(place), theta, spacing, count))
-        found, size = self._read(nodes, self._window(saddle), place, spacing, eps)
-        return found, size, InversionAccount(theta, spacing, count)
+        bounds, size = self._read(nodes, self._window(saddle), place, spacing, eps)
+        return bounds, size, InversionAccount(theta, spacing, count)
 
     def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
         """Return (k, spacing of the nodes, number of nodes) of the contour with the tilt RATIO**k.

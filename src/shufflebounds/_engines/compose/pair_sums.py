@@ -110,7 +110,7 @@ class PairSums:
     @classmethod
     def possible(cls, releases: Sequence[tuple[DominatingPairInfo, int]]) -> bool:
         """Return whether there are 2 to `most` releases, each of a single pair whose divergence takes little time to evaluate."""
-        single = all(known.attained.single and known.sampling.convex and not known.sampling.expensive for known, _ in releases)
+        single = all(pair.attained.single and pair.sampling.convex and not pair.sampling.expensive for pair, _ in releases)
         return single and 1 < sum(times for _, times in releases) <= cls.most
 
     def method(self, eps: float) -> list[str]:
@@ -134,17 +134,17 @@ class PairSums:
         """Return the lower and the upper bound for the interval that ends at eps."""
         count = sum(times for _, times in self._releases)
         # delta of the composition is at least that of each release.
-        least = max(float(known.hockey_sticks[0](np.array([eps])).lower[0]) for known, _ in self._releases)
-        tail = max(least - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
-        ends = [[reach(side, tail, pure) for pure, side in zip((known.pure, known.back.pure), known.hockey_sticks)]
-                for known, _ in self._releases]
+        lower = max(float(pair.hockey_sticks[0](np.array([eps])).lower[0]) for pair, _ in self._releases)
+        tail = max(lower - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
+        ends = [[reach(side, tail, pure) for pure, side in zip((pair.pure, pair.back.pure), pair.hockey_sticks)]
+                for pair, _ in self._releases]
         # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance. This
         # happens in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of releases).
         unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
         placed = _Placed(unit, eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
         nodes = placed.nodes(max(low for _, low in ends), max(high for high, _ in ends))
         below, above = (
-            _Table([_single(known, nodes, placed, upper=upper) for known, _ in self._releases],
+            _Table([_single(pair, nodes, placed, upper=upper) for pair, _ in self._releases],
                    tuple(times for _, times in self._releases), placed, upper=upper)
             for upper in (False, True)
         )
@@ -175,16 +175,16 @@ class _Placed(NamedTuple):
         return np.unique(np.concatenate([nodes[nodes < high], [-low, high]]))
 
 
-def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, upper: bool) -> _Losses:
+def _single(pair: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, upper: bool) -> _Losses:
     """Return a bound of the loss of one release, with its enumerated outcomes, or with losses at or between the nodes.
 
     Enumerated outcomes are merged if there are more of them than nodes. Without enumerated outcomes, the masses follow from the
     hockey-stick divergences at the nodes.
     """
-    if known.atoms is None:
+    if pair.atoms is None:
         shape = connect_the_dots if upper else supporting_lines
-        return _Losses.of(shape(nodes, *known.hockey_sticks), upper=upper)
-    one = _Losses.of(known.atoms, upper=upper)
+        return _Losses.of(shape(nodes, *pair.hockey_sticks), upper=upper)
+    one = _Losses.of(pair.atoms, upper=upper)
     if one.loss.size <= nodes.size:
         return one
     return _sum(one, _Losses(np.zeros(1), np.ones(1), np.ones(1), 0.0), placed, upper=upper)
@@ -266,7 +266,7 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
         p, moment = np.add(_cell_sums.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below, FAINTEST),
                            _cell_sums.cell_sums(2 * first.loss, first.p**2, np.zeros(1), np.ones(1), nodes, upper))
     else:
-        p, moment = _cell_sums.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper, least=FAINTEST)
+        p, moment = _cell_sums.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper, cut=FAINTEST)
     gap = np.diff(nodes)
     # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the rounding errors of the sums of masses,
     # of the sums of losses, and of the functions below. The function 1 - e^(a - loss) is concave in the loss. Its mean is at most

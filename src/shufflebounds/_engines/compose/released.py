@@ -37,9 +37,9 @@ class Released:
     @cached_property
     def pairs(self) -> tuple[tuple[DominatingPairInfo, Pairs], ...]:
         """For each factor, its pair, and the pairs (with numbers of releases) that are composed in place of its releases."""
-        known = [one for one, _ in self._factors]
+        pairs = [one for one, _ in self._factors]
         releases = [one.times(number) for one, number in self._factors]
-        powers = [one.releases.power for one in known]
+        powers = [one.releases.power for one in pairs]
         for product in dict.fromkeys(power[1] for power in powers if power):
             # The releases of all factors with this product are combined into one, which replaces those of the first factor.
             alike = [(i, power[0]) for i, power in enumerate(powers) if power and power[1] is product]
@@ -47,12 +47,12 @@ class Released:
                 for i, _ in alike:
                     releases[i] = ()
                 releases[alike[0][0]] = ((product([(parameter, self._factors[i][1]) for i, parameter in alike]), 1),)
-        for places in groups_alike(known, ALIKE * self._rtol):
+        for places in groups_alike(pairs, ALIKE * self._rtol):
             # The releases of these factors have about the same distribution, so one distribution is composed for all of them.
             for i in places:
                 releases[i] = ()
-            releases[places[0]] = ((known[places[0]].to(known[places[-1]]), sum(self._factors[i][1] for i in places)),)
-        return tuple(zip(known, releases))
+            releases[places[0]] = ((pairs[places[0]].to(pairs[places[-1]]), sum(self._factors[i][1] for i in places)),)
+        return tuple(zip(pairs, releases))
 
     @property
     def above(self) -> Pairs:
@@ -64,9 +64,9 @@ class Released:
 
         Without `with_choice`, the adversary does not choose another pair of datasets in each release.
         """
-        below = [self._below(i) for i in matched([len(known.below) for known, _ in self.pairs])]
+        below = [self._below(i) for i in matched([len(pair.below) for pair, _ in self.pairs])]
         # A repeated test needs many values of delta, which take too long for a factor that is a product of parts.
-        tested = [(known, times) for known, times in self._factors if not known.releases.parts]
+        tested = [(pair, times) for pair, times in self._factors if not pair.releases.parts]
         return Composer(self.above, below, rtol, self._free(bool(below)) if with_choice else None, tested, deepest)
 
     def _below(self, entry: int, left_out: int | None = None) -> list[tuple[DominatingPairInfo, int]]:
@@ -75,11 +75,11 @@ class Released:
         The factor with index `left_out` is omitted.
         """
         side: list[tuple[DominatingPairInfo, int]] = []
-        for i, ((_, times), (known, releases)) in enumerate(zip(self._factors, self.pairs)):
-            pairs = known.below
+        for i, ((_, times), (own, releases)) in enumerate(zip(self._factors, self.pairs)):
+            pairs = own.below
             pair = pairs[entry] if len(pairs) > 1 else pairs[0]
             # If possible, the objects of the upper bound are taken, so that their values are computed once.
-            side += [] if i == left_out else releases if pair is known else pair.times(times)
+            side += [] if i == left_out else releases if pair is own else pair.times(times)
         return side
 
     def _free(self, has_below: bool) -> AdaptiveChoice | None:
@@ -88,7 +88,7 @@ class Released:
         If several mechanisms have several pairs, the one with most releases is returned.
         """
         above = self.above
-        places = [i for i, (known, _) in enumerate(above) if known.choices]
+        places = [i for i, (info, _) in enumerate(above) if info.choices]
         if not places or sum(times for _, times in above) == 1:
             return None
         place = max(places, key=lambda i: above[i][1])

@@ -138,8 +138,8 @@ class GridSteps:
             return step
         base = max(spacing for _, spacing, _ in hints)
         others = [(spacing, r) for release, spacing, r in hints if spacing < base and release.aligned]
-        least = math.ceil(base / step * (1 - ON_GRID))
-        tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_ENUMERATED) if others else 1))
+        fewest = math.ceil(base / step * (1 - ON_GRID))
+        tried = base / (fewest + np.arange(1 + min(fewest // 2 + 8, MOST_ENUMERATED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
             # An atom at a distance away * tried from the grid is moved to the grid, and mass of another atom is moved by one

@@ -40,8 +40,8 @@ class MixedData:
         eps : float
             Privacy loss in nats, >= 0. The bound is -inf above 700, where e^eps would overflow.
         """
-        found = self._every_largest(eps)
-        return math.log(found.lower) if found.lower > 0 else -math.inf, found.shares, found.pair
+        largest = self._every_largest(eps)
+        return math.log(largest.lower) if largest.lower > 0 else -math.inf, largest.shares, largest.pair
 
     def upper(self, eps: float) -> float:
         """Return an upper bound of log delta over every dataset; call it only if `listed`.

@@ -86,8 +86,8 @@ class EveryDataset:
     @cached_property
     def _bits(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return Pr[S = j], Pr[S > j] and Pr[S < j], j = 0..users - 1, one row for each dataset of two outputs."""
-        least, most = self._powers(0), self._powers(1)
-        equal = np.array([np.convolve(most[high], least[low]) for low, high in self._shares])
+        low_powers, high_powers = self._powers(0), self._powers(1)
+        equal = np.array([np.convolve(high_powers[high], low_powers[low]) for low, high in self._shares])
         above, below = np.zeros_like(equal), np.zeros_like(equal)
         above[:, :-1] = np.cumsum(equal[:, :0:-1], axis=1)[:, ::-1]
         below[:, 1:] = np.cumsum(equal[:, :-1], axis=1)
@@ -159,8 +159,8 @@ class EveryDataset:
         budget = float((log_rows.max(axis=0) - log_rows.min(axis=0)).max()) * (1 + 64 * ULP)
         best = np.zeros(orders.size)
         for first, second in permutations(laws, 2):
-            found = _Losses.of(first, second, starts, self._error + 8 * ULP, budget, upper=upper)
-            best = np.maximum(best, [found.renyi(order) for order in orders.tolist()])
+            losses = _Losses.of(first, second, starts, self._error + 8 * ULP, budget, upper=upper)
+            best = np.maximum(best, [losses.renyi(order) for order in orders.tolist()])
             tick()
         return best
 
@@ -298,7 +298,7 @@ def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
     choose[:, 0] = np.arange(outputs)
     for i in range(1, users + 1):
         choose[:, i] = np.concatenate([[0], np.cumsum(choose[1:, i - 1])])
-    multisets, found = np.zeros((1, 0), dtype=np.intp), []
+    multisets, steps = np.zeros((1, 0), dtype=np.intp), []
     for t in range(1, users + 1):
         index = np.arange(t - 1)
         zero = np.zeros((len(multisets), 1), dtype=np.intp)
@@ -314,9 +314,9 @@ def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
             step[y, place] = row
             last = at == t - 1
             more[place[last], :-1], more[place[last], -1] = multisets[last], y
-        found.append(step)
+        steps.append(step)
         multisets = more
-    return found
+    return steps
 
 
 def _extreme(rows: FloatArray) -> list[int]:

@@ -63,8 +63,8 @@ class LargestMessage:
         log_delta = math.log(delta)
         inside = self._first > log_delta
         less = log1mexp(np.minimum(log_delta - self._first[inside], 0.0))
-        found = float((self._first[inside] + less - self._second[inside]).max(initial=0.0))
-        return max(0.0, found - 64 * ULP * (1 + abs(log_delta)))
+        largest = float((self._first[inside] + less - self._second[inside]).max(initial=0.0))
+        return max(0.0, largest - 64 * ULP * (1 + abs(log_delta)))
 
 
 def mean_renyi(local: Callable[..., FloatArray], users: int, orders: FloatArray) -> IntervalArray:

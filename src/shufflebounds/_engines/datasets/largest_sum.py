@@ -131,11 +131,11 @@ class LargestSums:
                 laws = laws._replace(values=values, mass=np.exp(log_mass), log_mass=log_mass, starts=np.array([0, values.size]))
             if laws.values.max(initial=0.0) > SQUARABLE:
                 laws = _squarable(laws)
-            found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, cases.blur,
+            light, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, cases.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
             # With large values a bound is a sum of several parts, and is computed only for a few numbers of users.
-            self._split = _Sum.split(laws, self._knots, cases.blur, theta, self._coarser, self._split) if found is None else None
-            self._light = None if found is None else found - self._logs
+            self._split = _Sum.split(laws, self._knots, cases.blur, theta, self._coarser, self._split) if light is None else None
+            self._light = None if light is None else light - self._logs
             near = float(self._light.min()) if self._light is not None else float(self._at_knots().min())
             if not near < laws.log_cut + _DEEPER or self._near <= near:
                 break
@@ -181,25 +181,25 @@ class LargestSums:
         """
         cut, cells, log_count = self._laws.log_cut, self._cases.cells(), float(self._logs[place])
         sums = self._sum(place) if self._light is None or (cells and every) else None
-        found = float(self._light[place]) if self._light is not None else -math.inf
+        bound = float(self._light[place]) if self._light is not None else -math.inf
         if self._light is None and sums is not None:
-            found = sums.log_sum(0) - log_count
+            bound = sums.log_sum(0) - log_count
         if cells:
             slack = _SLACK[self._light is None]
-            found += slack
+            bound += slack
             if every and sums is not None:
                 # Cells are not divided, and outputs are omitted, if what they add is negligible beside the other terms.
-                least = max(cut, rest) + 2 * math.log(slack)
-                found, near = (found, self._near) if found >= least else (least, max(self._near, least))
-                found, lost = sums.covered(cells, self._eps, near - _DEEPER - 2, found + log_count, slack, most + log_count)
-                found, cut = found - log_count, max(cut, lost)
-        found = float(np.logaddexp(found, cut))
-        return found + 8 * ULP * (1 + abs(found)) if math.isfinite(found) else found
+                negligible = max(cut, rest) + 2 * math.log(slack)
+                bound, near = (bound, self._near) if bound >= negligible else (negligible, max(self._near, negligible))
+                bound, lost = sums.covered(cells, self._eps, near - _DEEPER - 2, bound + log_count, slack, most + log_count)
+                bound, cut = bound - log_count, max(cut, lost)
+        bound = float(np.logaddexp(bound, cut))
+        return bound + 8 * ULP * (1 + abs(bound)) if math.isfinite(bound) else bound
 
 
 def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[float]:
     """Return an upper bound of log Phi of each distribution by Lemma H, in about 50 us each, to choose among many."""
-    found, count, log_count = [], np.array([float(users)]), math.log(users)
+    bounds, count, log_count = [], np.array([float(users)]), math.log(users)
     for law in laws:
         (log_mass, log_a, log_b), bound = law._distinct, -math.inf
         if log_mass.size:
@@ -210,10 +210,10 @@ def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[f
             assert sums is not None
             bound = float(np.logaddexp(sums[0], lost + log_count))
         if law._has_cut:
-            found.append(law._with_cut(Interval(bound, bound), law._slack, eps, users).upper)
+            bounds.append(law._with_cut(Interval(bound, bound), law._slack, eps, users).upper)
         else:
-            found.append(bound - log_count + law._slack + (8 * ULP * (abs(bound) + log_count) if bound > -math.inf else 0.0))
-    return found
+            bounds.append(bound - log_count + law._slack + (8 * ULP * (abs(bound) + log_count) if bound > -math.inf else 0.0))
+    return bounds
 
 
 def _squarable(laws: LawTable) -> LawTable:
@@ -261,10 +261,10 @@ class _Sum:
         return self._bound.log_sum(column)
 
     @classmethod
-    def split(cls, laws: LawTable, counts: FloatArray, blur: float, theta: float, coarser: float, known: _Sum | None) -> _Sum:
+    def split(cls, laws: LawTable, counts: FloatArray, blur: float, theta: float, coarser: float, former: _Sum | None) -> _Sum:
         """Return the sum with a good limit of large values; `theta` is the best theta without a limit.
 
-        `known` is the result for distributions that are truncated elsewhere.
+        `former` is the result for distributions that are truncated elsewhere.
         """
         # Distributions that are neither wide nor have large positive values rarely change the best limit. Every limit gives a valid
         # bound.
@@ -277,8 +277,8 @@ class _Sum:
         def tilted(limit: float, start: float) -> float:
             return _sum_bound.tilt_below(*wide[:4], limit, float(counts[0]), SMOOTHING * coarser, start)
 
-        limit, tilt = (_LARGE / theta, theta) if known is None else (known._limit * math.sqrt(_LIMITS), known._theta)
-        for _ in range(5 if known is None else 0):
+        limit, tilt = (_LARGE / theta, theta) if former is None else (former._limit * math.sqrt(_LIMITS), former._theta)
+        for _ in range(5 if former is None else 0):
             before, tilt = tilt, tilted(limit, tilt)
             limit = _LARGE / tilt
             if abs(math.log(tilt / before)) < 0.1:
@@ -329,8 +329,8 @@ class _Sum:
             # A relative change r of a and b changes the log of the bound by about theta k r.
             loss = 0.25 * slack / (self._theta * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
-            found = self._bound.add(*parts[:4], first if smaller else math.inf)
-            if smaller and found > first:
+            total = self._bound.add(*parts[:4], first if smaller else math.inf)
+            if smaller and total > first:
                 self._bound.undo()
                 left.extend(smaller)
                 divided += 1
@@ -339,9 +339,9 @@ class _Sum:
                     first, enough, slack = first + slack, enough + slack, 2 * slack
                 continue
             lost = max(lost, parts.log_cut)
-            if found > enough:
-                first, enough = found + 0.5 * slack, found + slack
-            elif found > first:
+            if total > enough:
+                first, enough = total + 0.5 * slack, total + slack
+            elif total > first:
                 # `first` is raised halfway to `enough`; otherwise all remaining cells would be divided, too.
-                first = 0.5 * (found + enough)
+                first = 0.5 * (total + enough)
         return enough if enough <= limit else math.inf, lost

@@ -58,16 +58,16 @@ class MatrixDatasets:
         This is the probability, under the first row of the pair, of a ratio that is at least as large.
         """
         rows = self._rows[self._cases]
-        found = []
+        tails = []
         for row, ratios in zip(np.repeat(rows, len(rows), axis=0), self._ratios().reshape(-1, rows.shape[1])):
             order = np.argsort(ratios)
-            found.append((ratios[order], np.append(np.cumsum(row[order][::-1])[::-1], 0.0)))
-        return found
+            tails.append((ratios[order], np.append(np.cumsum(row[order][::-1])[::-1], 0.0)))
+        return tails
 
     def _tail(self, t: FloatArray) -> FloatArray:
         # t is decreased by the rounding error of a ratio, so that no ratio above t is missed.
-        least = t * (1 - 4 * ULP)
-        largest = np.max([above[np.searchsorted(ratios, least, side="right")] for ratios, above in self._sorted_ratios], axis=0)
+        below = t * (1 - 4 * ULP)
+        largest = np.max([above[np.searchsorted(ratios, below, side="right")] for ratios, above in self._sorted_ratios], axis=0)
         return np.asarray(largest * (1.0 + 8.0 * ULP * self._rows.shape[1]))
 
     @cached_property

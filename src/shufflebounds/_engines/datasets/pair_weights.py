@@ -117,11 +117,11 @@ def bounded_choices(local_eps: float, most: int) -> list[Weights]:
     # C - 1 is rounded up to 12 bits, so that many randomizers share cached weights.
     scale = 2.0 ** (math.frexp(less)[1] - 12)
     less = math.ceil(less / scale) * scale
-    found = []
+    choices = []
     for pairs in sorted({max(1, math.ceil(more * less)) for more in _MORE}):
         if pairs <= most and (weights := _optimal(pairs, less)) is not None:
-            found.append(Weights(pairs, 0.0, _steps(weights), omegas=weights, less=less))
-    return found
+            choices.append(Weights(pairs, 0.0, _steps(weights), omegas=weights, less=less))
+    return choices
 
 
 @lru_cache(CACHED_ANSWERS)
@@ -258,8 +258,8 @@ def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple
     The bound of delta contains the term c_- (e^eps - 1), so numbers of pairs with c_- >= _SIGNED are never the best and omitted.
     """
     beyond = ratio_tail(np.multiply.outer(1.0 + np.array(_PAIRS), _TIMES).ravel()).reshape(len(_PAIRS), -1)
-    found = [(pairs, _negative_mass(tail, pairs)) for pairs, tail in zip(_PAIRS, beyond)]
-    return [(pairs, signed) for pairs, signed in found if signed < _SIGNED]
+    masses = [(pairs, _negative_mass(tail, pairs)) for pairs, tail in zip(_PAIRS, beyond)]
+    return [(pairs, signed) for pairs, signed in masses if signed < _SIGNED]
 
 
 def negative_mass(ratio_tail: Callable[[FloatArray], FloatArray], pairs: int) -> float:
@@ -279,10 +279,10 @@ def _negative_mass(beyond: FloatArray, pairs: int) -> float:
     """Return :func:`negative_mass` from the values of `ratio_tail` at 1 + `pairs` times each of _TIMES."""
     height = 1.0 + pairs
     mass = -np.diff(beyond, append=0.0)
-    least = (height - 1) * (height + 1) / height**2 * (1 - 8 * ULP)
+    smallest = (height - 1) * (height + 1) / height**2 * (1 - 8 * ULP)
     w = EXCEEDED[:, None]
     share = np.ones((w.size + 1, w.size + 1))
-    share[:-1, :-1] = (w * w.T - least) / ((1 + w) * (1 + w.T)) + 8 * ULP
+    share[:-1, :-1] = (w * w.T - smallest) / ((1 + w) * (1 + w.T)) + 8 * ULP
     # The last entries are the limits for w = inf or w' = inf.
     share[-1, :-1] = share[:-1, -1] = EXCEEDED / (1 + EXCEEDED)
     # The second term covers rounding errors.

@@ -176,13 +176,13 @@ class WeightedLabels:
         """The weight of each group, scaled so that the weights of all other users sum to their number."""
         laws = self.cases.laws(0.0, 0.0)
         hidden = 1 / np.maximum.reduceat(np.add.reduceat(laws.mass * laws.values**2, laws.starts[:-1]), self.firsts)
-        found = []
+        candidates = []
         for power in _POWERS:
             weight = (hidden / hidden.max()) ** power
-            found.append(np.asarray(weight * ((self._users - 1) / float(self.counts @ weight))))
-            if self._drawn(found[-1]):
-                return found[-1]
-        return found[0]
+            candidates.append(np.asarray(weight * ((self._users - 1) / float(self.counts @ weight))))
+            if self._drawn(candidates[-1]):
+                return candidates[-1]
+        return candidates[0]
 
     @cached_property
     def _total(self) -> float:
@@ -245,9 +245,9 @@ class WeightedLabels:
             weights = np.logaddexp(last, log_choices[orders - 2] - (k - 1) * math.log(pairs))
         first = factorial[2 * orders] + log_norm - falling
         second = factorial[2 * orders - 1] + 2 * (math.log(more) if more > 0 else -math.inf) - falling + math.log(n)
-        found = weights + k * math.log(ratio) - math.log(2) + 0.5 * np.logaddexp(first, second)
+        terms = weights + k * math.log(ratio) - math.log(2) + 0.5 * np.logaddexp(first, second)
         # 1e-9 exceeds the rounding of the sums of logarithms.
-        return float(np.logaddexp.reduce(found)) + 1e-9
+        return float(np.logaddexp.reduce(terms)) + 1e-9
 
     def _log_main(self, eps: float) -> list[float]:
         """Return the log of the main term for each number of pairs."""
@@ -268,20 +268,20 @@ class WeightedLabels:
         top = _STEEPEST / float(np.abs(values).max())
         theta = tilted(np.minimum(_TILTS / math.sqrt(variance), top))
         theta = tilted(np.minimum(theta * np.exp(np.linspace(-0.16, 0.16, 49)), top))
-        logs, least = (np.ascontiguousarray(side[:, 0]) for side in moments(np.array([theta]), NODES))
+        logs, smallest = (np.ascontiguousarray(side[:, 0]) for side in moments(np.array([theta]), NODES))
         groups = np.split(logs, self.firsts[1:])
         fall = np.array([float(group[i, 0] - group[i, 1]) for group in groups for i in [int(group[:, 0].argmax())]])
         fall = np.maximum(fall, 1e-3 * float(fall.max()))
         alpha = fall / float(counts @ fall)
-        found = []
+        terms = []
         for pairs in self._choices:
             # `moved` bounds the factors that change at a node: 2s drawn users leave the product, and one user's factor is squared.
-            moved = logs.max(0) - 2 * pairs * least.min(0) if pairs else logs.max(0)
+            moved = logs.max(0) - 2 * pairs * smallest.min(0) if pairs else logs.max(0)
             each = [float(_moments.log_contour(group, np.array([1 / share]), theta, step, smoothing, moved).max())
                     for group, share in zip(groups, alpha.tolist())]
             total = float(counts @ (alpha * np.array(each))) - math.log(self._left(pairs) + float(self._weight.min()))
-            found.append(total + COMPUTED_ERROR * (1 + abs(total)))
-        return found
+            terms.append(total + COMPUTED_ERROR * (1 + abs(total)))
+        return terms
 
     def log_delta(self, eps: float) -> float:
         """Return the upper bound of log delta at eps, at most 0; 0 unless every g_i of the theorem is positive."""

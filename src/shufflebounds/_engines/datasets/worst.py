@@ -150,9 +150,9 @@ class WorstDataset:
         first = np.full(ORDERS, -np.inf)
         first[0] = 0.0
         out = [Weights(0, 0.0, first), *bounded_choices(self._data.local_eps, most)]
-        least = out[1].pairs if len(out) > 1 else math.inf
-        if least > 1:
-            out += [signed_product(pairs, signed) for pairs, signed in self._data.signed if pairs <= most and pairs < least]
+        fewest = out[1].pairs if len(out) > 1 else math.inf
+        if fewest > 1:
+            out += [signed_product(pairs, signed) for pairs, signed in self._data.signed if pairs <= most and pairs < fewest]
         return tuple(self._convergent(out))
 
     def _convergent(self, choices: list[Weights]) -> list[Weights]:
@@ -219,13 +219,13 @@ class WorstDataset:
         cases = replace(ratios, log_a=ratios.log_a + move, cuts=tuple((cut + move, cut_b) for cut, cut_b in ratios.cuts))
         deviation = math.sqrt(self._data.ratios.variance / users)
         steps = FACTORS * deviation
-        steps, found = steps[(steps > 0) & (steps < 3)], []
+        steps, bounds = steps[(steps > 0) & (steps < 3)], []
         for step in steps.tolist():
             laws, thetas = cases.laws(step, 0.0), (step / deviation**2 + TILTS / deviation) / users
             logs = _moments.log_moments(laws.values, laws.log_mass, laws.starts, thetas, 1.0, 0, cases.blur)[0][:, :, 0]
             chernoff = float((users * logs - np.log(thetas)).min(axis=1).max()) - 1 - math.log(users)
-            found.append(float(np.logaddexp(chernoff, laws.log_cut)) + 1e-12 * (1 + abs(chernoff)))
-        return steps, np.array(found)
+            bounds.append(float(np.logaddexp(chernoff, laws.log_cut)) + 1e-12 * (1 + abs(chernoff)))
+        return steps, np.array(bounds)
 
     # ---------------------------------------------------------------------------------------------------------- the error term
 
@@ -301,7 +301,7 @@ class WorstDataset:
 
     # --------------------------------------------------------------------------------------------------------------- the bound
 
-    def log_delta(self, eps: float, *, every: bool = True, shared: bool = False, known: float = 0.0) -> float:
+    def log_delta(self, eps: float, *, every: bool = True, shared: bool = False, ceiling: float = 0.0) -> float:
         """Return an upper bound of log delta for every dataset and every pair of the target's inputs.
 
         Parameters
@@ -313,15 +313,15 @@ class WorstDataset:
             a bound, and takes less time.
         shared : bool
             True if the bound is evaluated at many neighbouring eps. Parts of it are then shared, which makes it slightly larger.
-        known : float
-            A known upper bound. If this bound is not smaller, the result may be 0, in less time.
+        ceiling : float
+            An upper bound from elsewhere. If this bound is not smaller, the result may be 0, in less time.
 
         Returns
         -------
         float
             At most 0.
         """
-        return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared, known)
+        return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared, ceiling)
 
     def least_log_delta(self, eps: float, near: float, enough: float) -> float:
         """Return about the smallest value of :meth:`log_delta`, in milliseconds; `near` is about log delta.
@@ -335,13 +335,13 @@ class WorstDataset:
             less = self._less(eps, gamma, False)
             log_prob = min(0.0, self._least_gamma(eps - less, near) - math.log(-math.expm1(-less)))
 
-        def least(blocks: tuple[int, ...]) -> float:
+        def smallest(blocks: tuple[int, ...]) -> float:
             chosen = self._chosen(blocks)
             main = self._log_main(eps, np.full(chosen.places.shape, gamma), chosen)
             return float(np.logaddexp(main, self._log_errors(chosen, norms, log_prob)).min())
 
-        found = least(())
-        return found if found <= enough else least(self._blocks_near(eps, gamma))
+        value = smallest(())
+        return value if value <= enough else smallest(self._blocks_near(eps, gamma))
 
     def _least_gamma(self, eps: float, near: float) -> float:
         r"""Return a lower bound of log Gamma for n users, or -inf; `near` is about log delta.
@@ -360,8 +360,8 @@ class WorstDataset:
         rare = np.minimum(rare, 1 - 1e-9)
         parts = np.maximum(laws.values + np.repeat(others * (means - gain) / (1 - rare), sizes), 0.0)
         with np.errstate(divide="ignore"):
-            least = np.log(np.add.reduceat(np.where(large, laws.mass * parts, 0.0), starts)) + others * np.log1p(-rare)
-        return float(least.max())
+            lower = np.log(np.add.reduceat(np.where(large, laws.mass * parts, 0.0), starts)) + others * np.log1p(-rare)
+        return float(lower.max())
 
     def approximate_log_delta(self, eps: float) -> float:
         """Return an approximation of :meth:`log_delta` for a sum of normal variables, in a few microseconds."""
@@ -381,19 +381,19 @@ class WorstDataset:
         data = self._data
         return not self.has_cells and data.blocks is None and data.others is None and data.lost == 0 and data.cut_norm == 0
 
-    def _bound(self, eps: float, every: bool, refined: bool, shared: bool, known: float) -> float:
+    def _bound(self, eps: float, every: bool, refined: bool, shared: bool, ceiling: float) -> float:
         """Return the bound. The probability of the test is bounded by the privacy blanket at a smaller eps.
 
         If `refined`, it is also bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
         """
         # At larger eps, squares of X would overflow. delta does not increase with eps, so the bound at this eps is valid.
         eps = min(eps, 0.9 * math.log(SQUARABLE))
-        return self._found(eps, every, refined, shared, known).log_delta
+        return self._found(eps, every, refined, shared, ceiling).log_delta
 
-    def _found(self, eps: float, every: bool, refined: bool, shared: bool, known: float = 0.0) -> _Found:
+    def _found(self, eps: float, every: bool, refined: bool, shared: bool, ceiling: float = 0.0) -> _Found:
         # Only the search over cells takes less time if a bound is known.
-        known = known if every and self.has_cells else 0.0
-        key = eps, every, refined, shared, known
+        ceiling = ceiling if every and self.has_cells else 0.0
+        key = eps, every, refined, shared, ceiling
         return self._known.of(key, lambda: self._computed(*key))
 
     def _sums(self, eps: float, coarse: bool) -> LargestSums:
@@ -408,25 +408,25 @@ class WorstDataset:
 
         Without `refined`, the probability of the test is bounded by the privacy blanket only.
         """
-        found = self._found(min(eps, 0.9 * math.log(SQUARABLE)), True, refined, False)
-        before, blanket, earlier = found.before, None, None
+        answer = self._found(min(eps, 0.9 * math.log(SQUARABLE)), True, refined, False)
+        before, blanket, earlier = answer.before, None, None
         if before >= 0:
             blanket = self._blanket_sums(before).choices()
-            earlier = self.choices(before, False) if found.twice else None
-        return Choices(eps, found.weights, self._sums(eps, not refined).choices(found.place), before, blanket, earlier)
+            earlier = self.choices(before, False) if answer.twice else None
+        return Choices(eps, answer.weights, self._sums(eps, not refined).choices(answer.place), before, blanket, earlier)
 
-    def _computed(self, eps: float, every: bool, refined: bool, shared: bool, known: float) -> _Found:
+    def _computed(self, eps: float, every: bool, refined: bool, shared: bool, ceiling: float) -> _Found:
         users, sums = self._users, self._sums(eps, shared or not refined)
         logs = sums.approximations()
         chosen = self._chosen(self._blocks_near(eps, float(logs[0])))
         gammas = self._log_main(eps, logs[chosen.places], chosen)
-        least, norms = float(gammas[0]), self._log_norms(eps)
+        log_gamma, norms = float(gammas[0]), self._log_norms(eps)
         errors = self._log_errors(chosen, norms, math.inf)
         before, twice = math.nan, False
-        if errors[0] > least + _LITTLE and eps > 0:
+        if errors[0] > log_gamma + _LITTLE and eps > 0:
             log_prob = 0.0
             if eps >= 1 / SQUARABLE:
-                less = self._less(eps, least, shared)
+                less = self._less(eps, log_gamma, shared)
                 before, rise = eps - less, math.log(-math.expm1(-less))
                 blanket = self.log_blanket(before)
                 log_prob = min(0.0, blanket - rise + 4 * ULP)
@@ -442,7 +442,7 @@ class WorstDataset:
         def whole(gamma: float) -> float:
             return float(np.logaddexp(self._log_main(eps, np.full(gammas.shape, gamma), chosen)[best], errors[best])) + 8 * ULP
 
-        total = whole(sums.bound(place, every=every, rest=whole(-math.inf), most=known))
+        total = whole(sums.bound(place, every=every, rest=whole(-math.inf), most=ceiling))
         if self._data.others is not None:
             total = max(total, LargestSums(self._data.others, eps, [users], _NEAR).bound())
         if self._data.lost > 0:

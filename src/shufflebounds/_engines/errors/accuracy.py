@@ -149,12 +149,12 @@ class ErrorLaw(ABC):
     def _dataset(self, truth: Any, of: str) -> Any:
         """Return the dataset in the form of `_error`, or raise ValueError."""
         with of_truth():
-            known, bins = self._checked_truth(truth), self._many()
-        if of == "any" and bins > 1 and isinstance(known, int) and known * bins < self._held:  # type: ignore[attr-defined]
+            checked, bins = self._checked_truth(truth), self._many()
+        if of == "any" and bins > 1 and isinstance(checked, int) and checked * bins < self._held:  # type: ignore[attr-defined]
             held = self._held  # type: ignore[attr-defined]
-            raise ValueError(f"truth={known} with of='any' is the largest number of users in any bin: it must be at least "
+            raise ValueError(f"truth={checked} with of='any' is the largest number of users in any bin: it must be at least "
                              f"{-(-held // bins)}, because {held} users are in {bins} bins; or pass the numbers of all bins")
-        return known
+        return checked
 
     def _tail(self, a: Fraction, truth: Any, of: str, upper: bool) -> float:
         sides = self._error(a, truth) if of == "bin" or self._many() == 1 else self._any_error(a, truth)
@@ -197,13 +197,13 @@ class ErrorLaw(ABC):
         _validate.choice("of", of, ("bin", "any"))
         return self._quantile(beta, self._dataset(truth, of), of, upper)
 
-    def _quantile(self, beta: float, known: Any, of: str, upper: bool) -> float:
+    def _quantile(self, beta: float, dataset: Any, of: str, upper: bool) -> float:
         """Return the quantile for a dataset in the form of `_error`."""
 
         def exceeded(a: float) -> bool:
-            rounding = Fraction(self._rounding(Fraction(a), known))
+            rounding = Fraction(self._rounding(Fraction(a), dataset))
             reach = Fraction(a) - rounding if upper else Fraction(a) + rounding
-            return reach < 0 or self._tail(reach, known, of, upper) > beta
+            return reach < 0 or self._tail(reach, dataset, of, upper) > beta
 
         if not exceeded(0.0):
             return 0.0
@@ -398,16 +398,16 @@ def bits_exceeded(
     q, shift = Fraction(flip), extra[2] * extra[3]
     probs = np.array([1 - flip, flip, extra[0]]), np.array([flip, 1 - flip, extra[1]])
 
-    def known(holders: int, others: int, reach: Fraction) -> Interval:
+    def exceeded(holders: int, others: int, reach: Fraction) -> Interval:
         center = Fraction(holders * (q.denominator - q.numerator) + others * q.numerator, q.denominator) + shift
         counts = np.array([holders, others, extra[2]], dtype=np.float64)
         return log_exceeded(*probs, counts, center, reach, rounding=rounding)
 
     if ones is not None:
-        return known(ones, users - ones, width)
+        return exceeded(ones, users - ones, width)
     # Without the bits `extra`, exchanging 0 and 1 in the dataset mirrors the error, so half of the datasets suffice.
     last = users if extra[2] else users // 2
-    lower, upper = largest_tail(users, known, flip * (1 - flip), width, last if most is None else min(last, most))
+    lower, upper = largest_tail(users, exceeded, flip * (1 - flip), width, last if most is None else min(last, most))
     return Interval(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
 
 

@@ -262,28 +262,28 @@ class Counted(ABC, Generic[Counts, Estimate]):
             raise ValueError("messages=None: pass the messages, or counts=..., the sum of aggregate(messages) of all parts")
         if messages is not None and counts is not None:
             raise ValueError("messages and counts are both given: pass one of them")
-        known = self._fixed_users
+        total = self._fixed_users
         if users is not None:
             users = _validate.integer("users", users, 1)
-            if known is not None and not known - getattr(self, "missing", 0) <= users <= known:
-                raise ValueError(f"users={users} must be {known}, as in the protocol: with fewer users the guarantee is weaker; "
+            if total is not None and not total - getattr(self, "missing", 0) <= users <= total:
+                raise ValueError(f"users={users} must be {total}, as in the protocol: with fewer users the guarantee is weaker; "
                                  "pass missing= to the protocol if some may be missing, or "
                                  f"make a {type(self).__name__} of the number of users who took part, and look at its epsilon")
-            known = users
+            total = users
         if counts is not None:
-            return self._checked_counts(counts, known)
+            return self._checked_counts(counts, total)
         assert messages is not None
         seen = self._checked_messages(messages)
         self._refuse_counts(seen, users)
         number = self._number(seen)
-        if known is None and number - self._dummies < 1:
+        if total is None and number - self._dummies < 1:
             raise ValueError("messages must not be empty" if not self._dummies else
                              f"messages has shape {seen.shape}: it must have more than fakes={self._dummies} entries, those of the "
                              "users and of the dummy reports; counts go to estimate(counts=...)")
-        if known is not None and number != known + self._dummies:
+        if total is not None and number != total + self._dummies:
             dummies = f" and the {self._dummies} dummy reports" if self._dummies else ""
-            raise ValueError(f"messages has shape {seen.shape}: it must have {known + self._dummies} entries, those of all "
-                             f"users={known}{dummies}; of a part, add up aggregate(messages) and pass counts=")
+            raise ValueError(f"messages has shape {seen.shape}: it must have {total + self._dummies} entries, those of all "
+                             f"users={total}{dummies}; of a part, add up aggregate(messages) and pass counts=")
         return self._tally(seen), number - self._dummies
 
     def _number(self, messages: NDArray[Any]) -> int:

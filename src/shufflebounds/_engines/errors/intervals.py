@@ -121,8 +121,8 @@ class CountIntervals(Counted[Any, Any]):
         """
         confidence = _validate.real("confidence", confidence, 0, 1, open_low=True, open_high=True)
         _validate.choice("of", of, ("bin", "any"))
-        seen, known = self._read(messages, counts, users)
-        return self._interval(seen, known, 1 - confidence, of)
+        seen, total = self._read(messages, counts, users)
+        return self._interval(seen, total, 1 - confidence, of)
 
     def _interval(self, seen: Any, users: int, beta: float, of: Of) -> Ends:
         near = np.asarray(self._estimated(seen, users), dtype=np.float64)
@@ -131,8 +131,8 @@ class CountIntervals(Counted[Any, Any]):
         each, place = np.unique(np.asarray(self._support(seen)), return_inverse=True)
         starts = np.zeros(each.size)
         starts[place.ravel()] = near.ravel()
-        found = [law.inverted(y, start, level) for y, start in zip(each.tolist(), starts.tolist())]
-        lower, upper = np.array(found, dtype=np.int64).T[:, place].reshape(2, *near.shape)
+        ends = [law.inverted(y, start, level) for y, start in zip(each.tolist(), starts.tolist())]
+        lower, upper = np.array(ends, dtype=np.int64).T[:, place].reshape(2, *near.shape)
         return (lower, upper) if near.ndim else (int(lower), int(upper))
 
     def _support(self, seen: Any) -> Any:
@@ -163,13 +163,13 @@ def tail_of_bits(
 
 def _first(value: Callable[[int], float], low: int, high: int, start: float, scale: float) -> int:
     """Return the least integer in low..high at which the nondecreasing function is positive, or `high` if it is nowhere."""
-    known: dict[int, float] = {}
+    values: dict[int, float] = {}
 
     def at(t: float) -> float:
         whole = math.floor(t)
-        if whole not in known:
-            known[whole] = value(whole)
-        return known[whole]
+        if whole not in values:
+            values[whole] = value(whole)
+        return values[whole]
 
     above = min(max(math.floor(start), low), high)
     below, step = above, max(1, math.ceil(scale / 4))
@@ -181,9 +181,9 @@ def _first(value: Callable[[int], float], low: int, high: int, start: float, sca
         if below == low:
             return low
         above, below, step = below, max(low, below - step), 2 * step
-    _, least, _, _ = narrowed(at, below, above, at(below), at(above), rtol=0.0, xtol=0.25,
-                              enough=lambda a, b, *_: math.floor(b) - math.floor(a) <= 1)
-    return math.floor(least)
+    _, crossing, _, _ = narrowed(at, below, above, at(below), at(above), rtol=0.0, xtol=0.25,
+                                 enough=lambda a, b, *_: math.floor(b) - math.floor(a) <= 1)
+    return math.floor(crossing)
 
 
 def around(estimate: Any, reach: float, top: float) -> Ends:

@@ -23,8 +23,8 @@ SCANNED = 256
 """Largest number of counts of holders that are evaluated one by one. More counts are divided into this number of blocks, with one
 upper bound each. More blocks give a tighter upper bound in proportionally more time."""
 
-Known = Callable[[int, int, Fraction], Interval]
-"""``known(holders, others, reach)`` bounds log Pr[|error| > reach] for `holders` users with the value and `others` without it."""
+Tail = Callable[[int, int, Fraction], Interval]
+"""``tail(holders, others, reach)`` bounds log Pr[|error| > reach] for `holders` users with the value and `others` without it."""
 
 
 class CountTails(NamedTuple):
@@ -45,9 +45,9 @@ class _Blocks:
     of the other users at reach - a, plus this probability.
     """
 
-    def __init__(self, users: int, known: Known, variance: float, reach: Fraction, last: int) -> None:
-        self._users, self._known, self._variance, self._reach = users, known, variance, reach
-        self.lower = max(known(count, users - count, reach).lower for count in {0, min(users // 2, last), last})
+    def __init__(self, users: int, tail: Tail, variance: float, reach: Fraction, last: int) -> None:
+        self._users, self._tail, self._variance, self._reach = users, tail, variance, reach
+        self.lower = max(tail(count, users - count, reach).lower for count in {0, min(users // 2, last), last})
         # 2 e^-depth, which `upper` adds to the tail for the undetermined users, is at most 2 e^-6 of the largest tail.
         self._depth = max(1.0, 6.0 - self.lower) if self.lower > -math.inf else UNDERFLOW_EXPONENT
         self._left: dict[int, Fraction] = {}
@@ -64,18 +64,18 @@ class _Blocks:
         left = self.left(end - first)
         if left < 0:
             return 0.0
-        high = self._known(first, self._users - end, left).upper
+        high = self._tail(first, self._users - end, left).upper
         return min(0.0, float(np.logaddexp(high, math.log(2) - self._depth)) + 1e-12)
 
 
-def tails_over_counts(users: int, known: Known, variance: float, reach: Fraction, last: int | None = None) -> CountTails:
+def tails_over_counts(users: int, tail: Tail, variance: float, reach: Fraction, last: int | None = None) -> CountTails:
     """Return bounds of log Pr[|error| > reach] for every number of holders among the users, up to `last` if it is given.
 
     Parameters
     ----------
     users : int
         Number n of users.
-    known : callable
+    tail : callable
         Bounds of the log tail for known counts; it is also called with fewer than n users in all.
     variance : float
         Largest variance of the contribution of one user.
@@ -84,28 +84,28 @@ def tails_over_counts(users: int, known: Known, variance: float, reach: Fraction
     """
     last = users if last is None else last
     if last < SCANNED:
-        tails = [known(count, users - count, reach) for count in range(last + 1)]
+        tails = [tail(count, users - count, reach) for count in range(last + 1)]
         return CountTails(max(low for low, _ in tails), [(count, high) for count, (_, high) in enumerate(tails)])
-    blocks, width = _Blocks(users, known, variance, reach, last), _width(last)
+    blocks, width = _Blocks(users, tail, variance, reach, last), _width(last)
     firsts = range(0, last + 1, width)
     return CountTails(blocks.lower, [(first, blocks.upper(first, min(first + width - 1, last))) for first in firsts])
 
 
-def largest_tail(users: int, known: Known, variance: float, reach: Fraction, last: int | None = None) -> Interval:
+def largest_tail(users: int, tail: Tail, variance: float, reach: Fraction, last: int | None = None) -> Interval:
     """Return bounds of the largest log tail over every number of holders.
 
     Parameters
     ----------
-    users, known, variance, reach
+    users, tail, variance, reach
         As for :func:`tails_over_counts`.
     last : int, optional
         Largest number of holders that is evaluated, n by default; the tails of larger numbers must follow by symmetry.
     """
     last = users if last is None else last
     if last < SCANNED:
-        tails = [known(count, users - count, reach) for count in range(last + 1)]
+        tails = [tail(count, users - count, reach) for count in range(last + 1)]
         return Interval(max(low for low, _ in tails), max(high for _, high in tails))
-    blocks, width = _Blocks(users, known, variance, reach, last), _width(last)
+    blocks, width = _Blocks(users, tail, variance, reach, last), _width(last)
 
     def is_smallest(block: IntRange) -> bool:
         return block[1] - block[0] < width
@@ -127,9 +127,9 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
             return Interval(blocks.lower, 0.0)
         else:
             wide += halves(block)
-    found = maximum(starts, measure, lambda block: [] if is_smallest(block) else halves(block),
-                    tolerance=lambda best: 0.0, known=blocks.lower)
-    return Interval(blocks.lower, found.upper)
+    result = maximum(starts, measure, lambda block: [] if is_smallest(block) else halves(block),
+                     tolerance=lambda best: 0.0, reached=blocks.lower)
+    return Interval(blocks.lower, result.upper)
 
 
 def _width(last: int) -> int:

@@ -84,23 +84,23 @@ class BlanketRenyi:
         # (k - 1) D_k is convex in the order k, and 0 at k = 1, so that it is at most its chords. Beyond the largest whole order,
         # the right ends of the chords are divergences of one message.
         last = self._orders[-1]
-        found = self._local(orders)
+        bound = self._local(orders)
         rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
         inside, outside = (orders > 1) & (orders <= last), (orders > last) & (orders < math.inf)
-        found[inside] = np.minimum(found[inside], rises[inside] / (orders[inside] - 1) * (1 + SLACK))
+        bound[inside] = np.minimum(bound[inside], rises[inside] / (orders[inside] - 1) * (1 + SLACK))
         # The log of the Mellin transform (e^((k-1) D_k) - 1)/(k (k-1)) of the hockey-stick divergences is convex in k, too.
         with np.errstate(all="ignore"):
             whole, above = self._orders[1:], inside & (orders >= 2)
             logs = np.log(np.expm1((whole - 1) * self._whole[1:]) / (whole * (whole - 1)))
             grown = np.log1p(orders * (orders - 1) * np.exp(np.interp(orders, whole, logs))) / (orders - 1)
-        found[above] = np.fmin(found[above], (grown * (1 + COMPUTED_ERROR))[above])
+        bound[above] = np.fmin(bound[above], (grown * (1 + COMPUTED_ERROR))[above])
         # D_1 has no such chord: it is at most D_2.
-        found[orders == 1] = np.minimum(found[orders == 1], self._whole[1])
+        bound[orders == 1] = np.minimum(bound[orders == 1], self._whole[1])
         for stretch in _STRETCHES:
             ends = last + stretch * (orders[outside] - last)
             chord = rises[outside] + (self._rises(ends) - rises[outside]) / stretch
-            found[outside] = np.minimum(found[outside], chord / (orders[outside] - 1) * (1 + SLACK))
-        return found
+            bound[outside] = np.minimum(bound[outside], chord / (orders[outside] - 1) * (1 + SLACK))
+        return bound
 
     def tail(self, power: float, start: float) -> float:
         """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start (`mixture_tail`)."""
@@ -134,9 +134,9 @@ class BlanketRenyi:
         e^t. The moment is that of the atoms: the smaller one of the messages from which they were made belongs to a smaller
         :math:`\Phi`. The difference of an upper and a lower bound is an upper bound; where the two nearly cancel, it is less tight.
         """
-        found = _whole_orders(self._law, self._users, self._rises(self._orders), self._orders[:order], _RATIO / 4, capped=False)[-1]
+        bound = _whole_orders(self._law, self._users, self._rises(self._orders), self._orders[:order], _RATIO / 4, capped=False)[-1]
         # the means of a and of b over all messages are 1, up to rounding
-        whole = (math.expm1((order - 1) * found) + 2 * order * COMPUTED_ERROR) / (order * (order - 1))
+        whole = (math.expm1((order - 1) * bound) + 2 * order * COMPUTED_ERROR) / (order * (order - 1))
         parts = 1 + math.ceil((self.level(order, 0.0) - self.level(order, start)) / _FALL)
         ends, step = np.linspace(0.0, start, parts, endpoint=False, retstep=True)
         # The integrals of w and of w e^t over each interval.

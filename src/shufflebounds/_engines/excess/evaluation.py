@@ -98,9 +98,9 @@ def largest_of(most: Sequence[float], value: Callable[[int], float]) -> tuple[in
     for place in np.argsort(np.negative(most), kind="stable").tolist():
         if most[place] < largest:
             break
-        found = value(place)
-        if found > largest:
-            best, largest = place, found
+        measured = value(place)
+        if measured > largest:
+            best, largest = place, measured
     return best, largest
 
 
@@ -159,33 +159,33 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
                 return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
             return _gathered_excess(values, log_mass, count, side, effort)
 
-        found = Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
+        tightest = Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
         if not heavy and effort is not Effort.ROUGH:
             # For few users and small E S_+, where large values decide, merged atoms are too wide.
             parted = sum_of_few(values, log_mass, users, selected=upper) if few_enough(users) else (
                 close_sum(values, log_mass, users, _NEAR, LIGHT))
-            found = _both(found, parted, users, log_mass)
+            tightest = _both(tightest, parted, users, log_mass)
         near = approximate_excess(values, log_mass, users, True)
-        close = (upper is True or found.lower > near - 1) and (upper is False or found.upper < near + 1)
+        close = (upper is True or tightest.lower > near - 1) and (upper is False or tightest.upper < near + 1)
         if heavy or close:
-            return found
+            return tightest
         # A few values far above the others decide a tiny E S_+, although none is above HEAVY, and merged atoms are too wide for it.
-        return _both(found, sum_with_jumps(values, log_mass, users, upper is True), users, log_mass)
+        return _both(tightest, sum_with_jumps(values, log_mass, users, upper is True), users, log_mass)
     # A value below -(n - 1) max X makes the sum negative, so E S_+ = Pr[no user has such a value] E[S_+ | no user has one].
     fatal = values < -(1 + 8 * ULP) * users * float(values.max())
     if fatal.any():
         log_none = log_rest(log_mass[fatal], log_mass[~fatal])
-        found = sums(values[~fatal], log_mass[~fatal] - log_none, users, upper, effort)
+        tightest = sums(values[~fatal], log_mass[~fatal] - log_none, users, upper, effort)
         # An ulp of log w is a relative error |log w| ULP of the mass w. For at most 8 MANY atoms of total mass f, the sum of
         # w |log w| is below f (|log f| + 10), and |log_none| is at least f; 38 ulp cover the roundings of sums and products.
         error = ULP * users * abs(log_none) * (48 + abs(math.log(max(abs(log_none), TINY))))
-        return Interval(found.lower + users * log_none - error, found.upper + users * log_none + error)
-    found, enough = Interval(-math.inf, math.inf), _CLOSE if heavy and effort is not Effort.FINE else _NEAR
+        return Interval(tightest.lower + users * log_none - error, tightest.upper + users * log_none + error)
+    tightest, enough = Interval(-math.inf, math.inf), _CLOSE if heavy and effort is not Effort.FINE else _NEAR
     for way in _ways(values, log_mass, users, upper, effort, heavy):
-        found = _both(found, way(), users, log_mass)
-        if found.upper - found.lower <= enough:
+        tightest = _both(tightest, way(), users, log_mass)
+        if tightest.upper - tightest.lower <= enough:
             break
-    return found
+    return tightest
 
 
 def _ways(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None, effort: Effort,
@@ -219,13 +219,13 @@ def _both(one: tuple[float, float], other: tuple[float, float], users: float, lo
     Raises InconsistentBoundsError if they contradict each other, unless masses underflow: their rounding errors are not in these
     bounds; the caller adds them (`rounding`).
     """
-    found = Interval(max(one[0], other[0]), min(one[1], other[1]))
-    if found.lower > found.upper and not float(log_mass.min()) < LOG_TINY:
+    both = Interval(max(one[0], other[0]), min(one[1], other[1]))
+    if both.lower > both.upper and not float(log_mass.min()) < LOG_TINY:
         # The mass of an upper bound may exceed 1 by a bound of rounding errors. n E X_+ is an upper bound nevertheless, although it
         # is below E S_+ with these masses.
-        lower = found.lower - users * max(0.0, math.fsum([*np.exp(log_mass).tolist(), -1.0]))
-        found = consistent(IntervalArray(*np.array([[lower], [found.upper]])), "log E S_+ of {!r} users", np.array([users])).alone()
-    return found
+        lower = both.lower - users * max(0.0, math.fsum([*np.exp(log_mass).tolist(), -1.0]))
+        both = consistent(IntervalArray(*np.array([[lower], [both.upper]])), "log E S_+ of {!r} users", np.array([users])).alone()
+    return both
 
 
 def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, selected: bool | None,
@@ -251,8 +251,8 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf
         parts = at_zero(values, log_mass, kept)
         # The atoms that are moved in any case may change E S_+ by far more than the other atoms contribute.
-        least = place == fewest and floor + math.log(users) < moved
-        lower, upper = -math.inf, chernoff(*parts, users) if least else math.inf
+        omitted = place == fewest and floor + math.log(users) < moved
+        lower, upper = -math.inf, chernoff(*parts, users) if omitted else math.inf
         if not upper < moved - NEGLIGIBLE:
             lower, upper = sums(*parts, users, selected, effort)
         # If only the upper bound is needed, the change is compared with the upper bound.

@@ -301,18 +301,18 @@ class ExcessLaw:
                 lambda e: self._evaluated(e, users, selected, effort), left))
         if self.expensive or effort is not Effort.FINE:
             return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
-        found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
-        for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
+        bounds = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
+        for i in np.flatnonzero(bounds.upper > bounds.lower + 2 * SEARCH_GAP).tolist():
             # Other methods than the kernel's are close for few users, and where a few values decide the sum.
             lower, upper = self._evaluated(float(points[i]), users, selected)
-            found.lower[i], found.upper[i] = max(found.lower[i], lower), min(found.upper[i], upper)
+            bounds.lower[i], bounds.upper[i] = max(bounds.lower[i], lower), min(bounds.upper[i], upper)
         # The kernel computes with masses of cut sets, not with their logarithms. Where the masses underflow, their contribution is
         # added here.
         gains = np.array([self._log_gain(e) for e in points.tolist()]) if self._has_cut else np.full(points.size, -np.inf)
         lost = np.flatnonzero((gains > -np.inf) & (gains < -LARGEST_EXPONENT))
-        for side in found:
+        for side in bounds:
             side[lost] = np.logaddexp(side[lost], gains[lost])
-        return consistent(found, "log Phi at eps={!r}", points)
+        return consistent(bounds, "log Phi at eps={!r}", points)
 
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
         r"""Return both bounds if Phi of the atoms is below e^-40 times the contribution of the cut sets, otherwise None.
@@ -605,13 +605,13 @@ def log_phis(laws: Sequence[ExcessLaw], together: _deployments.LawTable, eps: Fl
     """
     (rtol, work), few = effort.value, few_enough(users) and effort is Effort.SAMPLED
     # For few users the kernel either reaches rtol with little work, or takes longer than `close_sum` for a larger gap.
-    found = log_deltas(together, np.zeros(eps.size, np.intp), np.full(eps.size, float(users)), eps, rtol,
-                       work / 1024 if few else work)
-    left = found.upper > found.lower + (10 * rtol if few else 2 * SEARCH_GAP)
+    bounds = log_deltas(together, np.zeros(eps.size, np.intp), np.full(eps.size, float(users)), eps, rtol,
+                        work / 1024 if few else work)
+    left = bounds.upper > bounds.lower + (10 * rtol if few else 2 * SEARCH_GAP)
     left |= eps >= min(law._moderate for law in laws)
     if left.any():
-        found.lower[left], found.upper[left] = otherwise(eps[left])
-    return found
+        bounds.lower[left], bounds.upper[left] = otherwise(eps[left])
+    return bounds
 
 
 def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.LawTable:

@@ -198,8 +198,8 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
         part = float(mass[place:] @ np.maximum(total, 0.0)) * (1 - error)
         if part > 0:
             log_alone = (users - 1) * math.log1p(-prob * (1 + error))
-            found = math.log(users) + log_alone + math.log(part)
-            best = max(best, found - 8 * ULP * (abs(log_alone) + abs(found) + math.log(users)))
+            lower = math.log(users) + log_alone + math.log(part)
+            best = max(best, lower - 8 * ULP * (abs(log_alone) + abs(lower) + math.log(users)))
     return best
 
 
@@ -208,11 +208,11 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> I
     heavy = int(np.count_nonzero(x))
     if heavy == x.size:
         return _NOTHING
-    # `least` is the contribution of the event that one user has a positive value and all others have 0: a lower bound.
-    least = _log_gain(x, log_w, users) + (users - 1) * log_rest(log_w[:heavy], log_w[heavy:])
-    if not -SAFE_EXPONENT < least < SAFE_EXPONENT:
+    # `lower` is the contribution of the event that one user has a positive value and all others have 0: a lower bound.
+    lower = _log_gain(x, log_w, users) + (users - 1) * log_rest(log_w[:heavy], log_w[heavy:])
+    if not -SAFE_EXPONENT < lower < SAFE_EXPONENT:
         return _NOTHING
-    kept, moved = _large(x[:heavy], log_w[:heavy], users, least - LEFT)
+    kept, moved = _large(x[:heavy], log_w[:heavy], users, lower - LEFT)
     heavy = int(kept.sum())
     x, log_w = at_zero(x, log_w, np.append(kept, np.ones(x.size - kept.size, dtype=bool)))
     if log_w.min() < LOG_TINY:
@@ -223,7 +223,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> I
     if not _MOST * float(np.abs(x).max()) / unit < math.inf:
         return _NOTHING
     jumps = _parted(x, log_w, heavy, users)[1]
-    most, log_left = _enough(x, log_w, users, jumps[2], least - LEFT)
+    most, log_left = _enough(x, log_w, users, jumps[2], lower - LEFT)
     return _summed(_NoLight(unit), users, jumps, most, np.logaddexp(moved, log_left), moved, upper)
 
 
@@ -311,13 +311,13 @@ def close_sum(values: FloatArray, log_mass: FloatArray, users: float, gap: float
     """
     if users > most:
         return _NOTHING
-    found = sum_of_few(values, log_mass, users, _COARSEST)
-    seen = found.upper - found.lower
+    bounds = sum_of_few(values, log_mass, users, _COARSEST)
+    seen = bounds.upper - bounds.lower
     if gap < seen < math.inf:
         # The gap is proportional to the square of the step, but not exactly: a fifth is spare.
         better = sum_of_few(values, log_mass, users, max(0.8 * _COARSEST * math.sqrt(gap / seen), _FINEST))
-        found = Interval(max(found.lower, better.lower), min(found.upper, better.upper))
-    return found
+        bounds = Interval(max(bounds.lower, better.lower), min(bounds.upper, better.upper))
+    return bounds
 
 
 def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple[Light, _Heavy]:

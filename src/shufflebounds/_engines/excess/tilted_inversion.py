@@ -174,13 +174,13 @@ class _Contour:
             period *= 1.2
         # `tau` is the standard deviation of the Gaussian smoothing. A larger one increases the gap, a smaller one needs more nodes.
         step, tau = 2 * math.pi / period, 2e-4 * light.deviation
-        least = float(self.counts.min())
+        fewest = float(self.counts.min())
         most = int(min(max(4e6 / light.x.size, 2048), 4e3))
         losses = np.ascontiguousarray(self.sign * light.x)
         nodes, end, value, value_error = _smoothed.tilted_nodes(
-            losses, light.log_w, least, self.theta, step, _REACH / tau, most
+            losses, light.log_w, fewest, self.theta, step, _REACH / tau, most
         )
-        return nodes, end, value / least, value_error / least, step, np.exp(np.minimum(alias, LARGEST_EXPONENT))
+        return nodes, end, value / fewest, value_error / fewest, step, np.exp(np.minimum(alias, LARGEST_EXPONENT))
 
     @property
     def coarse(self) -> bool:

@@ -150,8 +150,8 @@ class Cells:
                                  f"at the {word} of breakpoints: all outputs must lie between the first and the last one")
         inside = [np.full((inputs, points.size - 1), np.nan) for _ in range(2)]
         for logs, ends, toward in ((inside[0], points[:-1], np.inf), (inside[1], points[1:], -np.inf)):
-            known = np.isfinite(ends)
-            logs[:, known] = densities.log_pdf(np.nextafter(ends[known], toward))
+            bounded = np.isfinite(ends)
+            logs[:, bounded] = densities.log_pdf(np.nextafter(ends[bounded], toward))
         for logs, limit, place in zip(inside, limits, (0, -1)):
             if limit is not None:
                 logs[:, place] = limit
@@ -170,9 +170,9 @@ class Cells:
             change = np.where(absent, 0.0, self.log_right - self.log_left)
         low = np.where(absent, np.inf, change).min(axis=0)
         high = np.where(absent, -np.inf, change).max(axis=0)
-        known = np.isfinite(change).all(axis=0) & (low <= high)
+        finite = np.isfinite(change).all(axis=0) & (low <= high)
         with np.errstate(invalid="ignore"):
-            return np.where(known, high - low, np.inf)
+            return np.where(finite, high - low, np.inf)
 
     def divided(self, densities: Densities, which: NDArray[np.bool_], at: FloatArray) -> Cells:
         """Return the cells, those in `which` divided at the points `at`; raise ValueError if a ratio is not monotone."""
@@ -215,7 +215,7 @@ class Cells:
         The cells with the largest probability times squared range of the log ratio are divided first.
         """
         cells = cls.pieces(densities, points, limits)
-        least = math.exp(log_cut)
+        negligible = math.exp(log_cut)
         while True:
             mass, error = cells.masses(densities)
             probable = (mass + error).max(axis=0)
@@ -223,7 +223,7 @@ class Cells:
             middle = _middles(densities, cells, np.isinf(ranges))
             divisible = (cells.left < middle) & (middle < cells.right)
             # A cell next to an end is not divided further if its probability is not above its error.
-            ends = np.isinf(ranges) & (probable > least) & (mass > 2 * error).any(axis=0) & divisible
+            ends = np.isinf(ranges) & (probable > negligible) & (mass > 2 * error).any(axis=0) & divisible
             inner = np.isfinite(ranges) & divisible
             # A cell increases the variance of X by about range^2 probability + range^2 probability^2 / (smallest probability of an
             # input), where `range` is that of the likelihood ratio. Half of the cells are spent on each of the two terms.

@@ -65,7 +65,7 @@ def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArr
         wider = np.where(thinned & (kept > 0), np.log1p(2 * miss / kept), 0.0)
     # The reference r of a cell has the smallest probability among the inputs whose density is positive at both ends.
     fit = np.isfinite(cells.log_left) & np.isfinite(cells.log_right) & (kept > 0)
-    known = np.asarray(fit.any(axis=0))
+    usable = np.asarray(fit.any(axis=0))
     place = np.where(fit, kept, np.inf).argmin(axis=0), np.arange(mass.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
         left, right = cells.log_left - cells.log_left[place], cells.log_right - cells.log_right[place]
@@ -74,10 +74,10 @@ def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArr
         low = np.where(kept > 0, np.exp(np.minimum(left, right) - slack), 0.0)
         high = np.where(kept > 0, np.exp(np.maximum(left, right) + slack), 0.0)
         low[place] = high[place] = 1.0
-        known = known & np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
+        usable = usable & np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
         mean = kept / kept[place]
-    _check(densities, cells, known, mean, low, high, np.where(thinned, 0.0, relative))
-    low, high, mean, reference = low[:, known], high[:, known], mean[:, known], kept[place][known]
+    _check(densities, cells, usable, mean, low, high, np.where(thinned, 0.0, relative))
+    low, high, mean, reference = low[:, usable], high[:, usable], mean[:, usable], kept[place][usable]
     room = (count - 1) * (high - low)
     share = np.divide(np.clip(mean - low, 0.0, high - low), room, out=np.zeros_like(room), where=room > 0)
     # The shares sum to at most 1, up to rounding. An error of the remainder changes the probability of the cell by less than
@@ -88,16 +88,16 @@ def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArr
         vertex[x] += room[x]
         rows.append((vertex * share[x] * reference)[:, share[x] > 0])
     whole = np.concatenate(rows, axis=1)
-    given = np.where(known, revealed, mass + miss).sum(axis=1)
-    error = 2 * float(np.where(thinned | ~known, 0.0, relative).max(initial=0.0)) + 4 * densities.accuracy + 64 * ULP
+    given = np.where(usable, revealed, mass + miss).sum(axis=1)
+    error = 2 * float(np.where(thinned | ~usable, 0.0, relative).max(initial=0.0)) + 4 * densities.accuracy + 64 * ULP
     return whole[:, whole.any(axis=0)], np.asarray(given), error
 
 
-def _check(densities: Densities, cells: Cells, known: NDArray[np.bool_], mean: FloatArray, low: FloatArray, high: FloatArray,
+def _check(densities: Densities, cells: Cells, usable: NDArray[np.bool_], mean: FloatArray, low: FloatArray, high: FloatArray,
            relative: FloatArray) -> None:
     """Raise ValueError if a ratio of probabilities of a cell lies outside the likelihood ratios at its ends."""
     room = 2 * (relative + relative.max(axis=0)) + 16 * ULP
-    off = known & ((mean < low * (1 - room)) | (mean > high * (1 + room)))
+    off = usable & ((mean < low * (1 - room)) | (mean > high * (1 + room)))
     if off.any():
         x, place = np.argwhere(off)[0]
         raise ValueError(f"cdf and pdf disagree for x={densities.inputs[x]:g} and y from {cells.left[place]:g} to "

@@ -71,9 +71,9 @@ def negative_mass(length: float, pairs: int, inputs: tuple[float, ...] = ()) -> 
 @lru_cache(CACHED_ANSWERS)
 def rough_negative_mass(length: float, pairs: int) -> float:
     """Return an approximation of :func:`negative_mass`, within a factor of 3, in 3 ms."""
-    found = max(_of_inputs(length, pairs, (0.0, 0.0, x, length), (0.0, 0.0), _EDGES[1]) for x in (0.0, length))
+    largest = max(_of_inputs(length, pairs, (0.0, 0.0, x, length), (0.0, 0.0), _EDGES[1]) for x in (0.0, length))
     # With so few edges the bound is about three times the mass.
-    return _from_block(found / 3, pairs)
+    return _from_block(largest / 3, pairs)
 
 
 def _from_block(mass: float, pairs: int) -> float:
@@ -98,10 +98,10 @@ def _largest(length: float, pairs: int, inputs: tuple[float, ...]) -> float:
     most = 0.0
     for four, wide in chosen:
         for edges in _EDGES:
-            found = _of_inputs(length, pairs, four, wide, edges)
-            if found <= most:
+            mass = _of_inputs(length, pairs, four, wide, edges)
+            if mass <= most:
                 break
-        most = max(most, found)
+        most = max(most, mass)
     return most
 
 

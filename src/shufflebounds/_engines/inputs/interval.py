@@ -52,10 +52,10 @@ def ends_are_worst(logs: FloatArray) -> bool:
         up, left, gain, rest = _corners(row, base)
         # Interpolate at the mass c = m(S) or at that of the complement: the smaller one is more accurate.
         few = up < left
-        most, least = (np.where(few, np.interp(up, first[0], side), np.interp(-left, -first[1], side)) for side in first[2:])
+        upper, lower = (np.where(few, np.interp(up, first[0], side), np.interp(-left, -first[1], side)) for side in first[2:])
         # The relative margin 2**-46 = 1.4e-14 covers the rounding of the sums.
         margin = 2.0**-46
-        if (gain > most * (1 + margin)).any() or (rest < least * (1 - margin)).any():
+        if (gain > upper * (1 + margin)).any() or (rest < lower * (1 - margin)).any():
             return False
     return True
 

@@ -180,14 +180,14 @@ class _Normal(IntervalNoise):
         # Its cubic Hermite interpolation has the Bernstein coefficients f(low), f(low) + w f'(low)/3, f(high) - w f'(high)/3 and
         # f(high), w = high - low, and an error of at most w^4/384 times the largest fourth derivative.
         third, sign, log_unit, rows = (high - low) / 3, 1 if upper else -1, self.log_masses(bins, 0.0), []
-        for x, step, (mean, _, most) in ((low, third, first), (high, -third, last)):
+        for x, step, (mean, _, highest) in ((low, third, first), (high, -third, last)):
             # (1 + step (y - x)) R_x/R_0 is monotone below one output and above it.
             y = np.stack([bins.left, bins.right, np.clip(x - 1 / step - 1 / max(x, TINY), bins.left, bins.right)])
             values = (1 + step * (y - x)) * np.exp(self.log_ratio(x, 0.0, y))
-            error = 3 * sign * self.error * (1 + third * np.abs(y - x).max(axis=0)) * most
+            error = 3 * sign * self.error * (1 + third * np.abs(y - x).max(axis=0)) * highest
             rows.append(np.stack([mean + step * self.slopes(bins, x, log_unit), values.min(axis=0), values.max(axis=0)]) + error)
-        least, most = bins.left - high, bins.right - low
-        squares = np.maximum(np.maximum(least, -most), 0.0) ** 2, np.maximum(np.abs(least), np.abs(most)) ** 2
+        lowest, highest = bins.left - high, bins.right - low
+        squares = np.maximum(np.maximum(lowest, -highest), 0.0) ** 2, np.maximum(np.abs(lowest), np.abs(highest)) ** 2
         # He_4(z) = v^2 - 6 v + 3 with v = z^2 is convex in v.
         fourth = [v**2 - 6 * v + 3 for v in (*squares, np.clip(3.0, *squares))]
         rest = np.maximum(np.maximum(fourth[0], fourth[1]) if upper else -fourth[2], 0.0)
@@ -462,9 +462,9 @@ class IntervalCases(Cases):
         """Return bounds for the target's inputs 0 and L. The other user's input is an end if `ends`, otherwise a point between."""
         bins, places, length = self._bins(level), self.inputs or self._grid, self.noise.length
         factors = [1.0 if self.inputs else self.noise.below(bins, low, high) for low, high in pairwise(places)]
-        least = [np.minimum(one, other) for one, other in zip([factors[0], *factors], [*factors, factors[-1]])]
+        smaller = [np.minimum(one, other) for one, other in zip([factors[0], *factors], [*factors, factors[-1]])]
         chosen = [i for i in range(len(places)) if (0 < i < len(places) - 1) != ends]
-        rows = [self._bounds(level, 0.0, length, places[i], weight=least[i]) for i in chosen]
+        rows = [self._bounds(level, 0.0, length, places[i], weight=smaller[i]) for i in chosen]
         if ends and self.cells():
             # If X has no large values, pairs of nearly equal inputs have the largest sums.
             rows += [self._bounds(level, length, self._rounded(length * part), 0.0) for part in _NEAR]

@@ -141,7 +141,7 @@ class VectorCases(Cases):
     @cached_property
     def _cells(self) -> tuple[Cell, ...]:
         """Cells not divided further: their second moments of X at eps = 0 are small or below that of the worst triple."""
-        quarter, found = math.pi / 4, []
+        quarter, cells = math.pi / 4, []
         half = quarter * (1 + COMPUTED_ERROR)
         left = [_Triangles(self, (quarter, s * quarter), (half, half)) for s in (-1, 1)]
         while left:
@@ -149,8 +149,8 @@ class VectorCases(Cases):
             if cell.below < _BINS[0] ** 2 and not cell.small:
                 left.extend(cell.parts)
             else:
-                found.append(cell)
-        return tuple(found)
+                cells.append(cell)
+        return tuple(cells)
 
 
 class _Tables(NamedTuple):
@@ -250,11 +250,11 @@ class _Triangles(Cell):
         inverse = np.linalg.inv(root)
         # The smallest matrix above a Taylor term and above its negative, in the metric of the rates.
         size, axes = np.linalg.eigh(root.T @ parts @ root)
-        least = inverse.T @ (axes * np.abs(size)[:, None]) @ axes.swapaxes(1, 2) @ inverse
+        smallest = inverse.T @ (axes * np.abs(size)[:, None]) @ axes.swapaxes(1, 2) @ inverse
         # Rounding may leave a negative eigenvalue of a difference: raise both to 0.
-        below = np.linalg.eigvalsh(np.stack([least - parts, least + parts]))[:, :, 0].min(axis=0)
-        least += (np.maximum(-below, 0.0) + COMPUTED_ERROR * np.abs(least).max(axis=(1, 2)))[:, None, None] * np.eye(2)
-        more = least[:4].sum(axis=0), least[4:].sum(axis=0)
+        below = np.linalg.eigvalsh(np.stack([smallest - parts, smallest + parts]))[:, :, 0].min(axis=0)
+        smallest += (np.maximum(-below, 0.0) + COMPUTED_ERROR * np.abs(smallest).max(axis=(1, 2)))[:, None, None] * np.eye(2)
+        more = smallest[:4].sum(axis=0), smallest[4:].sum(axis=0)
         first, second = (float(np.sum(rates * above)) / max(float(rates.sum()), TINY) for above in more)
         return center + more[0] + more[1] + COMPUTED_ERROR * square * np.eye(2), first, second
 
@@ -324,9 +324,9 @@ class _Triangles(Cell):
         part, step = (factor - low) / gap, 0.25 * self._width
 
         def kept(factor: float) -> tuple[int, FloatArray, float]:
-            found: tuple[int, FloatArray, float] = self._known.of(
+            answer: tuple[int, FloatArray, float] = self._known.of(
                 (level, unit, factor), lambda: self._masses(level, factor, unit, step))
-            return found
+            return answer
 
         (first, masses, lost), (second, others, more) = kept(low), kept(low + gap if part > 0 else low)
         values, total = _sum_bound.mixed_atoms(first, masses, second, others, part, unit, step)

@@ -201,13 +201,13 @@ class GaussianMechanism(AdditiveNoise):
         """
         eps, delta = _validate.target(eps, delta, most_eps=1e6)
         sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
-        least, most = 1.000001e-6, 0.999999e12
-        if not meets(cls(most), eps, delta):
+        smallest, largest = 1.000001e-6, 0.999999e12
+        if not meets(cls(largest), eps, delta):
             raise _validate.InfeasibleError(
                 f"delta={delta:g} cannot be met at eps={eps:g} with sensitivity/sigma >= 1e-12: "
-                f"that gives {cls(most).delta(eps):.3g}"
+                f"that gives {cls(largest).delta(eps):.3g}"
             )
-        sigma = least if meets(cls(least), eps, delta) else least_parameter(cls, least, most, eps, delta)
+        sigma = smallest if meets(cls(smallest), eps, delta) else least_parameter(cls, smallest, largest, eps, delta)
         sigma *= sensitivity
         sigma = _search.expand_bracket(sigma, lambda sigma: meets(cls(sigma, sensitivity), eps, delta), math.ulp(sigma), math.inf)
         return cls(sigma, sensitivity)
@@ -365,13 +365,13 @@ class GaussianMechanism(AdditiveNoise):
         # R_0^2/R_L is e^(L^2) times the density of normal noise around -L.
         norm = 2 * (math.exp(min(length**2 + square, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
         places = tuple((x - inputs[0]) / self.sigma for x in inputs)
-        found = interval_datasets(
+        laws = interval_datasets(
             GaussianNoise(length), pair.upper, math.inf, partial(gaussian_ratio_tail, length), places, far, norm)
-        if found is None or length > WIDEST:
-            return found
+        if laws is None or length > WIDEST:
+            return laws
         # Messages that are not sent are post-processing, so that the blocks remain valid with any participation.
-        return replace(found, blocks=Blocks(partial(negative_mass, length, inputs=places), partial(rough_negative_mass, length),
-                                            FEWEST_LEFT))
+        return replace(laws, blocks=Blocks(partial(negative_mass, length, inputs=places), partial(rough_negative_mass, length),
+                                           FEWEST_LEFT))
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
         """Return the distributions if users have one of the given values.

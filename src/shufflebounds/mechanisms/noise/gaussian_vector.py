@@ -92,8 +92,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     def __post_init__(self) -> None:
         _validate.real_field(self, "sigma", 0.1, 1e6)
         _validate.choice("domain", self.domain, ("cube", "sphere"))
-        least = 1 if self.domain == "cube" else 2
-        _validate.integer_field(self, "dimension", least, 256)
+        fewest = 1 if self.domain == "cube" else 2
+        _validate.integer_field(self, "dimension", fewest, 256)
 
     @cached_property
     def _line(self) -> GaussianMechanism:

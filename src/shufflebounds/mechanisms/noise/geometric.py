@@ -320,10 +320,10 @@ class GeometricMechanism(AdditiveNoise):
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=LARGEST_EXPONENT)
         sensitivity = _validate.integer("sensitivity", sensitivity, 1, TABLE_SIZE)
 
-        # For bounds below `least`, delta for one of a few shifts already exceeds the target, so the search starts at `least`.
-        least = least_int(lambda bound: _Shifts(eps, sensitivity, bound).few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
-        bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=max(1, least - 1), high=_MAX_BOUND,
-                            guess=least)
+        # For bounds below `guess`, delta for one of a few shifts already exceeds the target, so the search starts at `guess`.
+        guess = least_int(lambda bound: _Shifts(eps, sensitivity, bound).few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
+        bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=max(1, guess - 1), high=_MAX_BOUND,
+                            guess=guess)
         if bound is None:
             raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
         return cls(eps, sensitivity, bound)

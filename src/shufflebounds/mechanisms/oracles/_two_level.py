@@ -116,8 +116,8 @@ class TwoLevel(LocalRandomizer):
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         # The worst pair of values is one whose lifted sets overlap the least.
-        known = (*self._targets(), *self._others())
-        lower = tuple((other.text, self._law(other.inside, other.outside, -self._loss_error())) for other in known)
+        datasets = (*self._targets(), *self._others())
+        lower = tuple((other.text, self._law(other.inside, other.outside, -self._loss_error())) for other in datasets)
         return (PairLaws("two different values", self._blanket(), lower, symmetric=True),)
 
     def _blanket(self) -> ExcessLaw:

@@ -232,10 +232,10 @@ class Rappor(CountEstimate, LocalRandomizer):
                  ("every other user has the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss), -math.inf))]
         if (d + 1) ** 2 <= MANY:
             # The second moment of X is a convex function of i on i = 0..d - j, and of j, so that it is largest at an end of these
-            # ranges: at a target's value, or for a value with `least` bits of one of them and none of the other.
-            least = 0 if self.bits is None else max(0, 3 * d - self.bits)
+            # ranges: at a target's value, or for a value with `fewest` bits of one of them and none of the other.
+            fewest = 0 if self.bits is None else max(0, 3 * d - self.bits)
             lower += [(f"every other user has {i} bits of the target's first value and {j} of the second",
-                       self._of_kind(i, j, upper=False)) for i, j in sorted({(least, 0), (0, least)}) if least < d]
+                       self._of_kind(i, j, upper=False)) for i, j in sorted({(fewest, 0), (0, fewest)}) if fewest < d]
             # An atom of the upper bound for each number of ones among the bits of the first value only, and of the second only.
             own, steps = _binomial(d, other, rest), unit * np.arange(d + 1.0)
             upper = ExcessLaw((own[:, None] + own).ravel() + d * math.log(lost / rest), np.repeat(steps * (1 + SLACK), d + 1),
@@ -265,8 +265,8 @@ class Rappor(CountEstimate, LocalRandomizer):
             return None
         # Another value sets h - i - j bits that the target's two values do not set. The target's values have at most h - 1 common
         # bits, so they leave at most bits - h - 1 bits for it.
-        least = 0 if self.bits is None else max(0, 2 * h + 1 - self.bits)
-        others = [self._of_kind(i, total - i, upper=True) for total in range(h, least - 1, -1) for i in range(total, -1, -1)]
+        fewest = 0 if self.bits is None else max(0, 2 * h + 1 - self.bits)
+        others = [self._of_kind(i, total - i, upper=True) for total in range(h, fewest - 1, -1) for i in range(total, -1, -1)]
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
                            self._log_rest())
         # `distance` is the squared norm of R_x - B in L^2(1/m), where B is the distribution of a report if no bit is set.
