@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shufflebounds._base import __version__
+from shufflebounds import __version__
 from shufflebounds.cli.command import main
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import RandomAllocation, ShuffledBatches

@@ -15,12 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
-from shufflebounds._base.types import IntervalArray
 from shufflebounds._losses.curves import convex_hull, curve, gdp_mu
-from shufflebounds._losses.release import SINGLE, DominatingPairInfo
 from shufflebounds._losses.renyi import renyi
 from shufflebounds._losses.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.profile.extend import Attained, DominatingPairInfo, IntervalArray
 from shufflebounds.sampling import RandomAllocation
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import renyi_divergence
@@ -277,7 +276,7 @@ class Shift(PrivacyProfile):
     neighbours: ClassVar[str] = "shift by mu"
 
     def describe(self):
-        return DominatingPairInfo(self.bounds, attained=SINGLE)
+        return DominatingPairInfo(self.bounds, attained=Attained(single=True))
 
     def bounds(self, eps):
         value = np.asarray(Tradeoff.gaussian(self.mu).log_delta(eps))

@@ -11,11 +11,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from shufflebounds._base.types import IntervalArray
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._losses.renyi import mixture_tail, upper_renyi
 from shufflebounds._losses.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
+from shufflebounds.profile.extend import IntervalArray
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from tests.strategies import slow
 

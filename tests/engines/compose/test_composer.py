@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
 from shufflebounds import DominatingPair, PrivacyProfile
-from shufflebounds._losses.release import SINGLE, DominatingPairInfo
 from shufflebounds.mechanisms import GeometricMechanism
 from shufflebounds.profile import Composition
+from shufflebounds.profile.extend import Attained, DominatingPairInfo
 from shufflebounds.shuffle import BinomialNoise, Clones, ShuffledBits, StrongerClones
 from tests.oracles import log_hockey_stick, logs
 from tests.strategies import laws, slow
@@ -33,7 +33,7 @@ class Gaussian(PrivacyProfile):
         self.mu = mu
 
     def describe(self):
-        return DominatingPairInfo(self.bounds, attained=SINGLE)
+        return DominatingPairInfo(self.bounds, attained=Attained(single=True))
 
     def bounds(self, eps):
         from scipy.special import erfcx

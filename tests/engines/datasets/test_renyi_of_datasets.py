@@ -7,9 +7,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.extend import DominatingPairInfo
 from shufflebounds.sampling import AllocationPair, RandomAllocation, WithoutReplacement
 from shufflebounds.shuffle import FlippedReports, PersonalizedBits, RealSum, Shuffled
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._base.types import Interval
 from shufflebounds._engines.bits.two_counts import maximize_over_two_counts
 from shufflebounds._engines.datasets import pair_weights as _pair_weights
 from shufflebounds._engines.datasets.worst import WorstDataset
+from shufflebounds.profile.extend import Interval
 from tests.oracles import messages, rational
 from tests.strategies import slow
 
