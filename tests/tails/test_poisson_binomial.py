@@ -157,7 +157,7 @@ def test_small_laws_against_fractions(law, direct):
     assert [x[-1] for x in got] == [-math.inf, 0.0, -math.inf]
 
 
-@pytest.mark.parametrize("n", [10**3, 10**6, 10**9, slow(10**12), slow(10**15)])
+@pytest.mark.parametrize("n", [10**3, 10**6, 10**9, slow(10**15)])
 @pytest.mark.parametrize("p", [0.5, 2.0**-10, 1 - 2.0**-7, 2.0**-33])
 def test_one_group_is_the_binomial_law(n, p):
     ctx.prec = 300

@@ -125,7 +125,7 @@ def test_randomized_response_is_exact(eps0, times, share):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delta", [0.1, 1e-6, 1e-20, 1e-100, 1e-200])
+@pytest.mark.parametrize("delta", [1e-6, 1e-200])
 def test_deep_randomized_response(delta):
     many = response(0.1).self_compose(1000)
     lower, upper = many.epsilon(delta, bound="lower"), many.epsilon(delta)
