@@ -37,6 +37,11 @@ LONG = mpmath.mp.clone()
 LONG.dps = 50
 
 
+def log_odds(chance):
+    """Return ln((1 - chance)/chance), the budget of a bit that is flipped with this probability, in 50 digits."""
+    return LONG.log((1 - LONG.mpf(chance)) / chance)
+
+
 def logs(masses):
     """Return the logarithms of a list of masses."""
     return np.array([math.log(m) if m else -math.inf for m in masses])

@@ -27,8 +27,7 @@ RANDOMIZERS = [
 ]
 
 
-@pytest.mark.parametrize("share", [1.0, 0.3])
-@pytest.mark.parametrize("users", [300, 10**6])
+@pytest.mark.parametrize(("users", "share"), [(300, 1.0), (10**6, 0.3)])
 @pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
 def test_the_ball_is_between_the_bounds(randomizer, users, share):
     protocol = randomizer.shuffled(users, participation=share)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,12 +17,14 @@ pytest.importorskip("flint")
 GRID = np.linspace(-12.0, 14.0, 200_001)
 
 
+@cache
 def normal(x):
     return np.exp(-((GRID - x) ** 2) / 2) / math.sqrt(2 * math.pi)
 
 
 def integral(values):
-    return float(np.trapezoid(values, GRID))
+    # the values at both ends are negligible
+    return float(values.sum()) * (GRID[1] - GRID[0])
 
 
 def excess(a, b, x, factor, c):

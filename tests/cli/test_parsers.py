@@ -8,8 +8,16 @@ import pytest
 
 from shufflebounds import cli
 from shufflebounds.cli.command import COMMANDS, parser_for
-from shufflebounds.cli.completion_command import _following
 from shufflebounds.cli.registry import MECHANISMS
+
+
+@pytest.fixture
+def following(capsys):
+    """Return a function that asks the command which words may follow the given ones."""
+    def asked(words):
+        assert cli.main(["completion", "words", *words]) in (0, None)
+        return capsys.readouterr().out.split()
+    return asked
 
 
 @pytest.mark.parametrize("words", [
@@ -17,8 +25,8 @@ from shufflebounds.cli.registry import MECHANISMS
     ["epsilon", "clones"], ["curve", "kary-response"], ["calibrate", "shuffled-bits"], ["users", "kary-response"],
     ["statement", "clones"], ["noise", "laplace"],
 ], ids=" ".join)
-def test_every_option_is_listed_and_shown_by_the_help(words, capsys):
-    listed = {option for option in _following(words) if option.startswith("--")}
+def test_every_option_is_listed_and_shown_by_the_help(words, capsys, following):
+    listed = {option for option in following(words) if option.startswith("--")}
     with pytest.raises(SystemExit):
         parser_for(words).parse_args([*words, "--help"])
     shown = set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", capsys.readouterr().out, re.M))
@@ -26,9 +34,9 @@ def test_every_option_is_listed_and_shown_by_the_help(words, capsys):
     assert len(listed) > 1 or words == ["completion"]
 
 
-def test_the_options_of_a_mechanism_are_those_of_the_registry():
+def test_the_options_of_a_mechanism_are_those_of_the_registry(following):
     for name in ("stronger-clones", "flipped-reports"):
-        assert {f"--{option.replace('_', '-')}" for option in MECHANISMS[name].options} <= set(_following(["epsilon", name]))
+        assert {f"--{option.replace('_', '-')}" for option in MECHANISMS[name].options} <= set(following(["epsilon", name]))
 
 
 def test_no_private_name_of_argparse_is_used():

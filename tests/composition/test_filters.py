@@ -63,8 +63,7 @@ def test_with_a_filter_the_same_choice_stays_within_the_budget(keywords):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keywords", FILTERS, ids=str)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "keywords"), list(enumerate(FILTERS)), ids=str)
 def test_every_strategy_stays_within_the_budget(keywords, seed):
     """The best strategy is the recursion of docs/theorems/adaptive-composition, with the choices that the ledger allows.
 

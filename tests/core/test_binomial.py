@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 
-from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf, shift_log_delta
+from shufflebounds._core import _binomial
+from shufflebounds.tails import binom_logcdf, binom_logpmf, binom_logsf
 from tests.errors import distance, excess, log_of, reference, relative, spacing, to_decimal
 from tests.strategies import binomial_points
 
@@ -166,7 +167,7 @@ def test_shift_by_one_reference():
     assert len(cases) == 9
     for v in cases:
         prob, eps = v["params"]["gamma"], v["params"]["eps"]
-        value, error = shift_log_delta(v["params"]["n"], float(prob), float(eps), SHIFT_FIELDS[v["quantity"]])
+        value, error = _binomial.shift_log_delta(v["params"]["n"], float(prob), float(eps), SHIFT_FIELDS[v["quantity"]])
         # The reference parameters are decimal fractions. Rounding them to doubles changes log delta by at most n times their
         # rounding error.
         assert 0 < error < 1e-10
@@ -177,13 +178,13 @@ def test_shift_by_one_reference():
 @pytest.mark.parametrize("p", [1e-12, 1e-13, 3.3e-13, 1 - 1e-12, 1 - 2.0**-43])
 def test_the_threshold_of_a_shift_is_not_rounded(n, p):
     """Both divergences at eps = 0 are the total variation distance; a threshold next to the right one is smaller by up to 2e-3."""
-    forward, backward = (shift_log_delta(float(n), p, 0.0, reverse) for reverse in (0.0, 1.0))
+    forward, backward = (_binomial.shift_log_delta(float(n), p, 0.0, reverse) for reverse in (0.0, 1.0))
     assert distance(forward[0], backward[0]) < forward[1] + backward[1]
     # The divergences end with the same terms if p is replaced by 1 - p, which is exact here for p above 1/2.
     if p > 0.5:
         for eps in (1e-6, 1e-4):
-            mirrored = shift_log_delta(float(n), 1 - p, eps, 0.0)[0]
-            assert shift_log_delta(float(n), p, eps, 1.0)[0] == pytest.approx(mirrored, abs=1e-12)
+            mirrored = _binomial.shift_log_delta(float(n), 1 - p, eps, 0.0)[0]
+            assert _binomial.shift_log_delta(float(n), p, eps, 1.0)[0] == pytest.approx(mirrored, abs=1e-12)
 
 
 def test_tails_in_blocks_have_the_bits_of_one_alone():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _compound
-from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds.tails import binom_logpmf
 from tests.errors import WIDE, distance, log_of, to_decimal
 
 

@@ -7,7 +7,7 @@ pytest.importorskip("flint")
 
 from flint import arb, ctx
 
-from shufflebounds._core._tradeoff import tradeoff_knots
+from shufflebounds._core import _tradeoff
 
 ATOMS = 1300
 
@@ -39,7 +39,7 @@ CASES = {
 def test_sums_over_blocks(case):
     ctx.prec = 200
     x = CASES[case]
-    alpha, rest_alpha, beta, rest_beta = tradeoff_knots(x, x)
+    alpha, rest_alpha, beta, rest_beta = _tradeoff.tradeoff_knots(x, x)
     for got, exact in ((alpha, sums(x)), (rest_alpha[::-1], sums(x[::-1])), (beta[::-1], sums(x[::-1])), (rest_beta, sums(x))):
         for value, ball in zip(got, exact, strict=True):
             if ball is None:

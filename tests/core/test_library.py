@@ -314,16 +314,16 @@ def test_the_example_in_rust(tmp_path):
     assert [float(word) for word in done.stdout.split()] == [known.epsilon(1e-8, bound="lower"), known.epsilon(1e-8)]
 
 
-SANITIZED = ["-O0", "-g", "-DSHUFFLEBOUNDS_CHECKED", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-
-
 @compiled
 @pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / "src" / "_core").is_dir(), reason="needs the sources")
-@pytest.mark.parametrize("build", ["sanitizers", "clang", "O1"])
+@pytest.mark.parametrize("build", ["clang", "O1"])
 def test_other_builds_have_the_same_bits(tmp_path, build):
-    """Random and adversarial calls of every function (library_calls.c) end, touch no other memory, and have the same results."""
-    compiler, flags = {"sanitizers": ("gcc", SANITIZED), "clang": ("clang", ["-O2"]), "O1": (COMPILER, ["-O1"])}[build]
+    """Random and adversarial calls of every function (library_calls.c) end, and have the same results.
+
+    The sanitizers see the other tests of this file, which .ci/run repeats with a library that they watch.
+    """
+    compiler, flags = {"clang": ("clang", ["-O2"]), "O1": (COMPILER, ["-O1"])}[build]
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler}")
     core = ROOT / "src" / "_core"

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
 from shufflebounds._engines.compose.grid_product import Product
-from shufflebounds._losses.atoms import GridPLD, LossAtoms, multisets
+from shufflebounds._losses.atoms import GridPLD, multisets
 from shufflebounds._losses.interpolation import connect_the_dots, supporting_lines
+from shufflebounds.profile.extend import LossAtoms
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
 from tests.oracles import hockey_stick_of_losses as hockey_stick

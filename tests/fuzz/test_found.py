@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
-from shufflebounds._losses.atoms import LossAtoms, union_probability
+from shufflebounds._losses.atoms import union_probability
 from shufflebounds.profile import DominatingPair
+from shufflebounds.profile.extend import LossAtoms
 from tests.fuzz import enumeration
 
 pytest.importorskip("flint")

@@ -17,7 +17,6 @@ from scipy import stats  # noqa: E402
 
 from shufflebounds.composition import zcdp_to_dp  # noqa: E402
 from shufflebounds.interop import opacus  # noqa: E402
-from shufflebounds.interop._concentrated import Concentrated  # noqa: E402
 from shufflebounds.interop.dp_accountant import (  # noqa: E402
     ProfileDpEvent,
     RandomAllocationDpEvent,
@@ -183,6 +182,18 @@ def test_discrete_gaussian_noise():
     assert ShuffleAccountant().compose(DiscreteGaussianDpEvent(0.0)).get_epsilon(1e-5) == math.inf
 
 
+def concentrated(rho, xi=0.0):
+    return ShuffleAccountant().compose(dp_event.ZCDpEvent(rho, xi)).profile
+
+
+def test_each_family_of_releases_is_one_release():
+    whole = GaussianMechanism(5.0)
+    for part in (concentrated(0.05), GaussianMechanism(6.0, 2.0), concentrated(0.1, 0.25)):
+        whole = whole.compose(part)
+    alone = GaussianMechanism(1 / math.sqrt(1 / 25 + 4 / 36)).compose(concentrated(0.15, 0.25))
+    assert whole.epsilon(1e-6) == pytest.approx(alone.epsilon(1e-6), rel=1e-9)
+
+
 @pytest.mark.parametrize("relation", list(Relation))
 def test_zero_concentrated_guarantees_add_up(relation):
     accountant = ShuffleAccountant(relation).compose(dp_event.ZCDpEvent(0.05), 2).compose(dp_event.ZCDpEvent(0.1, 0.25))
@@ -195,7 +206,7 @@ def test_zero_concentrated_guarantees_add_up(relation):
     # Gaussian noise has this guarantee with rho = 1/(2 sigma^2), and a smaller delta.
     noise = GaussianMechanism(2.0)
     for eps in (0.0, 0.5, 3.0):
-        assert noise.log_delta(eps) < Concentrated(1 / 8).log_delta(eps) <= 0
+        assert noise.log_delta(eps) < concentrated(1 / 8).log_delta(eps) <= 0
     pure = ShuffleAccountant(relation).compose(dp_event.ZCDpEvent(0.0, 0.5), 2)
     assert pure.get_epsilon(0.0) == pytest.approx(1.0, rel=1e-12)
     with_noise = ShuffleAccountant(relation).compose(dp_event.ZCDpEvent(0.05)).compose(dp_event.GaussianDpEvent(2.0))

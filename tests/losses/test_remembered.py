@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from shufflebounds._base.types import IntervalArray
 from shufflebounds._losses.release import Remembered
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
+from shufflebounds.profile.extend import IntervalArray
 
 
 def test_known_values_bound_those_at_larger_eps():

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shufflebounds.interop._concentrated import Concentrated
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
 
 NOISE = st.lists(st.tuples(st.floats(0.2, 50.0), st.floats(0.1, 5.0), st.integers(1, 40)), min_size=1, max_size=5)
@@ -55,10 +54,3 @@ def test_beside_another_mechanism_they_are_one_release():
     alone = GaussianMechanism(1 / math.sqrt(1 / 25 + 4 / 36)).compose(LaplaceMechanism(3.0))
     for bound in ("lower", "upper"):
         assert noise.epsilon(1e-6, bound=bound) == pytest.approx(alone.epsilon(1e-6, bound=bound), rel=1e-9)
-
-
-def test_each_family_of_releases_is_one_release():
-    parts = [GaussianMechanism(5.0), Concentrated(0.05), GaussianMechanism(6.0, 2.0), Concentrated(0.1, 0.25)]
-    whole = parts[0].compose(parts[1]).compose(parts[2]).compose(parts[3])
-    alone = GaussianMechanism(1 / math.sqrt(1 / 25 + 4 / 36)).compose(Concentrated(0.15, 0.25))
-    assert whole.epsilon(1e-6) == pytest.approx(alone.epsilon(1e-6), rel=1e-9)

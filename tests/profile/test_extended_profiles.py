@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from shufflebounds import PrivacyProfile
-from shufflebounds._base.types import IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms import RandomizedResponse
 from shufflebounds.profile import DominatingPair
+from shufflebounds.profile.extend import DominatingPairInfo, IntervalArray
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
 

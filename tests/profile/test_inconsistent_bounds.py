@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from shufflebounds import InconsistentBoundsError, cli, mechanisms, shuffle
-from shufflebounds._base.types import IntervalArray, consistent
+from shufflebounds._base.types import consistent
 from shufflebounds._engines.amplification import bounds
 from shufflebounds._engines.excess import evaluation as _excess
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.extend import DominatingPairInfo, IntervalArray
 
 
 class Inverted(PrivacyProfile):

@@ -14,9 +14,8 @@ import pytest
 from mpmath import mp
 from scipy.special import ndtri
 
-from shufflebounds._base.types import IntervalArray
-from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.extend import Attained, DominatingPairInfo, IntervalArray, Sampling
 from shufflebounds.tradeoff import Tradeoff
 
 mp.dps = 30
@@ -54,7 +53,7 @@ class Slow(PrivacyProfile):
 
     def describe(self):
         pure = math.inf if self.law == "gaussian" else 3.0
-        return DominatingPairInfo(self.bounds, pure, sampling=Sampling(1e-2, 0.3), attained=SINGLE)
+        return DominatingPairInfo(self.bounds, pure, sampling=Sampling(1e-2, 0.3), attained=Attained(single=True))
 
     def bounds(self, eps):
         self.asked.extend(eps.tolist())

@@ -11,11 +11,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from shufflebounds._base.types import IntervalArray
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._losses.renyi import mixture_tail, upper_renyi
 from shufflebounds._losses.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
+from shufflebounds.profile.extend import IntervalArray
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from tests.strategies import slow
 
@@ -40,7 +40,7 @@ def product(one, other):
 
 
 @pytest.mark.parametrize(("sigma", "users", "order"), [
-    slow(2.4, 10**6, 2), slow(2.4, 10**6, 16), slow(1.0, 10**4, 2), slow(1.0, 10**4, 8), slow(1.0, 300, 3), slow(0.6, 10**5, 3),
+    slow(2.4, 10**6, 16), slow(1.0, 300, 3), slow(0.6, 10**5, 3),
 ])
 def test_shuffled_gaussian_noise(sigma, users, order):
     shuffled, exact = GaussianMechanism(sigma).shuffled(users), mean_of_ratios(sigma, users, order)

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.cli import main
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.extend import DominatingPairInfo
 from tests.examples import EXAMPLES
 
 GAUSSIAN = mechanisms.GaussianMechanism(1.0)

@@ -61,7 +61,6 @@ def test_mixture_renyi_is_joint_convexity(rate):
     [
         (GaussianMechanism(1.0).subsampled(0.01), 1.0),
         (WithoutReplacement(GaussianMechanism(2.0, 2.0), 100, 7), 1.0),
-        slow(RandomAllocation(GaussianMechanism(1.5), 100), 1.5),
         slow(RandomAllocation(GaussianMechanism(1.5), 100, chosen=3), 1.5 / math.sqrt(3)),
         slow(GaussianMechanism(1.5).shuffled(100), 1.5),
     ],

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds._base.validate import InfeasibleError
+from shufflebounds import InfeasibleError
 from shufflebounds.shuffle import BinomialNoise, ClearReports
 from tests.oracles import assert_encloses, assert_error_tail, binomial, hockey_stick, rational, references
 

@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from shufflebounds import comparison, shuffle
-from shufflebounds._base import __version__
+from shufflebounds import __version__, comparison, shuffle
 from shufflebounds.cli.command import main
 from shufflebounds.comparison import _Target
 from shufflebounds.mechanisms import KaryResponse, LocalHashing

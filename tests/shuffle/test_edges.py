@@ -6,8 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from shufflebounds import shuffle, tradeoff
-from shufflebounds._base.validate import InfeasibleError
+from shufflebounds import InfeasibleError, shuffle, tradeoff
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import DominatingPair

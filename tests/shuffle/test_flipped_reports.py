@@ -87,7 +87,7 @@ def test_sums_over_every_dataset(users, fakes, bins, flip, fake, eps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("distance", [2.0**-20, 1e-9, 1e-12, 2.0**-53])
+@pytest.mark.parametrize("distance", [1e-9, 2.0**-53])
 @pytest.mark.parametrize(("users", "fakes", "fake"), [(5, 0, "known"), (2, 3, "known"), (1, 0, "known"), (2, 2, "uniform")])
 def test_sums_over_every_dataset_with_flip_probabilities_near_a_half(users, fakes, fake, distance):
     # All likelihood ratios are within 8 `distance` of 1.

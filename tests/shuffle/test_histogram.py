@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds._base.types import IntervalArray
-from shufflebounds._base.validate import InfeasibleError
-from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds import InfeasibleError
 from shufflebounds._engines.bits import mixed_sum as _mixed_sum
+from shufflebounds.profile.extend import IntervalArray
 from shufflebounds.shuffle import ShuffledHistogram, ZeroSum, histogram, samples
+from shufflebounds.tails import binom_logpmf
 from tests.oracles import assert_encloses, binomial, coin, hockey_stick, power, rational, references
 
 

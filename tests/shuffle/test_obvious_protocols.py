@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms, shuffle
-from tests.strategies import thinned
+from tests.strategies import slow, thinned
 
 LOGS = [1e-300, 1e-12, 1e-3, 0.3, 1.0, 4.0, 12.0, 30.0, 36.7, 40.0, 60.0, 200.0, 699.0, 700.0]
 FLIPS = [5e-324, 1e-300, 1e-20, 1e-9, 1e-3, 0.1, 0.4, 0.49999, 0.5 - 1e-16]
@@ -113,7 +113,7 @@ def one_category(budget, categories, users):
         holds(profile, below(budget), (p, q))
 
 
-@pytest.mark.parametrize("categories", thinned([2, 4, 3, 100, 10**6], 2))
+@pytest.mark.parametrize("categories", [2, 3, slow(10**6)])
 @pytest.mark.parametrize("budget", LOGS)
 def test_all_others_in_one_category(budget, categories):
     for users in (2, 3):

@@ -14,8 +14,7 @@ from scipy.stats import laplace
 
 from shufflebounds import shuffle
 from shufflebounds._base.limits import SEARCH_GAP
-from shufflebounds._core._clones import least_log_ratio
-from shufflebounds._core._compound import log_weighted_excess
+from shufflebounds._core import _clones, _compound
 from shufflebounds._engines.clones import clone_families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
@@ -360,7 +359,7 @@ def test_window_minimum_is_that_of_a_grid():
         t = np.linspace(0, reach, 1001)[:, None]
         # For t < 0 the output 1/2 - t is nearer to the user's value 1, so the ratio is larger than at -t.
         ratio = 0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2
-        least, slack = least_log_ratio(a, b, reach), 1 + reach**2 * (a * a + b * b)
+        least, slack = _clones.least_log_ratio(a, b, reach), 1 + reach**2 * (a * a + b * b)
         assert (least <= ratio.min(axis=0) + 1e-13 * slack).all()
         assert (least >= ratio.min(axis=0) - 1e-5 * slack).all()
 
@@ -411,7 +410,7 @@ def clone_bound(profile):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
-@pytest.mark.parametrize("users", [1, 2, 7, 40])
+@pytest.mark.parametrize("users", [2, 13])
 def test_every_user_is_the_maximum_over_targets(name, users):
     def build(eps, **more):
         return clone_bound(BUILDERS[name](eps, **more))
@@ -591,7 +590,7 @@ def test_clone_sum_is_that_over_the_table_of_the_number_of_clones(seed):
     counts = np.floor(10 ** rng.uniform(0, 2, rates.size))
     first, log_weights = poisson_binom_window(2 * rates, counts.astype(int), log_tail=-700.0)
     for v in (1.0, 0.9, 0.5, 0.1, 1e-3, 1e-12, 1e-100):
-        exact, error = log_weighted_excess(float(first), log_weights, 1 - v, v)
+        exact, error = _compound.log_weighted_excess(float(first), log_weights, 1 - v, v)
         lower, upper = CloneLaw(rates, counts).log_sum(1 - v, v)
         assert lower <= exact + error + 1e-12 * abs(exact)
         assert upper >= exact - error - 1e-12 * abs(exact)

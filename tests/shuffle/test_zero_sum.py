@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds._base.validate import InfeasibleError
+from shufflebounds import InfeasibleError
 from shufflebounds.shuffle import BinomialNoise, ZeroSum
 from tests.oracles import (
     assert_encloses,

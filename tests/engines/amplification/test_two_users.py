@@ -108,8 +108,7 @@ def thinned_moment(order, mu, share):
 
 
 @pytest.mark.parametrize(("mu", "share", "order", "gap"), [
-    slow(1.0, 0.5, 8.0, 1e-4), (1.0, 0.5, 2.0, 0.04), slow(0.3, 0.1, 1.5, 0.1), slow(2.5, 0.9, 1.01, 0.02),
-    slow(4.0, 0.02, 3.0, 1e-4), slow(0.01, 1e-6, 40.0, 0.04), slow(1.0, 0.5, 32.0, 1e-4),
+    (1.0, 0.5, 2.0, 0.04), slow(2.5, 0.9, 1.01, 0.02), slow(0.01, 1e-6, 40.0, 0.04), slow(1.0, 0.5, 32.0, 1e-4),
 ])
 def test_divergences_of_two_users_who_may_not_participate(mu, share, order, gap):
     # This is the divergence of one dataset, for one order of the target's values.

@@ -74,8 +74,6 @@ def test_bounds_enclose_the_largest_divergence_of_all_datasets(protocol, pairs, 
 
 
 @pytest.mark.parametrize("protocol", [case[0] for case in CASES] + [
-    slow(shuffle.FlippedReports(10**4, 0, 5, 0.05, view="sums")),
-    slow(shuffle.FlippedReports(3 * 10**6, 10**5, 30, 0.02, view="sums", fake="known")),
     slow(shuffle.FlippedReports(2000, 30, 8, 0.05, view="sums")),
     slow(shuffle.RealSum(5000, 60.0, 3, view="columns")),
 ], ids=repr)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from shufflebounds import mechanisms, shuffle
 from shufflebounds._engines.compose.adaptive import Adaptive, _Strategy
 from shufflebounds._engines.compose.grid_product import Product
-from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.profile import Composition
+from shufflebounds.profile.extend import LossAtoms
 from tests.strategies import slow
 
 

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from shufflebounds import DominatingPair, Tradeoff
-from shufflebounds._base.types import IntervalArray
 from shufflebounds._engines.compose.composer import Composer
-from shufflebounds._losses.release import SINGLE, DominatingPairInfo
 from shufflebounds._losses.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile import Composition
+from shufflebounds.profile.extend import Attained, DominatingPairInfo, IntervalArray
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from shufflebounds.tradeoff import renyi_divergence
 from tests.engines.compose.test_composer import listed, product
@@ -64,7 +63,7 @@ class Shift(DominatingPair):
         return self
 
     def describe(self):
-        return DominatingPairInfo(self.bounds, attained=SINGLE)
+        return DominatingPairInfo(self.bounds, attained=Attained(single=True))
 
     def bounds(self, eps):
         first, second = log_ndtr(self.mu / 2 - eps / self.mu), eps + log_ndtr(-self.mu / 2 - eps / self.mu)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
 from shufflebounds import DominatingPair, PrivacyProfile
-from shufflebounds._losses.release import SINGLE, DominatingPairInfo
 from shufflebounds.mechanisms import GeometricMechanism
 from shufflebounds.profile import Composition
+from shufflebounds.profile.extend import Attained, DominatingPairInfo
 from shufflebounds.shuffle import BinomialNoise, Clones, ShuffledBits, StrongerClones
 from tests.oracles import log_hockey_stick, logs
 from tests.strategies import laws, slow
@@ -33,7 +33,7 @@ class Gaussian(PrivacyProfile):
         self.mu = mu
 
     def describe(self):
-        return DominatingPairInfo(self.bounds, attained=SINGLE)
+        return DominatingPairInfo(self.bounds, attained=Attained(single=True))
 
     def bounds(self, eps):
         from scipy.special import erfcx
@@ -125,7 +125,7 @@ def test_randomized_response_is_exact(eps0, times, share):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delta", [0.1, 1e-6, 1e-20, 1e-100, 1e-200])
+@pytest.mark.parametrize("delta", [1e-6, 1e-200])
 def test_deep_randomized_response(delta):
     many = response(0.1).self_compose(1000)
     lower, upper = many.epsilon(delta, bound="lower"), many.epsilon(delta)

@@ -74,7 +74,7 @@ def test_the_oracle_of_one_release(e0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("scale", "times"), [(10.0, 2), (10.0, 3), (1.0, 2), (1.0, 6), (0.25, 2), (0.25, 3)])
+@pytest.mark.parametrize(("scale", "times"), [(10.0, 2), (1.0, 6), (0.25, 3)])
 def test_laplace_by_quadrature(scale, times):
     many = LaplaceMechanism(scale).self_compose(times)
     e0 = 1 / scale
@@ -164,12 +164,9 @@ def composed_delta(noise, shift, times, eps):
     ("one", "noise", "shift"),
     [
         (GeometricMechanism(0.5), double_geometric(0.5, 1, None, 80), 1),
-        (GeometricMechanism(1.0, 3), double_geometric(1.0, 3, None, 120), 3),
         (GeometricMechanism(1.0, 1, 1), double_geometric(1.0, 1, 1), 1),
-        (GeometricMechanism(0.3, 1, 2), double_geometric(0.3, 1, 2), 1),
         (GeometricMechanism(0.5, 1, 12), double_geometric(0.5, 1, 12), 1),
         (DiscreteGaussianMechanism(2.0, 3), discrete_gaussian(2.0, 34), 3),
-        (DiscreteGaussianMechanism(0.5), discrete_gaussian(0.5, 12), 1),
     ],
     ids=lambda x: str(x) if isinstance(x, PrivacyProfile) else "",
 )

@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds import shuffle
 from shufflebounds._base.progress import announced, elsewhere, tick
-from shufflebounds._losses.release import DominatingPairInfo, Sampling
+from shufflebounds.profile.extend import DominatingPairInfo, Sampling
 from tests.examples import EXAMPLES
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.sampling import RandomAllocation
-from shufflebounds.shuffle import BinomialNoise, Shuffled, ShuffledBits, StrongerClones
+from shufflebounds.shuffle import BinomialNoise, Shuffled, StrongerClones
 
 RTOLS = [1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11, 1e-12]
 
@@ -16,11 +16,8 @@ SLOW = pytest.mark.slow
     (LaplaceMechanism(2.0).subsampled(0.1), 300, 1e-7), pytest.param(StrongerClones(10**6, 4.0), 10, 1e-6, marks=SLOW),
     pytest.param(BinomialNoise(10**4, 0.5), 10, 1e-6, marks=SLOW),
     pytest.param(GaussianMechanism(1.0).subsampled(0.01), 1000, 1e-9, marks=SLOW),
-    pytest.param(GaussianMechanism(0.5).subsampled(1e-5), 10, 1e-5, marks=SLOW),
     pytest.param(LaplaceMechanism(0.2).subsampled(1e-4), 30, 1e-8, marks=SLOW),
-    pytest.param(DiscreteGaussianMechanism(1.0).subsampled(1e-3), 50, 1e-5, marks=SLOW),
     pytest.param(Shuffled(KaryResponse(10, 1.0), 10**4), 10, 1e-4, marks=SLOW),
-    pytest.param(ShuffledBits(1000, 0.1, ones=0), 10, 1e-5, marks=SLOW),
     pytest.param(RandomAllocation(GaussianMechanism(2.0), 100), 3, 2e-4, marks=SLOW),
 ], ids=repr)
 def test_a_smaller_rtol_does_not_give_wider_bounds(mechanism, times, least, request):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from shufflebounds._engines.compose.grid import Grid
-from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import Scale
 from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.profile.extend import LossAtoms
 from shufflebounds.profile.profile import Composition
 from shufflebounds.sampling import RandomAllocation
 from tests.strategies import slow

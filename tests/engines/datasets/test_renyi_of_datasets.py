@@ -7,9 +7,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.extend import DominatingPairInfo
 from shufflebounds.sampling import AllocationPair, RandomAllocation, WithoutReplacement
 from shufflebounds.shuffle import FlippedReports, PersonalizedBits, RealSum, Shuffled
 
@@ -62,7 +62,7 @@ def random_rows(rng, inputs, outputs):
     return rows.tolist() if rows.min() > 1e-6 else random_rows(rng, inputs, outputs)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
+@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 12))])
 def test_enumerated_datasets_have_both_bounds_of_the_largest_divergence(seed):
     rng = np.random.default_rng(seed)
     rows = random_rows(rng, int(rng.integers(2, 4)), int(rng.integers(2, 4)))

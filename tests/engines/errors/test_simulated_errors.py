@@ -176,7 +176,7 @@ def test_errors_of_the_simulated_estimate(name):
         assert (largest > law.error_quantile(beta, of="any", **given)).mean() <= beta + slack_of(beta)
 
 
-INTERVALS = 120
+INTERVALS = 60
 """Number of repetitions for confidence intervals."""
 
 

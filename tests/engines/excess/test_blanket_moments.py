@@ -97,8 +97,7 @@ def test_one_user_has_the_divergence_of_one_message():
 
 @pytest.mark.parametrize(("sigma", "users", "order", "most"), [
     # The first two upper values are estimates by another method, with one large jump split off.
-    slow(1.0, 10**4, 20, 0.793), (1.0, 10**4, 32, 6.795), slow(1.0, 10**4, 64, 22.80), slow(2.0, 10**4, 128, 6.80),
-    slow(0.5, 1000, 8, 9.22), slow(0.3, 10**5, 8, 33.1), slow(1.0, 10**6, 32, 2.1846),
+    slow(1.0, 10**4, 20, 0.793), (1.0, 10**4, 32, 6.795), slow(2.0, 10**4, 128, 6.80), slow(0.3, 10**5, 8, 33.1),
 ])
 def test_large_orders_of_shuffled_gaussian_noise_meet(sigma, users, order, most):
     shuffled = GaussianMechanism(sigma).shuffled(users)
