@@ -202,14 +202,12 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     upper bound is used.
 
     Both bounds are maxima over the pairs of inputs that the randomizer lists: all of them up to symmetry, or a pair that is
-    proven to be the worst, as the two ends are for Laplace, Gaussian and geometric noise on an interval
-    (docs/theorems/interval-inputs). For discrete Gaussian noise of sensitivity 2 or more, all pairs are compared with the ends
-    numerically for the given parameters, which is not a proof; the comparison is omitted if inputs times outputs exceed 2**20, and
-    the bound of the ends is returned if it is omitted or fails; :meth:`evidence` states which. The two bounds of the sum itself
-    have a gap of about 2e-7 in log delta, 1e-12 for few users; densities are discretized into cells, which adds about 1e-5. The run
-    time does not depend on the number of users: below a millisecond for one delta of the blanket of a randomizer of a few atoms,
-    about 10 ms for densities. One eps of the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s
-    for noise, and up to 3 s for few users, where rare messages dominate (on vectors up to 20 s).
+    proven to be the worst, as the two ends are for Laplace, Gaussian, discrete Gaussian and geometric noise on an interval
+    (docs/theorems/interval-inputs). The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few users;
+    densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: below a
+    millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities. One eps of the bound over
+    all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and up to 3 s for few users, where rare
+    messages dominate (on vectors up to 20 s).
 
     {balle2019}
 

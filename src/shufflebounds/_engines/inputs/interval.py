@@ -4,8 +4,7 @@ The density (or the masses) of the noise decreases with the distance from the in
 is attained by the farther end, and the log likelihood ratio of the two ends is monotone in the output. Only the outputs for which
 the first end is more likely are enumerated; the others are their mirror images.
 
-The two ends are the worst pair of the interval for Laplace, Gaussian and geometric noise: docs/theorems/interval-inputs. For
-discrete Gaussian noise this property of the ends is checked numerically for the given parameters.
+The two ends are the worst pair of the interval for symmetric log-concave noise: docs/theorems/interval-inputs.
 """
 
 from __future__ import annotations
@@ -19,56 +18,16 @@ from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.convex_order import log_parts, log_shares
-from shufflebounds._base.evidence import Evidence
 from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._engines.excess.excess_law import BLUR, ExcessLaw, LowerLaws, PairLaws
 
-__all__ = ["BLUR", "blanket_of", "checked", "ends_are_worst", "group_outcomes", "interval_laws", "matrix_laws"]
+__all__ = ["BLUR", "blanket_of", "checked", "group_outcomes", "interval_laws", "matrix_laws"]
 
 
 def checked(cells: int, log_cut: float) -> tuple[int, float]:
     """Return the arguments of `excess_laws` if they are valid, or raise ValueError."""
     return _validate.integer("cells", cells, 1, TABLE_SIZE), _validate.real("log_cut", log_cut, -LARGEST_EXPONENT, 0)
-
-
-def ends_are_worst(logs: FloatArray) -> bool:
-    r"""Return whether :math:`X_{ab}` is smaller in the convex order than X of the two ends, for all inputs a, b and every eps.
-
-    Steps 1 and 2 of docs/theorems/interval-inputs give the criterion. For every mass c of m, the largest :math:`R_a(S)` over sets
-    with :math:`m(S) = c` must be at most the largest :math:`R_0(S)`, and the smallest :math:`R_a(S)` at least the smallest
-    :math:`R_0(S)`. The largest is a concave function of c and the smallest a convex one. Both are piecewise linear, with corners
-    where outputs are added in the order of :math:`R_a/m`, so comparing them at these corners suffices.
-
-    Parameters
-    ----------
-    logs : ndarray, shape (inputs, outputs)
-        Log masses of log-concave symmetric noise around whole numbers, on a range that is symmetric about the middle.
-    """
-    base = np.minimum(logs[0], logs[-1])
-    first = _corners(logs[0], base)
-    # The inputs in the upper half of the interval are mirror images of those in the lower half.
-    for row in logs[1 : (len(logs) + 1) // 2]:
-        up, left, gain, rest = _corners(row, base)
-        # Interpolate at the mass c = m(S) or at that of the complement: the smaller one is more accurate.
-        few = up < left
-        upper, lower = (np.where(few, np.interp(up, first[0], side), np.interp(-left, -first[1], side)) for side in first[2:])
-        # The relative margin 2**-46 = 1.4e-14 covers the rounding of the sums.
-        margin = 2.0**-46
-        if (gain > upper * (1 + margin)).any() or (rest < lower * (1 - margin)).any():
-            return False
-    return True
-
-
-def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
-    """Return the masses of the sets of the k outputs with the largest ratios row/m, for all k, under m = `base` and under the row.
-
-    The four arrays are: the masses of the sets and of their complements under m, then both under the row.
-    """
-    order = np.argsort(base - log_row, kind="stable")
-    masses = [np.exp(log[order]) for log in (base, log_row)]
-    sums = [(np.append(0.0, np.cumsum(mass)), np.append(np.cumsum(mass[::-1])[::-1], 0.0)) for mass in masses]
-    return *sums[0], *sums[1]
 
 
 def group_outcomes(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
@@ -86,8 +45,7 @@ def group_outcomes(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, 
 
 def interval_laws(
     log_far: FloatArray, log_near: FloatArray, low: FloatArray, high: FloatArray, log_middle: FloatArray | None = None, *,
-    unbounded_loss: bool = False, loss_error: float = 0.0, inputs: str = "the two ends of the interval",
-    evidence: tuple[Evidence, ...] = ()
+    unbounded_loss: bool = False, loss_error: float = 0.0,
 ) -> tuple[PairLaws, ...]:
     """Return the distributions of X for the two ends of the interval.
 
@@ -103,10 +61,6 @@ def interval_laws(
         Whether the loss in the last cell is unbounded: the upper bound then adds this cell as a cut set.
     loss_error : float
         An upper bound of the relative error of the masses.
-    inputs : str
-        Description of the pair.
-    evidence : tuple of Evidence
-        Claims on which the bounds of the pair rest, each with its status.
     """
     mean = np.where(low == high, low, log_near - log_far)
     # Recompute the masses under the first end from those under the second one and the mean ratio, so that all three agree.
@@ -143,7 +97,7 @@ def interval_laws(
         lower.append(("every other user has the middle", np.tile(log_middle, 2), np.concatenate([mean, zero]) + ratio,
                       np.concatenate([zero, mean]) + ratio))
     listed = tuple((text, ExcessLaw(m, a - loss_error, b + loss_error, -math.inf)) for text, m, a, b in lower)
-    return (PairLaws(inputs, upper, listed, symmetric=True, evidence=evidence),)
+    return (PairLaws("the two ends of the interval", upper, listed, symmetric=True),)
 
 
 def matrix_laws(

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.caches import cached_property, kept
-from shufflebounds._base.evidence import Evidence, Status
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import (
     BLOCK,
     FIRST_TAIL,
@@ -29,7 +28,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.integer_mu import mu_bounds
-from shufflebounds._engines.inputs.interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
+from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws
 from shufflebounds._engines.inputs.interval_cases import DiscreteGaussianNoise, interval_datasets
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
@@ -237,24 +236,13 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         fits = farthest < LARGEST_EXPONENT * s * s and 2 * farthest * self.sensitivity < MANY
         return -LARGEST_EXPONENT if fits else -math.inf
 
-    @kept(4)
-    def _worst_pair(self, log_cut: float) -> Status:
-        """How it is known that the two ends of the interval are the target's worst pair after a shuffle.
-
-        The bounds of a shuffle call `excess_laws` with `FIRST_TAIL` and `_deepest_cut`, so the check is repeated for these.
-        """
-        if self.sensitivity == 1:
-            return Status.THEOREM
-        cuts = {self._cut(cut) for cut in (FIRST_TAIL, self._deepest_cut, log_cut) if cut > -math.inf}
-        return Status.CHECKED if all(map(self._ends_are_worst, cuts)) else Status.OPEN
-
     def _cut(self, log_cut: float) -> int:
         """Return the outputs below and above the interval that are kept if the mass e^log_cut may be truncated."""
         return max(1, math.ceil(self.sigma * math.sqrt(-2 * min(log_cut, -1.0))))
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
-        # The target's inputs are the ends of 0..sensitivity.
+        # The two ends of the interval 0..sensitivity are the worst pair of inputs.
         s, d = self.sigma, self.sensitivity
         cut = self._cut(log_cut)
         # `y` are the outcomes from the middle downwards. The outcomes extend beyond the cut until their masses underflow.
@@ -271,15 +259,12 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         beyond = [np.logaddexp.reduce(log[kept:]) for log in (far, near)]
         ends = (*beyond, loss[kept], math.inf)
         log_far, log_near, low, high = (np.append(part, end) for part, end in zip(parts, ends))
-        status = self._worst_pair(log_cut)
-        inputs = "the two ends, not shown to be the worst pair" if status is Status.OPEN else "the two ends of the interval"
-        evidence = (Evidence("the two ends are the target's worst pair", status, "docs/theorems/interval-inputs"),)
-        return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs, evidence=evidence)
+        return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR)
 
     def dataset_laws(self) -> DatasetLaws | None:
         s, d = self.sigma, self.sensitivity
         cut = max(1, math.ceil(s * math.sqrt(120)))
-        if 2 * cut + d > MOST_ENUMERATED or not self._ends_are_worst(cut):
+        if 2 * cut + d > MOST_ENUMERATED or d * (d + 2 * cut + 1) > TABLE_SIZE:
             return None
 
         def ratio_tail(t: FloatArray) -> FloatArray:
@@ -293,15 +278,6 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         norm = 2 * (math.exp(min((d / s) ** 2 + shifted, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
         noise = DiscreteGaussianNoise(d / s, 1 / s, self._pair.log_total)
         return interval_datasets(noise, pair.upper, math.inf, ratio_tail, log_left_out=far, cut_norm=norm)
-
-    def _ends_are_worst(self, cut: int) -> bool:
-        """Return whether the two ends are shown to be the worst pair after a shuffle; False if the check would take too long."""
-        d = self.sensitivity
-        outputs = d + 2 * cut + 1
-        if d == 1 or d * outputs > TABLE_SIZE:
-            return d == 1
-        y, x = np.arange(outputs) - float(cut), np.arange(d + 1.0)
-        return ends_are_worst(-0.5 * ((y - x[:, None]) / self.sigma) ** 2 - self._pair.log_total)
 
     @property
     def variance(self) -> float:
