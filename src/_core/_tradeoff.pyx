@@ -415,23 +415,26 @@ def ratio_order(const double[::1] log_p not None, const double[::1] log_q not No
 
 
 def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not None, double lost_p=-INFINITY,
-                   double lost_q=-INFINITY):
+                   double lost_q=-INFINITY, const double[::1] rest_p=None, const double[::1] rest_q=None):
     """Return log alpha, log(1 - alpha), log beta, log(1 - beta) of n + 1 breakpoints, for atoms by decreasing Q/P.
 
-    lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. log_p and log_q have
-    equal lengths and no NaN.
+    lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. rest_p, rest_q: the atoms
+    of 1 - alpha and 1 - beta, if they are bounds from the other side. All lists have equal lengths and no NaN.
     """
     cdef Py_ssize_t n = log_p.shape[0]
     knots = np.empty((4, n + 1))
     cdef double[:, ::1] k = knots
     cdef double nothing = 0
+    rest_p, rest_q = log_p if rest_p is None else rest_p, log_q if rest_q is None else rest_q
     cdef const double *p = &log_p[0] if n else &nothing
     cdef const double *q = &log_q[0] if n else &nothing
+    cdef const double *other_p = &rest_p[0] if n else &nothing
+    cdef const double *other_q = &rest_q[0] if n else &nothing
     with nogil:
         c_log_cumulate(p, n, 1, -INFINITY, &k[0, 0])
-        c_log_cumulate(p + n - 1, n, -1, lost_p, &k[1, n])
+        c_log_cumulate(other_p + n - 1, n, -1, lost_p, &k[1, n])
         c_log_cumulate(q + n - 1, n, -1, -INFINITY, &k[2, n])
-        c_log_cumulate(q, n, 1, lost_q, &k[3, 0])
+        c_log_cumulate(other_q, n, 1, lost_q, &k[3, 0])
     return knots
 
 

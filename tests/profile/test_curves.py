@@ -383,6 +383,18 @@ def test_more_atoms_than_can_be_listed(pair):
         assert upper - lower < 1e-3 * (1 - exact)
 
 
+@pytest.mark.parametrize(
+    ("profile", "eps"),
+    [(Clones(400, 1.0), 0.3), (BinomialNoise(5000, 0.5), 0.1), (ShuffledBits(200, 0.2, ones=5), 1.0), (ShuffledBits(60, 0.1), 2.0)],
+)  # fmt: skip
+def test_small_delta_of_a_curve(profile, eps):
+    """Errors of masses are relative to both errors of a test and to their complements, however small delta is."""
+    exact = math.log(float(profile.certify(eps).mid()))
+    upper, lower = (profile.tradeoff(bound=bound).log_delta(eps) for bound in ("lower", "upper"))
+    assert lower <= exact <= upper
+    assert upper - lower < 2e-8
+
+
 @pytest.mark.slow
 def test_normal_limit_of_many_users():
     # The other users' sum is approximately normal: mu is (1 - 2 q)/sqrt(n q (1 - q)) to first order, and D_a is a mu^2/2.

@@ -8,7 +8,7 @@ curve at or above f: the supremum of the lines of its corners. Samples are value
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from shufflebounds._base.limits import MOST_ROUNDS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval
+from shufflebounds._core import _tradeoff
 from shufflebounds._losses.release import Sampling
 from shufflebounds._losses.renyi import FEW_VALUES, enough_fall
 from shufflebounds._losses.sampled_profile import INTERPOLATED, STAGES, SampledProfile, alone
@@ -27,7 +28,7 @@ from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
-__all__ = ["SKETCH", "Staged", "convex_hull", "curve", "gdp_mu", "mu_of_knots", "repeated_mu", "rounded", "sketch_step"]
+__all__ = ["SKETCH", "Staged", "convex_hull", "curve", "curve_of_masses", "gdp_mu", "mu_of_knots", "repeated_mu", "sketch_step"]
 
 Samples = Callable[[float, int], tuple[SampledProfile, SampledProfile]]
 
@@ -328,13 +329,36 @@ def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: i
     return samples.evaluations - before
 
 
-def rounded(log_alpha: FloatArray, log_beta: FloatArray, *, upper: bool) -> Tradeoff:
-    """Return the curve through the points; points out of order by rounding are moved up (or down, for a lower bound)."""
+def curve_of_masses(
+    low: Sequence[FloatArray], high: Sequence[FloatArray], log_lost: float = -math.inf, *, upper: bool,
+) -> Tradeoff:
+    """Return a bound of T(P, Q) from lower and upper bounds of the log masses of outcomes in the order of decreasing Q/P.
+
+    `low` and `high` hold the bounds under P and under Q; `log_lost` is the log of a bound of the mass of all other outcomes under
+    either. The errors of the tests that reject the first outcomes are rounded up for the upper bound and down for the lower one. The
+    smaller one of an error and its complement is summed, the other computed from it: so 1 - beta has a relative error, too, and
+    delta of the curve is accurate where it is small.
+    """
+    own, other = (high, low) if upper else (low, high)
+    # Outcomes that are not listed add to an upper bound of a sum, that of an error or that of a complement.
+    lost = -math.inf if upper else log_lost
+    out = _tradeoff.tradeoff_knots(*own, lost, lost, *other)
     if upper:
-        log_alpha, log_beta = np.maximum.accumulate(log_alpha), np.maximum.accumulate(log_beta[::-1])[::-1]
-    else:
-        log_alpha, log_beta = np.minimum.accumulate(log_alpha[::-1])[::-1], np.minimum.accumulate(log_beta)
-    return Tradeoff(Piecewise.through(np.minimum(log_alpha, 0.0), np.minimum(log_beta, 0.0)))
+        out[::2] = np.logaddexp(out[::2], log_lost)
+    out = np.minimum(out, 0.0, out=out)
+    for level, rest in (out[:2], out[2:]):
+        by_level = level <= rest
+        level[~by_level] = log1mexp(rest[~by_level])
+        rest[by_level] = log1mexp(level[by_level])
+    # Where the summed number changes, neighbouring points may be out of order by their error.
+    forward = [np.maximum if upper else np.minimum, np.minimum if upper else np.maximum]
+    for row, order in enumerate(forward * 2):
+        turn = 1 if (row < 2) == upper else -1
+        out[row] = order.accumulate(out[row, ::turn])[::turn]
+    if upper:
+        # The tests that never and that always reject.
+        out = np.column_stack([[-np.inf, 0.0, 0.0, -np.inf], out, [0.0, -np.inf, -np.inf, 0.0]])
+    return Tradeoff(prune(out))
 
 
 def convex_hull(curves: list[Tradeoff]) -> Tradeoff:

@@ -507,7 +507,7 @@ class DominatingPair(PrivacyProfile):
         -------
         Tradeoff
             Up to 2**17 atoms the curve is exact except for the truncation: every atom has at most ("upper": at least) its mass
-            under P and under Q, so the curve is a bound of the exact one. For a sum of bits the masses are reduced by their error
+            under P and under Q, so the curve is a bound of the exact one. For a sum of bits the masses are moved by their error
             bound, a relative 1e-12. For more atoms the breakpoints are selected: the deltas of the two bounds then differ by about
             a relative :math:`10^{-4} |\log\delta|`, for any number of atoms.
 

@@ -19,9 +19,9 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import FloatArray, IntervalArray
-from shufflebounds._core import _binomial, _clones, _tradeoff
+from shufflebounds._core import _binomial, _clones
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds._losses.curves import rounded
+from shufflebounds._losses.curves import curve_of_masses
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases, Sampling
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.profile.profile import PrivacyProfile
@@ -65,11 +65,9 @@ class _SharedBudget(ClonePair):
             return None
         laws = self._listed_laws()
         error = 1e-13 - 64 * np.finfo(float).eps * np.where(laws > -np.inf, laws, 0.0)
-        if not upper:
-            return Tradeoff._of(*(laws - error))
         place = np.argsort(laws[0] - laws[1], kind="stable")
-        knots = _tradeoff.tradeoff_knots(*(law[place] for law in np.minimum(laws + error, 0.0)))
-        return rounded(knots[0], knots[2], upper=True)
+        low, high = ([law[place] for law in np.minimum(laws + sign * error, 0.0)] for sign in (-1, 1))
+        return curve_of_masses(low, high, upper=upper)
 
     def _listed_laws(self) -> FloatArray:
         """Return the log probabilities of all outcomes (number of clones, number of ones) under P and under Q, as two rows."""

@@ -15,7 +15,7 @@ import numpy as np
 from shufflebounds._base.limits import TINY
 from shufflebounds._base.types import FloatArray
 from shufflebounds._core import _binomial
-from shufflebounds._losses.curves import convex_hull, rounded
+from shufflebounds._losses.curves import convex_hull, curve_of_masses
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
 __all__ = ["curve_of_all", "renyi_of_all"]
@@ -41,27 +41,16 @@ def _sum_laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]
         yield (1 - flip) * stay + flip * step, flip * stay + (1 - flip) * step
 
 
-def _tails(law: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return Pr[S > k] and Pr[S <= k] for k = -1..users."""
-    return np.append(np.cumsum(law[::-1])[::-1], 0.0), np.append(0.0, np.cumsum(law))
-
-
 def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
     """Return an upper or lower bound of the convex hull of the trade-off curves of all datasets."""
     error = _error(users)
     curves = []
-    for zero, one in _sum_laws(users, flip):
-        # The test rejects P0 if the sum is larger than k. As k decreases, its level alpha = Pr_P0[S > k] increases.
-        alpha, beta = _tails(zero)[0][::-1], _tails(one)[1][::-1]
+    for laws in _sum_laws(users, flip):
+        # A larger sum is likelier under P1. Masses below TINY may have underflowed: at least 0, and at most TINY.
         with np.errstate(divide="ignore"):
-            if upper:
-                # The upper bound adds a bound of the underflowed mass to both errors.
-                alpha, beta = (np.minimum(x * (1 + error) + TINY, 1.0) for x in (alpha, beta))
-                log_alpha, log_beta = np.r_[-np.inf, np.log(alpha), 0.0], np.r_[0.0, np.log(beta), -np.inf]
-            else:
-                alpha, beta = (np.minimum(x * (1 - error), 1 - error) for x in (alpha, beta))
-                log_alpha, log_beta = np.log(alpha), np.log(beta)
-        curves.append(rounded(log_alpha, log_beta, upper=upper))
+            low, high = ([np.log(mass[::-1]) + sign * error for mass in sides] for sign, sides in (
+                (-1, [np.where(law > TINY, law, 0.0) for law in laws]), (1, [np.maximum(law, TINY) for law in laws])))
+        curves.append(curve_of_masses(low, [np.minimum(law, 0.0) for law in high], upper=upper))
     return convex_hull(curves)
 
 

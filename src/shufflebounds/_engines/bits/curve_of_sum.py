@@ -11,10 +11,9 @@ import numpy as np
 
 from shufflebounds._base.limits import TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds._core import _tradeoff
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.curves import rounded
+from shufflebounds._losses.curves import curve_of_masses
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 
@@ -125,25 +124,15 @@ def curve_of_sum(
 
     S is the sum of the grouped bits; None is returned if it has too many values. With flip = 0 the curve is T(S, S + 1).
 
-    Lower bound: every mass is decreased by its error bound, and the truncated values of S are dropped, under both distributions. If
-    P' <= P and Q' <= Q for every atom, a test of level alpha under P has at most the level alpha under P', and its type II error
-    under Q' is at most that under Q. So the curve of (P', Q') is below that of (P, Q). Upper bound: masses are increased, and the
-    truncated mass is added to the errors of both kinds.
+    Every mass is decreased and increased by its error bound. The truncated values of S have at most the mass 2 e^log_tail.
     """
     try:
         _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=TABLE_SIZE // 8)
     except WideWindowError:
         return None
-    window = np.minimum(window + error, 0.0) if upper else window - error
-    laws = []
-    for bit in ((log_keep, log_flip), (log_flip, log_keep)):
-        law = with_bit(window, bit)
-        law += (16 * ULP if upper else -16 * ULP) * (1 - np.where(law > -math.inf, law, 0.0))
-        laws.append(law)
-    if not upper:
-        return Tradeoff._of(laws[0], laws[1])
-    log_alpha, _, log_beta, _ = _tradeoff.tradeoff_knots(laws[0][::-1].copy(), laws[1][::-1].copy(), -math.inf, -math.inf)
-    outside = math.log(2) + log_tail
-    log_alpha, log_beta = (np.logaddexp(errors, outside) + 16 * ULP for errors in (log_alpha, log_beta))
-    # The ends of the curve are the tests that never and that always reject.
-    return rounded(np.r_[-np.inf, log_alpha, 0.0], np.r_[0.0, log_beta, -np.inf], upper=True)
+    # A larger sum is likelier under Q, so the first outcomes are those with the largest sums.
+    laws = [with_bit(window, bit)[::-1].copy() for bit in ((log_keep, log_flip), (log_flip, log_keep))]
+    rounding = [error + 32 * ULP * (1 - np.where(law > -math.inf, law, 0.0)) for law in laws]
+    low, high = ([np.minimum(law + sign * moved, 0.0) for law, moved in zip(laws, rounding)] for sign in (-1, 1))
+    whole = window.size == (one.size if counts is None else counts.sum()) + 1
+    return curve_of_masses(low, high, -math.inf if whole else math.log(2) + log_tail + 8 * ULP * (1 + abs(log_tail)), upper=upper)
