@@ -335,8 +335,8 @@ def curve_of_masses(
     """Return a bound of T(P, Q) from lower and upper bounds of the log masses of outcomes in the order of decreasing Q/P.
 
     `low` and `high` hold the bounds under P and under Q; `log_lost` is the log of a bound of the mass of all other outcomes under
-    either. The errors of the tests that reject the first outcomes are rounded up for the upper bound and down for the lower one. The
-    smaller one of an error and its complement is summed, the other computed from it: so 1 - beta has a relative error, too, and
+    either. The errors of the tests that reject the first outcomes are rounded up for the upper bound and down for the lower one.
+    The smaller one of an error and its complement is summed, the other computed from it: so 1 - beta has a relative error, too, and
     delta of the curve is accurate where it is small.
     """
     own, other = (high, low) if upper else (low, high)

@@ -157,8 +157,8 @@ class Epoch:
     def _best_below(self, eps: float) -> float:
         """Return an eps, at most the given one, at which the bound is small: the factor of the tails increases with E.
 
-        Beside eps itself, the powers of _STEP times the last eps are tried, from the largest on, until the bound is flat or rises. If
-        it falls down to eps = 0, that end is taken for every eps, so that the bound does not rise with eps.
+        Beside eps itself, the powers of _STEP times the last eps are tried, from the largest on, until the bound is flat or rises.
+        If it falls down to eps = 0, that end is taken for every eps, so that the bound does not rise with eps.
         """
         last, at = self._noise.last, min(eps, self._noise.last)
         power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
