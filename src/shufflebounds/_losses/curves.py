@@ -342,7 +342,7 @@ def curve_of_masses(
     own, other = (high, low) if upper else (low, high)
     # Outcomes that are not listed add to an upper bound of a sum, that of an error or that of a complement.
     lost = -math.inf if upper else log_lost
-    out = _tradeoff.tradeoff_knots(*own, lost, lost, *other)
+    out = _tradeoff.tradeoff_knots(own[0], own[1], lost, lost, other[0], other[1])
     if upper:
         out[::2] = np.logaddexp(out[::2], log_lost)
     out = np.minimum(out, 0.0, out=out)
