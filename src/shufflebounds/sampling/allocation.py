@@ -250,6 +250,7 @@ class _EpochForms(OfMechanismForms):
     def mu(self, upper: bool) -> float | None:
         if self.chosen == 1 or self.mechanism._closed.mu_in_tails is None:
             return super().mu(upper)
+        # Mu of the mechanism, which the base class returns, is that of one step.
         return max(pair._gdp_mu(upper) for pair in self.ways)
 
     def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
@@ -263,6 +264,7 @@ class _EpochForms(OfMechanismForms):
 
     @property
     def eps_scale(self) -> float:
+        # As for a composition, eps grows with the steps of a record: at 10**7 it exceeds a million times that of one step.
         return self.chosen * super().eps_scale
 
 
