@@ -143,6 +143,26 @@ def test_explain_states_bounds_method_and_claims():
             mechanisms.KaryResponse(3, 1.0).explain(wrong)
 
 
+@pytest.mark.parametrize(("randomizer", "users", "eps"), [
+    (mechanisms.KaryResponse(10, 1.0), 1000, 0.1), (mechanisms.LocalHashing(100, 1.0), 10**4, 0.025),
+    (mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]]), 30, 0.05),
+    pytest.param(mechanisms.GaussianMechanism(1.0), 100, 4.0, marks=pytest.mark.slow),
+])
+def test_explain_lists_the_bounds_that_lost_and_those_that_were_not_computed(randomizer, users, eps):
+    protocol = shuffle.Shuffled(randomizer, users)
+    lines = protocol.explain(eps).splitlines()
+    above, below = ([line for line in lines if line.startswith(f"  at {side} ")] for side in ("most", "least"))
+    lower, upper = (protocol.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
+    assert float(above[0].split()[2]) == pytest.approx(upper, rel=1e-8)
+    assert float(below[0].split()[2]) == pytest.approx(lower, rel=1e-8)
+    assert protocol.argument(eps) in above[0]
+    assert protocol.data(eps) in below[0]
+    omitted = [line.removeprefix("  not computed: ").partition(",")[0] for line in lines if line.startswith("  not computed: ")]
+    computed = [line.partition(" by ")[2].partition(",")[0] for line in above]
+    every = {"every dataset", "worst dataset", "privacy blanket", "shuffled bits", "every dataset of a stronger protocol"}
+    assert set(omitted) == every - set(computed)
+
+
 def certified(claim):
     return claim.claim.endswith("by certify")
 

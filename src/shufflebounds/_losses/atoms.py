@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from shufflebounds.tradeoff.divergences import renyi_of_losses
 from shufflebounds.tradeoff.representation import log1mexp
 
 __all__ = [
-    "ALONE", "GridPLD", "LossAtoms", "TooLongError", "grid", "log_ratios", "multisets", "number_of_multisets", "union_probability",
+    "ALONE", "GridPLD", "InputRows", "LossAtoms", "TooLongError", "grid", "log_ratios", "multisets", "number_of_multisets",
+    "union_probability",
 ]
 
 ALONE = 20.0
@@ -298,6 +300,19 @@ def log_ratios(p: FloatArray, q: FloatArray) -> FloatArray:
     near = (ratio >= 0.5) & (ratio <= 2)
     far = np.where((ratio > 1e-300) & (ratio < 1e300), np.log(ratio), np.log(p) - np.log(q))
     return np.asarray(np.where(near, np.log1p((p - q) / q), far))
+
+
+class InputRows(NamedTuple):
+    """The log probabilities of the outputs for each input, `log_rows`, with an error bound, and their differences of two inputs.
+
+    ratios[i, j] is the logarithm of the probabilities for input j minus that for input i. The sums of two rows differ by at most
+    `apart`.
+    """
+
+    log_rows: FloatArray
+    ratios: FloatArray
+    error: float
+    apart: float = 0.0
 
 
 def union_probability(chances: list[tuple[float, int]]) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import COMPARED, FIRST_TAIL, LARGEST_EXPONENT
+from shufflebounds._base.limits import COMPARED, FIRST_TAIL, LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, largest
 from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
@@ -23,6 +23,7 @@ from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
 from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import matrix_laws
+from shufflebounds._losses.atoms import InputRows, log_ratios
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import stated_users
@@ -118,6 +119,16 @@ class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
     @cached_property
     def _rows(self) -> FloatArray:
         return np.array(self.matrix)
+
+    def _input_rows(self) -> InputRows | None:
+        rows = np.array(self.matrix)
+        if len(rows) ** 3 * rows.shape[1] > TABLE_SIZE:
+            return None
+        # As for `MassPair`, the differences of the sums from 1, and from each other, count as errors.
+        excess = [math.fsum([*row, -1.0]) for row in self.matrix]
+        errors = 2 * max(map(abs, excess)), 2 * (max(excess) - min(excess))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return InputRows(np.log(rows), log_ratios(rows[None, :, :], rows[:, None, :]), *errors)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self._all_pairs

@@ -17,6 +17,7 @@ from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import SumOfBits
 from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
+from shufflebounds._losses.atoms import InputRows
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import next_float, shift_by_error
@@ -139,6 +140,9 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
 
     def _shares(self) -> Shares:
         return Shares(0.5, 0.0, 0.0)
+
+    def _input_rows(self) -> InputRows:
+        return self._rows_of_labels(2)
 
     @property
     def message_bits(self) -> int:

@@ -118,7 +118,8 @@ class BoundedProfile(Answering):
         -------
         str
             Lines with the mechanism or the releases, the two bounds of log delta, the method, and for each bound whether it is
-            proved, with the claims on which it rests.
+            proved, with the claims on which it rests. Where several bounds compete, as for a shuffled randomizer and for a
+            composition, an indented line gives log delta by each bound that was computed, or why one was not.
 
         {raises: If `eps` is negative or not finite.}
 

@@ -24,7 +24,9 @@ from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import MOST_PEOPLE
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArray, largest, plain
-from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._engines.allocation.ratios import Ratios
+from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs
+from shufflebounds._losses.atoms import InputRows, LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.complete_lists import CompleteLists, complete_lists
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Sampling
@@ -84,6 +86,19 @@ class PrivacyProfile(ExportMixin):
     @property
     def _normal_mu(self) -> float | None:
         """Mu if the mechanism is normal noise on a number, otherwise None."""
+        return None
+
+    @property
+    def _ratios(self) -> Ratios | None:
+        """The distribution of the likelihood ratio of Gaussian or Laplace noise, otherwise None."""
+        return None
+
+    def _noise_outputs(self) -> NoiseOutputs | None:
+        """Return the outputs of symmetric log-concave noise; None for other mechanisms, or if there are too many outputs."""
+        return None
+
+    def _input_rows(self) -> InputRows | None:
+        """Return the rows of a finite randomizer, as many as differ by more than a permutation of the outputs; else None."""
         return None
 
     # Cached values that are computed from the parameters are not pickled.

@@ -10,58 +10,19 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import COMPARED, TABLE_SIZE
-from shufflebounds._base.types import SLACK, ULP, FloatArray
-from shufflebounds._losses.atoms import LossAtoms, log_ratios
+from shufflebounds._base.limits import COMPARED
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._losses.atoms import InputRows, LossAtoms
 from shufflebounds._losses.budget import mixed_losses
-from shufflebounds.mechanisms import FiniteRandomizer, KaryResponse, RandomizedResponse
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import OutcomePair
 
 __all__ = ["ReplacedValues"]
-
-Finite = FiniteRandomizer | KaryResponse | RandomizedResponse
-
-
-class _Rows(NamedTuple):
-    """The log probabilities of the outputs for each input, `log_rows`, with an error bound, and their differences of two inputs.
-
-    ratios[i, j] is the logarithm of the probabilities for input j minus that for input i. The sums of two rows differ by at most
-    `apart`.
-    """
-
-    log_rows: FloatArray
-    ratios: FloatArray
-    error: float
-    apart: float = 0.0
-
-
-def _rows(mechanism: PrivacyProfile) -> _Rows | None:
-    """Return the rows of a finite randomizer, as many as differ by more than a permutation of the outputs; None for others."""
-    if isinstance(mechanism, FiniteRandomizer):
-        rows = np.array(mechanism.matrix)
-        if len(rows) ** 3 * rows.shape[1] > TABLE_SIZE:
-            return None
-        # As for `MassPair`, the differences of the sums from 1, and from each other, count as errors.
-        excess = [math.fsum([*row, -1.0]) for row in mechanism.matrix]
-        errors = 2 * max(map(abs, excess)), 2 * (max(excess) - min(excess))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return _Rows(np.log(rows), log_ratios(rows[None, :, :], rows[:, None, :]), *errors)
-    if not isinstance(mechanism, KaryResponse | RandomizedResponse):
-        return None
-    # Up to three bins matter, and the other bins are one output.
-    bins = mechanism.bins if isinstance(mechanism, KaryResponse) else 2
-    inputs, eps = min(bins, 3), mechanism.local_eps
-    lifted = np.eye(inputs, inputs + (bins > 3))
-    log_mass = np.zeros(lifted.shape[1])
-    log_mass[inputs:] = math.log(max(bins - 3, 1))
-    low = math.log(mechanism._shares().one) + mechanism._log_lifted() - eps
-    return _Rows(low + log_mass + eps * lifted, eps * (lifted[None, :, :] - lifted[:, None, :]), 4 * SLACK * (1 + eps))
 
 
 def mixed_with_error(ratio: FloatArray, ratio_error: FloatArray | float, rate: float) -> tuple[FloatArray, FloatArray]:
@@ -78,7 +39,7 @@ def mixed_with_error(ratio: FloatArray, ratio_error: FloatArray | float, rate: f
 class _ReplacedPair(OutcomePair):
     """The pair of the module docstring for one triple of inputs."""
 
-    mechanism: Finite
+    mechanism: PrivacyProfile
     rate: float
     triple: tuple[int, int, int]
 
@@ -90,12 +51,12 @@ class _ReplacedPair(OutcomePair):
 
     @cached_property
     def _atoms(self) -> LossAtoms:
-        rows = _rows(self.mechanism)
+        rows = self.mechanism._input_rows()
         assert rows is not None
         return _atoms(rows, self.rate, self.triple)
 
 
-def _atoms(rows: _Rows, rate: float, triple: tuple[int, int, int]) -> LossAtoms:
+def _atoms(rows: InputRows, rate: float, triple: tuple[int, int, int]) -> LossAtoms:
     fixed, old, new = triple
     with np.errstate(divide="ignore", invalid="ignore"):
         none = np.log1p(-rate) + rows.log_rows[fixed]
@@ -118,7 +79,7 @@ def _atoms(rows: _Rows, rate: float, triple: tuple[int, int, int]) -> LossAtoms:
 class ReplacedValues(PrivacyProfile):
     """The replacement of a record's value by any other, where a sampled finite randomizer reports the value."""
 
-    mechanism: Finite
+    mechanism: PrivacyProfile
     rate: float
 
     theorem: ClassVar[str] = "exact for the replacement of a record of a sampled finite randomizer, by enumeration of its inputs"
@@ -127,15 +88,15 @@ class ReplacedValues(PrivacyProfile):
     @classmethod
     def of(cls, mechanism: PrivacyProfile, rate: float) -> ReplacedValues | None:
         """Return the profile if there are at most COMPARED different pairs, otherwise None."""
-        made = cls(mechanism, rate) if isinstance(mechanism, Finite) else None
-        return made if made and 0 < len(made.pairs()) <= COMPARED else None
+        made = cls(mechanism, rate)
+        return made if 0 < len(made.pairs()) <= COMPARED else None
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self._triples
 
     @cached_property
     def _triples(self) -> tuple[DominatingPair, ...]:
-        rows = _rows(self.mechanism)
+        rows = self.mechanism._input_rows()
         if rows is None:
             return ()
         # Pairs that differ by a permutation of the outputs only have the same outcomes.

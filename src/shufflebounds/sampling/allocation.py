@@ -21,14 +21,11 @@ from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, Interva
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi, allocation_renyis
 from shufflebounds._engines.allocation.multisets import counted_allocation
-from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
 from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds._losses.renyi import log_levels
-from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
-from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.product import CURVE_DEPTH
 from shufflebounds.profile.profile import KnownPair, OutcomePair, largest_of, outcome_info
@@ -227,7 +224,7 @@ class _EpochForms(OfMechanismForms):
         return larger
 
     def rough(self, upper: bool) -> Curve | None:
-        if not isinstance(self.mechanism, GaussianMechanism):
+        if self.mechanism._normal_mu is None:
             return None
         # With Poisson sampling at this rate, a record enters the same mean number of steps.
         return Subsampled(self.mechanism, self.chosen / self.steps).self_compose(self.steps)._rough(upper)
@@ -250,6 +247,7 @@ class _EpochForms(OfMechanismForms):
     def mu(self, upper: bool) -> float | None:
         if self.chosen == 1 or self.mechanism._closed.mu_in_tails is None:
             return super().mu(upper)
+        # Mu of the mechanism, which the base class returns, is that of one step.
         return max(pair._gdp_mu(upper) for pair in self.ways)
 
     def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
@@ -263,6 +261,7 @@ class _EpochForms(OfMechanismForms):
 
     @property
     def eps_scale(self) -> float:
+        # As for a composition, eps grows with the steps of a record: at 10**7 it exceeds a million times that of one step.
         return self.chosen * super().eps_scale
 
 
@@ -337,7 +336,7 @@ class AllocationPair(OfPresence, DominatingPair):
 
         Raise TypeError for other mechanisms that do not enumerate their outcomes.
         """
-        if isinstance(self.mechanism, GaussianMechanism | LaplaceMechanism):
+        if self.mechanism._ratios is not None:
             return None
         info = self.mechanism._pair_info()
         opposite = self.mechanism.reverse()
@@ -362,10 +361,9 @@ class AllocationPair(OfPresence, DominatingPair):
 
     @cached_property
     def _engine(self) -> Allocation | ListedAllocation:
-        if isinstance(self.mechanism, GaussianMechanism):
-            return Allocation(gaussian_ratios(self.mechanism.mu), self.steps)
-        if isinstance(self.mechanism, LaplaceMechanism):
-            return Allocation(laplace_ratios(self.mechanism._budget()[0]), self.steps)
+        ratios = self.mechanism._ratios
+        if ratios is not None:
+            return Allocation(ratios, self.steps)
         listed = self._listed()
         assert listed is not None
         return ListedAllocation(*listed, self.steps)

@@ -76,7 +76,7 @@ class _ByBounds(ClosedForms):
         return self.bounds.log_delta(eps)
 
     def method(self, eps: float) -> list[str]:
-        return [f"method: above by {self.bounds.argument(eps)}; below by one dataset: {self.bounds.lower.dataset(eps)}"]
+        return self.bounds.method(eps)
 
     def epsilon(self, delta: float, upper: bool) -> float:
         return self.bounds.epsilon(delta, upper)

@@ -19,7 +19,7 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve, eps_at, last_positive, rough_eps
-from shufflebounds._base.limits import COMPARED, FEW, MANY
+from shufflebounds._base.limits import COMPARED, FEW, MANY, SEARCH_GAP
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
 from shufflebounds._core._deployments import LawTable
@@ -109,6 +109,25 @@ class Bounds:
     def argument(self, eps: float) -> str:
         """Return the name of the upper bound at one eps."""
         return EVERY if self.two_users is not None else self.upper.argument(eps)
+
+    def method(self, eps: float) -> list[str]:
+        """Return the lines of `explain`: what gives both bounds, what else was computed, and what was not, with the reason."""
+        data = self.lower.dataset(eps)
+        if self.two_users is not None:
+            return [f"method: above by {EVERY}; below by one dataset: {data}"]
+        computed, omitted = self.upper.compared(eps)
+        used = self.upper.smallest(list(computed.items()))
+        computed["one message alone"] = float(self._local.log_delta(np.array([eps]))[0])
+        below = self.lower.compared(eps)
+        lower, upper = (float(side[0]) for side in self.log_delta(np.array([eps])))
+        if upper < min(computed.values()) - SEARCH_GAP:
+            computed[f"{used}, with fewer outputs truncated"] = upper
+        if lower > below.setdefault(data, lower) + SEARCH_GAP:
+            below[f"{data}, with fewer outputs truncated"] = lower
+        return [f"method: above by {used}; below by one dataset: {data}",
+                *(f"  at most {value:.9g} by {name}" for name, value in sorted(computed.items(), key=lambda one: one[1])),
+                *(f"  not computed: {name}, {reason}" for name, reason in omitted.items()),
+                *(f"  at least {value:.9g} if {text}" for text, value in sorted(below.items(), key=lambda one: -one[1]))]
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return both bounds of log delta at each eps."""

@@ -12,6 +12,9 @@ from shufflebounds._engines.excess.evaluation import Effort, largest_of
 
 __all__ = ["LowerBounds"]
 
+_LISTED = 8
+"""Number of datasets that an explanation lists with their values; matrices have thousands."""
+
 
 class LowerBounds:
     """The lower bound at one eps, and the dataset that attains it.
@@ -44,8 +47,16 @@ class LowerBounds:
                 return f"of the other users {inputs}; target between inputs {target[0]} and {target[1]}"
         if not self._laws.below:
             return "none known"
+        return self._words(place)
+
+    def _words(self, place: int) -> str:
         inputs, text, _ = self._laws.below[place]
         return text if len(self._laws.pairs) == 1 else f"{text}; target between {inputs}"
+
+    def compared(self, eps: float) -> dict[str, float]:
+        """Return lower bounds of log delta for the first _LISTED datasets that the randomizer lists."""
+        return {self._words(place): law.log_phi_side(eps, self._users, upper=False)
+                for place, (_, _, law) in enumerate(self._laws.below[:_LISTED])}
 
     def _best(self, eps: float, effort: Effort) -> tuple[float, int]:
         """Return (value, index) of the largest lower bound at one eps over the datasets that `Distributions.below` lists."""

@@ -87,10 +87,32 @@ class UpperBounds:
 
     def argument(self, eps: float, *, search: bool = True) -> str:
         """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`."""
-        bounds = self._named(eps, search=search)
+        return self.smallest(self._named(eps, search=search))
+
+    @staticmethod
+    def smallest(bounds: list[tuple[str, float]]) -> str:
+        """Return the name of the smallest of several bounds, the slowest first."""
         smallest = min(value for _, value in bounds)
         # If two arguments give the same number, the simpler one is returned, which is later in the list.
         return [name for name, value in bounds if value <= smallest][-1]
+
+    def compared(self, eps: float) -> tuple[dict[str, float], dict[str, str]]:
+        """Return the bounds that are computed for :meth:`log_delta` at one eps, and for every other one why it is not computed."""
+        computed: dict[str, float] = {}
+        for name, value in self._named(eps):
+            computed[name] = min(value, computed.get(name, 0.0))
+        exact = "because the enumeration is exact" if self._mixed is not None else ""
+        few = f"which needs {FEWEST_USERS} users" if self._users < FEWEST_USERS else ""
+        reasons = {
+            EVERY: "because there are too many",
+            _DATASETS: exact or few or ("which cannot be clearly smaller" if self.over_datasets else
+                                        "which this randomizer does not state"),
+            _BLANKET: exact or "which is clearly larger by an approximation",
+            _BITS: "which needs two inputs and a finite budget",
+            _STRONGER: exact or ("because one of its datasets has a larger delta" if self._stronger_protocols else
+                                 "because none is both enumerable and close"),
+        }
+        return computed, {name: reason for name, reason in reasons.items() if name not in computed}
 
     def of_blanket_at(self, eps: float, *, search: bool = True) -> bool:
         """Return whether the privacy blanket is the smallest bound at one eps, or `eps` is infinite."""

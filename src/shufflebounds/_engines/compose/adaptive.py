@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,8 @@ class Adaptive:
     free : AdaptiveChoice
         The mechanism.
     """
+
+    name: ClassVar[str] = "adaptive choice of the pair on a grid"
 
     def __init__(self, grid: Grid, free: AdaptiveChoice) -> None:
         self._grid, self._free = grid, free

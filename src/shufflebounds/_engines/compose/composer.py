@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.limits import BLOCK, FIRST_TAIL, LOG_TINY, LOOSE, NEGLIGIBLE
@@ -29,13 +29,22 @@ __all__ = ["Composer", "Engine"]
 
 
 class Engine(Protocol):
-    """A method that bounds the hockey-stick divergence of a composition."""
+    """A method that bounds the hockey-stick divergence of a composition; `name` is what an explanation calls it."""
+
+    name: ClassVar[str]
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
         """Return both bounds of log delta at eps, and whether no other engine would make them much tighter."""
 
     def method(self, eps: float) -> list[str]:
         """Return the lines of :meth:`Composition.explain` about the method."""
+
+
+class _Answer(NamedTuple):
+    """Bounds of log delta, and the engines that were tried with the bounds of each; the last one decided."""
+
+    bounds: Interval
+    tried: tuple[tuple[Engine, Interval], ...]
 
 
 class Composer:
@@ -74,7 +83,7 @@ class Composer:
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._deepest = deepest
         # An entry is a few numbers, so BLOCK entries take about 3 MB.
-        self._known: Kept[float, tuple[Interval, Engine]] = Kept(BLOCK)
+        self._known: Kept[float, _Answer] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
         # Whether one lower bound has the distributions of the upper bound. If not, no grid makes the two bounds agree.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
@@ -140,39 +149,50 @@ class Composer:
 
     def bounds(self, eps: float) -> Interval:
         """Return a lower and an upper bound of the log hockey-stick divergence of the composition at eps."""
-        return self._answer(eps)[0]
+        return self._answer(eps).bounds
 
     def method(self, eps: float) -> list[str]:
         """Return the lines of :meth:`Composition.explain` about the method."""
-        # the engine that was tried last
-        engine = self._answer(eps)[1]
-        return engine.method(eps if engine is self.inversion else min(eps, self.steps.farthest))
+        tried = self._answer(eps).tried
+        last = tried[-1][0]
+        lines = [f"  tried: {engine.name}, log delta in [{low:.9g}, {high:.9g}]" for engine, (low, high) in tried]
+        others = (
+            (Inversion, self.inversion, "which needs this function for every release, and pairs that neighbours attain"),
+            (PairSums, self.sums, f"which need 2 to {PairSums.most} cheap releases of one pair each, whose losses are no lattice"),
+            (Grid, self.grid, ""),
+            (Adaptive, self._adaptive, "because every release has one pair"),
+        )
+        lines += [f"  not used: {kind.name}, {needed if one is None else 'because the tried bounds suffice'}"
+                  for kind, one, needed in others if all(one is not engine for engine, _ in tried)]
+        return [*last.method(eps if last is self.inversion else min(eps, self.steps.farthest)), *lines]
 
-    def _answer(self, eps: float) -> tuple[Interval, Engine]:
+    def _answer(self, eps: float) -> _Answer:
         if self._process != os.getpid():
             # After a fork the lock may be held by a thread that does not exist in this process.
             self._lock, self._process = threading.RLock(), os.getpid()
         with self._lock:
             return self._known.of(eps, partial(self._combined, eps))
 
-    def _combined(self, eps: float) -> tuple[Interval, Engine]:
-        """Return the best bounds of the engines that are tried, and the last of these engines."""
+    def _combined(self, eps: float) -> _Answer:
+        """Return the best bounds of the engines that are tried."""
         if self.inversion is not None and self.roughly(eps) < self._deepest:
-            return Interval(-math.inf, self.roughly(eps)), self.inversion
-        best = Interval(-math.inf, 0.0)
+            rough = Interval(-math.inf, self.roughly(eps))
+            return _Answer(rough, ((self.inversion, rough),))
+        best, tried = Interval(-math.inf, 0.0), list[tuple[Engine, Interval]]()
         for engine in self.engines():
             if engine is not self.inversion and eps > self.steps.farthest:
                 # delta decreases in eps, so the upper bound at the largest eps of these engines is valid.
-                (_, high), engine = self._answer(self.steps.farthest)
-                return Interval(best.lower, min(high, best.upper)), engine
+                (_, high), others = self._answer(self.steps.farthest)
+                return _Answer(Interval(best.lower, min(high, best.upper)), (*tried, *others))
             (low, high), enough = engine.bounds(eps)
+            tried.append((engine, Interval(low, high)))
             best = Interval(max(low, best.lower), min(high, best.upper))
             # Sums give no lower bound if delta is below about 1e-290 e^eps. A grid gives one. It may be too long if delta is tiny,
             # but not if only e^eps is large, as for budgets above 700.
             deep = best.lower > -math.inf or best.upper < LOG_TINY + NEGLIGIBLE
             if enough or best.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
                 break
-        return best, engine
+        return _Answer(best, tuple(tried))
 
     def once(self, eps: float) -> float:
         """Return an upper bound of log delta at eps, without a grid: tighter than `roughly`, and in less time than `bounds`."""

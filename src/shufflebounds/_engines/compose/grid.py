@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from shufflebounds._base.caches import Kept
 from shufflebounds._base.limits import (
@@ -65,6 +65,8 @@ class Grid:
     tight : bool
         Whether one lower bound has the distributions of the upper bound.
     """
+
+    name: ClassVar[str] = "losses on a grid"
 
     def __init__(
         self, upper: Releases, lower: Sequence[Releases], tested: Releases, rtol: float, steps: GridSteps, sums: PairSums | None,

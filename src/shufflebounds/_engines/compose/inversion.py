@@ -27,7 +27,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,6 +219,8 @@ class Inversion:
     most : float, optional
         Largest number of products of nodes and quadrature points of one integral; 2e8 take about a second.
     """
+
+    name: ClassVar[str] = "inversion of the moment generating function"
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
         self._releases, self._rtol, self._most = tuple(releases), rtol, most

@@ -96,6 +96,8 @@ class PairSums:
         Ratio of the ends of an interval of eps that shares its nodes. With a larger ratio more nodes are close to eps.
     """
 
+    name: ClassVar[str] = "sums over all pairs of outcomes"
+
     most: ClassVar[int] = 10**6
     finest: ClassVar[float] = 1e-5
 

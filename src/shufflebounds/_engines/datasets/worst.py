@@ -17,6 +17,36 @@ a ball that contains all R_x. The number c_- and the weights a_k follow from s (
 follows from a bound of the probability of f. If no message is exchanged in this way, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with
 E' < E and any bound :math:`\Delta` over all datasets. One more exchanged message raises the probability from P'(f) to at most
 :math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1. Every s, E' and F gives a valid bound.
+
+What is rounded or omitted, and where it is charged. The constants g, r^2 and the tail of the ratios come from the randomizer, which
+rounds them up or down (`DatasetLaws`; `matrix` for matrices). Every s, theta, D, eta and limit of large values gives a valid bound.
+
+===========================================  ========================================  =======================================
+rounded or omitted                           charged                                   where
+===========================================  ========================================  =======================================
+eps above .9 ln SQUARABLE                    the bound at that eps                     `_bound`
+outputs that are not among the atoms         their E X_+, added to Gamma (`log_cut`)   `FiniteCases.laws`, `LargestSums.bound`
+X whose square overflows, counted as 0       its mean, added to `log_cut`              `largest_sum._squarable`
+a, b and the masses of the atoms             `blur`, in all moments; or a up, b down   `FiniteCases.blur`, `widened`
+terms of the sum of Lemma H after NODES      phi(theta) for each                       kernel _moments
+logarithms of phi                            a bound of their errors                   kernel _moments
+X moved up to grid points, merged values     nothing: larger in the convex order       kernel _sum_bound
+sums over one or more large X                COMPUTED_ERROR                            kernel _sum_bound
+cells that are not divided further           _SLACK of log Gamma, more by _DIVISIONS   `LargestSums.bound`, `_Sum.covered`
+pairs without `cases`                        the bound by the privacy blanket          `_computed`, of `others`
+distance of the stated from the true R_x     n (1 + E) `lost`                          `_computed`
+c_-                                          each number rounded up, 1e-9 for sums     `pair_weights._negative_mass`
+a_k, from exact fractions                    8 ulp of the log                          `pair_weights._steps`
+orders above ORDERS                          a geometric series, `later`               `_chosen`, `_log_errors`
+V                                            1e-13 of both norms, _PADDING of the log  `_log_norm`
+V of outputs that are not among the atoms    `cut_norm`                                `_log_norm`
+H_F of outputs that are not among the atoms  their E X_+                               `_exchanges`
+H_F                                          1e-12 of the log                          `_exchanges`
+mu_q                                         _PADDING of the log, twice                `_log_mu`
+Delta(E')/(1 - E'/E)                         4 ulp; Delta has its own charges          `_computed`
+sum of the error terms                       _PADDING of the log                       `_log_errors`
+main term, and its sum with the error terms  8 ulp of the log                          `_log_main`, `_computed`
+===========================================  ========================================  =======================================
 """
 
 from __future__ import annotations

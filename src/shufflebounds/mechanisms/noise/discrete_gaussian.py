@@ -30,6 +30,7 @@ from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.integer_mu import mu_bounds
 from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws
 from shufflebounds._engines.inputs.interval_cases import DiscreteGaussianNoise, interval_datasets
+from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs, whole_normal_outputs
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
@@ -221,6 +222,9 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         pair, step = self._pair, self.sensitivity / self.sigma**2
         losses = Losses(pair.atoms, (step * self.sensitivity / 2, step), on_lattice=True)
         return DominatingPairInfo(pair.log_delta, losses=losses, attained=SINGLE)
+
+    def _noise_outputs(self) -> NoiseOutputs | None:
+        return whole_normal_outputs(self.sigma, self.sensitivity, self.closed_forms().log_total, self._log_tail)
 
     def closed_forms(self) -> _Shift:
         return self._pair

@@ -20,12 +20,14 @@ from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._core._gaussian import gaussian_epsilon, gaussian_log_delta
+from shufflebounds._engines.allocation.ratios import Ratios, gaussian_ratios
 from shufflebounds._engines.datasets.cases import Blocks, DatasetLaws
 from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_cases import GaussianNoise, gaussian_ratio_tail, interval_datasets
 from shufflebounds._engines.inputs.listed_inputs import ListedInputs, gaussian_cells, named
+from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs, normal_outputs
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
@@ -326,6 +328,13 @@ class GaussianMechanism(AdditiveNoise):
     @property
     def _normal_mu(self) -> float:
         return self.mu
+
+    def _noise_outputs(self) -> NoiseOutputs:
+        return normal_outputs(self.mu)
+
+    @property
+    def _ratios(self) -> Ratios:
+        return gaussian_ratios(self.mu)
 
     @property
     def _deepest_cut(self) -> float:

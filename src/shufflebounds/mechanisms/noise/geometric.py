@@ -20,6 +20,7 @@ from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
 from shufflebounds._engines.inputs.interval_cases import GeometricNoise, interval_datasets
+from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs, geometric_outputs
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses
@@ -355,6 +356,9 @@ class GeometricMechanism(AdditiveNoise):
         noise = self.closed_forms()
         pure = self.eps if self.bound is None else math.inf
         return DominatingPairInfo(noise.log_delta, pure, losses=noise.losses(), attained=noise.attained())
+
+    def _noise_outputs(self) -> NoiseOutputs | None:
+        return None if self.bound is not None else geometric_outputs(self.eps, self.sensitivity)
 
     def closed_forms(self) -> _Shifts:
         return _Shifts(self.eps, self.sensitivity, self.bound)

@@ -15,11 +15,13 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import FIRST_TAIL, SAFE_EXPONENT
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
+from shufflebounds._engines.allocation.ratios import Ratios, laplace_ratios
 from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_cases import LaplaceNoise, interval_datasets
 from shufflebounds._engines.inputs.listed_inputs import ListedInputs, laplace_cells, named
+from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs, laplace_outputs
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
@@ -151,6 +153,13 @@ class LaplaceMechanism(AdditiveNoise):
         if budget > 5:
             _validate.warn(f"scale={self.scale:g} with sensitivity={self.sensitivity:g} has the local budget {budget:g}: scale is "
                            f"the size of the noise. LaplaceMechanism.from_eps(eps={self.scale:g}) makes the noise of a budget")
+
+    def _noise_outputs(self) -> NoiseOutputs:
+        return laplace_outputs(self._budget()[0])
+
+    @property
+    def _ratios(self) -> Ratios:
+        return laplace_ratios(self._budget()[0])
 
     def _budget(self) -> tuple[float, float]:
         """Delta/b as a double-double, because rounding the budget would change delta at eps close to it."""

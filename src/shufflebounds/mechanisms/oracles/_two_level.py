@@ -21,7 +21,7 @@ from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.types import SLACK, FloatArray, IntervalArray
 from shufflebounds._engines.datasets.cases import DatasetLaws, FiniteCases
 from shufflebounds._engines.excess.excess_law import ExcessLaw, PairLaws
-from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.atoms import InputRows, LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import LocalRandomizer
 
@@ -101,6 +101,16 @@ class TwoLevel(LocalRandomizer):
         same = both + neither * math.exp(-self.local_eps)
         middle = math.log(same) + self._log_lifted() if same else -math.inf
         return top - self.local_eps, middle, top
+
+    def _rows_of_labels(self, labels: int) -> InputRows:
+        """Return the rows of a report of one of these labels, which is the user's with the larger probability."""
+        # Up to three labels matter, and the other ones are one output.
+        inputs, eps = min(labels, 3), self.local_eps
+        lifted = np.eye(inputs, inputs + (labels > 3))
+        log_mass = np.zeros(lifted.shape[1])
+        log_mass[inputs:] = math.log(max(labels - 3, 1))
+        low = math.log(self._shares().one) + self._log_lifted() - eps
+        return InputRows(low + log_mass + eps * lifted, eps * (lifted[None, :, :] - lifted[:, None, :]), 4 * SLACK * (1 + eps))
 
     def _loss_error(self) -> float:
         """Return a bound of the error of `local_eps`, which is 0 if `local_eps` is a parameter."""

@@ -14,6 +14,7 @@ from shufflebounds._base.limits import FEW
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.errors.counted import CountsOfLabels
+from shufflebounds._losses.atoms import InputRows
 from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.mechanisms.oracles._two_level import Others, Shares
 
@@ -64,6 +65,9 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
 
     def _shares(self) -> Shares:
         return Shares(1 / self.bins, 0.0, (self.bins - 2) / self.bins)
+
+    def _input_rows(self) -> InputRows:
+        return self._rows_of_labels(self.bins)
 
     def _others(self) -> tuple[Others, ...]:
         k = self.bins
