@@ -46,10 +46,10 @@ def test_the_number_of_threads_does_not_change_a_bit(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("threads", [0, -1, 2.0, 2**16, "2", None])
-def test_a_wrong_number_of_threads_is_refused(name, threads):
-    with pytest.raises(ValueError, match="threads="):
-        CALLS[name](threads=threads)
+def test_a_wrong_number_of_threads_is_refused(name):
+    for threads in [0, -1, 2.0, 2**16, "2", None]:
+        with pytest.raises(ValueError, match="threads="):
+            CALLS[name](threads=threads)
 
 
 def test_slices_cover_every_row_once():
