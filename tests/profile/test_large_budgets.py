@@ -11,6 +11,7 @@ from shufflebounds._core import _cell_sums
 from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds._losses.interpolation import reach
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, LaplaceMechanism, RandomizedResponse
+from tests.strategies import slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:scale=")
 
@@ -47,7 +48,7 @@ class Exact:
 
 
 CASES = [pytest.param(budget, releases, marks=() if budget > 1e3 else pytest.mark.slow)
-         for budget in (700, 1e3, 3e3, 1e4, 1e5, 1e6) for releases in (2, 3, 10)]
+         for budget in (700, 3e3, 1e5, 1e6) for releases in (2, 10)]
 
 
 def test_the_sum_by_parts_is_the_integral():
@@ -97,11 +98,11 @@ def test_tail_of_the_loss_curve_and_divergences(budget, releases):
     assert many.gdp_mu() <= math.sqrt(releases) * noise.gdp_mu() * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("one", [
-    RandomizedResponse(700.0), GeometricMechanism(700.0), GeometricMechanism(150.0, 6), LaplaceMechanism(1e-3).subsampled(0.3),
-    GeometricMechanism(150.0, 6).subsampled(0.3), FiniteRandomizer([[1 - 1e-300, 1e-300], [0.25, 0.75]]),
+@pytest.mark.parametrize(("one", "releases"), [
+    (RandomizedResponse(700.0), 5), (GeometricMechanism(700.0), 2), (GeometricMechanism(150.0, 6), 5),
+    slow(LaplaceMechanism(1e-3).subsampled(0.3), 5), (GeometricMechanism(150.0, 6).subsampled(0.3), 5),
+    (FiniteRandomizer([[1 - 1e-300, 1e-300], [0.25, 0.75]]), 2),
 ], ids=repr)
-@pytest.mark.parametrize("releases", [2, 5])
 def test_bounds_are_in_order(one, releases):
     many = one.self_compose(releases)
     top = many.epsilon(0.0)

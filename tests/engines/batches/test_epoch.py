@@ -324,7 +324,7 @@ def test_no_bound_is_above_one_step(mu):
         assert epoch.Epoch(mu, steps, 100).log_delta(eps) <= min(exact + 1e-9, 0.0)
 
 
-@pytest.mark.parametrize("steps", [slow(10**15), 2**53])
+@pytest.mark.parametrize("steps", [slow(2**53), 1000])
 def test_the_number_of_terms_is_at_most_that_of_the_theorem(steps):
     pivots, _, _, _, terms, excess = table = epoch.Epoch(0.25, steps, 1)._pivots
     level = np.array([math.exp(2 * epoch._log_below(one)) for one in table.level.tolist()])

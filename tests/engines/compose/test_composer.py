@@ -147,7 +147,7 @@ def test_deep_randomized_response(delta):
     assert upper - lower <= 1e-10 * upper
 
 
-@pytest.mark.parametrize(("mu", "times"), [(0.1, 100), slow(1.0, 5), slow(0.02, 10), (0.01, 10_000)])
+@pytest.mark.parametrize(("mu", "times"), [(0.1, 100), slow(1.0, 5), slow(0.01, 10_000)])
 def test_gaussians_by_the_closed_form(mu, times):
     many = Gaussian(mu).self_compose(times)
     total = mp.mpf(mu) * mp.sqrt(times)
