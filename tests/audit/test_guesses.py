@@ -178,7 +178,7 @@ def test_canaries_of_the_specification():
 
 def test_p_values_that_are_small_differences_of_large_logarithms_are_rounded_up():
     """Against mpmath: beta, 1 - beta and the probability of exactly v right guesses by sums of 60 digits."""
-    right, guesses, eps, log_delta = 4000, 10**4, 1e-3, -4.0
+    right, guesses, eps, log_delta = 1600, 4000, 1e-3, -4.0
     with mp.workdps(60):
         wrong = 1 / (1 + mp.exp(eps))
         masses = [mp.binomial(guesses, h) * wrong**h * (1 - wrong) ** (guesses - h) for h in range(guesses - right, guesses + 1)]
@@ -186,8 +186,8 @@ def test_p_values_that_are_small_differences_of_large_logarithms_are_rounded_up(
         exact = mp.log(1 - rest + mp.exp(log_delta) * guesses / right * (1 - rest) * rest / masses[0])
     found = rounded_up(float(log_success(right, guesses, guesses, np.array([eps]), np.array([log_delta]))[0]))
     assert float(min(exact, 0)) <= found
-    # The one-sided tail of one run: beta is e^-400 and the other term e^-9.
-    right, log_delta = 6400, -12.0
+    # The one-sided tail of one run: beta is e^-160 and the other term e^-9.
+    right, log_delta = 2560, -12.0
     with mp.workdps(60):
         beta = mp.fsum(mp.binomial(guesses, h) * wrong**h * (1 - wrong) ** (guesses - h) for h in range(guesses - right + 1))
         one = mp.binomial(guesses, right) * wrong ** (guesses - right) * (1 - wrong) ** right

@@ -26,16 +26,16 @@ def gaussian(scale=1.0, offset=0.0, seen=None):
     return log_delta
 
 
-@pytest.mark.parametrize("upper", [True, False])
-@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scale", [1e-5, 0.03, 7.0])
 @pytest.mark.parametrize("rough", [None, 0.98, 1.02, 0.01, 100.0])
-def test_the_crossing_is_found_on_the_chosen_side_wherever_the_rough_curve_lies(upper, target, scale, rough):
-    curve = Curve(gaussian(scale), None if rough is None else Curve(gaussian(scale * rough)))
-    eps = crossing(curve, target, upper=upper)
-    value = curve.log_delta(eps)
-    assert value <= target if upper else value >= target
-    assert eps == pytest.approx(scale * math.sqrt(-2 * target), rel=4e-13)
+def test_the_crossing_is_found_on_the_chosen_side_wherever_the_rough_curve_lies(scale, rough):
+    for upper in [True, False]:
+        for target in TARGETS:
+            curve = Curve(gaussian(scale), None if rough is None else Curve(gaussian(scale * rough)))
+            eps = crossing(curve, target, upper=upper)
+            value = curve.log_delta(eps)
+            assert value <= target if upper else value >= target
+            assert eps == pytest.approx(scale * math.sqrt(-2 * target), rel=4e-13)
 
 
 @pytest.mark.parametrize("upper", [True, False])
@@ -73,25 +73,25 @@ def test_a_curve_above_the_target_ends_at_the_pure_budget_or_at_the_cap(rough):
     assert 6.0 <= crossing(Curve(lambda eps: -1.0, rough, pure=1e9, cap=1e3), -3.0, upper=False) <= 1e3
 
 
-@pytest.mark.parametrize("upper", [True, False])
 @pytest.mark.parametrize("pure", [3e-200, 1e-3, 2.0, 9.0, 700.0])
 @pytest.mark.parametrize("power", [1, 2, 5, 40])
-@pytest.mark.parametrize("target", [-0.7, -13.8, -27.6, -92.0, -650.0])
-def test_a_power_of_the_distance_from_the_pure_budget_takes_few_evaluations(upper, pure, power, target):
-    seen = []
+def test_a_power_of_the_distance_from_the_pure_budget_takes_few_evaluations(pure, power):
+    for upper in [True, False]:
+        for target in [-0.7, -13.8, -27.6, -92.0, -650.0]:
+            seen = []
 
-    def log_delta(eps):
-        seen.append(eps)
-        return power * math.log1p(-eps / pure) if eps < pure else -math.inf
+            def log_delta(eps, seen=seen):
+                seen.append(eps)
+                return power * math.log1p(-eps / pure) if eps < pure else -math.inf
 
-    eps = crossing(Curve(log_delta, pure=pure), target, upper=upper)
-    # Bisection of eps would take up to 50 evaluations.
-    assert len(seen) <= 26
-    value = log_delta(eps) if eps < pure else -math.inf
-    assert value <= target if upper else value >= target or eps == 0
-    # Below the absolute tolerance of the search, 0 is a valid lower bound.
-    if pure > 1e-100:
-        assert eps == pytest.approx(-pure * math.expm1(target / power), rel=1e-12)
+            eps = crossing(Curve(log_delta, pure=pure), target, upper=upper)
+            # Bisection of eps would take up to 50 evaluations.
+            assert len(seen) <= 26
+            value = log_delta(eps) if eps < pure else -math.inf
+            assert value <= target if upper else value >= target or eps == 0
+            # Below the absolute tolerance of the search, 0 is a valid lower bound.
+            if pure > 1e-100:
+                assert eps == pytest.approx(-pure * math.expm1(target / power), rel=1e-12)
 
 
 @pytest.mark.parametrize("upper", [True, False])

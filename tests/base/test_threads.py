@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle, tails
-from shufflebounds._base.threads import SLICE, each, in_slices
+from shufflebounds._base.threads import each, in_slices
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 
 RNG = np.random.default_rng(4)
@@ -46,14 +46,14 @@ def test_the_number_of_threads_does_not_change_a_bit(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("threads", [0, -1, 2.0, 2**16, "2", None])
-def test_a_wrong_number_of_threads_is_refused(name, threads):
-    with pytest.raises(ValueError, match="threads="):
-        CALLS[name](threads=threads)
+def test_a_wrong_number_of_threads_is_refused(name):
+    for threads in [0, -1, 2.0, 2**16, "2", None]:
+        with pytest.raises(ValueError, match="threads="):
+            CALLS[name](threads=threads)
 
 
 def test_slices_cover_every_row_once():
-    for rows in (0, 1, SLICE - 1, SLICE, SLICE + 1, 10 * SLICE + 3):
+    for rows in (0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 643):
         for threads in (1, 2, 7):
             seen = np.zeros(rows, dtype=int)
             lock = threading.Lock()

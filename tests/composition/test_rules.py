@@ -111,7 +111,7 @@ def test_all_outcomes_of_the_worst_mechanisms(eps, delta, total):
 
 @pytest.mark.slow
 @given(st.lists(st.sampled_from([0.125, 0.25, 0.5, 1.0, 0.1, 3.0, 1e-3]), min_size=1, max_size=9), st.floats(0, 1))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_every_sign(eps, part):
     total = part * sum(eps)
     exact = enumerated_pure(eps, total)
@@ -236,7 +236,7 @@ def test_agrees_with_composed_profiles():
     st.lists(st.tuples(st.floats(0, 3), st.floats(0, 0.5), st.integers(0, 40)), min_size=1, max_size=3),
     st.floats(0, 20), st.floats(0, 5),
 )
-@settings(max_examples=80)
+@settings(max_examples=25)
 def test_shape(mechanisms, total, more):
     eps, delta, k = (list(x) for x in zip(*mechanisms, strict=True))
     low, high = sides(eps, delta, total, k=k)
@@ -362,7 +362,7 @@ def test_conversion_at_one_order_is_attained():
 
 
 @given(st.floats(-12, 3), st.floats(-80, -0.1), st.floats(0, 3))
-@settings(max_examples=100)
+@settings(max_examples=25)
 def test_best_order_of_zcdp(log_rho, log_delta, xi):
     rho, delta = math.exp(log_rho), math.exp(log_delta)
     eps, order = zcdp_to_dp(rho, delta=delta, xi=xi)

@@ -102,6 +102,7 @@ def test_the_example_calls_every_kernel():
     assert {name for name in signatures(cython_tails) if f"kernels.{name}(" not in source} == set()
 
 
+@pytest.mark.slow
 def test_numba_calls_a_kernel():
     pytest.importorskip("numba")
     from numba.extending import get_cython_function_address

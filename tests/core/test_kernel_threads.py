@@ -275,10 +275,10 @@ def test_cached_values_are_not_pickled(make):
 
 
 @pytest.mark.parametrize("make", [
-    lambda: PersonalizedBits(np.linspace(0.1, 2, 60) ** 2),
+    lambda: PersonalizedBits(np.linspace(0.1, 2, 20) ** 2),
     lambda: PersonalizedClones.laplace(np.linspace(0.1, 2, 5)),
     lambda: PersonalizedClones.gaussian(np.linspace(0.5, 2, 5)),
-    lambda: PersonalizedClones.randomized_response(np.linspace(0.1, 2, 60), 5),
+    lambda: PersonalizedClones.randomized_response(np.linspace(0.1, 2, 20), 5),
 ])
 def test_results_do_not_depend_on_earlier_calls(make):
     first = make()

@@ -14,8 +14,9 @@ pytest.importorskip("flint")
 
 @pytest.mark.parametrize("kind", [kind for kind in enumeration.KINDS if kind != "densities"])
 def test_sides_enclose_certified_digits(kind):
-    tried, found = enumeration.attack(1, cases=12, only=kind)
-    assert tried.total() == 12
+    # a case of the first seed takes seconds
+    tried, found = enumeration.attack({"many bits": 2}.get(kind, 1), cases=8, only=kind)
+    assert tried.total() == 8
     assert not found
 
 

@@ -182,7 +182,7 @@ def test_import_of_infinite_loss_and_of_nothing():
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.floats(1e-3, 1), st.floats(1e-3, 1)), min_size=2, max_size=8))
 def test_export_and_import(weights):
     p, q = np.array(weights).T / np.array(weights).sum(axis=0)[:, None]

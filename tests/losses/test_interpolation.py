@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from shufflebounds._base.types import ULP
 from shufflebounds._core import _losses
 from shufflebounds._losses.interpolation import optimistic_pld
 from shufflebounds.mechanisms import GaussianMechanism
@@ -20,7 +19,7 @@ def test_the_slack_covers_the_rounding_of_the_divergence_of_the_masses(sigma, po
     loss, log_p, wanted = masses(*joined((eps, given), (eps, given), lower=True))
     held = wanted > -np.inf
     rounding = (_losses.law_hockey_stick(loss, log_p, -math.inf) - wanted)[held].max()
-    fixed = ULP * (32 + np.abs(wanted[held]).max())
+    fixed = math.ulp(1.0) * (32 + np.abs(wanted[held]).max())
     assert optimistic_pld((eps, given), (eps, given)).slack >= fixed + rounding
 
 

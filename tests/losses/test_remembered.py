@@ -1,6 +1,7 @@
 """Upper bounds of a hockey-stick divergence that follow from values in its cache."""
 
 import numpy as np
+import pytest
 
 from shufflebounds._losses.release import Remembered
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -15,6 +16,7 @@ def test_known_values_bound_those_at_larger_eps():
     assert known.above(eps).tolist() == [0.0, -2.0, -2.0, -4.0, -4.0]
 
 
+@pytest.mark.slow
 def test_a_composition_is_not_below_one_of_its_releases():
     # One value of delta takes long here, and is omitted where a known upper bound is below the bound of the composition.
     one = LaplaceMechanism(1.0).shuffled(1000)

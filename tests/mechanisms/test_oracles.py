@@ -206,7 +206,7 @@ def test_error_quantile_of_many_users_holds_for_all_data(held):
 
 
 @given(k=st.integers(2, 10**6), eps0=st.floats(1e-6, 700))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_default_sizes_are_better_than_neighbouring_sizes(k, eps0):
     chosen = SubsetSelection(k, eps0)
     for other in {max(1, chosen.size - 1), min(k - 1, chosen.size + 1)}:
@@ -218,7 +218,7 @@ def test_default_sizes_are_better_than_neighbouring_sizes(k, eps0):
 
 @given(k=st.integers(2, 10**6), eps0=st.floats(1e-9, 700), kind=st.sampled_from([KaryResponse, SubsetSelection, LocalHashing,
                                                                                    HadamardResponse]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_masses_of_every_size(k, eps0, kind):
     mechanism = kind(k, eps0)
     low, middle, top = mechanism._log_masses()

@@ -211,7 +211,7 @@ def test_mu_of_listed_laws(pq):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(laws(), st.sampled_from([1.0, 1.5, 2.0, 8.0, 64.0]))
 def test_renyi_of_listed_laws(pq, order):
     p, q = pq

@@ -8,9 +8,9 @@ import pytest
 from mpmath import mpf
 
 from shufflebounds._core import _cell_sums
-from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds._losses.interpolation import reach
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, LaplaceMechanism, RandomizedResponse
+from tests.strategies import slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:scale=")
 
@@ -47,7 +47,7 @@ class Exact:
 
 
 CASES = [pytest.param(budget, releases, marks=() if budget > 1e3 else pytest.mark.slow)
-         for budget in (700, 1e3, 3e3, 1e4, 1e5, 1e6) for releases in (2, 3, 10)]
+         for budget in (700, 3e3, 1e5, 1e6) for releases in (2, 10)]
 
 
 def test_the_sum_by_parts_is_the_integral():
@@ -97,11 +97,11 @@ def test_tail_of_the_loss_curve_and_divergences(budget, releases):
     assert many.gdp_mu() <= math.sqrt(releases) * noise.gdp_mu() * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("one", [
-    RandomizedResponse(700.0), GeometricMechanism(700.0), GeometricMechanism(150.0, 6), LaplaceMechanism(1e-3).subsampled(0.3),
-    GeometricMechanism(150.0, 6).subsampled(0.3), FiniteRandomizer([[1 - 1e-300, 1e-300], [0.25, 0.75]]),
+@pytest.mark.parametrize(("one", "releases"), [
+    (RandomizedResponse(700.0), 5), (GeometricMechanism(700.0), 2), (GeometricMechanism(150.0, 6), 5),
+    slow(LaplaceMechanism(1e-3).subsampled(0.3), 5), (GeometricMechanism(150.0, 6).subsampled(0.3), 5),
+    (FiniteRandomizer([[1 - 1e-300, 1e-300], [0.25, 0.75]]), 2),
 ], ids=repr)
-@pytest.mark.parametrize("releases", [2, 5])
 def test_bounds_are_in_order(one, releases):
     many = one.self_compose(releases)
     top = many.epsilon(0.0)
@@ -118,9 +118,9 @@ def test_bounds_are_in_order(one, releases):
 
 def test_sums_over_pairs_leave_out_what_overflows():
     noise = LaplaceMechanism(1e-3)
-    sums = PairSums([(noise._pair_info(), 3)], 1e-5, math.sqrt(9.0))
+    many = noise.self_compose(3)
     for eps in (0.0, 500.0, 1500.0, 2900.0):
-        (low, high), _ = sums.bounds(eps)
+        low, high = (many.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
         assert mpf(low) <= mpmath.log(Exact(noise, 3).of(eps)[0]) <= mpf(high)
 
 

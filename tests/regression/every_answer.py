@@ -55,7 +55,7 @@ SAME_PATH = {
     "3 releases log_delta(1)": "5 releases epsilon(1e-6)", "epsilon(1e-12)": "epsilon(1e-6)",
     "log_delta(0)": "log_delta([0.1, 0.5, 1.1])", "log_delta(1.7)": "log_delta([0.1, 0.5, 1.1])",
 }
-"""Questions that the slow tests of weaker bounds leave out if the other one, on the same path, is computed for the same object."""
+"""Questions that the tests of weaker bounds leave out if the other one, on the same path, is computed for the same object."""
 
 CALLS = (
     "shuffle.clones_epsilons([100, 10**5], [1.0, 3.0], 1e-6)", "shuffle.clones_log_deltas([100, 10**5], 1.0, 0.2, bound='lower')",
@@ -158,7 +158,7 @@ def weakened(name, tier):
                   if before is not None and (tier == "slow" or (question in listed) == (tier == "expensive"))}
         for question, before in chosen.items():
             other = SAME_PATH.get(question)
-            if tier != "quick" and (fast.get(other) or late.get(other)):
+            if fast.get(other) or late.get(other):
                 continue
             if is_weaker(before, now := answer(profile, question), question.startswith(("log_delta", "3 releases log_delta"))):
                 found.append(f"{profile!r} {question}: was {_decimal(before)}, is {_decimal(now)}")

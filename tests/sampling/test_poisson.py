@@ -167,7 +167,7 @@ def test_dp_accounting_agrees():
     st.floats(0.0, 3.0),
     st.sampled_from([GaussianMechanism(1.0), LaplaceMechanism(0.5), RandomizedResponse(2.0)]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_sampling_only_helps(rate, eps, mechanism):
     """Delta of both directions is at most rate times the mechanism's delta, and that of an addition at most that of a removal."""
     remove, add = mechanism.subsampled(rate).pairs()

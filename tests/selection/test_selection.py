@@ -118,7 +118,7 @@ def test_two_candidates_in_closed_form():
     st.floats(0.01, 20),
     st.sampled_from(NOISES),
 )
-@settings(max_examples=120)
+@settings(max_examples=25)
 def test_probabilities_are_positive_and_sum_to_one(scores, eps, noise):
     probs = selection_probs(scores, eps, noise=noise)
     assert math.fsum(probs) == pytest.approx(1, abs=1e-12)
@@ -131,7 +131,7 @@ def test_probabilities_are_positive_and_sum_to_one(scores, eps, noise):
 
 @pytest.mark.slow
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=6), st.lists(st.floats(-1, 1), min_size=6, max_size=6), st.floats(0.1, 3))
-@settings(max_examples=100)
+@settings(max_examples=25)
 def test_privacy(scores, moves, eps):
     for noise in NOISES:
         other = np.array(scores) + moves[: len(scores)]
@@ -181,7 +181,7 @@ def test_selection_error_is_its_formula_rounded_up(candidates, beta, optimal):
 
 
 @given(st.lists(st.floats(0, 8), min_size=2, max_size=12), st.floats(0.2, 4), st.floats(0.01, 0.5))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_selection_error_holds(scores, eps, beta):
     scores = np.array(scores)
     margin = selection_error(len(scores), eps, beta, optimal=int((scores == scores.max()).sum()))
@@ -270,7 +270,7 @@ def test_failure_law_by_simulation():
 
 @pytest.mark.slow
 @given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.integers(1, 10**6), st.integers(1, 50), st.floats(-600, -0.01))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_accuracy_of_any_scales(wide, narrow, k, c, log_beta):
     beta = math.exp(log_beta)
     alpha = svt_accuracy(SVTScales(wide, narrow, None, c), k, beta)

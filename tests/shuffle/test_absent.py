@@ -146,10 +146,10 @@ def test_the_command(capsys):
     assert found["epsilon"]["upper"] == ShuffledBits(1000, 0.25, colluding=100).for_group(3).epsilon(1e-6)
     assert (found["parameters"]["devices"], found["parameters"]["colluding"]) == (3, 100)
     assert "missing" not in found["parameters"]
-    found = printed("calibrate clones --local-eps 2 --eps 1 --delta 1e-6 --devices 2 --missing 20 --releases 2")
+    found = printed("calibrate clones --local-eps 2 --eps 1 --delta 1e-6 --devices 2 --missing 20")
     assert found["epsilon"]["upper"] <= 1
     protocol = Clones(found["parameters"]["users"], 2.0, missing=20)
-    assert found["epsilon"]["upper"] == protocol.self_compose(2).for_group(2).epsilon(1e-6)
+    assert found["epsilon"]["upper"] == protocol.for_group(2).epsilon(1e-6)
     with pytest.raises(SystemExit):
         main(["epsilon", "shuffled-bits", "--users", "100", "--flip", ".25", "--delta", "1e-6", "--devices", "101"])
     assert "devices" in capsys.readouterr().err

@@ -23,7 +23,7 @@ FAMILIES = {
     "Laplace noise of 0 and 1": lambda eps0, users: LaplaceMechanism(1 / eps0).shuffled(users, inputs=(0, 1)),
     "Gaussian noise of 0 and 1": lambda eps0, users: GaussianMechanism(1 / eps0).shuffled(users, inputs=(0, 1)),
 }
-ORDERED = [family if family == "k-ary response" else slow(family) for family in FAMILIES]
+ORDERED = ["k-ary response", *map(slow, ("Laplace noise", "Gaussian noise", "Gaussian noise of 0 and 1"))]
 
 SEARCH = 3e-3
 """Tolerance of the search over datasets in log delta, for a bound close to that of equal inputs. Other errors of the bounds are
@@ -72,7 +72,7 @@ def rows(seed, inputs, outputs):
 
 
 @pytest.mark.parametrize(("inputs", "outputs", "enumerated", "eps"), [
-    (3, 3, 33, 0.1), slow(2, 2, 1023, 0.05), slow(2, 4, 40, 0.2), slow(2, 3, 100, 0.0), slow(3, 2, 1023, 0.0),
+    (3, 3, 33, 0.1), slow(2, 4, 40, 0.2), slow(3, 2, 1023, 0.0),
 ])
 def test_users_beyond_the_enumeration_have_no_larger_delta(inputs, outputs, enumerated, eps):
     randomizer = FiniteRandomizer(rows(inputs + outputs, inputs, outputs))

@@ -74,7 +74,7 @@ def test_edges():
 
 @pytest.mark.slow
 @given(fakes=st.integers(0, 2**53), bins=st.integers(1, 10**6), eps=st.floats(0, 10), more=st.integers(1, 100))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_symmetry_and_monotonicity(fakes, bins, eps, more):
     mechanism = ClearReports(fakes, bins)
     assert mechanism.log_delta(eps, bound="lower") <= mechanism.log_delta(eps) <= 0

@@ -38,6 +38,8 @@ def test_budget_is_exact_to_the_last_bit_but_one(chance):
         held = budget.times(many)
         assert abs(mp.mpf(held.head) + held.rest - many * exact) <= 1e-31 * many * exact
         assert held.below <= many * exact <= held.above
+        assert math.nextafter(held.below, math.inf) > many * exact or held.below == many * exact
+        assert math.nextafter(held.above, -math.inf) < many * exact or held.above == many * exact
         for eps in [0.0, held.head / 3, *ulps_below(held.above)]:
             gap = many * exact - mp.mpf(eps)
             if gap > 0:

@@ -86,7 +86,7 @@ def test_the_worst_dataset_is_not_all_zeros():
 
 @pytest.mark.slow
 @given(users=st.integers(1, 2**53), flip=st.floats(1e-12, 0.5), share=st.floats(0, 1), eps=st.floats(0, 20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_symmetry_and_monotonicity(users, flip, share, eps):
     ones = min(int(share * users), users - 1)
     mechanism = ShuffledBits(users, flip, ones=ones)
@@ -101,7 +101,7 @@ def test_symmetry_and_monotonicity(users, flip, share, eps):
 
 
 @given(users=st.integers(2, 10**6), flip=st.floats(1e-6, 0.5), eps=st.floats(0, 3), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_no_dataset_exceeds_the_worst_case(users, flip, eps, data):
     ones = data.draw(st.integers(0, users - 1))
     assert ShuffledBits(users, flip, ones=ones).log_delta(eps, bound="lower") <= ShuffledBits(users, flip).log_delta(eps)

@@ -113,7 +113,7 @@ def test_delta_is_not_monotone_in_gamma_and_infeasible_targets_are_explained():
 
 @pytest.mark.filterwarnings("ignore:delta=")
 @given(users=st.integers(1, 10**9), eps=st.floats(0.05, 3), delta=st.floats(1e-12, 0.5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_calibration_meets_the_target(users, eps, delta):
     try:
         protocol = ZeroSum.calibrate(users=users, eps=eps, delta=delta)

@@ -141,7 +141,7 @@ def test_strings_and_numbers_in_one_column_keep_their_types():
     assert seen[-1] is int
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.lists(st.integers(-(2**60), 2**60), min_size=1, max_size=30),
     st.lists(st.floats(allow_nan=False), min_size=1, max_size=30),

@@ -41,7 +41,7 @@ def test_exact_small(p):
 
 
 @given(n=st.integers(1, 400), s=st.floats(0.01, 0.99), p=st.floats(0.01, 0.99), z=st.floats(-1, 2))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_binomial_numbers_of_trials_give_a_binomial_distribution(n, s, p, z):
     sizes = tails.binom_logpmf(np.arange(n + 1), n, s)
     k = min(max(round(n * s * p * (1 + z)), 0), n)

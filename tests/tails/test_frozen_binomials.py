@@ -23,7 +23,7 @@ METHODS = ["logpmf", "logcdf", "logsf", "pmf", "cdf", "sf", "ppf", "isf", "rvs",
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(LAWS, st.floats(0, 1), st.floats(-600, 0))
 def test_quantiles_are_the_smallest_that_meet_their_level(law, q, log_q):
     for k, inside in (
@@ -44,7 +44,7 @@ def test_quantiles_are_the_smallest_that_meet_their_level(law, q, log_q):
             assert law.sf(k - 1) > level * (1 - 1e-11)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(LAWS, st.floats(-8, 8))
 def test_quantiles_undo_the_tails(law, z):
     first, last = law.support()

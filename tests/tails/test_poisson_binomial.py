@@ -134,7 +134,7 @@ probabilities = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5, 1e-30
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(probabilities, st.integers(0, 4)), min_size=1, max_size=7), st.booleans())
 def test_small_laws_against_fractions(law, direct):
     p, counts = (np.array(x, float) for x in zip(*law))

@@ -30,7 +30,7 @@ def envelope(alpha, given):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(lines)
 def test_nowhere_above_the_lines(raw):
     eps, delta, reverse = zip(*raw)

@@ -12,7 +12,6 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from shufflebounds._engines.batches import dominating_law, epoch, weights
-from shufflebounds._engines.excess.evaluation import BLUR
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import ShuffledBatches
 from tests.fuzz import batches as batched
@@ -174,9 +173,10 @@ def test_a_sum_of_two_and_a_number(mu, eps, shift):
 @pytest.mark.parametrize("mu", [0.1, 1.0, 10.0])
 def test_the_lower_law_moves_logarithms_by_less_than_its_orders_assume(mu):
     law = dominating_law.all_opposite(mu)
-    again = law.widened(upper=False, error=BLUR)
-    assert np.max(law.log_a - again.log_a) < 4 * BLUR
-    assert np.max(again.log_b - law.log_b) < 4 * BLUR
+    error = 2.0**-42
+    again = law.widened(upper=False, error=error)
+    assert np.max(law.log_a - again.log_a) < 4 * error
+    assert np.max(again.log_b - law.log_b) < 4 * error
 
 
 def test_approximations_are_close():
@@ -324,7 +324,7 @@ def test_no_bound_is_above_one_step(mu):
         assert epoch.Epoch(mu, steps, 100).log_delta(eps) <= min(exact + 1e-9, 0.0)
 
 
-@pytest.mark.parametrize("steps", [slow(10**15), 2**53])
+@pytest.mark.parametrize("steps", [slow(2**53), 1000])
 def test_the_number_of_terms_is_at_most_that_of_the_theorem(steps):
     pivots, _, _, _, terms, excess = table = epoch.Epoch(0.25, steps, 1)._pivots
     level = np.array([math.exp(2 * epoch._log_below(one)) for one in table.level.tolist()])

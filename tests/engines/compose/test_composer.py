@@ -90,7 +90,7 @@ SMALL = math.log(1e-12)
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(laws(), min_size=1, max_size=3), st.integers(1, 2), st.sampled_from(EPS))
 def test_products_of_small_pairs(pairs, times, eps):
     exact = float(log_hockey_stick(*product(*(pairs * times)), eps))
@@ -104,7 +104,7 @@ def test_products_of_small_pairs(pairs, times, eps):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(st.floats(0.01, 3), st.integers(1, 60), st.floats(0, 1))
 def test_randomized_response_is_exact(eps0, times, share):
     eps = eps0 * (times - 1e-3) * share
@@ -147,7 +147,7 @@ def test_deep_randomized_response(delta):
     assert upper - lower <= 1e-10 * upper
 
 
-@pytest.mark.parametrize(("mu", "times"), [(0.1, 100), slow(1.0, 5), slow(0.02, 10), (0.01, 10_000)])
+@pytest.mark.parametrize(("mu", "times"), [(0.1, 100), slow(1.0, 5), slow(0.01, 10_000)])
 def test_gaussians_by_the_closed_form(mu, times):
     many = Gaussian(mu).self_compose(times)
     total = mp.mpf(mu) * mp.sqrt(times)
@@ -160,7 +160,7 @@ def test_gaussians_by_the_closed_form(mu, times):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("times", "truth"), [(10, 0.243230479), (100, 0.834121297), (1000, 2.921602202)])
+@pytest.mark.parametrize(("times", "truth"), [(10, 0.243230479), (1000, 2.921602202)])
 def test_binomial_noise_against_an_independent_value(times, truth):
     # The reference value has nine decimals.
     many = BinomialNoise(10**4, 0.5).self_compose(times)
@@ -173,8 +173,7 @@ def test_binomial_noise_against_an_independent_value(times, truth):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prob", [0.5, 0.25])
-@pytest.mark.parametrize("pair", [0, 1])
+@pytest.mark.parametrize(("prob", "pair"), [(0.5, 0), (0.25, 1)])
 def test_small_binomial_noise_by_enumeration(prob, pair):
     trials = 6
     g = Fraction(prob)
@@ -214,7 +213,7 @@ def test_a_mixed_composition():
 
 @pytest.mark.slow
 @given(st.lists(laws(), min_size=1, max_size=2), st.integers(1, 50), st.sampled_from(EPS), st.floats(0, 2))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_what_no_composition_may_break(pairs, times, eps, more):
     parts = [listed(pq).self_compose(times) for pq in pairs]
     both = parts[0].compose(*parts[1:])
@@ -230,7 +229,7 @@ def test_what_no_composition_may_break(pairs, times, eps, more):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "one", [BinomialNoise(400, 0.5), BinomialNoise(400, 0.3), StrongerClones(1000, 1.0), response(0.4)], ids=str
+    "one", [BinomialNoise(400, 0.3), StrongerClones(1000, 1.0)], ids=str
 )
 def test_counts_add_and_order_is_no_matter(one):
     other = BinomialNoise(1000, 0.5)
@@ -248,7 +247,7 @@ def test_counts_add_and_order_is_no_matter(one):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "one",
-    [Clones(10**4, 2.0), StrongerClones(10**5, 3.0), BinomialNoise(10**9, 0.5), ShuffledBits(101, 0.2, ones=50)],
+    [StrongerClones(10**5, 3.0), BinomialNoise(10**9, 0.5), ShuffledBits(101, 0.2, ones=50)],
     ids=str,
 )
 def test_symmetric_guarantees_meet(one):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from shufflebounds._base.limits import TINY
 from shufflebounds._engines.compose.pair_sums import PairSums, _Losses, _Placed, _Table
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism
 from shufflebounds.sampling import SampledPair
@@ -118,6 +117,6 @@ def test_an_upper_bound_includes_a_sum_that_rounds_to_eps(losses):
         eps = float(total) if mp.mpf(float(total)) < total else float(np.nextafter(float(total), 0.0))
         exact = mp.log(1 - mp.exp(eps - total))
     # The mass 1 under P of the only outcome is above eps by less than the rounding error of eps minus one of the losses.
-    ones = [_Losses.held(np.array([loss]), np.ones(1), TINY, upper=True) for loss in losses]
+    ones = [_Losses.held(np.array([loss]), np.ones(1), 1e-290, upper=True) for loss in losses]
     table = _Table(ones, (1, 1), _Placed(1e-3, 0.1, 2.0, 2.0, 1e-2), upper=True)
     assert table.log_delta(eps) >= exact

@@ -185,7 +185,7 @@ def test_splitting_large_values_is_larger_in_the_increasing_convex_order(seed):
 
 
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0, 9)), min_size=2, max_size=4), st.integers(0, 10**6))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_bound_by_two_moments_is_largest_at_one_distribution(moments, seed):
     """(m + sqrt(m^2 + v))/2 of a mixture of (mean, variance) is at most the largest of the mixed ones."""
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(moments)))

@@ -195,7 +195,7 @@ def test_bounds_of_random_matrices_are_in_order(seed, users, eps, more_users, mo
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(st.sampled_from(TWO_LEVEL), st.floats(0.3, 3), st.integers(50, 20000), st.floats(0.003, 0.3), st.integers(1, 20000),
        st.floats(0, 0.1), st.floats(0.2, 1))
 def test_bounds_of_two_level_randomizers_are_in_order(family, local_eps, users, eps, more_users, more_eps, share):

@@ -81,16 +81,16 @@ def test_counts_of_parts_add_up_and_give_the_estimate_of_all_messages(each, valu
 
 @every
 def test_simulated_counts_have_the_distribution_of_aggregated_messages(each, values):
-    rng, runs = np.random.default_rng(9), 1500
+    rng, runs = np.random.default_rng(9), 700
     ways = (lambda: each.aggregate(np.concatenate([each.randomize(values, rng), each.dummies(rng)])),
             lambda: each.simulate(values, rng))
     drawn = [np.array([np.ravel(way()) for _ in range(runs)], dtype=float) for way in ways]
     spread = drawn[0].std(axis=0) + 1e-9
     assert (np.abs(drawn[0].mean(axis=0) - drawn[1].mean(axis=0)) < 5 * spread * math.sqrt(2 / runs)).all()
-    assert drawn[1].std(axis=0) == pytest.approx(spread, rel=0.12)
+    assert drawn[1].std(axis=0) == pytest.approx(spread, rel=0.17)
     # Correlations of the counts agree, too.
     if spread.size > 1:
-        assert np.corrcoef(drawn[0].T) == pytest.approx(np.corrcoef(drawn[1].T), abs=0.15)
+        assert np.corrcoef(drawn[0].T) == pytest.approx(np.corrcoef(drawn[1].T), abs=0.2)
 
 
 @pytest.mark.parametrize(("each", "values"), [

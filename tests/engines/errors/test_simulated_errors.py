@@ -105,7 +105,7 @@ HISTOGRAMS = {
     "UnaryEncoding": (lambda n: m.UnaryEncoding.optimized(4, 2.0), oracle),
     "FiniteRandomizer": (lambda n: m.FiniteRandomizer(MATRIX), lambda rng, law, truth: of_rows(rng, MATRIX, truth)),
 }
-SIZES = {"small": [1, 7, 30, 62], "middle": [0, 1000, 40, 98_960], "large": [10**6, 3 * 10**5, 10**12, 2000]}
+SIZES = {"small": [1, 7, 30, 62], "large": [10**6, 3 * 10**5, 10**12, 2000]}
 NUMBERS = {
     "ShuffledBits": (lambda n: shuffle.ShuffledBits(n, min(0.4, 100 / n), fakes=17), bits),
     "ZeroSum": (lambda n: shuffle.ZeroSum(n, min(0.5, 30 / n)), copies),
@@ -117,7 +117,7 @@ def cases():
         for size, truth in SIZES.items():
             yield f"{name}, {size}", Case(build(sum(truth)), np.array(truth), draw, sum(truth))
     for name, (build, draw) in NUMBERS.items():
-        for users, ones in ((50, 3), (50, 20), (50, 45), (10**5, 22), (10**5, 31), (10**5, 60), (10**12, 0), (10**12, 33)):
+        for users, ones in ((50, 3), (50, 45), (10**5, 31), (10**5, 60), (10**12, 33)):
             yield f"{name}, {ones} of {users}", Case(build(users), np.array([ones]), draw, users)
     for users in (12, 1000, 10**12):
         # Every user has three of the six bits; the first one is that of all users.

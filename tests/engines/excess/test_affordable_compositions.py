@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms as m
-from shufflebounds._engines.excess.evaluation import HEAVY, Effort, sums
+from shufflebounds._engines.excess.evaluation import Effort, sums
 from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds._engines.excess.heavy_tails import sum_of_few
 
@@ -28,7 +28,6 @@ def test_a_heavy_tail_of_losses_alone():
     # A sum with the value -1e9 is not positive, so E S_+ is that of two other values times the probability of no such value.
     users, rare = 30, 1e-3
     values, log_mass = np.array([-1e9, -1.0, 2.0]), np.log([rare, 0.6 * (1 - rare), 0.4 * (1 - rare)])
-    assert np.abs(values).max() > HEAVY
     exact = math.fsum(math.comb(users, k) * 0.4**k * 0.6**(users - k) * max(3 * k - users, 0) for k in range(users + 1))
     log_exact = math.log(exact) + users * math.log1p(-rare)
     for effort in (Effort.FINE, Effort.SAMPLED):

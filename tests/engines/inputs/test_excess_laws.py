@@ -139,7 +139,7 @@ def test_matrix_of_an_oracle_has_the_same_bounds(mechanism):
 
 @pytest.mark.slow
 @given(st.integers(2, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_matrix(inputs, outputs, seed):
     rng = np.random.default_rng(seed)
     rows = rng.random((inputs, outputs)) * (rng.random((inputs, outputs)) < 0.8) + 1e-3
@@ -161,7 +161,7 @@ def test_any_matrix(inputs, outputs, seed):
 
 @pytest.mark.slow
 @given(st.integers(3, 5), st.integers(2, 5), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_variation_ratio_covers_every_matrix(inputs, outputs, seed):
     rng = np.random.default_rng(seed)
     rows = rng.random((inputs, outputs)) + 0.05
