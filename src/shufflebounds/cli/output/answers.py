@@ -88,12 +88,16 @@ class Question:
         """Add the arguments of the sub-command to its parser."""
         add_questions(parser, words, {self.asked: self.text})
 
-    def run(self, arguments: argparse.Namespace) -> None:
-        """Compute and print the result."""
+    def answer(self, arguments: argparse.Namespace) -> dict[str, Any]:
+        """Return the report."""
         value = getattr(arguments, self.asked)
         profile, told = asked_of(arguments)
         answers = {answer: both(getattr(profile, answer), value) for answer in self.answers}
-        print_report(report(arguments.mechanism or "composition", profile, {**told, self.asked: value}, answers), arguments)
+        return report(arguments.mechanism or "composition", profile, {**told, self.asked: value}, answers)
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        """Compute and print the result."""
+        print_report(self.answer(arguments), arguments)
 
 
 EPSILON = Question("delta", "failure probability", ("epsilon",))
@@ -119,8 +123,8 @@ class Calibrate:
                        required=Mechanism.calibration_needs)
 
     @staticmethod
-    def run(arguments: argparse.Namespace) -> None:
-        """Compute and print the result."""
+    def answer(arguments: argparse.Namespace) -> dict[str, Any]:
+        """Return the report."""
         mechanism = MECHANISMS[arguments.mechanism]
         assert mechanism.calibrate is not None
         given = {name: getattr(arguments, name) for name in mechanism.calibration_options()}
@@ -137,7 +141,12 @@ class Calibrate:
         }
         told = mechanism.parameters_of(profile)
         told |= several | {"target_eps": arguments.eps, "target_delta": arguments.delta}
-        print_report(report(arguments.mechanism, whole, told, answers), arguments)
+        return report(arguments.mechanism, whole, told, answers)
+
+    @classmethod
+    def run(cls, arguments: argparse.Namespace) -> None:
+        """Compute and print the result."""
+        print_report(cls.answer(arguments), arguments)
 
 
 def _several(mechanism: Mechanism) -> dict[str, str]:
