@@ -10,13 +10,14 @@ from shufflebounds.cli.parsers import Parser, add_mechanisms
 from shufflebounds.cli.registry import MECHANISMS, Mechanism
 from shufflebounds.shuffle import Shuffled
 
-__all__ = ["add_arguments", "answer", "run", "searches"]
+__all__ = ["add_arguments", "answer", "own", "run", "searches"]
 
 CLONES = ("stronger-clones", "clones")
 """The mechanisms whose parameter is a local budget instead of a randomizer."""
 
 
-def _own(mechanism: Mechanism) -> dict[str, str]:
+def own(mechanism: Mechanism) -> dict[str, str]:
+    """Return the options other than the number of users."""
     return {name: text for name, text in mechanism.options.items() if name != "users"}
 
 
@@ -33,13 +34,13 @@ def add_arguments(command: Parser, words: list[str]) -> None:
         command.error(f"argument MECHANISM: {chosen!r} is not a local randomizer, such as kary-response; to find its parameters "
                       f"for a number of users, run shufflebounds calibrate {chosen}")
     extra = {"eps": "privacy loss after the shuffle, in nats", "delta": "failure probability"}
-    add_mechanisms(command, words, extra, names=names, wanted=_own)
+    add_mechanisms(command, words, extra, names=names, wanted=own)
 
 
 def answer(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the report."""
     mechanism = MECHANISMS[arguments.mechanism]
-    given = {name: getattr(arguments, name) for name in _own(mechanism)}
+    given = {name: getattr(arguments, name) for name in own(mechanism)}
     if arguments.mechanism in CLONES:
         assert mechanism.calibrate is not None
         profile = mechanism.calibrate(eps=arguments.eps, delta=arguments.delta, **given)

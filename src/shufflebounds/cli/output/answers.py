@@ -14,7 +14,7 @@ from shufflebounds.cli.parsers import Parser, add_forms, add_mechanisms, number
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["DELTA", "EPSILON", "Calibrate", "add_questions", "asked_of"]
+__all__ = ["DELTA", "DEVICES", "EPSILON", "SHUFFLED", "TIMES", "Calibrate", "add_questions", "asked_of", "several_options"]
 
 DEVICES = "largest number of messages of one person in a release (default 1); --users then counts messages"
 SHUFFLED = "number of users whose messages are shuffled; without it, the guarantee of one user's message alone"
@@ -130,7 +130,7 @@ class Calibrate:
         given = {name: getattr(arguments, name) for name in mechanism.calibration_options()}
         if mechanism.calibrates_shuffled:
             given["users"] = arguments.users
-        several = {name: getattr(arguments, name) for name in _several(mechanism) if getattr(arguments, name) is not None}
+        several = {name: getattr(arguments, name) for name in several_options(mechanism) if getattr(arguments, name) is not None}
         profile = mechanism.calibrate(**given, **several, eps=arguments.eps, delta=arguments.delta)
         whole = profile if several.get("releases", 1) == 1 else profile.self_compose(several["releases"])
         whole = whole if several.get("devices", 1) == 1 else whole.for_group(several["devices"])
@@ -149,7 +149,7 @@ class Calibrate:
         print_report(cls.answer(arguments), arguments)
 
 
-def _several(mechanism: Mechanism) -> dict[str, str]:
+def several_options(mechanism: Mechanism) -> dict[str, str]:
     """Return the options of a calibration for several releases, and for several messages of one person."""
     texts = {"releases": "number of releases that meet the target together (default 1); the errors are those of one release",
              "devices": DEVICES}
@@ -159,7 +159,7 @@ def _several(mechanism: Mechanism) -> dict[str, str]:
 
 def _add_own(parser: Parser, mechanism: Mechanism) -> None:
     """Add the numbers of users and of releases, where the calibration or the costs depend on them."""
-    for name, text in _several(mechanism).items():
+    for name, text in several_options(mechanism).items():
         parser.add_argument(f"--{name}", type=number, help=text)
     if mechanism.calibrates_shuffled:
         parser.add_argument("--users", type=number, required=True, help="number of users whose messages are shuffled")
