@@ -11,6 +11,9 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
 from sphinx.util.nodes import make_refnode
 
+sys.path.insert(0, str(Path(__file__).parent))
+import calculator
+
 project = "shufflebounds"
 author = "The shufflebounds developers"
 project_copyright = "The shufflebounds developers"
@@ -174,6 +177,12 @@ def inherited(app, env, node, contnode):
     return None
 
 
+def calculator_files(app, problem):
+    """Write the scripts, the fields and the library of the page of the calculator."""
+    if problem is None and app.builder.format == "html":
+        calculator.write(Path(app.outdir) / "_static")
+
+
 def visit_math(translator, node):
     translator.body.append(mathml(node.astext(), block=False))
     raise SkipNode
@@ -191,4 +200,5 @@ def setup(app):
     app.connect("doctree-read", trim_blocks)
     app.connect("doctree-read", link_names)
     app.connect("doctree-resolved", narrow_figures)
+    app.connect("build-finished", calculator_files)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))

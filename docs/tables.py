@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import beside_today
 import c_signatures
+import calculator
 import certified_classes
 import coverage_of_papers
 import errata_tables
@@ -31,7 +32,7 @@ def quick() -> dict[str, str]:
     return {
         **measured_costs.pages(), **measured_errors.blocks(), **reference_lists.lists(), "coverage": coverage_of_papers.page(),
         "mechanisms-of-the-command": tables_of_the_command.table(), "c-signatures": c_signatures.page(),
-        "certified-classes": certified_classes.table(), "gallery": gallery.page(), **beside_today.newest(),
+        "certified-classes": certified_classes.table(), "gallery": gallery.page(), **calculator.tables(), **beside_today.newest(),
     }
 
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "published": ("published_command", "published bounds beside the computed number, with their status"),
     "audit": ("audit_command", "what the scores or counts of an attack refute, at a stated confidence"),
     "deployments": ("deployments_command", "eps of every deployment in a CSV file"),
+    "ui": ("browser.server", "a calculator in the browser, served by this machine to itself"),
     "config": ("config", "flags of a C compiler for the installed C library"),
     "completion": ("completion_command", "a script that makes bash or zsh complete commands, mechanisms and options"),
 }
@@ -82,7 +83,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = parser_for(words)
     arguments = parser.parse_args(words)
     try:
-        watched(lambda: _run(arguments), arguments.command)
+        if arguments.command == "ui":
+            # it runs until Ctrl-C, which nobody needs to be told
+            _run(arguments)
+        else:
+            watched(lambda: _run(arguments), arguments.command)
     except BrokenPipeError:
         # The reader closed the pipe, for example `head`. Buffered output must not be flushed into it at exit.
         _drop_output()

@@ -20,7 +20,7 @@ from shufflebounds.cli.parsers import Parser, number
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.report import pictures as _pictures
 
-__all__ = ["KINDS", "add_arguments", "check_out", "run"]
+__all__ = ["KINDS", "add_arguments", "check_out", "columns", "run"]
 
 KINDS = ("tradeoff", "profile")
 SUFFIXES = (".png", ".csv", ".json")
@@ -47,7 +47,7 @@ def check_out(out: str, points: Any) -> None:
         raise ValueError(f"points={points!r} must be an integer in 10..{MOST_ROWS}")
 
 
-def _columns(profile: PrivacyProfile, kind: str, points: int) -> dict[str, FloatArray]:
+def columns(profile: PrivacyProfile, kind: str, points: int) -> dict[str, FloatArray]:
     """Return the columns of the curve by name, with both bounds of every number."""
     if kind == "tradeoff":
         # Half of the values of alpha are below 0.1, on a logarithmic grid, because tests with a small alpha matter most.
@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _write_table(profile: PrivacyProfile, arguments: argparse.Namespace, told: dict[str, Any]) -> None:
     """Write the columns of the curve as CSV or JSON, as the ending of the file says."""
-    table = _columns(profile, arguments.kind, arguments.points)
+    table = columns(profile, arguments.kind, arguments.points)
     text = _csv(table)
     if Path(arguments.out).suffix.lower() == ".json":
         curve = {"kind": arguments.kind, "columns": {name: column.tolist() for name, column in table.items()}}

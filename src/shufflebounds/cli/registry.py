@@ -18,7 +18,7 @@ from shufflebounds import mechanisms, shuffle
 from shufflebounds._base.lazy import module_name
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["MECHANISMS", "Mechanism", "released", "summary", "without_markup"]
+__all__ = ["MECHANISMS", "Mechanism", "parameter_texts", "released", "summary", "without_markup"]
 
 SHORT = {"ShuffledHistogram": "histogram"}
 """Classes whose name in the command is not the class name in lower case."""
@@ -129,9 +129,9 @@ def summary(documented: Any) -> str:
     return without_markup((inspect.getdoc(documented) or "").partition("\n")[0])
 
 
-def _parameter_texts(build: type) -> dict[str, str]:
-    """Return the first sentence about each parameter in the docstring of the class."""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", inspect.getdoc(build) or "", re.S | re.M)
+def parameter_texts(docstring: str) -> dict[str, str]:
+    """Return the first sentence about each parameter in a docstring."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", docstring, re.S | re.M)
     out: dict[str, str] = {}
     for names, text in re.findall(r"^([\w, ]+) : [^\n]*\n((?:    [^\n]*\n?|\n)*)", section[1] if section else "", re.M):
         sentence = re.split(r"(?<=[^ .]{2})[.;](?:\s|$)", " ".join(text.split()), maxsplit=1)[0]
@@ -180,7 +180,7 @@ def _inspected(name: str, build: Any) -> Mechanism | None:
     """Return the mechanism that a class describes, or None if its parameters are not all numbers or words."""
     if not (isinstance(build, type) and is_dataclass(build) and issubclass(build, PrivacyProfile)) or inspect.isabstract(build):
         return None
-    hints, told = typing.get_type_hints(build), _parameter_texts(build)
+    hints, told = typing.get_type_hints(build), parameter_texts(inspect.getdoc(build) or "")
     asked = sorted((f for f in fields(build) if f.init), key=lambda f: f.name in UNUSUAL)
     if not asked or not all(_is_scalar(hints[f.name]) for f in asked):
         return None

@@ -14,7 +14,7 @@ from shufflebounds.cli.parsers import Parser, add_forms, add_mechanisms, number
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["DELTA", "EPSILON", "Calibrate", "add_questions", "asked_of"]
+__all__ = ["DELTA", "DEVICES", "EPSILON", "SHUFFLED", "TIMES", "Calibrate", "add_questions", "asked_of", "several_options"]
 
 DEVICES = "largest number of messages of one person in a release (default 1); --users then counts messages"
 SHUFFLED = "number of users whose messages are shuffled; without it, the guarantee of one user's message alone"
@@ -88,12 +88,16 @@ class Question:
         """Add the arguments of the sub-command to its parser."""
         add_questions(parser, words, {self.asked: self.text})
 
-    def run(self, arguments: argparse.Namespace) -> None:
-        """Compute and print the result."""
+    def answer(self, arguments: argparse.Namespace) -> dict[str, Any]:
+        """Return the report."""
         value = getattr(arguments, self.asked)
         profile, told = asked_of(arguments)
         answers = {answer: both(getattr(profile, answer), value) for answer in self.answers}
-        print_report(report(arguments.mechanism or "composition", profile, {**told, self.asked: value}, answers), arguments)
+        return report(arguments.mechanism or "composition", profile, {**told, self.asked: value}, answers)
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        """Compute and print the result."""
+        print_report(self.answer(arguments), arguments)
 
 
 EPSILON = Question("delta", "failure probability", ("epsilon",))
@@ -119,14 +123,14 @@ class Calibrate:
                        required=Mechanism.calibration_needs)
 
     @staticmethod
-    def run(arguments: argparse.Namespace) -> None:
-        """Compute and print the result."""
+    def answer(arguments: argparse.Namespace) -> dict[str, Any]:
+        """Return the report."""
         mechanism = MECHANISMS[arguments.mechanism]
         assert mechanism.calibrate is not None
         given = {name: getattr(arguments, name) for name in mechanism.calibration_options()}
         if mechanism.calibrates_shuffled:
             given["users"] = arguments.users
-        several = {name: getattr(arguments, name) for name in _several(mechanism) if getattr(arguments, name) is not None}
+        several = {name: getattr(arguments, name) for name in several_options(mechanism) if getattr(arguments, name) is not None}
         profile = mechanism.calibrate(**given, **several, eps=arguments.eps, delta=arguments.delta)
         whole = profile if several.get("releases", 1) == 1 else profile.self_compose(several["releases"])
         whole = whole if several.get("devices", 1) == 1 else whole.for_group(several["devices"])
@@ -137,10 +141,15 @@ class Calibrate:
         }
         told = mechanism.parameters_of(profile)
         told |= several | {"target_eps": arguments.eps, "target_delta": arguments.delta}
-        print_report(report(arguments.mechanism, whole, told, answers), arguments)
+        return report(arguments.mechanism, whole, told, answers)
+
+    @classmethod
+    def run(cls, arguments: argparse.Namespace) -> None:
+        """Compute and print the result."""
+        print_report(cls.answer(arguments), arguments)
 
 
-def _several(mechanism: Mechanism) -> dict[str, str]:
+def several_options(mechanism: Mechanism) -> dict[str, str]:
     """Return the options of a calibration for several releases, and for several messages of one person."""
     texts = {"releases": "number of releases that meet the target together (default 1); the errors are those of one release",
              "devices": DEVICES}
@@ -150,7 +159,7 @@ def _several(mechanism: Mechanism) -> dict[str, str]:
 
 def _add_own(parser: Parser, mechanism: Mechanism) -> None:
     """Add the numbers of users and of releases, where the calibration or the costs depend on them."""
-    for name, text in _several(mechanism).items():
+    for name, text in several_options(mechanism).items():
         parser.add_argument(f"--{name}", type=number, help=text)
     if mechanism.calibrates_shuffled:
         parser.add_argument("--users", type=number, required=True, help="number of users whose messages are shuffled")

@@ -1,0 +1,1 @@
+"""The calculator in the browser: the page, its fields and answers, and the server on this machine."""
