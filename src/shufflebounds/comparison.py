@@ -304,6 +304,8 @@ def calibrated_oracle(
 
     If the class has several rows, the result is that with the smallest error of any bin.
     """
+    if kind not in ORACLES:
+        raise ValueError(f"kind={_validate.short_repr(kind)} must be one of {', '.join(one.__name__ for one in ORACLES)}")
     ways = _ways(_validate.integer("users", users, 1), _validate.integer("bins", bins, 2, 2**16), releases, {})
     oracles: list[Any] = [_of_both(ways[name], releases, devices, eps, delta) for name in ORACLES[kind]]
     best: Shuffled = min(oracles, key=lambda one: one.randomizer.errors(users).error_quantile(0.05, of="any"))

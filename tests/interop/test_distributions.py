@@ -158,6 +158,16 @@ def test_many_eps_at_once_give_the_sum_at_each(name):
             assert (upper[held] - lower[held] <= 1e-9).all()
 
 
+def test_reverse_of_an_import_whose_second_masses_exceed_one():
+    # Pessimistic rounding of losses of both signs: the masses of the second distribution sum to more than 1.
+    (pair,) = interop.from_dp_accounting(pld_module.from_gaussian_mechanism(1.0)).pairs()
+    p, q = np.exp(pair.log_p), np.exp(pair.log_q)
+    assert q.sum() > 1 + 1e-5
+    for eps in (0.0, 1.0, 5.0):
+        scaled = float(np.maximum(0, q / q.sum() - math.exp(eps) * p).sum())
+        assert pair.reverse().delta(eps, bound="lower") <= scaled <= pair.reverse().delta(eps)
+
+
 @pytest.mark.slow
 def test_a_large_import_can_be_exported():
     pld = pld_module.from_gaussian_mechanism(1.0)

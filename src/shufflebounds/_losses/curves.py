@@ -336,8 +336,8 @@ def curve_of_masses(
 
     `low` and `high` hold the bounds under P and under Q; `log_lost` is the log of a bound of the mass of all other outcomes under
     either. The errors of the tests that reject the first outcomes are rounded up for the upper bound and down for the lower one.
-    The smaller one of an error and its complement is summed, the other computed from it: so 1 - beta has a relative error, too, and
-    delta of the curve is accurate where it is small.
+    The smaller one of an error and its complement is summed, and the other computed from it. So 1 - beta has a relative error, too,
+    and delta of the curve is accurate where it is small.
     """
     own, other = (high, low) if upper else (low, high)
     # Outcomes that are not listed add to an upper bound of a sum, that of an error or that of a complement.
@@ -358,7 +358,7 @@ def curve_of_masses(
     if upper:
         # The tests that never and that always reject.
         out = np.column_stack([[-np.inf, 0.0, 0.0, -np.inf], out, [0.0, -np.inf, -np.inf, 0.0]])
-    return Tradeoff(prune(out))
+    return Tradeoff(prune(out, 1 if upper else -1))
 
 
 def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
@@ -366,8 +366,9 @@ def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
 
     From upper bounds of curves it is an upper bound of their hull, from lower bounds a lower bound.
     """
-    points = np.concatenate([_pieces(f).points for f in curves], axis=1)
-    return Tradeoff(prune(points[:, np.lexsort((points[2], -points[1], points[0]))]))
+    pieces = [_pieces(f) for f in curves]
+    points = np.concatenate([one.points for one in pieces], axis=1)
+    return Tradeoff(prune(points[:, np.lexsort((points[2], -points[1], points[0]))], pieces[0].side))
 
 
 def _pieces(f: Tradeoff) -> Piecewise:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import Evidence, Status
+from shufflebounds._base.types import ULP
 from shufflebounds._losses.complete_lists import CompleteLists
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
@@ -21,13 +23,22 @@ __all__ = ["AccountingProfile", "from_dp_accounting"]
 
 @dataclass(frozen=True, repr=False)
 class _LossPair(_ListedPair):
-    """One direction of a privacy loss distribution; its masses are not changed, even if they do not sum to 1."""
+    """One direction of a privacy loss distribution.
+
+    The masses of its losses are not changed, even if they do not sum to 1. Under Q they may sum to more than 1, by far more than
+    rounding; those of the reversed pair are then divided by their sum, because no delta exceeds 1.
+    """
+
+    forward: bool = True
 
     theorem: ClassVar[str] = "hockey-stick divergence of one direction of a privacy loss distribution of dp-accounting, as given"
     neighbours: ClassVar[str] = "those of the given distribution"
 
     def __repr__(self) -> str:
         return f"_LossPair(<{len(self.log_p)} losses>)"
+
+    def reverse(self) -> Self:
+        return type(self)(self.log_q, self.log_p, not self.forward)
 
     @classmethod
     def of(cls, pmf: Any) -> Self:
@@ -40,17 +51,21 @@ class _LossPair(_ListedPair):
         held = mass > 0
         log_p = np.log(mass[held])
         log_q = log_p - loss[held]
-        infinite, beyond = float(dense._infinity_mass), 1 - float(np.exp(log_q).sum())
+        q = np.exp(log_q)
+        infinite, beyond = float(dense._infinity_mass), -math.fsum([*q.tolist(), -1.0])
+        rounding = ULP * float(q @ (2 + np.abs(log_q)))
         if infinite > 0:
             log_p, log_q = np.append(log_p, np.log(infinite)), np.append(log_q, -np.inf)
-        if beyond > 0:
+        # A difference that the rounding of the logarithms explains counts as 0.
+        if beyond > rounding:
             # Mass of Q at outcomes that P cannot produce has no effect in this direction, and infinite loss in the other one.
             log_p, log_q = np.append(log_p, -np.inf), np.append(log_q, np.log(beyond))
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 
     @cached_property
     def _complete(self) -> CompleteLists:
-        return CompleteLists(np.array(self.log_p), np.array(self.log_q))
+        log_p, log_q = np.array(self.log_p), np.array(self.log_q)
+        return CompleteLists(log_p if self.forward else log_p - max(0.0, math.log(math.fsum(np.exp(log_p)))), log_q)
 
 
 @dataclass(frozen=True)

@@ -248,11 +248,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
             listed = getattr(self.randomizer, "with_inputs", None)
             if listed is None:
                 raise TypeError(f"inputs={self.inputs!r} is for Laplace and Gaussian noise: leave it out for {self.randomizer!r}")
-            values = np.unique(_validate.real_array("inputs", self.inputs))
-            if values.size < 2:
-                raise ValueError(f"inputs={self.inputs!r} must hold at least two different values")
-            object.__setattr__(self, "inputs", tuple(values.tolist()))
-            object.__setattr__(self, "_listed_inputs", listed(self.inputs))
+            laws = listed(self.inputs)
+            object.__setattr__(self, "inputs", laws.inputs)
+            object.__setattr__(self, "_listed_inputs", laws)
 
     def __repr__(self) -> str:
         listed = "" if self.inputs is None else f", inputs={self.inputs!r}"

@@ -23,11 +23,13 @@ class Piecewise(Representation):
     The array `points` has the rows log alpha, log(1 - alpha), log beta and log(1 - beta), from alpha = 0 to beta = 0. The last row
     begins with the log mass of Q where P is 0; the second row ends with the log mass of P where Q is 0. The pair `atoms` has
     the logarithms of the widths and heights of the segments if the curve is known to be convex, and is None otherwise.
+    `side` is that of the representations.
     """
 
     points: FloatArray
     atoms: tuple[FloatArray, FloatArray] | None
     label: str = ""
+    side: int = 0
 
     def __post_init__(self) -> None:
         for array in (self.points, *(self.atoms or ())):
@@ -112,7 +114,7 @@ class Piecewise(Representation):
     def hull(self) -> Piecewise:
         if self.atoms is not None:
             return self
-        return prune(self.points)
+        return prune(self.points, self.side)
 
     def log_delta(self, eps: FloatArray) -> FloatArray:
         hull = self.hull
@@ -171,24 +173,24 @@ class Piecewise(Representation):
     def inverse(self) -> Piecewise:
         points = self.points[[2, 3, 0, 1], ::-1].copy()
         atoms = (self.atoms[1][::-1].copy(), self.atoms[0][::-1].copy()) if self.atoms is not None else None
-        return Piecewise(points, atoms, self.label)
+        return Piecewise(points, atoms, self.label, self.side)
 
     def symmetrized(self) -> Piecewise:
         points = np.concatenate([self.points, self.inverse().points], axis=1)
-        return prune(points[:, np.lexsort((points[2], -points[1], points[0]))])
+        return prune(points[:, np.lexsort((points[2], -points[1], points[0]))], self.side)
 
     def convex_hull(self) -> Piecewise:
         return self.hull
 
 
-def prune(points: FloatArray) -> Piecewise:
+def prune(points: FloatArray, side: int = 0) -> Piecewise:
     """Return the lower convex hull of points in the order of alpha."""
     points = np.ascontiguousarray(points)
     kept, across, down = _tradeoff.lower_hull(*points)
     if across.size and across[0] == -np.inf:
         # The curve has a vertical segment at alpha = 0, which has no finite slope and is omitted.
         kept, across, down = kept[1:], across[1:], down[1:]
-    return Piecewise(points[:, kept], (across, down))
+    return Piecewise(points[:, kept], (across, down), side=side)
 
 
 def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], float, float]:

@@ -16,9 +16,11 @@ from shufflebounds._base.types import ULP, FloatArray
 __all__ = ["Representation", "log1mexp", "log_quantile", "upward"]
 
 
-
 class Representation(ABC):
     """A trade-off function f, given by a formula or by breakpoints. Arguments are 1-D float arrays that the caller has checked."""
+
+    side: int = 0
+    """1 for values above the exact curve, -1 for values below it, 0 for values as computed."""
 
     @abstractmethod
     def log_beta(self, x: FloatArray) -> FloatArray:

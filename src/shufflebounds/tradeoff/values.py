@@ -86,8 +86,12 @@ class CurveValues:
         """
         array = _validate.real_array("alpha", alpha, 0, 1)
         with np.errstate(divide="ignore"):
-            value = np.exp(self._form.log_beta(np.log(array.ravel()))).reshape(array.shape)
-        return plain(value)
+            logs = self._form.log_beta(np.log(array.ravel()))
+        value = np.exp(logs)
+        if self._form.side:
+            # A logarithm near 0 may have no double next to its power on the same side.
+            value = np.where(logs < 0, np.nextafter(value, 1 if self._form.side > 0 else 0), value)
+        return plain(value.reshape(array.shape))
 
     @overload
     def log_delta(self, eps: float) -> float: ...

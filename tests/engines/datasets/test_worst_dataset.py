@@ -394,6 +394,8 @@ def test_noise_with_more_than_two_input_values(noise):
     (lambda: mechanisms.LaplaceMechanism(1.0).shuffled(10, inputs=(0, 2)), ValueError, "at most sensitivity=1"),
     (lambda: mechanisms.LaplaceMechanism(1.0).shuffled(10, inputs=(1, 1)), ValueError, "at least two different values"),
     (lambda: mechanisms.KaryResponse(3, 1.0).shuffled(10, inputs=(0, 1)), TypeError, "leave it out"),
+    (lambda: mechanisms.LaplaceMechanism(1.0).with_inputs([]), ValueError, "must not be empty"),
+    (lambda: mechanisms.GaussianMechanism(1.0).with_inputs(math.nan), ValueError, "must be finite"),
 ])
 def test_invalid_input_values_are_refused(call, error, words):
     with pytest.raises(error, match=words):

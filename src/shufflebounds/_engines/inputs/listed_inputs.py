@@ -8,7 +8,9 @@ from itertools import permutations
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.quadrature import log_normal_masses
@@ -18,7 +20,7 @@ from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, matrix_laws
 
-__all__ = ["ListedInputs", "gaussian_cells", "laplace_cells", "named"]
+__all__ = ["ListedInputs", "gaussian_cells", "laplace_cells", "named", "several_values"]
 
 _CELLS = 1200
 """Number of cells into which the outputs are divided for lower bounds. More cells raise the bounds slightly and take longer."""
@@ -87,6 +89,14 @@ class ListedInputs:
     def dataset_laws(self) -> DatasetLaws | None:
         """Return the distributions that the upper bound over all datasets needs, or None."""
         return self.noise.dataset_laws(self.inputs)
+
+
+def several_values(inputs: ArrayLike) -> tuple[float, ...]:
+    """Return the different values in increasing order, or raise ValueError if there are fewer than two."""
+    values = np.unique(_validate.real_array("inputs", inputs))
+    if values.size < 2:
+        raise ValueError(f"inputs={_validate.short_repr(inputs)} must hold at least two different values")
+    return tuple(values.tolist())
 
 
 def named(inputs: tuple[float, ...], sensitivity: float) -> tuple[str, ...]:

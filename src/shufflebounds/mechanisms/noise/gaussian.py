@@ -26,7 +26,7 @@ from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_cases import GaussianNoise, gaussian_ratio_tail, interval_datasets
-from shufflebounds._engines.inputs.listed_inputs import ListedInputs, gaussian_cells, named
+from shufflebounds._engines.inputs.listed_inputs import ListedInputs, gaussian_cells, named, several_values
 from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs, normal_outputs
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases
@@ -400,8 +400,9 @@ class GaussianMechanism(AdditiveNoise):
         Raises
         ------
         ValueError
-            If the values are further apart than `sensitivity`.
+            If there are fewer than two different values, or they are further apart than `sensitivity`.
         """
+        inputs = several_values(inputs)
         apart = replace(self, sensitivity=inputs[-1] - inputs[0])
         places = (np.array(inputs) - inputs[0]) / self.sigma
         return ListedInputs(named(inputs, self.sensitivity), apart, gaussian_cells(places), inputs, GaussianNoise(apart.mu).error)

@@ -20,7 +20,7 @@ from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_cases import LaplaceNoise, interval_datasets
-from shufflebounds._engines.inputs.listed_inputs import ListedInputs, laplace_cells, named
+from shufflebounds._engines.inputs.listed_inputs import ListedInputs, laplace_cells, named, several_values
 from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs, laplace_outputs
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
@@ -288,8 +288,9 @@ class LaplaceMechanism(AdditiveNoise):
         Raises
         ------
         ValueError
-            If the values are further apart than `sensitivity`.
+            If there are fewer than two different values, or they are further apart than `sensitivity`.
         """
+        inputs = several_values(inputs)
         apart = replace(self, sensitivity=inputs[-1] - inputs[0])
         places = (np.array(inputs) - inputs[0]) / self.scale
         return ListedInputs(named(inputs, self.sensitivity), apart, laplace_cells(places), inputs,
