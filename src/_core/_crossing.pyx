@@ -1,6 +1,6 @@
 """eps(delta) by a search on compiled functions for log delta(eps), shared by the loops over arrays of deployments.
 
-Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which says what the caller has checked.
+Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which states what the caller must check.
 
 Method. First, the search finds the eps at which a smooth approximation of log delta equals the target. There the difference between
 the approximation and log delta (the approximate middle of the bounds, or the requested bound) is measured. If the crossing is near,

@@ -3,7 +3,7 @@
     E S_+ = Pr[none] E[S_+ | none] + E[S; some] + E[S_-; some]
     where `none` is the event that no user has such a value, and `some` its complement; E[X; some] is E X over this event
 
-Layer: ``c_split``, noexcept nogil, declared in _heavy_tails.pxd, which says what the caller has checked.
+Layer: ``c_split``, noexcept nogil, declared in _heavy_tails.pxd, which states what the caller must check.
 
 Method      values above an edge are split off. The edge is the lowest one at which a Chernoff bound of the last term is
             below rtol/8 of a lower estimate of E S_+, from the sum without its largest values or from the mean of these values

@@ -1,5 +1,5 @@
-/* The clone sum E[max(0, D - u M)], by a downward sweep (sweep.h) or by the contour integral. Method, errors and
- * the functions kernel_...: the header of _compound.pyx and _compound.pxd, where they are named c_... . */
+/* The clone sum E[max(0, D - u M)], by a downward sweep (sweep.h) or by the contour integral.
+ * The header of _compound.pyx describes method and errors; _compound.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_COMPOUND_H
 #define SHUFFLEBOUNDS_COMPOUND_H
 
@@ -20,7 +20,7 @@
 #define COMPOUND_MANY 1e6                       /* steps above which any gap is accepted; with u >= 1/2 a step counts as 15 steps */
 #define COMPOUND_TOO_MANY 1e8                   /* steps above which no sweep is run (more than 0.1 s) */
 
-/* E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. Both are 0 where that is not known. */
+/* E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. Both are 0 if they are not known. */
 typedef struct { double pull, still; } Ahead;
 
 typedef struct {
@@ -50,7 +50,7 @@ static inline double compound_gap(double a, double m, CompoundLine *line)
     return line->u <= 0.5 ? 2 * a - m - line->u * m : line->v * m - 2 * (m - a);
 }
 
-/* Returns the smallest a with gap > 0. Rounding may give its neighbour; the term at the boundary is then negligible. */
+/* Returns the smallest a with gap > 0. Rounding may give a neighbouring count; the term at the boundary is then negligible. */
 static inline double compound_threshold(double m, CompoundLine *line)
 {
     if (line->u <= 0.5) return floor(0.5 * (m + line->u * m)) + 1;

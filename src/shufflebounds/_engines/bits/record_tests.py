@@ -24,8 +24,8 @@ from shufflebounds.tails.concentration import binomial_range
 __all__ = ["log_of_ones", "scored_pair"]
 
 _LARGEST_STEP = 1.5
-"""Largest grid step of a score, in units of its standard deviation. If there are so many records that a larger step is needed, no
-tests are constructed."""
+"""Largest grid step of a score, in units of its standard deviation. If the number of records requires a larger step, no tests are
+constructed."""
 
 _WIDTH = 40.0
 """Length of the Fourier transform (grid step times number of points), in standard deviations of the sum of scores."""

@@ -174,9 +174,8 @@ class FakeTable:
         return Interval(math.log(low) if low > 0 else -math.inf, high)
 
     def _both(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, ...]:
-        """Return what `log_delta` needs at every eps, or () if a table would be too large.
-
-        That is the masses of both sums under P and under Q; if they are many, those of merged outcomes, or the arguments of a test.
+        """Return the tables that `log_delta` uses at every eps, or () if a table would be too large. They have the masses of both
+        sums under P and under Q; for too many outcomes, the masses of merged outcomes, or the arguments of a test.
         """
         sides = self._real(first, second)
         if sides is None:
@@ -224,7 +223,8 @@ class FakeTable:
 
     @staticmethod
     def _tested(here: FloatArray, there: FloatArray, second: list[FloatArray], more: float) -> float:
-        """Return a lower bound of H at e^eps = `more` by one test: for each sum of the first bin a threshold of that of the second.
+        """Return a lower bound of H at e^eps = `more` by one test: for each sum of the first bin, the sum of the second bin is
+        compared with a threshold.
 
         `here` and `there` are the masses of the sum of the first bin and of the dummy bits of the second one. `second` has minus
         the ratios of the sum of the second bin, and the sums of the masses of its real bits under P and under Q.

@@ -37,12 +37,12 @@ BINS = (2**9, 2**11, 2**13)
 """Numbers of bins of budgets on the levels of the search over targets; on one further level, the last, every distinct budget is
 separate.
 
-Fewer bins make a level faster and its bounds less tight.
+With fewer bins a level is faster and its bounds are less tight.
 """
 
 LAST_BINS = 2**16
-"""Number of bins on the last level if there are more than TABLE_SIZE distinct budgets. More bins take longer, fewer leave a larger
-gap."""
+"""Number of bins on the last level if there are more than TABLE_SIZE distinct budgets. Raised: longer run time. Lowered: a larger
+gap of the bounds."""
 
 GROWTH = 1.6
 """Ratio of consecutive entries of FAR, the distances of trial values of the log mass from the largest one. Raised: the trial values
@@ -153,7 +153,7 @@ class Population:
         return self.laws.of(key, lambda: self._clones(kind, terms, level, i, j, upper))
 
     def _terms(self, kind: str, eps: float, i: int, j: int, log_mass: float) -> Terms:
-        """Return local eps, scale and tail of a decomposition for the targets i..j; `log_mass` is used by windows only."""
+        """Return local eps, scale and tail of a decomposition for the targets i..j; only window decompositions use `log_mass`."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
         terms = self.family.window(log_mass, low, high, eps) if kind == "window" else self.family.terms(kind, low, high)
         return Terms(*map(float, terms))
@@ -173,7 +173,7 @@ class Population:
         return Interval(min(_total(lower, terms), 0.0), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return an approximation of `value`, by which decompositions are chosen; this is not a bound."""
+        """Return an approximation of `value`, which is not a bound; decompositions are chosen by it."""
         if kind == "window":
             return float(self._of_windows(eps, i, j, np.array([log_mass]))[0])
         low, high = float(self.budgets[i]), float(self.budgets[j])
@@ -277,7 +277,7 @@ class Population:
     def single(self, eps: float, i: int, apart: float = 0.0) -> Interval:
         """Return bounds of the tightest upper bound of log delta of target i that the decompositions and the blanket give.
 
-        With `apart` > 0, the coarsest level of bins is used whose bounds have a gap of at most `apart` in log delta.
+        If `apart` > 0, the level with the fewest bins is used among those whose bounds have a gap of at most `apart` in log delta.
         """
         if self._alone(i):
             # Without other users there are no clones, and the bound is the local delta.
@@ -327,7 +327,7 @@ class Population:
 
     @cached_property
     def rounds(self) -> bool:
-        """Whether there is a privacy blanket, but for too many different budgets, so that budgets are rounded up."""
+        """Whether there is a privacy blanket whose budgets are rounded up because there are too many different budgets."""
         return self._blanketed and too_large(self.budgets.size, *self._share_sums)
 
     @property
@@ -355,7 +355,7 @@ class Population:
         for first in range(0, self.budgets.size, BLOCK):
             part = slice(first, first + BLOCK)
             shares = blanket_shares(self.budgets[part], self.family.categories)[0]
-            # without `@`, whose threads wait for each other in a loop: ten times the CPU time on a busy machine
+            # not `@`: the threads of BLAS wait for each other in a loop, which takes ten times the CPU time on a busy machine
             weighted = shares * self.counts[part]
             sums += weighted.sum(), (weighted * shares).sum()
         return float(sums[0]), float(sums[1])
@@ -469,7 +469,8 @@ class Population:
         frontier = [] if frontier is None else frontier
         hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
         frontier[:] = [box._replace(log_mass=hint, nearby=hint) if box.common else box for box in frontier]
-        # With few distinct budgets, where no bins are used, evaluations are fast: every bound above that of `best` is made tighter.
+        # With few distinct budgets no bins are used and evaluations are fast, so every bound above that of `best` is made
+        # tighter.
         enough = upper + (tolerance / 2 * max(1.0, -lower / 20) if self.exact else 0.0)
         pruned, boxes, blocks = self._start(eps, enough, frontier, hint)
         left, top = MOST_ENUMERATED // 2, -math.inf
@@ -483,7 +484,7 @@ class Population:
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
             if best != hinted:
-                # The window of a worse target, found on the level before.
+                # The window of a target with a larger delta on the level before.
                 hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
             reached = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY

@@ -73,10 +73,10 @@ class Composer:
     ) -> None:
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._deepest = deepest
-        # An entry is a few numbers, so BLOCK entries take about 3 MB.
+        # An entry of the cache consists of a few numbers, so BLOCK entries take about 3 MB.
         self._known: Kept[float, tuple[Interval, Engine]] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
-        # Whether one lower bound has the distributions of the upper bound. If not, no grid makes the two bounds agree.
+        # Whether one lower bound has the distributions of the upper bound. If they do not, the two bounds differ on every grid.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
         self.steps = GridSteps(upper, [pair for side in lower for pair in side], self.tight, rtol)
 

@@ -41,7 +41,7 @@ class Released:
         releases = [one.times(number) for one, number in self._factors]
         powers = [one.releases.power for one in pairs]
         for product in dict.fromkeys(power[1] for power in powers if power):
-            # The releases of all factors with this product are combined into one, which replaces those of the first factor.
+            # The releases of all factors with this product are combined; the result replaces the releases of the first factor.
             alike = [(i, power[0]) for i, power in enumerate(powers) if power and power[1] is product]
             if len(alike) > 1:
                 for i, _ in alike:
