@@ -124,7 +124,7 @@ class UpperBounds:
     def _blanket_or_datasets(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
         """Return the bound by the privacy blanket or that over all datasets, or both, as in `_named`."""
         above, datasets, shared = self._laws.above, self.over_datasets, effort is not Effort.FINE
-        # the widest distribution most often has the largest Phi; of matrices there are thousands
+        # the widest distribution most often has the largest Phi; a matrix may have thousands of distributions
         widest = max(above, key=lambda law: law.spread(eps)) if len(above) > 1 else above[0]
         near = -math.inf if datasets is None else self._rough_blanket(eps, widest)
 
@@ -165,7 +165,7 @@ class UpperBounds:
     def _rough_blanket(self, eps: float, widest: ExcessLaw) -> float:
         """Return an approximate log delta by the privacy blanket; `widest` is the distribution with likely the largest Phi."""
         if self.over_datasets is not None:
-            # These two approximations may be far too large: the first one for heavy tails, the second one for few users.
+            # `log_blanket` may be far too large for heavy tails, `approximate_log_phi` for few users.
             return min(self.over_datasets.log_blanket(eps), widest.approximate_log_phi(eps, self._users))
         return max(law.rough_log_phi(eps, self._users).upper for law in self._laws.above)
 
@@ -178,12 +178,12 @@ class UpperBounds:
 
     @cached_property
     def two_users(self) -> TwoUsers | None:
-        """The bound for two users of normal noise, of whose protocol this one is a post-processing."""
+        """The bound for two users of normal noise: the messages of more users are a post-processing of theirs."""
         return self._laws.two_users if 2 <= self._users <= _FEW_OF_NOISE else None
 
     @cached_property
     def _stronger_protocols(self) -> tuple[_Stronger, ...]:
-        """Protocols whose datasets are all enumerated, and of which this protocol is a post-processing.
+        """Protocols of which this protocol is a post-processing, and whose datasets are all enumerated.
 
         One more user, of any input x, adds a draw from R_x to the messages, which is post-processing. Partial participation s is
         post-processing of full participation: each message is removed with probability 1 - s. So for every dataset delta is at most

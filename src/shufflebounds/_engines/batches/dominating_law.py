@@ -30,7 +30,7 @@ _BINS = 160
 bins raise log delta by about 1e-4."""
 
 _ROUGH_BINS = 40
-"""The same for approximations, whose error is about 0.05 in log delta."""
+"""Number of bins for approximations, whose error is about 0.05 in log delta."""
 
 _LOWEST = -40.0
 """Log of the probability under R_0 of the outputs below the last bin. Their values X < 0 are raised to that of the end of the bin.
@@ -43,11 +43,11 @@ _LEVELS = (-2.0, -4.0, -6.0, -8.0, -10.0, -13.0, -16.0, -20.0)
 """Logs of the probabilities beyond which an approximation treats large values one at a time."""
 
 _FEW_LARGE = 0.03
-"""Expected number of large values in a sum that an approximation treats one at a time. Raised: sums of two of them are missing.
-Lowered: the saddle point has a larger error."""
+"""Expected number of large values in a sum that an approximation treats one at a time. Raised: sums of two large values are
+ignored although they matter. Lowered: the saddle point has a larger error."""
 
 _TILTS = np.geomspace(1e-9, 10.0, 128)
-"""Tilts of the saddle points, in units of the inverse standard deviation of X*. More of them: smaller errors."""
+"""Tilts of the saddle points, in units of the inverse standard deviation of X*. More entries: smaller errors."""
 
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 """Nodes and weights for the fluctuation of the other values if one value is large."""

@@ -65,7 +65,7 @@ _PART = 0.15
 
 
 class _Noise:
-    """What the bounds of all epochs with the same mu share: the tails of the weights, and approximations of the pivots' sums."""
+    """The tails of the weights, and approximations of the pivots' sums, for all epochs with the same mu."""
 
     def __init__(self, mu: float) -> None:
         self.mu, self.weights = mu, Weights(mu)
@@ -172,7 +172,7 @@ class Epoch:
         return 0.0 if self._choice(0.0).value <= best else at
 
     def _by_one(self, steps: float, eps: float, terms: float, near: float) -> float:
-        """Return the bound with one pivot, for a given number of terms; `near` is an approximation of it."""
+        """Return the bound with one pivot, for a given number of terms; `near` is an approximation of the result."""
         main = math.exp(log_mean_excess(self.mu, eps, terms, 0.0, math.log(near) - _BELOW))
         return (main + self._step(eps)[1] * float(self._tail(np.array([steps / terms]))[0])) * (1 + COMPUTED_ERROR)
 
@@ -185,8 +185,8 @@ class Epoch:
     def _tail(self, c: FloatArray) -> FloatArray:
         """Return upper bounds of D(c, B).
 
-        What D bounds, the largest mean of E(omega - c)_+ over all families, is convex and decreases in c. So linear interpolation
-        between upper bounds at `CUTS` gives an upper bound, and so does the last value beyond them.
+        D bounds the largest mean of E(omega - c)_+ over all families, a convex and decreasing function of c. So linear
+        interpolation between upper bounds at `CUTS` gives an upper bound, and so does the last value beyond them.
         """
         return np.asarray(np.interp(c, CUTS, self._noise.weights.batched(self.batch)))
 
