@@ -64,7 +64,7 @@ class GridPLD:
 class LossAtoms:
     """The enumerated outcomes of a pair of distributions (P, Q).
 
-    `log_rest` and `log_other` have no default, so that no caller forgets these masses.
+    `log_rest` and `log_other` have no default, so every caller states these masses.
 
     Parameters
     ----------
@@ -266,8 +266,8 @@ class LossAtoms:
         """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
         loss, below, above = self.loss, 0, self.loss.size
         if not upper and loss.size > 2:
-            # A grid that reaches to an isolated loss would be long. A smallest one below -ALONE has little mass under P and is left
-            # out. A largest one is rounded down, or up by at most 8 ulp.
+            # A grid that reaches to an isolated loss would be long. A smallest loss below -ALONE has little mass under P and is
+            # omitted. A largest one is rounded down, or up by at most 8 ulp.
             below, above = int(loss[1] - loss[0] > ALONE < -loss[0]), above - int(loss[-1] - loss[-2] > ALONE)
         far, loss = np.floor((loss[above:] - anchor) / step * (1 + 4 * ULP)).astype(np.int64), loss[below:above]
         # `snap` bounds the rounding error: a loss within this distance of a grid point is moved to the grid point.
@@ -327,7 +327,9 @@ def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
 
 
 def number_of_multisets(kinds: int, times: int) -> float:
-    """Return the number of multisets of `times` outcomes out of `kinds`, or inf if it is surely above MOST_ENUMERATED."""
+    """Return the number of multisets of `times` outcomes out of `kinds`, or inf if a lower bound of it is above
+    MOST_ENUMERATED.
+    """
     if kinds < 2:
         return 1.0
     if times > MOST_ENUMERATED or kinds > MOST_ENUMERATED:

@@ -133,7 +133,9 @@ def attained_by(tests: Sequence[SumTest]) -> tuple[DominatingPairInfo, ...]:
 
 
 def moved(steps: float, others: Sequence[Terms]) -> SumTest:
-    """Return the test by a sum to which the target adds `steps` under P and -`steps` under Q; `others` are its other terms."""
+    """Return the test by a sum to which the target adds `steps` under P and -`steps` under Q; `others` are the other terms of the
+    sum.
+    """
     first, second = (Terms(np.array([at]), np.zeros(1), np.zeros(1), 1) for at in (steps, -steps))
     return SumTest([first, *others], [second, *others], -math.inf, -math.inf)
 

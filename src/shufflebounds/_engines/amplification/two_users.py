@@ -51,8 +51,8 @@ _END = 38.0
 """The bins end at m + _END, or farther for a Renyi divergence. The probability beyond is below e^-700."""
 
 _FARTHEST = 1e3
-"""Largest product of m and the order of a Renyi divergence for which bins are used. For a larger product the gap of the bounds without
-bins is below a relative 1e-3."""
+"""Largest product of m and the order of a Renyi divergence for which bins are used. For a larger product the gap without bins is
+below a relative 1e-3."""
 
 
 class TwoUsers:

@@ -1,7 +1,7 @@
 """Confidence intervals of the true counts, from the counts that an analyst sees, by inversion of their tails.
 
-If t of n users have a value, the count y of this value is stochastically increasing in t. So every t is rejected at which y or a
-larger count, or y or a smaller count, has a probability of at most half the allowed one, and the remaining t are consecutive.
+If t of n users have a value, the count y of this value is stochastically increasing in t. A t is rejected if one of the two tails
+at y, Pr[count >= y] or Pr[count <= y], is at most half of the permitted error probability. The remaining t are consecutive.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CountLaw(NamedTuple):
         reach = math.sqrt(-2 * level)
 
         def excess(held: int, upper: bool) -> float:
-            # The root is about linear in the truth. It is never 0, so that its sign says whether the truth is possible.
+            # The root is about linear in the truth. It is never 0, so its sign decides whether the truth is rejected.
             log = min(self.tail(y, held, upper), 0.0)
             distance = reach - math.sqrt(-2 * max(log, -1e18))
             return max(distance, 1e-300) if log > level else min(distance, -1e-300)

@@ -430,7 +430,7 @@ class ExcessLaw:
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial.
 
-        An answer is a few numbers. Searches evaluate the same eps again for the other bound, and both orders of a pair share
+        Results are cached, because searches evaluate the same eps again for the other bound, and both orders of a pair share
         samples.
         """
         log_mass, log_a, log_b = self._distinct
@@ -478,14 +478,15 @@ class ExcessLaw:
         size = self._distinct[0].size
         if not few_enough(users) or size <= FEW:
             return False
-        # The kernel enumerates up to 2e5 outcomes. If there are more, it integrates, which takes 20 to 200 ms for 20 atoms or more.
+        # The kernel enumerates up to 2e5 outcomes. If there are more atoms, the kernel integrates, which takes 20 to 200 ms for
+        # 20 atoms or more.
         return size > COMPARED or (size > 2 * FEW and math.comb(size + int(users), int(users)) > 2e5)
 
     def one_decides(self, users: float) -> bool:
-        """Whether one value of a density may decide the sum: it may exceed 8 standard deviations of the sum at eps = 0."""
+        """Whether one value of a density may dominate the sum, because it exceeds 8 standard deviations of the sum at eps = 0."""
         if self._distinct[0].size < COMPARED:
             return False
-        # A normal approximation of the sum then says little about Phi, also where no value is above HEAVY.
+        # A normal approximation of the sum is then far from Phi, even if no value is above HEAVY.
         return 2 * max(self._largest) > math.log(64 * users * max(self.spread(0.0), TINY))
 
     def effort(self, users: float) -> float:
@@ -496,7 +497,7 @@ class ExcessLaw:
         """
         size = self._distinct[0].size
         if self.lost > 0:
-            # In most cases `_cut_alone` has the bounds.
+            # In most cases `_cut_alone` returns the bounds.
             return 2.5e-4
         if size > MANY:
             return 0.05
@@ -599,7 +600,7 @@ def quick(laws: Sequence[ExcessLaw], users: float) -> bool:
 
 def log_phis(laws: Sequence[ExcessLaw], together: _deployments.LawTable, eps: FloatArray, users: float, effort: Effort,
              otherwise: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
-    """Return bounds of the largest log Phi at each eps by one kernel call; where their gap is large, those of `otherwise`.
+    """Return bounds of the largest log Phi at each eps by one kernel call, or by `otherwise` where the gap of these is large.
 
     `together` are the distributions in the format of the kernel.
     """
