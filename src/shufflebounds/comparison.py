@@ -315,7 +315,7 @@ def _of_both(calibrate: Calibration, releases: int, devices: int, eps: float, de
     goal = eps
     while True:
         one = one_of_releases(calibrate, releases, devices, eps=goal, delta=delta)
-        # epsilon(delta) may exceed eps by the tolerance of its search; for several messages it has been compared.
+        # epsilon(delta) may exceed eps by the tolerance of its search; for several messages it was compared already.
         reached = one.epsilon(delta) if releases == devices == 1 else 0.0
         if reached <= eps:
             return one
@@ -333,7 +333,7 @@ class _Target:
 
     def budget(self, build: Callable[[float], FrequencyOracle], rtol: float, near: float = 0.0,
                excess_of: Callable[[FrequencyOracle], float] | None = None) -> float:
-        """Return the largest local budget that meets the target, with relative error `rtol`.
+        """Return the largest local budget that meets the target, to a relative error of `rtol`.
 
         Parameters
         ----------

@@ -41,7 +41,7 @@ DIGITS = 7
 """Digits of the smoothing term. Raised by 2: ten times more nodes. Lowered: a wider ball."""
 
 PRECISION = 128
-"""Bits of the balls; the nodes lose less than 40 of them."""
+"""Bits of precision of the balls; the sums over nodes lose fewer than 40 of them."""
 
 BLOCK = 256
 """Number of exponentials that are kept for each value of X. Raised or lowered: more exponentials are computed."""

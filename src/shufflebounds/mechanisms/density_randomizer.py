@@ -135,7 +135,7 @@ class DensityRandomizer(LocalRandomizer):
         object.__setattr__(self, "inputs", tuple(inputs.tolist()))
         object.__setattr__(self, "breakpoints", tuple(points.tolist()))
         object.__setattr__(self, "limits", self._checked_limits())
-        # The cells for the local guarantee are made now, so that functions that do not fit are refused at once.
+        # The cells for the local guarantee are made now, so that wrong functions raise ValueError here.
         self._check_between()
 
     def _checked_limits(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
@@ -198,7 +198,7 @@ class DensityRandomizer(LocalRandomizer):
 
     @kept(4)
     def _laws(self, cells: int, log_cut: float) -> tuple[PairLaws, ...]:
-        # The upper bound has an output for each cell and input.
+        # For the upper bound every pair (cell, input) is one output of a dominating randomizer.
         whole = self._cells(max(1, cells // len(self.inputs)), log_cut)
         rows, revealed, error = upper_rows(self._densities, whole)
         above = np.concatenate([rows, np.diag(revealed)[:, revealed > 0]], axis=1)
@@ -339,8 +339,8 @@ class _TwoDensities:
         gain = full @ p - ratio * (full @ q)
         error = full @ p_miss + ratio * (full @ q_miss) + 4 * ULP * (full @ p + ratio * (full @ q))
         low, high = gain - error, gain + error
-        # Where no ratio is known, the cell as a whole gives the lower bound, and the probability under the first input the upper
-        # one.
+        # If no ratio is known, the cell as a single output gives the lower bound, and its probability under the first input the
+        # upper bound.
         alone = np.maximum((p - p_miss)[unknown] - ratio[:, None] * (q + q_miss)[unknown], 0.0)
         low, high = low + alone.sum(axis=1), high + (p + p_miss)[unknown].sum()
         which, cell = np.nonzero(crossed)

@@ -65,10 +65,10 @@ class Answering(metaclass=Explaining):
 
     @abstractmethod
     def describe(self) -> DominatingPairInfo:
-        """Return what is known about the pair of distributions of this mechanism."""
+        """Return the description of the pair of distributions of this mechanism."""
 
     def closed_forms(self) -> ClosedForms:
-        """Return the answers that need neither a search nor samples of the divergence. By default there are none.
+        """Return the results that need neither a search nor samples of the divergence. By default there are none.
 
         Returns
         -------
@@ -157,7 +157,7 @@ class Answering(metaclass=Explaining):
         return self._closed.eps_scale
 
     def _rough(self, upper: bool) -> Curve | None:
-        """Return a rough curve for the search for eps, which is close to log delta and takes less time than the bounds, or None."""
+        """Return an approximation of log delta that takes less time than the bounds, for the search for eps, or None."""
         return self._closed.rough(upper)
 
     def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
@@ -278,7 +278,7 @@ class Answering(metaclass=Explaining):
         if pairs:
             return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
         pure, finite = self._pure_epsilon(), orders < math.inf
-        # The divergence of order inf is the largest loss. For a lower bound it needs a search.
+        # The divergence of order inf is the largest loss. A lower bound of eps needs a search.
         value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
         if not upper and not samples.info.attained.single and self._attained:
             # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper

@@ -40,7 +40,7 @@ class _NoisePair(DominatingPair):
 
 @dataclass(frozen=True)
 class _NewKey(OutcomePair):
-    """A key that one of the two datasets alone has: with probability e^log_released it is released; first or second dataset."""
+    """A key that only one of the two datasets has, the first or the second; it is released with probability e^log_released."""
 
     log_released: float
     first: bool
