@@ -209,7 +209,7 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     used : ndarray, optional
         For each value of Y, the number of values of X that are used, from the smallest one on.
     cut : float
-        Pairs with a mass below it, up to rounding, are left out. A product that underflows takes 13 times as long.
+        Pairs with a mass below it, up to rounding, are omitted. A product that underflows takes 13 times as long.
 
     Returns
     -------

@@ -103,7 +103,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
         if c_width(groups, number) <= edge:
             break
         edge *= 2
-    # the sum without the larger values gives a lower bound of the answer
+    # the sum without the larger values gives a lower bound of E S_+
     lower_log = -INFINITY
     if edge < 0.125 * top:
         for i in range(4):

@@ -186,7 +186,7 @@ static inline double compound_range(double n, double rate, double lo, double hi,
     double out[COMPOUND_BLOCK];
     double tails[COMPOUND_BLOCK];
     double total = -INFINITY, m = hi, partial, firsts, lowest = INFINITY, weight, scale, log_weight, worst = 0, steep;
-    /* The odds stay finite for rates below 1e-300. They are not used there, because a block has only one step. */
+    /* The odds stay finite for rates below 1e-300. Parallel runs are not used in this case, because a block has only one step. */
     double odds = (1 - rate) / fmax(rate, 1e-300);
     /* a compiler may evaluate this logarithm also at rate = 1, where it is not used; log(0) would raise a floating-point flag */
     double log_odds = log(odds > 0 ? odds : 1);

@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _picture(refuted: Refuted, claim: Tradeoff | None, out: str) -> None:
-    """Draw what is refuted into the file."""
+    """Draw the region of refuted claims into the file."""
     figure = empty_figure(out)
     refuted.plot(claim, figure.add_subplot())
     save("--out", out, lambda: figure.savefig(out, dpi=150))

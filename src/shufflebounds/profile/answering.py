@@ -122,7 +122,7 @@ class Answering(metaclass=Explaining):
         closed = self._closed.side(eps, upper)
         if closed is not None:
             return closed
-        # Bounds that take long are kept, because the other one is often needed next.
+        # Expensive bounds are cached, because the other bound is often requested next.
         kept = self._described.sampling.expensive
         sides = self._log_sides.of(eps.tobytes(), lambda: self._log_delta(eps)) if kept else self._log_delta(eps)
         return consistent(sides, "log delta at eps={!r}", eps)[upper].copy()

@@ -126,7 +126,7 @@ class Bounds:
         return consistent(sides, "log delta at eps={!r}", eps)
 
     def _sampled_above(self, eps: FloatArray) -> IntervalArray:
-        """Return the upper bounds of `_sampled` twice, improved where outputs that are truncated matter."""
+        """Return the upper bounds of `_sampled` as both bounds, improved if truncated outputs contribute to them."""
         above = self.side(eps, upper=True, effort=Effort.SAMPLED)
         if self.small_delta is not None:
             above = self.small_delta.improved(eps, above, upper=True, margin=_LITTLE_CUT)
@@ -140,7 +140,7 @@ class Bounds:
         size, lost = deltas.size, max(law.lost for law in laws)
         bound = epsilons(_packed(laws), np.zeros(size, np.intp), np.full(size, self._users), deltas, upper)
         for i, (delta, eps) in enumerate(zip(deltas.tolist(), bound.tolist())):
-            # The kernel's answer is final where neither outputs that identify the target nor the local guarantee matter.
+            # The kernel's result is final unless outputs that identify the target, or the local guarantee, change it.
             if delta == 0 or lost > 0 or (upper and eps > 0 and not self._local.exceeds(eps, math.log(delta))):
                 bound[i] = self.epsilon(delta, upper)
         return bound

@@ -89,7 +89,7 @@ class UpperBounds:
         """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`."""
         bounds = self._named(eps, search=search)
         smallest = min(value for _, value in bounds)
-        # If two arguments give the same number, the simpler one is returned, which is later in the list.
+        # If two theorems give the same number, the simpler one is named; it is later in the list.
         return [name for name, value in bounds if value <= smallest][-1]
 
     def of_blanket_at(self, eps: float, *, search: bool = True) -> bool:

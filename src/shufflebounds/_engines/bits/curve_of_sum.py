@@ -113,7 +113,7 @@ class BitTable:
             most, below = np.logaddexp(self._below[place], self._log_tail), self._below[place]
             low = gain + np.log1p(-np.minimum(np.exp(less + most + other), 1.0)) - error
             high = gain + np.log1p(-np.minimum(np.exp(less + below - other), 1.0)) + error
-        # The last k with a loss of at least eps may be beyond the end of the table.
+        # The last k with a loss of at least eps may exceed the largest k of the table.
         high = np.minimum(np.logaddexp(high, self._log_tail + math.log(2)) + 8 * ULP, 0.0)
         return IntervalArray(np.where(certain, low, -np.inf), np.where(certain, high, 0.0))
 

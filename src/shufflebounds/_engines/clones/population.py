@@ -229,8 +229,8 @@ class Population:
             evaluate(most - further)
             further = further * (FAR[-1] / FAR[0] * GROWTH)
             smallest = float(values.min())
-            # The search stops if the smallest mass is not the best one, or if a smaller mass outside the window would change the
-            # log of the bound, scale * delta + tail, by at most 1e-9.
+            # The search ends if the smallest mass is not the best one, or if a still smaller mass would change the log of the
+            # bound, scale * delta + tail, by at most 1e-9.
             bracketed = values[0] > smallest + 1e-9 or masses[0] < max(2 * smallest - 20, -1e6)
         while True:
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
@@ -492,7 +492,8 @@ class Population:
             # With the bins of this level, the bound of the target `best` is `reached`, which exceeds its bound `upper`. No block
             # that contains this target can have a bound below `reached`, so the tolerance on this level is reached - upper or more.
             near = margin if level == self.exact else max(margin, reached - upper)
-            # Where the bins leave too large an error, more blocks do not help: the next level follows after a few hundred.
+            # If the error is due to the bins, more blocks do not reduce it: after a few hundred blocks the search continues on
+            # the next level.
             most = left if level == self.exact else min(left, 4 * COMPARED)
             result = maximum(blocks, measure, split, tolerance=partial(_same, near), reached=reached, most=most)
             left -= result.measured

@@ -167,8 +167,8 @@ class Composer:
                 return Interval(best.lower, min(high, best.upper)), engine
             (low, high), enough = engine.bounds(eps)
             best = Interval(max(low, best.lower), min(high, best.upper))
-            # Sums give no lower bound if delta is below about 1e-290 e^eps. A grid gives one. It may be too long if delta is tiny,
-            # but not if only e^eps is large, as for budgets above 700.
+            # Sums give no lower bound if delta is below about 1e-290 e^eps. A grid gives one. A grid may be too long if delta is
+            # tiny, but not if only e^eps is large, as for budgets above 700.
             deep = best.lower > -math.inf or best.upper < LOG_TINY + NEGLIGIBLE
             if enough or best.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
                 break

@@ -139,8 +139,9 @@ class PairSums:
         tail = max(lower - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
         ends = [[reach(side, tail, pure) for pure, side in zip((pair.pure, pair.back.pure), pair.hockey_sticks)]
                 for pair, _ in self._releases]
-        # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance. This
-        # happens in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of releases).
+        # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance.
+        # This error occurs in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of
+        # releases).
         unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
         placed = _Placed(unit, eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
         nodes = placed.nodes(max(low for _, low in ends), max(high for high, _ in ends))

@@ -78,7 +78,7 @@ class Released:
         for i, ((_, times), (own, releases)) in enumerate(zip(self._factors, self.pairs)):
             pairs = own.below
             pair = pairs[entry] if len(pairs) > 1 else pairs[0]
-            # If possible, the objects of the upper bound are taken, so that their values are computed once.
+            # If possible, the objects of the upper bound are used again, so that their values are computed once.
             side += [] if i == left_out else releases if pair is own else pair.times(times)
         return side
 

@@ -190,7 +190,7 @@ class LargestSums:
             slack = _SLACK[self._light is None]
             bound += slack
             if every and sums is not None:
-                # Cells are not divided, and outputs are omitted, if what they add is negligible beside the other terms.
+                # Cells are not divided, and outputs are omitted, if their contribution is negligible beside the other terms.
                 negligible = max(cut, rest) + 2 * math.log(slack)
                 bound, near = (bound, self._near) if bound >= negligible else (negligible, max(self._near, negligible))
                 bound, lost = sums.covered(cells, self._eps, near - _DEEPER - 2, bound + log_count, slack, most + log_count)
@@ -264,7 +264,8 @@ class _Sum:
 
     @classmethod
     def split(cls, laws: LawTable, counts: FloatArray, blur: float, theta: float, coarser: float, former: _Sum | None) -> _Sum:
-        """Return the sum with a good limit of large values; `theta` is the best theta without a limit.
+        """Return the bound of the sum with a nearly optimal threshold of large values; `theta` is the best theta without large
+        values.
 
         `former` is the result for distributions that are truncated elsewhere.
         """

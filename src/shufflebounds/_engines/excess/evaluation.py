@@ -170,7 +170,8 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         close = (upper is True or tightest.lower > near - 1) and (upper is False or tightest.upper < near + 1)
         if heavy or close:
             return tightest
-        # A few values far above the others decide a tiny E S_+, although none is above HEAVY, and merged atoms are too wide for it.
+        # A tiny E S_+ may be due to a few values far above the others, although none is above HEAVY; merged atoms would widen its
+        # bounds too much.
         return _both(tightest, sum_with_jumps(values, log_mass, users, upper is True), users, log_mass)
     # A value below -(n - 1) max X makes the sum negative, so E S_+ = Pr[no user has such a value] E[S_+ | no user has one].
     fatal = values < -(1 + 8 * ULP) * users * float(values.max())

@@ -303,7 +303,7 @@ class ExcessLaw:
             return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
         bounds = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         for i in np.flatnonzero(bounds.upper > bounds.lower + 2 * SEARCH_GAP).tolist():
-            # Other methods than the kernel's are close for few users, and where a few values decide the sum.
+            # For few users, and if the sum depends on a few values, the other methods have smaller gaps than the kernel.
             lower, upper = self._evaluated(float(points[i]), users, selected)
             bounds.lower[i], bounds.upper[i] = max(bounds.lower[i], lower), min(bounds.upper[i], upper)
         # The kernel computes with masses of cut sets, not with their logarithms. Where the masses underflow, their contribution is
