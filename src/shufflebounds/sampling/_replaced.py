@@ -42,7 +42,9 @@ class _Rows(NamedTuple):
 
 
 def _rows(mechanism: PrivacyProfile) -> _Rows | None:
-    """Return the rows of a finite randomizer, as many as differ by more than a permutation of the outputs; None for others."""
+    """Return the rows of a finite randomizer, as many as differ by more than a permutation of the outputs. The result is None for
+    other mechanisms.
+    """
     if isinstance(mechanism, FiniteRandomizer):
         rows = np.array(mechanism.matrix)
         if len(rows) ** 3 * rows.shape[1] > TABLE_SIZE:
@@ -54,7 +56,7 @@ def _rows(mechanism: PrivacyProfile) -> _Rows | None:
             return _Rows(np.log(rows), log_ratios(rows[None, :, :], rows[:, None, :]), *errors)
     if not isinstance(mechanism, KaryResponse | RandomizedResponse):
         return None
-    # Up to three bins matter, and the other bins are one output.
+    # At most three bins have different probabilities, and the other bins are one output.
     bins = mechanism.bins if isinstance(mechanism, KaryResponse) else 2
     inputs, eps = min(bins, 3), mechanism.local_eps
     lifted = np.eye(inputs, inputs + (bins > 3))

@@ -52,7 +52,7 @@ this number. Raised: longer run time. Lowered: less tight bounds."""
 
 
 class _OfRappor(ClosedForms):
-    """Answers of shuffled records as reports `rappor` of one hash."""
+    """Bounds for shuffled records, which are reports `rappor` with one hash."""
 
     def __init__(self, rappor: Shuffled, flip: float) -> None:
         self.rappor, self.flip, self.pure = rappor, flip, log_odds(flip).times(2).above
@@ -73,7 +73,7 @@ class _OfRappor(ClosedForms):
 
 
 class _Reports(IndependentSums):
-    """Answers by searches over datasets, with tables that serve several eps; the fields are those of `protocol`.
+    """Bounds by searches over datasets, with tables that are used for several eps; the fields are those of `protocol`.
 
     `uniform`: whether there are dummy reports whose bins the analyst does not know.
     """
@@ -132,7 +132,9 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _tested(self) -> LossAtoms | None:
-        """A pair whose divergences are lower bounds, from tests of sums over the records; None if there are too many records."""
+        """A pair whose divergences are lower bounds, from tests of sums over the records. The result is None if there are too
+        many records.
+        """
         return scored_pair(self.users - 1, self.fakes, self.bins, self.flip)
 
     @cached_property
@@ -202,8 +204,8 @@ class _Reports(IndependentSums):
         while True:
             tables = _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
             near = tables.log_delta(*ends)
-            # The lower bound may be far below delta, even 0. So delta is assumed to be at least its upper bound to the power 2.2,
-            # and the truncated mass is at most e^-45 times that.
+            # The lower bound may be far below delta, even 0. To choose the truncated mass, delta is assumed to be at least its
+            # upper bound to the power 2.2; the mass is at most e^-45 times this number.
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
             # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
             wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))

@@ -250,8 +250,9 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     @classmethod
     def _one_of_several(cls, *, eps: float, delta: float, **fixed: Any) -> Self:
         """Return one of several releases for `parts_of_releases`; the other arguments are those of :meth:`calibrate`."""
-        # The probabilities of empty bins add up over the releases. They get half of delta, and the sum of the finite losses the
-        # rest; with all of delta, 365 releases would need a standard deviation that is a quarter larger.
+        # The probabilities of empty bins add up over the releases. Infinite losses get half of delta, and the sum of the finite
+        # losses gets the rest; if infinite losses got all of delta, 365 releases would need a standard deviation that is a
+        # quarter larger.
         return cls.calibrate(eps=eps, delta=delta / 2, **fixed)
 
     @cached_property
@@ -417,7 +418,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
             logs.append(value + (self.shift - j) * math.log(self.left))
             errors.append(self.shift * -math.log(self.left))
         if upper and reach > 0:
-            # The sum of r^i Pr[X >= reach - i] over i >= 0, where X is binomial. It is divided by 1 - r.
+            # The sum of r^i Pr[X >= reach - i] over i >= 0, where X is binomial. The error is divided by 1 - r.
             logs.append(np.array([binom_logsf(reach - 1.0, n, p)]) - math.log1p(-self.right))
             lift, chance = self._log_ratios[2], p / (p + (1 - p) * self.right)
             logs.append(np.array([reach * log_r + n * lift + binom_logcdf(reach - 1.0, n, chance)]) - math.log1p(-self.right))

@@ -125,7 +125,7 @@ class _PersonalPair(DominatingPair):
 
 
 class _GivenPairs(ClosedForms):
-    """Answers for a given target in a given dataset."""
+    """Bounds for a given target in a given dataset."""
 
     def __init__(self, pairs: tuple[DominatingPair, ...]) -> None:
         self.pairs = pairs
@@ -135,7 +135,7 @@ class _GivenPairs(ClosedForms):
 
 
 class _EveryTarget(ClosedForms):
-    """Answers for the worst target in a given dataset."""
+    """Bounds for the worst target in a given dataset."""
 
     def __init__(self, worst: WorstTarget) -> None:
         self.worst = worst
@@ -148,7 +148,9 @@ class _EveryTarget(ClosedForms):
 
 
 class _EveryDataset(Between):
-    """Answers for the maximum over all datasets: below by the dataset of zeros, above by clones or weighted labels."""
+    """Bounds of the maximum over all datasets: the lower bound is that of the dataset of zeros, the upper bound is by clones or
+    weighted labels.
+    """
 
     def __init__(self, protocol: PersonalizedBits) -> None:
         # Clone bounds need positive budgets, so budgets of 0 are raised to TINY. A larger budget only weakens privacy, and the
