@@ -193,7 +193,7 @@ cdef void c_merge(
             if balance < 0:
                 for t in range(i, n):
                     k = whole(floor((loss[t] - anchor) / step + 0.5), first - 1, first + size)
-                    # a loss that is a grid point up to rounding stays there
+                    # a loss that is a grid point up to rounding is not moved to another one
                     if anchor + step * k > loss[t] + TIED * fabs(loss[t]):
                         k -= 1
                     k = k if k > first else first

@@ -668,7 +668,7 @@ def excess_values(const double[::1] log_a, const double[::1] log_b, double eps):
     Returns
     -------
     ndarray
-        0 where both logarithms are -inf, and -1e140 where it would be smaller.
+        a - e^eps b; 0 where both logarithms are -inf, and at least -1e140.
     """
     cdef Py_ssize_t i
     cdef double loss

@@ -20,7 +20,7 @@ from shufflebounds._base.types import EXP_SLACK, ULP, FloatArray
 __all__ = ["Curve", "crossing", "eps_at", "eps_at_each", "last_positive", "rough_eps"]
 
 Point = tuple[float, float]
-"""An eps and the excess there."""
+"""An eps and the excess at this eps."""
 
 JUMP = 20.0
 """A curve counts as discontinuous in a bracket if its decrease over the bracket is more than JUMP times that of its rough curve.

@@ -64,7 +64,7 @@ The second pass truncates e^-150, the third e^-375. Raised: fewer passes, but mo
 """
 
 DEEPEST = -1e5
-"""Log of the smallest mass of an enumerated outcome; a smaller delta is bounded by the mass that is truncated there. Logarithms of
+"""Log of the smallest mass of an enumerated outcome; a smaller delta is bounded by the truncated mass. Logarithms of
 smaller masses have rounding errors above 1e-11, which would enlarge the error bound of all other outcomes."""
 
 COMPUTED_ERROR = 1e-12
@@ -74,8 +74,8 @@ Raised: bounds that include this error are less tight. Lowered: a less accurate 
 """
 
 ON_GRID = 1e-8
-"""Largest distance from a grid point, in steps, at which a number counts as that point. Raised: values beside the grid are moved to
-it, and bounds that allow for this become less tight. Lowered: rounding errors move values that are on the grid."""
+"""Largest distance from a grid point, in steps, at which a number counts as that point. Raised: values that are not on the grid
+are moved to it, and bounds that allow for this become less tight. Lowered: rounding errors move values that are on the grid."""
 
 LOOSE = 1e-3
 """Relative accuracy of eps for the upper bound if there is no lower bound, and for the composition with which a search starts.

@@ -124,7 +124,8 @@ class LossAtoms:
 
     @classmethod
     def product(cls, parts: Sequence[tuple[LossAtoms, int]]) -> LossAtoms | None:
-        """Return the outcomes of independent releases of these distributions; None if there are more than MOST_ENUMERATED.
+        """Return the outcomes of independent releases of these distributions. The result is None if there are more than
+        MOST_ENUMERATED.
 
         Repeated releases of one distribution are enumerated as multisets of its outcomes, with multinomial coefficients.
         """

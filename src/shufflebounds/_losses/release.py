@@ -455,7 +455,9 @@ class DominatingPairInfo:
         return first, SampledProfile(back, self.reverse.pure, 0.6, depth=math.sqrt(-2 * FIRST_TAIL))
 
     def exhausted(self, log_tail: float) -> bool:
-        """Whether the samples for a truncated mass of e^log_tail end above it, because the bound stays there at larger eps."""
+        """Whether the samples for a truncated mass of e^log_tail end at a larger delta, because the bound does not decrease
+        further at larger eps.
+        """
         sampled = self.sampling.expensive and self.atoms is None and not self.losses.window
         return sampled and float(self.samples(log_tail)[0].high[-1]) > log_tail
 

@@ -157,7 +157,7 @@ class TiltedSum:
 
     @cached_property
     def _width(self) -> float:
-        """The width of the widest intervals of levels that one transform serves."""
+        """The width of the widest intervals of levels for which one transform is used."""
         return 4.0**self._widest * 0.6 * self._near * math.sqrt(self._least_moments[2])
 
     def tilt(self, level: float) -> float:
@@ -238,7 +238,7 @@ class TiltedSum:
         return theta, -math.inf if theta == self.least_tilt else center - far, center + far, deviation
 
     def points(self, level: float) -> int:
-        """Return the number of points of the transform that serves the level."""
+        """Return the number of points of the transform that is used for the level."""
         return self._transform(float(self._shared_centers(np.array([level]))[0])).points.size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -327,7 +327,7 @@ class TiltedSum:
         lowest, size, outside = self._window(tilted, mean, deviation, support)
         values, error = _power(tilted, size)
         origin = self.origin + step * lowest
-        # Only the points that serve levels of the interval are stored.
+        # Only the points that are used for levels of the interval are stored.
         left = int(min(max((min(low, center) - origin) / step - 2, 0), size - 1))
         right = int(min(max((max(high, center) - origin) / step + 4, left + 1), size))
         tail, excess = _losses.tilted_excess(values, theta, step, self._discount, lowest % size, left, right)

@@ -33,11 +33,12 @@ _BREAKPOINTS = 120
 about 0.1 s at this value. Lowered: larger p-values of profiles; at this value they are too large by a relative 1e-3."""
 
 _MOST_EPS = 41
-"""Number of eps of a certificate, three times as many for up to 40 guesses. Raised: longer run time. Lowered: larger p-values."""
+"""Number of eps of a certificate; for up to 40 guesses three times this number is used. Raised: longer run time. Lowered: larger
+p-values."""
 
 _ROUNDS = 14
-"""Largest number of rounds in the search for the best single eps; each divides the interval by 7. Raised: longer run time where the
-profile has a kink. Lowered: larger p-values there."""
+"""Largest number of rounds in the search for the best single eps; each divides the interval by 7. Raised: longer run time if the
+profile has a kink. Lowered: larger p-values of such profiles."""
 
 _CLOSE = 1e-9
 """Difference of log p between neighbouring eps at which this search ends. Raised: larger p-values."""
@@ -232,8 +233,8 @@ def one_run(
 
     Notes
     -----
-    Theorem and proofs: docs/theorems/one-run-audit. A profile is tested at each eps by the formula above; up to 1e5 guesses and for
-    p-values above 1e-6 also by multipliers from a linear program, which give a valid bound whatever they are.
+    Theorem and proofs: docs/theorems/one-run-audit. A profile is tested at each eps by the formula above. For up to 1e5 guesses
+    and p-values above 1e-6 it is also tested by multipliers from a linear program; all multipliers give valid bounds.
 
     References
     ----------

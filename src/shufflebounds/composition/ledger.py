@@ -102,8 +102,8 @@ class Ledger:
         (:meth:`~shufflebounds.profile.PrivacyProfile.gdp_mu`), or of the sum of their Renyi divergences of one order
         (:meth:`~shufflebounds.profile.PrivacyProfile.rdp`).
     order : float, optional
-        For "rdp", the order, finite, > 1, and large enough for the budget. None stands for the order at which the most Gaussian
-        noise fits into the budget; another one may admit more of other mechanisms.
+        For "rdp", the order, finite, > 1, and large enough for the budget. The default None selects the order that admits the
+        largest number of Gaussian releases; another order may admit more releases of other mechanisms.
 
     Notes
     -----

@@ -40,8 +40,8 @@ multiplied by the probability of the outputs within it. Raised: wider bounds. Lo
 
 MOST_LOST = 2.0**-28
 """Largest truncated probability at which the bound over all datasets is computed. The truncated probability is added to delta and
-to the errors of likelihood ratios. Raised: the bound is also computed where it is too large to be useful. Lowered: the bound is
-missing in more cases."""
+to the errors of likelihood ratios. Raised: the bound is also computed in cases in which it is not below the other bounds.
+Lowered: the bound is not computed in more cases."""
 
 SEARCHED = 600
 """Number of cells times number of inputs in the bound over all datasets. Raised: longer run time. Lowered: less tight bounds."""
@@ -314,7 +314,7 @@ class _TwoDensities:
         cells = self.randomizer._coarse
         both = np.stack([cells.log_left[[self.first, self.second]], cells.log_right[[self.first, self.second]]])
         mass = cells.masses(self.randomizer._densities)[0]
-        # Cells in which the first input has density 0 at both ends and no probability do not matter.
+        # Cells in which the first input has probability 0, and density 0 at both ends, contribute nothing.
         seen = ~((both[:, 0] == -np.inf).all(axis=0) & (mass[self.first] == 0))
         ratios = np.stack(self._ratios)[:, seen]
         if np.isnan(ratios).any() or (ratios == np.inf).any():

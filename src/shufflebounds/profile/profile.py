@@ -951,7 +951,7 @@ class Group(PrivacyProfile):
 
 
 def _attained_by_group(profile: PrivacyProfile, size: int) -> tuple[PrivacyProfile, ...]:
-    """Return profiles whose lower bounds are valid for a group of `size` records, beside that of one record."""
+    """Return further profiles whose lower bounds are valid for a group of `size` records, in addition to that of one record."""
     if isinstance(profile, Composition):
         groups = tuple((part.for_group(size), times) for part, times in profile.factors)
         return (Composition(groups, profile.rtol),)

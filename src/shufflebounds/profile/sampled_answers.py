@@ -102,7 +102,9 @@ class Samples:
         return max(rtol, gap), 2**8 if sampling.effort < 0.1 else 2**6
 
     def _knots(self, upper: bool) -> FloatArray | None:
-        """Return the exact breakpoints of the curve, rounded conservatively; None if the outcomes are not enumerated."""
+        """Return the exact breakpoints of the curve, rounded conservatively. The result is None if the outcomes are not
+        enumerated.
+        """
         atoms = self.outcomes
         return atoms.knots(upper=upper) if atoms else None
 

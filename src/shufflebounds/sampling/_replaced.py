@@ -42,8 +42,9 @@ class _Rows(NamedTuple):
 
 
 def _rows(mechanism: PrivacyProfile) -> _Rows | None:
-    """Return the rows of a finite randomizer, as many as differ by more than a permutation of the outputs. The result is None for
-    other mechanisms.
+    """Return the rows of a finite randomizer, or None for other mechanisms.
+
+    For k-ary response three inputs suffice, because any three inputs are equivalent up to a permutation of the outputs.
     """
     if isinstance(mechanism, FiniteRandomizer):
         rows = np.array(mechanism.matrix)

@@ -168,8 +168,8 @@ class AdditiveBound:
     def _rates(self) -> tuple[FloatArray, FloatArray]:
         """Increasing eps, and for each about the best value of log z.
 
-        The p_i should sum to about k for the outcomes that decide delta. The distribution of these outcomes has masses of about
-        q (1 + z L)^r, with q the mass under Q and r such that the mean of U is eps.
+        The p_i should sum to about k for the outcomes on which delta depends. The distribution of these outcomes has masses of
+        about q (1 + z L)^r, with q the mass under Q and r such that the mean of U is eps.
         """
         loss, log_q = self._step
         # The odds z of a Bernoulli variable are near k/(t - k).

@@ -71,7 +71,8 @@ def svt_scales(
     SVTScales
         ``(threshold, query, answer, cutoff)``; multiply the three scales by the sensitivity. The guarantee is an upper bound.
 
-    {raises: If an argument lies outside its range, or ("advanced") the closed form is not private there.}
+    {raises: If an argument lies outside its range, or if method="advanced" and its closed form is not private for these
+    arguments.}
 
     Notes
     -----

@@ -192,7 +192,7 @@ def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]
 
 def _either_order(ones: int, zeros: int, flip: float, eps: FloatArray) -> IntervalArray:
     """Return bounds of the larger log delta of both orders of a pair."""
-    # One call serves both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
+    # One call gives both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
     data = np.array([[ones], [zeros]], dtype=np.float64)
     lower, upper = bit_sides(data, data[::-1], flip, eps)
     return IntervalArray(lower.max(axis=0), upper.max(axis=0))

@@ -144,7 +144,7 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _blanket(self) -> CloneLaw:
-        """The number of clones in the privacy blanket of records. Its tables serve several eps."""
+        """The number of clones in the privacy blanket of records. Its tables are used for several eps."""
         return _record_pair.blanket(self.users - 1, self.fakes, self.bins, self.flip)
 
     @property

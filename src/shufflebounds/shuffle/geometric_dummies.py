@@ -181,7 +181,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
         The ratio `right` has the loss :math:`(1 - \text{share})\,\varepsilon`, and `left` the loss :math:`\text{share}\cdot
         \varepsilon`: :math:`r = b/(e^{(1-\text{share})\varepsilon} - 1 + b)` and :math:`l = (e^{-\text{share}\,\varepsilon} - 1 +
-        b)/b`. Where l would not be positive, l = 0 and s = 0: there delta is 0 at eps.
+        b)/b`. If this l is not positive, l = 0 and s = 0 are used, for which delta is 0 at eps.
 
         Parameters
         ----------

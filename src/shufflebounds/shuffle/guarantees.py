@@ -181,7 +181,9 @@ class _AttainedPair(DominatingPair):
 
 
 class _LargestLoss(ClosedForms):
-    """The largest loss of a target with a pure budget is the budget: all messages may be those that decide for the same value."""
+    """The largest loss of a target with a pure budget is the budget: every message may have the largest likelihood ratio in
+    favour of the same value.
+    """
 
     def last_positive(self, pure: float) -> float | None:
         return pure * (1 - 4 * ULP) if pure < math.inf else None

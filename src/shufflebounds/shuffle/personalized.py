@@ -192,7 +192,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         -------
         PrivacyProfile
             The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and :meth:`gaussian`:
-            with the target's values 0 and 1, see there). For every user, the search over users leaves a gap of up to a relative
+            with the target's values 0 and 1). For every user, the search over users leaves a gap of up to a relative
             1e-3 in delta (for delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20 distinct
             budgets are divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta. The lower bound is
             at most delta of a dataset: here all other users have a third value, and the numbers of messages with the target's two

@@ -41,7 +41,7 @@ __all__ = ["PersonalizedBits"]
 
 
 class _OneTarget(ClosedForms):
-    """The sum of all bits if the target's bit is 0 (P) and if it is 1 (Q), with tables that serve many eps."""
+    """The sum of all bits if the target's bit is 0 (P) and if it is 1 (Q), with tables that are used for many eps."""
 
     def __init__(self, budget: float, law: BernoulliGroups) -> None:
         self.budget, self.law = budget, law
@@ -75,7 +75,7 @@ class _OneTarget(ClosedForms):
             if table is None:
                 break
             lower[missing], upper[missing] = table.log_delta(eps[missing])
-            # A bound is missing if the truncated mass matters, or if the difference in the formula may lose digits.
+            # A bound is missing if the truncated mass is not negligible, or if the difference in the formula may lose digits.
             missing = missing[~(upper[missing] - lower[missing] < 10 * SAME_LOG * (1 - upper[missing]))]
         if missing.size:
             lower[missing], upper[missing] = self.log_delta(eps[missing])

@@ -178,7 +178,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         "no message" is an output like any other.
     inputs : sequence of float, optional
         For Laplace and Gaussian noise: the values that users may have, at least two and all in an interval of length
-        `sensitivity`. None stands for every value of the interval.
+        `sensitivity`. None means every value of the interval.
 
     Notes
     -----

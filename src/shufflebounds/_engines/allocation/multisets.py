@@ -27,7 +27,8 @@ __all__ = ["counted_allocation"]
 
 
 def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms | None:
-    """Return the outcomes of (average over the sets of `chosen` of `steps` steps, Q in all steps); None if they are too many.
+    """Return the outcomes of (average over the sets of `chosen` of `steps` steps, Q in all steps). The result is None if they are
+    too many.
 
     `atoms` are the outcomes of (P, Q).
     """

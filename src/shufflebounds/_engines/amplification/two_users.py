@@ -41,8 +41,8 @@ from shufflebounds._losses.atoms import LossAtoms
 __all__ = ["TwoUsers"]
 
 _LENGTHS = (1e-5, 4.0)
-"""Values of m for which this class is used. For a smaller m rounding errors of the masses of bins matter. For a larger m two
-messages nearly always reveal the values, and bins are too wide."""
+"""Values of m for which this class is used. For a smaller m rounding errors of the masses of bins are not negligible. For a
+larger m two messages nearly always reveal the values, and bins are too wide."""
 
 _BINS = 2**13
 """Number of bins of the absolute difference. Doubling it divides the gap of the bounds by four and doubles the run time."""

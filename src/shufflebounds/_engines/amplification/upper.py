@@ -22,8 +22,8 @@ __all__ = ["EVERY", "UpperBounds"]
 
 _HIDDEN = 4.0
 """Messages of the privacy blanket that are expected for each output, as a multiple of the most messages that are expected of the
-users whose datasets are enumerated. From there on the enumeration is larger than the blanket, and is not evaluated. Lowered: the
-bound may rise with the number of users. Raised: arrays of shuffled matrices take five times as long."""
+users whose datasets are enumerated. For this number of users or more the enumeration is larger than the blanket, and is not
+evaluated. Lowered: the bound may rise with the number of users. Raised: arrays of shuffled matrices take five times as long."""
 
 _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is

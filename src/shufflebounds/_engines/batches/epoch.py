@@ -45,7 +45,7 @@ _LEVELS = 32
 """Number of levels A of the pivots. Raised: a tighter bound by up to 1 % of eps, and longer run time."""
 
 _HIGHEST = 3.0
-"""Largest log A. Pivots with a larger A are of no use: the number of terms is divided by A^2."""
+"""Largest log A. Pivots with a larger A give no smaller bound, because the number of terms is divided by A^2."""
 
 _TERMS = np.geomspace(1.0, 2.0**53, 120)
 """Numbers of terms at which the sums of the pivots are approximated."""
@@ -54,7 +54,8 @@ _SHARES = np.geomspace(1e-4, 1.0, 500)
 """Values of (c - 1)/(A^2 - 1) that are tried for batches."""
 
 _STEP = 0.9
-"""Ratio of neighbouring eps that are tried in place of a larger one. Raised: closer to the smallest bound, and longer run time."""
+"""Ratio of neighbouring smaller eps whose bounds are tried for a given eps. Raised: closer to the smallest bound, and longer run
+time."""
 
 _FLAT = 1e-3
 """The search for a smaller eps ends where the bound falls by less than this part of the fall of eps. Raised: it may end before a

@@ -35,7 +35,9 @@ _SHARES = 0.0, 1 / 8, 1 / 3
 
 
 def scored_pair(others: int, fakes: int, bins: int, flip: float) -> LossAtoms | None:
-    """Return a pair that gives lower bounds, from threshold tests of the sum of the records' scores; None for too many records."""
+    """Return a pair that gives lower bounds, from threshold tests of the sum of the records' scores. The result is None if there
+    are too many records.
+    """
     records, budget = others + fakes, log_odds(flip).times(2).above
     step = max(RESOLUTION, _WIDTH * math.sqrt(records) / TABLE_SIZE)
     if step > _LARGEST_STEP:

@@ -192,7 +192,7 @@ class FakeTable:
         return (here, there) if here.size <= TABLE_SIZE else _bits.merged_losses(here, there, MOST_ENUMERATED)
 
     def joint(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, FloatArray] | None:
-        """Return the joint masses of both sums under the P and the Q of `log_delta`; None if there are too many."""
+        """Return the joint masses of both sums under the P and the Q of `log_delta`. The result is None if there are too many."""
         sides = self._real(first, second)
         if sides is None or math.prod(real[0].size + self.table.shape[0] - 1 for real in sides) > TABLE_SIZE // 2:
             return None

@@ -42,11 +42,12 @@ from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 __all__ = ["attained_pairs"]
 
 TAILS = (-700.0, TABLE_SIZE // 8), (-60.0, TABLE_SIZE)
-"""Logs of the truncated mass of a sum of bits, and largest number of values that are left: the first one that suffices is used."""
+"""Pairs of the log of the truncated mass of a sum of bits and of the largest permitted number of its values: the first pair for
+which the number is not exceeded is used."""
 
 EXCEEDED = 10.0, 1.0, 1e-2, 1e-4, 1e-6, 1e-9, 1e-13
-"""Expected numbers of other users above the thresholds, beside the threshold for many users. More entries: a larger lower bound
-for few users, and a longer run time."""
+"""Expected numbers of other users above the thresholds that are tried, in addition to the threshold for many users. More entries:
+a larger lower bound for few users, and a longer run time."""
 
 TRIED = 128
 """Number of candidate thresholds from which the thresholds of EXCEEDED are chosen."""

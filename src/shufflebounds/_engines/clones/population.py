@@ -240,7 +240,7 @@ class Population:
             inner = inner[(inner > left) & (inner < right) & (inner != masses[best])]
             # At a log mass of -1e14 two neighbouring doubles are further apart than CLOSE, and no new trial value is left.
             if rough or right - left < CLOSE or beside <= values[best] + alike or not inner.size:
-                # The log mass is rounded to a multiple of CLOSE, so that cached distributions of clones serve other eps, too.
+                # The log mass is rounded to a multiple of CLOSE, so that cached distributions of clones can be used for other eps.
                 return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
             evaluate(inner)
 

@@ -179,7 +179,8 @@ class Adaptive:
 
 
 class _Strategy:
-    """The best strategy on one grid, for releases that each take one of several distributions and for releases without a choice.
+    """The best strategy on one grid. In some releases the adversary chooses one of several distributions; the distributions of
+    the others are fixed.
 
     Parameters
     ----------

@@ -293,7 +293,8 @@ class TiltedGaussian:
         loss = mixed_losses(own, q)
         log_normal = (math.log(step) - 0.5 * math.log(2 * math.pi)) - x**2 / 2
         log_weight = np.multiply.outer(np.array([self._order]) if order is None else order, loss) + log_normal
-        # A point is kept if it matters for the integral of phi, of phi g or of phi g^a, which all use these points.
+        # A point is kept if its term is not negligible in the integral of phi, of phi g or of phi g^a, which all use these
+        # points.
         others = log_normal + np.maximum(loss, 0.0)
         top = np.maximum(log_weight.max(axis=1), others.max())
         smallest = top - self._dropped

@@ -36,7 +36,7 @@ class Released:
 
     @cached_property
     def pairs(self) -> tuple[tuple[DominatingPairInfo, Pairs], ...]:
-        """For each factor, its pair, and the pairs (with numbers of releases) that are composed in place of its releases."""
+        """For each factor, its pair, and the pairs (with numbers of releases) whose composition replaces its releases."""
         pairs = [one for one, _ in self._factors]
         releases = [one.times(number) for one, number in self._factors]
         powers = [one.releases.power for one in pairs]

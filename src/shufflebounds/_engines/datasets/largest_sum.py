@@ -81,8 +81,9 @@ divided further if its bound exceeds the bound without cells by at most this inc
 time, as the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
-"""Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After as many more it
-is raised by twice _SLACK, and so on. Raised: longer run time. Lowered: a larger bound where rare values dominate."""
+"""Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After twice this
+number of divisions it is raised by 2 _SLACK, and so on. Raised: longer run time. Lowered: a larger bound where rare values
+dominate."""
 
 _DEEPER = 10.0
 """Outputs may be omitted if their probability is below e^-10 of the bound; their contribution is then at most this fraction of

@@ -48,11 +48,11 @@ _DIGITS = 2**160
 would change W there by 1e-4."""
 
 _LARGEST_STEP = Fraction(1, 1000)
-"""Largest factor by which the weights of a linear program may be reduced, in place of _STEP, where rounding made the simplex method
-end at a vertex that violates some constraints."""
+"""Largest factor by which the weights of a linear program may be reduced. It replaces _STEP if the simplex method, because of
+rounding errors, ended at a vertex that violates some constraints."""
 
 _ROUNDS, _LEVEL = 300, 1e-11
-"""Largest number of steps of the simplex method (20 are usual), and the size of a number that counts as 0 there."""
+"""Largest number of steps of the simplex method (20 are usual), and the largest size of a number that it treats as 0."""
 
 _MORE = (1.0, 1.2, 1.35, 2.0, 3.0, 4.0)
 """Numbers s of drawn pairs that are tried, as multiples of C - 1. No smaller number is tried. Large multiples serve a small delta,

@@ -65,8 +65,8 @@ class Effort(Enum):
     FINE is for single results. SAMPLED is for interpolation between many values of delta, which has an error larger than this
     gap. ROUGH is for choices among distributions. If no method reaches the gap, the bounds are valid and their gap is larger. For
     heavy tails SAMPLED stops at a gap of _CLOSE; for noise of sigma = .2 gaps up to 0.5 in log delta were seen for 10 to 40
-    users, and no lower bound for E S_+ below 1e-207. ROUGH has larger gaps there. Raised limit: longer run time. Lowered: a
-    larger gap.
+    users, and no lower bound for E S_+ below 1e-207. For heavy tails ROUGH has larger gaps. Raised limit: longer run time.
+    Lowered: a larger gap.
     """
 
     FINE = (2e-7, 6e7)

@@ -1,4 +1,4 @@
-"""The double geometric mechanism: whole-number noise that takes the place of Laplace noise, optionally clipped."""
+"""The double geometric mechanism, which adds whole-number noise instead of Laplace noise, optionally clipped."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class _Losses:
         return IntervalArray(*sides)
 
     def atoms(self, log_tail: float) -> LossAtoms:
-        """Return all outcomes; none is truncated, whatever `log_tail` is."""
+        """Return all outcomes; `log_tail` is ignored, because no outcome is truncated."""
         d, unit = self.differ, self.unit
         # The error of a mass is that in `log_delta`.
         slack, loss_error = ULP * (64 * d + 8 * float(np.abs(self.log_masses).max())), 20 * ULP * d * unit
