@@ -320,7 +320,7 @@ def convolve(const double[::1] p not None, double cut=0):
     Partial sums lose their values below `cut`, too, which makes no probability smaller by more than (n + 1) cut: each of at
     most n + 1 lost values is multiplied by a probability. So subnormal numbers, which take a hundred times as long, do not occur.
     64 values are kept in any case. If they are all above `cut`, the largest ratio of neighbours is above cut^(1/64), because
-    the ratios decrease; so where the largest probability is near 1, its complement, which matters, is far above what is lost.
+    the ratios decrease; so if the largest probability is near 1, its complement is far above the omitted mass.
     """
     cdef Py_ssize_t n = p.shape[0], room = (n + 47) // 8 * 8, low = 0, high = 1, start, i
     # a pass starts at a multiple of 8, reads four values below its start, and writes up to seven beyond its end

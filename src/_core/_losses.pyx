@@ -434,8 +434,9 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
 def multiplied(double complex[:, ::1] spectra not None, const int64_t[::1] times not None, double stage):
     """Replace the first of several spectra by the product of the powers z**times of each, and return (error, kept, lost).
 
-    `stage` bounds the error of each value. Frequencies at which the product is surely at most FAINT are set to 0. `lost` bounds the
-    sum of their sizes, `kept` that of the others, and `error` the effect of `stage` on the others.
+    `stage` bounds the error of each value. Frequencies at which the product is surely at most FAINT are set to 0. `lost` bounds
+    the sum of the absolute values of these frequencies, `kept` that of the other frequencies, and `error` the effect of `stage`
+    on the other frequencies.
     """
     cdef double sums[3]
     sums[0] = sums[1] = sums[2] = 0

@@ -42,7 +42,7 @@ cdef Py_ssize_t FEW = 16                          # atoms up to which c_apart ta
 cdef int TERMS = 5                                # number of coefficients
 
 
-# The integrand without its Gaussian factor: log |phi|, its argument and its relative error, at t.
+# The integrand without its Gaussian factor at t: log |phi|, arg phi, and the relative error of phi.
 cdef struct Node:
     double t
     double log_abs

@@ -62,8 +62,8 @@ class ComparisonRow:
         The guarantee of one user against the shuffler itself in one release, in nats; inf if a message shows the user's value as
         plain text. Over several releases from the same value it is added up.
     rmse : float
-        Root of the mean squared error of a bin, in users, where the mean is over all bins. For every dataset: it is the same for
-        all of them, except for `ShuffledHistogram`, whose estimate is 0 for small counts. There it is that of a histogram whose
+        Root of the mean squared error of a bin, in users, where the mean is over all bins. It is the same for every dataset,
+        except for `ShuffledHistogram`, whose estimate is 0 for small counts. For this class it is the value for a histogram whose
         bins all have the worst number of users, and no histogram has a larger one.
     error_one_bin, error_any_bin : float
         Error that one bin chosen beforehand, or any bin, exceeds with probability at most 0.05, for every dataset.

@@ -1,7 +1,7 @@
 """The search for the smallest eps at which a decreasing curve of log delta meets a target.
 
-Every `eps(delta)` uses it, except those whose curve is a C function: the kernel `_core/_crossing.pyx` is the same search for them.
-Both return an eps at which the curve was evaluated and meets the target, or the pure budget.
+Every `eps(delta)` uses this search, except those whose curve is a C function, which use the same search in the kernel
+`_core/_crossing.pyx`. Both return an eps at which the curve was evaluated and meets the target, or the pure budget.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Point = tuple[float, float]
 """An eps and the excess at this eps."""
 
 JUMP = 20.0
-"""A curve counts as discontinuous in a bracket if its decrease over the bracket is more than JUMP times that of its rough curve.
+"""A curve counts as discontinuous in a bracket if its decrease over the bracket is more than JUMP times the decrease of its rough
+curve.
 
 Bounds that come from a search of finite tolerance jump (`Curve.settles`). The search for eps ends at such a bracket. Raised: more
 evaluations, which only locate the jump. Lowered: steep curves count as discontinuous, and eps is less accurate.

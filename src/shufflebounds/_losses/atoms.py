@@ -247,8 +247,8 @@ class LossAtoms:
     def knots(self, *, upper: bool) -> FloatArray | None:
         """Return logs of alpha, 1 - alpha, beta, 1 - beta at the breakpoints of T(P, Q), or None if outcomes are truncated.
 
-        Both coordinates are rounded up for the upper bound and down for the lower bound. The smaller one of a coordinate and its
-        complement is rounded, and the other is computed from it, so that both describe the same point.
+        Both coordinates are rounded up for the upper bound and down for the lower bound. The smaller number of a coordinate and
+        its complement is rounded, and the larger one is computed from the rounded one, so that both describe the same point.
         """
         if self.log_lost > -math.inf:
             return None

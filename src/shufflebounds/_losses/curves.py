@@ -336,8 +336,8 @@ def curve_of_masses(
 
     `low` and `high` hold the bounds under P and under Q; `log_lost` is the log of a bound of the mass of all other outcomes under
     either. The errors of the tests that reject the first outcomes are rounded up for the upper bound and down for the lower one.
-    The smaller one of an error and its complement is summed, the other computed from it: so 1 - beta has a relative error, too, and
-    delta of the curve is accurate where it is small.
+    The smaller number of an error and its complement is summed, and the larger one is computed from it: so 1 - beta has a
+    relative error, too, and delta of the curve is accurate where it is small.
     """
     own, other = (high, low) if upper else (low, high)
     # Outcomes that are not listed add to an upper bound of a sum, that of an error or that of a complement.

@@ -27,8 +27,8 @@ from shufflebounds.tradeoff.representation import log1mexp
 __all__ = ["RESOLUTION", "SumTest", "Terms", "attained_by", "certain", "moved", "pair_of_tests"]
 
 RESOLUTION = 0.08
-"""Spacing of the values of a term of the sum, in standard deviations of the term: rounding to them adds a relative RESOLUTION^2/12
-= 5e-4 to its variance. Raised: less tight bounds. Lowered: longer transforms."""
+"""Spacing of the values of a term of the sum, in standard deviations of the term: rounding a term to these values adds a relative
+RESOLUTION^2/12 = 5e-4 to its variance. Raised: less tight bounds. Lowered: longer transforms."""
 
 
 class Terms(NamedTuple):

@@ -80,8 +80,8 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     twice as large, as in PLDAccountant (RdpAccountant does not double it).
 
     An exponential mechanism and permute-and-flip count as any eps-DP mechanism. Discrete Gaussian noise is exact for
-    ``dimension=1``; for other dimensions it counts as any mechanism with its zero-concentrated guarantee, as a ZCDp event does: the
-    lower bound is then that of the other events, and the parameters of such events add up.
+    ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event: the parameters of
+    such events are added, and the lower bound is that of the other events.
 
     Examples
     --------

@@ -281,8 +281,8 @@ class Answering(metaclass=Explaining):
         # The divergence of order inf is the largest loss. A lower bound of eps needs a search.
         value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
         if not upper and not samples.info.attained.single and self._attained:
-            # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper
-            # bound of that of every pair, and may exceed all of them.
+            # A profile that is not `single` is a maximum over pairs at each eps. The divergence computed from it is an upper
+            # bound of the divergence of every pair, and may be larger than all of them.
             attained = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
             return np.asarray(np.where(finite, attained, np.maximum(attained, value)))
         if not finite.any():

@@ -40,7 +40,7 @@ class GroupInfo(NamedTuple):
     Attributes
     ----------
     below, above : PrivacyProfile, optional
-        Profiles of the whole group, one for lower and one for upper bounds; the same one if it is known exactly.
+        Profiles of the whole group, one for lower and one for upper bounds; they are the same object if the profile is exact.
     attained : callable
         Returns descriptions of pairs that neighbours attain, or that they dominate; for lower bounds.
     """

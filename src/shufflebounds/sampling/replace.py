@@ -98,7 +98,9 @@ class ReplaceOne(PrivacyProfile):
 
     @cached_property
     def _known(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
-        """Profiles of the worst replacement, for lower and for upper bounds, or None if it is not known; they may be the same."""
+        """Two profiles of the worst replacement, for lower and for upper bounds, which may be the same; None if the worst
+        replacement is not known.
+        """
         below, above = opposite(self.profile), opposite(self.profile, spread=True)
         return None if below is None or above is None else (below, below if above == below else above)
 

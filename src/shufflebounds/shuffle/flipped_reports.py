@@ -84,8 +84,8 @@ class _Reports(IndependentSums):
         self.uniform = self.fake == "uniform" and self.fakes > 0
         # Number of reports other than the target's: those of the other users and the dummies.
         self._others = self.users - 1 + self.fakes
-        # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target leaves
-        # and all others in the bin that it enters, one sum is the other with 0 and 1 exchanged.
+        # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target
+        # leaves, and all others in the bin that the target enters, exchanging 0 and 1 maps one sum to the other.
         column = None if self.view == "records" or not 0 < self.flip < 0.5 else ShuffledBits(self.users + self.fakes, self.flip)
         super().__init__(column, 2, not self.uniform, log_odds(self.flip).times(2).above)
 
@@ -231,8 +231,8 @@ class _Reports(IndependentSums):
         # The run time of a rough search grows with the inverse square of its gap, here at most the fraction `rtol` of delta.
         rtol = 30 * SEARCH_GAP if rough else None
 
-        # Of the other users, i are not in the first bin and j are in the second. b users are removed from the sum of the first bin,
-        # and c from that of the second.
+        # i of the other users are not in the first bin, and j are in the second. b users are removed from the sum of the first
+        # bin, and c users from the sum of the second.
         def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 

@@ -79,8 +79,8 @@ def _log_ratios(
     near = np.abs(excess) < 0.5
     moved = np.exp(log_sums(log_w + each + np.log(each_error)) - ratio) * 1.001
     ratio = np.where(near, np.log1p(np.where(near, excess, 0.0)), ratio)
-    # The logarithms of the kernel's probabilities have errors of 3 ulp of their values, or of 1 if they are smaller; other
-    # rounding errors are those of logarithms and of sums.
+    # The logarithms of the kernel's probabilities have errors of 3 ulp of max(1, |log|). The other rounding errors are those of
+    # logarithms and of sums.
     largest = float(np.abs(log_w[log_w > -np.inf]).max()) + 2 * abs(table[steps, chosen])
     sizes = [np.where(side > -np.inf, np.abs(side), 0.0) for side in (risen, fallen)]
     relative = ULP * (16 + 4 * loss.size + len(subsets) + 4 * largest + 2 * np.maximum(*sizes))

@@ -158,7 +158,9 @@ class Allocation:
         return tuple(out)
 
     def _lower_anchor(self, grid: _Grid) -> float:
-        """Return the first grid point for the lower bound: the mean of all ratios below the second point, which replaces them."""
+        """Return the first grid point for the lower bound: the mean of all ratios below the second point. These ratios are
+        replaced by their mean.
+        """
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor

@@ -88,7 +88,8 @@ class TwoBins:
         """
         one, other, budget = self._law(*first), self._law(*second), log_odds(self.flip)
         error = one.error + other.error + ULP * (160 + other.masses.size + one.masses.size / 512)
-        # Given the sum of the first bin, the best test of the sum of the second bin is a threshold of its likelihood ratio.
+        # Given the sum of the first bin, the best test compares the likelihood ratio of the sum of the second bin with a
+        # threshold.
         low, high = _bits.two_sums(one.masses, other.masses, other.ratios, other.below, self.flip, self.eps,
                                    float(budget.less(self.eps)), float(budget.times(2).less(self.eps)), error)
         outside = 8 * math.exp(self.log_tail)

@@ -338,7 +338,7 @@ class Population:
     def rounded_blanket(self, eps: float, place: int | None) -> float:
         """Return an upper bound of log delta by the blanket with rounded budgets, of one target, or of every one if None.
 
-        The sorted budgets of the other users of any target are at most those of all users but the first, one by one.
+        For any target, the k-th smallest budget of the other users is at most the (k + 1)-th smallest budget of all users.
         """
         assert isinstance(self.family, RandomizedResponseFamily)
         budget = float(self.budgets[-1 if place is None else place])

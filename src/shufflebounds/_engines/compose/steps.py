@@ -100,8 +100,9 @@ class GridSteps:
     def useful(self) -> float:
         """The step below which a finer grid has the same breakpoints of every divergence (`DominatingPairInfo.spacing`).
 
-        The error of a step is proportional to its square, so at a quarter of their distance it is 1/16 of that of the breakpoints.
-        The result is 0 if the bounds have different distributions, because sums over pairs of outcomes then give no tighter ones.
+        The error of the grid is proportional to the square of its step. So a step of a quarter of the distance of the breakpoints
+        adds 1/16 of their error. The result is 0 if the bounds have different distributions, because sums over pairs of outcomes
+        then give no tighter ones.
         """
         return min(release.spacing(FIRST_TAIL) for release, _ in self._upper) / 4 if self._tight else 0.0
 

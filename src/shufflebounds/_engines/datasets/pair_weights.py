@@ -8,9 +8,9 @@ the bound has the factors :math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. 
 
 where :math:`\bar e_k` is the mean of the products of k of the :math:`t_i`. If all likelihood ratios are in
 :math:`[e^{-\varepsilon_0}, e^{\varepsilon_0}]`, every :math:`t_i` is in :math:`[-\tau/C, \tau]` with
-:math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`, so it is nonnegative everywhere
-if it is at the corners, where j of the :math:`t_i` are at the upper end and the others at the lower one. By symmetry these are
-s + 1 linear conditions on the weights.
+:math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`, so it is nonnegative
+everywhere if it is nonnegative at the corners, where j of the :math:`t_i` are at the upper end and the others at the lower one.
+By symmetry these are s + 1 linear conditions on the weights.
 """
 
 from __future__ import annotations

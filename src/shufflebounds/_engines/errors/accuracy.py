@@ -121,7 +121,7 @@ class ErrorLaw(ABC):
             histogram: the numbers of users in all bins, array_like of shape (bins,), or one number: the number of users in the bin
             (``of="bin"``), or the largest number of users in any bin (``of="any"``). For a sum: the numbers of all users.
         users : int, optional
-            Number of users. Protocols have it as a parameter, and it may then be left out.
+            Number of users. It may be omitted for protocols, which have it as a parameter.
         of : {"bin", "any"}
             The error of one bin that is chosen beforehand, or the largest error of any bin. They are equal if one number is
             estimated.
@@ -232,8 +232,8 @@ class ErrorLaw(ABC):
         -------
         float
             :math:`\frac1d \sum_{j=1}^d \mathbb{E}(\text{estimate}_j - \text{truth}_j)^2` over the d bins, in squared units of the
-            estimate, with a relative error below 1e-9. Its root is the root mean squared error. Unless the class states otherwise,
-            it is the same for every dataset; otherwise, for None, it is that of the worst one.
+            estimate, with a relative error below 1e-9. Its root is the root mean squared error. Unless the class states
+            otherwise, the result is the same for every dataset. If it is not, None selects the worst dataset.
 
         {raises: If `truth` is no dataset of this mechanism, or `users` is not the number of users.}
         """

@@ -45,8 +45,8 @@ _DOUBLED = 2**20
 longer than the other methods. Lowered: no close bounds for more users of `Rappor`."""
 
 LIGHT = 2**11
-"""Largest number of users for which :func:`close_sum` is used for values that are not heavy. Raised: its gap is rarely smaller than
-that of the kernel, and it takes up to 0.3 s for 1e5 users."""
+"""Largest number of users for which :func:`close_sum` is used for values that are not heavy. Raised: :func:`close_sum` is also
+used where its gap is rarely smaller than that of the kernel, and takes up to 0.3 s for 1e5 users."""
 
 _COARSEST, _FINEST = 2.0, 0.25
 """Largest and smallest step of :func:`close_sum`. A step of 0.25 takes up to .1 s for 1000 users, 10 to 15 times as long as one of
