@@ -46,8 +46,8 @@ class Answering(metaclass=Explaining):
                                             lower: attained pairs      `renyi_limit`
     ==================  ==================  =========================  ==================================================
 
-    `mixture` gives `tail`, `renyi_limit` and `mu_limit` unless a class knows better ones. Other profiles read `mixture`,
-    `mu_in_tails` and `eps_scale`.
+    By default `tail`, `renyi_limit` and `mu_limit` are computed from `mixture`; a class may define tighter ones. The methods
+    `mixture`, `mu_in_tails` and `eps_scale` are also called by other profiles.
     """
 
     @abstractmethod

@@ -290,8 +290,9 @@ class ExcessLaw:
         Returns
         -------
         (ndarray, ndarray)
-            Lower and upper bounds. Their gap is about that of `effort`, or 1e-12 if few outcomes are possible; see the kernel
-            ``_excess``. More than 1024 atoms are first merged to at most 1024 values at each eps, which adds about 1e-4 to the gap.
+            Lower and upper bounds. Their gap is about the gap that `effort` requests, or 1e-12 if few outcomes are possible; see
+            the kernel ``_excess``. More than 1024 atoms are first merged to at most 1024 values at each eps, which adds about
+            1e-4 to the gap.
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
