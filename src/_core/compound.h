@@ -15,7 +15,8 @@
 #define COMPOUND_NEGLIGIBLE 1e-13               /* largest truncated part, relative to the sum */
 #define COMPOUND_CLOSE 1e-10                    /* gap of the contour's bounds, over 1 - log of the tilted mass, that is accepted */
 #define COMPOUND_FEW 4e3                        /* steps up to which a sweep is not slower than the contour */
-#define COMPOUND_SOME 1e4                       /* steps above which secondary maxima are integrated, one per 3000 steps */
+#define COMPOUND_SOME 1e4                       /* number of steps from which on secondary maxima are integrated: one for every
+3000 steps */
 #define COMPOUND_PEAKS 40                       /* largest number of secondary maxima that are integrated */
 #define COMPOUND_MANY 1e6                       /* steps above which any gap is accepted; with u >= 1/2 a step counts as 15 steps */
 #define COMPOUND_TOO_MANY 1e8                   /* steps above which no sweep is run (more than 0.1 s) */

@@ -35,7 +35,7 @@ class KnownUpper(Protocol):
         """Return an approximation of the log of the bound, or -inf if its integral is not known."""
 
     def log_rest(self, order: int, start: float) -> float:
-        """Return an upper bound of the log of the integral in the module docstring of the bound over t > start."""
+        """Return an upper bound of the log of the integral in the module docstring over t > start, with the given bound of H."""
 
 
 FEW_VALUES = 256

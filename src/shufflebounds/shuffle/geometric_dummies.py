@@ -238,7 +238,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         with _validate.quiet():
             if meets(cls(*fields(0)), eps, delta):
                 return cls(*fields(0))
-            # Where l is 0 the target is met without a shift, so here it is positive.
+            # If l is 0, the target is met without a shift; here l is positive.
             guess = min(TABLE_SIZE, math.ceil(math.log(delta) / math.log(left))) if 0 < left < 1 else 1
             shift = least_count(lambda shift: cls(*fields(shift)), eps, delta, low=1, high=TABLE_SIZE, guess=max(guess, 1))
             if shift is None:
@@ -412,7 +412,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         reach, n, p = k - self.shift, float(held), self.keep
         log_r, logs, errors = math.log(self.right), [], [0.0]
         if self.shift and self.left:
-            # The dummy reports below s, one number at a time.
+            # The terms for fewer than s dummy reports are added one by one.
             j = np.arange(float(self.shift if upper else max(0, min(k + 1, self.shift))))
             value = binom_logsf(k - j - 1, n, p) if upper else binom_logcdf(k - j, n, p)
             logs.append(value + (self.shift - j) * math.log(self.left))

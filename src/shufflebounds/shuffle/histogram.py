@@ -139,7 +139,7 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
     @classmethod
     def calibrate(cls, *, users: int, bins: int, eps: float, delta: float, releases: int = 1, devices: int = 1,
                   colluding: int = 0, missing: int = 0) -> Self:
-        """Return the mechanism with the smallest gamma that is found whose upper delta at `eps` is at most `delta`.
+        """Return the mechanism with the smallest gamma that the search finds; its upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------

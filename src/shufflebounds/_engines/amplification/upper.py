@@ -143,8 +143,8 @@ class UpperBounds:
 
         by_blanket = math.inf
         if datasets is not None and (self.heavy or datasets.has_cells):
-            # At small delta both bounds are about equal, and for few users the error term of the bound over all datasets is large.
-            # That bound takes longer.
+            # The bound over all datasets takes longer. It is not needed at small delta, where both bounds are about equal, nor
+            # for few users, for whom its error term is large.
             lowest = datasets.least_log_delta(eps, near, near - 2 * _CLEARLY)
             if lowest > near - 2 * _CLEARLY:
                 by_blanket = blanket()

@@ -57,7 +57,7 @@ def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int
     """Return values and log masses of a variable that is larger than X* in the increasing convex order, up to large outputs.
 
     Outputs whose probability under R_mu is e^log_cut together, and for which X* is large, are moved to X* = 0. As
-    (s + x)_+ <= s_+ + x_+, the mean positive part of a sum of X* is that of the result plus at most e^log_cut for each term.
+    (s + x)_+ <= s_+ + x_+, this decreases the mean positive part of a sum of X* by at most e^log_cut for each term.
 
     In each bin of outputs X* is monotone, and is replaced by its values at the two ends with the same mean. Rounding is covered as
     in `ExcessLaw.widened`: masses are lowered by a relative BLUR, values and means are raised by several BLUR of their terms.

@@ -51,7 +51,8 @@ Real = float | FloatArray
 
 
 class Terms(NamedTuple):
-    """The bound delta <= e^log_scale delta_clone + e^log_tail of a target user; delta_clone has the local budget `local_eps`.
+    """The bound delta <= e^log_scale delta_clone + e^log_tail for a target user, where delta_clone is the clone bound with the
+    local budget `local_eps`.
 
     For the bound of a window, `reach` is the T of this window (`LaplaceFamily`, `GaussianFamily`), in units of the output.
     For several windows the fields are arrays.
