@@ -388,8 +388,8 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def _described_by_sums(self) -> DominatingPairInfo:
         forms, listed = self._forms, self._listed()
-        # Some outputs may be possible with the record only, or without it only if `removed` is False. A trade-off function samples
-        # delta at few eps (`spacing`), because most values of eps need a new transform.
+        # Some outputs may be possible with the record only. (If `removed` is False, P and Q are exchanged.) A trade-off function
+        # samples delta at few eps (`spacing`), because most values of eps need a new transform.
         reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
         # With few steps and outcomes, the kernel enumerates the sums, and values closer than those for a curve take little time.
