@@ -35,6 +35,6 @@ def page() -> str:
     for name, (alt, where) in sorted(shown.items()):
         file, function = code[name]
         parts.append(f"## {name.replace('_', ' ').replace('-', ' ').capitalize()}\n\n![{alt}](_static/figures/{name}.svg)\n\n"
-                     f"{alt}. From [{where}]({where}); `python docs/make_figures.py {name}` draws it.\n\n"
+                     f"From [{where}]({where}); `python docs/make_figures.py {name}` draws it.\n\n"
                      f"````{{dropdown}} Code\n```{{literalinclude}} {file}\n:pyobject: {function}\n```\n````")
     return "\n\n".join(parts)

@@ -1,6 +1,6 @@
 """Logarithms of negative binomial probabilities and of the regularized incomplete beta function, relatively accurate everywhere.
 
-Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd. They check only what their declaration states. The ufuncs evaluate
+Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd. Their declaration states what they check. The ufuncs evaluate
 blocks of elements whose parameters are integers or at least 3 in vector code (tails.h), leave the other elements to the scalar
 kernels, and return NaN outside the domain.
 

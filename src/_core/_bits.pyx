@@ -154,7 +154,7 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
     steps = k - ceil(mean.hi - drift)
     if down > 0 and steps > 0:
         rounding += 1.01 * gain * down * steps
-    # where the difference is lost in its rounding errors, they still bound it from above
+    # if the rounding errors exceed the difference, the computed value plus these errors is still an upper bound
     upper[0] = log(max(value, 0) + rounding)
     steps = floor(mean.hi + drift) - k
     if up > 0 and steps > 0:
@@ -164,7 +164,7 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
 
 cdef void c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip,
                                   double eps, double gap, double band, double *lower, double *upper) noexcept nogil:
-    # p - q E is formed from `gap`, the distance of eps to the local budget, so that it does not cancel where the gap is small
+    # p - q E is computed from `gap`, the difference of the local budget and eps, which avoids cancellation if the gap is small
     c_best_threshold(p, q, counts, groups, -(1 - flip) * expm1(-gap) if gap > 0 else 0, expm1(eps), band, lower, upper)
 
 
@@ -208,7 +208,7 @@ def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] c
 
 
 cdef inline Py_ssize_t c_first_at_most(const double *ratio, Py_ssize_t size, double limit, Py_ssize_t start) noexcept nogil:
-    """Returns the first place with ratio <= limit, by steps from `start`; elements that are NaN are skipped."""
+    """Returns the first index with ratio <= limit, by steps from `start`; elements that are NaN are skipped."""
     while start < size and not ratio[start] <= limit:
         start += 1
     while start > 0 and not ratio[start - 1] > limit:
@@ -290,7 +290,7 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
 def merged_losses(const double[:, ::1] p, const double[:, ::1] q, Py_ssize_t cells):
     """Return masses under P and under Q of outcomes with positive losses log(p/q), those in each of `cells` equal intervals merged.
 
-    Merging outcomes is post-processing, so it decreases the hockey-stick divergence, and so does leaving out outcomes. The masses
+    Merging outcomes is post-processing, so it decreases the hockey-stick divergence, and so does omitting outcomes. The masses
     are 0 if no finite loss is positive.
 
     Parameters

@@ -126,7 +126,7 @@ cdef int signalled() noexcept with gil:
 
 
 cdef int settled() except -1:
-    """Raises the exception that is set, if any. The results of the pass over the data that it has stopped are not valid."""
+    """Raises the exception that is set, if any. If a signal has stopped the pass over the data, its results are not valid."""
     return -1 if error_set() != NULL else 0
 
 
@@ -266,7 +266,7 @@ cdef class PoissonBinomialPMF:
         sigma = sqrt(tilt.var)
         reach = ceil(3.8 * sigma) + 4
         span = c_half_period(tilt.var, reach + fabs(tilt.shift))
-        # The period is even, so that pi is a node. For tails the geometric sum has period/2 terms.
+        # The period is even, so that pi is a node. For tails the geometric sum that turns a pmf into a tail has period/2 terms.
         period = 2 * fast_length(whole(span if kind else ceil(0.5 * (span + reach)), 1, 1 << 53))
         J = period // 2
         half = c_half(tilt.var)
@@ -320,7 +320,7 @@ def convolve(const double[::1] p not None, double cut=0):
     Partial sums lose their values below `cut`, too, which makes no probability smaller by more than (n + 1) cut: each of at
     most n + 1 lost values is multiplied by a probability. So subnormal numbers, which take a hundred times as long, do not occur.
     64 values are kept in any case. If they are all above `cut`, the largest ratio of neighbours is above cut^(1/64), because
-    the ratios decrease; so where the largest probability is near 1, its complement, which matters, is far above what is lost.
+    the ratios decrease; so if the largest probability is near 1, its complement is far above the omitted mass.
     """
     cdef Py_ssize_t n = p.shape[0], room = (n + 47) // 8 * 8, low = 0, high = 1, start, i
     # a pass starts at a multiple of 8, reads four values below its start, and writes up to seven beyond its end
@@ -354,7 +354,8 @@ def convolve(const double[::1] p not None, double cut=0):
 
 
 cdef Py_ssize_t outside(const double *logs, Py_ssize_t step, Py_ssize_t size, double beyond, double log_tail) noexcept nogil:
-    """Returns how many values from the end at `logs` have, with the mass e^beyond before them, at most the mass e^log_tail."""
+    """Returns the largest number of values, counted from the end at `logs`, whose mass plus the mass e^beyond outside is at most
+    e^log_tail."""
     cdef double mass = exp(beyond - log_tail)
     cdef Py_ssize_t i
     for i in range(size):
@@ -392,7 +393,8 @@ def run_around(const double[::1] circle not None, double cut, Py_ssize_t below, 
 
 
 def window_ends(const double[::1] logs not None, double below, double above, double log_tail):
-    """Return the ends (first, last + 1) of the smallest part of a table that leaves at most the mass e^log_tail at each end.
+    """Return the ends (first, last + 1) of the smallest part of a table such that the mass outside of it is at most e^log_tail on
+    each side.
 
     below and above are the logarithms of the masses outside of the table.
     """

@@ -6,7 +6,7 @@
     merging      the mass moves to its mean: E f(X + Y) decreases
 X may be multiplied by a positive factor, and be limited to its smallest atoms; the factor and the limit may depend on Y.
 
-Layer: ``c_cell_sums``, noexcept nogil, declared in _cell_sums.pxd, which says what the caller has checked; ``cell_sums`` and
+Layer: ``c_cell_sums``, noexcept nogil, declared in _cell_sums.pxd, which states what the caller must check; ``cell_sums`` and
 ``wide_sums`` for Python.
 
 ``wide_sums`` has no factor and no limit, and serves atoms of many orders of magnitude. For each atom x it takes those y of the
@@ -51,7 +51,7 @@ cdef void c_cell_sums(const double *place, const double *mass, Py_ssize_t places
             x = scale * place[i]
             x = x + jump[j] + blur * (fabs(x) + fabs(jump[j]))
             if k < 0:
-                # the cell of the smallest sum, by bisection; those of the others follow
+                # the cell of the smallest sum is found by bisection, those of the larger sums by steps from it
                 low, high = 0, cells
                 while high - low > 1:
                     k = (low + high) // 2
@@ -136,7 +136,7 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
                 start = middle + 1
             else:
                 stop = middle
-        # negative values lead from a node into the cell below it
+        # a negative value moves the sum from a node into the cell below it
         low = c - 1 if x == nodes[c] and c > 0 else c
         stop = c_before(jump, left, zero, -0.25 * (x - nodes[low]), True)
         pairs += right - start + stop - left
@@ -154,7 +154,7 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
                 total[k] += here
                 moment[k] += moved
                 here = moved = 0
-                # most often the next cell; cells near x may be much narrower than the distance of jumps
+                # the sum is most often in the next cell; cells near x may be much narrower than the distance of jumps
                 k += 1
                 step = 1
                 while k + step < cells and nodes[k + step] <= z:
@@ -209,7 +209,7 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     used : ndarray, optional
         For each value of Y, the number of values of X that are used, from the smallest one on.
     cut : float
-        Pairs with a mass below it, up to rounding, are left out. A product that underflows takes 13 times as long.
+        Pairs with a mass below it, up to rounding, are omitted. A product that underflows takes 13 times as long.
 
     Returns
     -------
@@ -226,7 +226,7 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
 
 def wide_sums(const double[::1] place, const double[::1] mass, const double[::1] jump, const double[::1] chance,
               const double[::1] nodes, bint upper):
-    """Return what `cell_sums` returns without factors and limits, in less time if values have many orders of magnitude.
+    """Return the result of `cell_sums` without factors and limits, in less time if the values range over many orders of magnitude.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def wide_sums(const double[::1] place, const double[::1] mass, const double[::1]
             middle, zero = c_before(&place[0], 0, places, 0, True), c_before(&jump[0], 0, jumps, 0, True)
             c_outward(&place[0], &mass[0], places, middle, &summed[0], &first[0])
             c_outward(&jump[0], &chance[0], jumps, zero, &summed[places], &first[places])
-            # every 16th atom tells whether most pairs would be added one by one, which takes longer than in `cell_sums`
+            # every 16th atom shows whether most pairs would be added one by one, which takes longer than in `cell_sums`
             pairs = c_nearer(&place[0], &mass[0], places, &jump[0], &chance[0], jumps, zero, &summed[places], &first[places],
                              &nodes[0], cells, upper, True, 16, NULL, NULL)
             pairs += c_nearer(&jump[0], &chance[0], jumps, &place[0], &mass[0], places, middle, &summed[0], &first[0], &nodes[0],

@@ -1,6 +1,6 @@
 """Clone bounds: delta(eps) and eps(delta) of one deployment, loops over arrays of them, and the clone sum of personal rates.
 
-Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _clones.pxd, which says what the caller has checked), and
+Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _clones.pxd, which states what the caller must check), and
 functions on memoryviews that release the interpreter's lock and check for signals between blocks.
 
 Definition. l is the target's pure budget, n the number of users, and every other user sends a clone with probability r:
@@ -84,7 +84,7 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
     is small in comparison to the sum, and one inversion of 2 J points around the mean suffices. What may be missing:
         beyond the points     at most 2 e^-BAND of w. 1/(c + 1) is at most 4/(mean + 4) for c >= mean/4; below, w has at most
                               e^(-0.403 mean), too (Chernoff: 1 - x + x log x = 0.403 for x = 1/4)
-        at each point         `stray`, of the nodes left out and of the mass beyond the period, and the roundings: those of a
+        at each point         `stray`, of the nodes omitted and of the mass beyond the period, and the roundings: those of a
                               node (Node.rounding), 4 UNIT of each of TURNS rotations, 1 UNIT of each of MOST_NODES sums, and
                               32 UNIT for sine, cosine and their argument of at most 2 pi
         e^-k rounded          4 UNIT for each step of c from the mean
@@ -142,7 +142,7 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
         above = 2 * exp(-BAND)
     if low < k:
         below = 2 * exp(-BAND)
-    # a point of at most `stray`, which is left out, was at most 2 stray
+    # a point whose computed value is at most `stray` is omitted; its exact value is at most 2 stray
     outside = 2 * stray * each + above / (k + high + 2) + 4 * below / (mean + 4) + fmin(below, exp(-0.403 * mean))
     flat = 2 * stray * (low + high + 1) + above + below
     outside = fmin(log(outside) + beyond, log(flat) + log(v) - decay) - decay * sure
@@ -159,7 +159,7 @@ def personal_clone_sum(const double[::1] probs not None, const double[::1] count
                        double u, double v):
     """Return bounds of log E G_(C+1)/(C+1) for C ~ sure + sum Bin(counts, probs); counts may be None (1 each).
 
-    The caller has checked: 0 < probs < 1, u in [0, 1], and what `c_personal_sum` says.
+    The caller has checked: 0 < probs < 1, u in [0, 1], and the conditions of `c_personal_sum`.
     """
     cdef Law law
     cdef double lower, upper
@@ -195,7 +195,7 @@ def least_log_ratio(double a, const double[::1] b not None, double reach):
 
 
 cdef inline double log_beyond(double x) noexcept nogil:
-    """Returns the log of the probability that a standard normal variable exceeds x, as a finite number, which may be above it."""
+    """Returns an upper bound of the log of the probability that a standard normal variable exceeds x, as a finite number."""
     if x >= 0:
         return fmax(log(c_mills_ratio(x)) - 0.5 * x * x - LOG_SQRT_2PI, LEAST_LOG)
     return log1p(-c_mills_ratio(-x) * exp(-0.5 * x * x) * INV_SQRT_2PI)
@@ -243,7 +243,8 @@ def gaussian_rates(double low, double high, const double[::1] budgets not None, 
 
 def tilted_bins(const double[::1] lowest not None, const double[::1] largest not None, const double[::1] users not None,
                 double decay):
-    """Return what the distribution of the clones tilted by e^(-decay c) has for all rates in bins: the least variance and mean.
+    """Return lower bounds, for all rates in their bins, of the variance and the mean of the number of clones tilted by e^(-decay
+    c).
 
     The third number is the least 1 - (1 - e^-decay) p over the probabilities p = 2 rate.
     """

@@ -1,6 +1,6 @@
 """The clone sum E[max(0, D - u M)], the core of every clone bound, by a sweep over the number of clones or by _contour.pyx.
 
-Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _compound.pxd, which says what the caller has checked),
+Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _compound.pxd, which states what the caller must check),
 a ufunc for a binomial number of clones, and a function on a memoryview for any distribution of the number of clones.
 
 Definition. M is a random number of clones, D the sum of M independent random signs (+1 or -1, probability 1/2 each). Parameters are

@@ -1,6 +1,6 @@
 """The clone sum as a contour integral: an upper and a lower bound, in a time that does not grow with the number of users.
 
-Layer: a kernel ``cdef ... c_...(...) noexcept nogil`` (declared in _contour.pxd, which says what the caller has checked), and a
+Layer: a kernel ``cdef ... c_...(...) noexcept nogil`` (declared in _contour.pxd, which states what the caller must check), and a
 ufunc of it for tests. _compound.pyx chooses between this kernel and its sweep.
 
 Definition. S = D - u M with M ~ Bin(n, r) and D a sum of M random signs. S is thus the sum of n independent values, each 1 - u or

@@ -1,6 +1,6 @@
 """eps(delta) by a search on compiled functions for log delta(eps), shared by the loops over arrays of deployments.
 
-Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which says what the caller has checked.
+Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which states what the caller must check.
 
 Method. First, the search finds the eps at which a smooth approximation of log delta equals the target. There the difference between
 the approximation and log delta (the approximate middle of the bounds, or the requested bound) is measured. If the crossing is near,
@@ -9,9 +9,9 @@ slope through them replaces the approximate one. Otherwise the approximation, co
 solved again. The last steps evaluate the requested bound: each step moves eps by the estimated remaining distance to the
 conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected where the estimate does not lead
 to the crossing. The approximation is solved in terms of sqrt(-log delta), which is nearly linear in eps.
-Where a curve tells the slope of its bound (`ahead`), the step is Newton's. delta is convex in e^eps, and linear between the
-likelihood ratios of the two laws: the first evaluation is made a little below the crossing, and if no ratio lies between, no second
-is needed.
+If a curve has a function `ahead` for the slope of its bound, a step of Newton's method is made. delta is convex in e^eps, and
+linear between the likelihood ratios of the two laws: the first evaluation is made a little below the crossing, and if no ratio
+lies between, no second is needed.
 
 Guarantee the requested bound of delta meets the target at the returned eps: it was evaluated there or follows from an evaluation
           (`ahead`), except where the returned eps is an end of the range: 0, or pure, at which delta is 0.

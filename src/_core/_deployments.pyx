@@ -72,7 +72,7 @@ cdef double noise_rough(double eps, const void *law) noexcept nogil:
 
 
 cdef inline double first_eps(double delta, bint upper, double variance) noexcept nogil:
-    """Returns the eps of normal noise with this variance, or 0 if there is none or it is above 1."""
+    """Returns the eps of normal noise with this variance, or 0 if there is no such eps or it is above 1."""
     cdef double eps = c_gaussian_guess(c_level(delta, upper), 1 / sqrt(variance)) if 0 < delta < 1 and variance > 9 else 0
     return eps if eps < 1 else 0
 
@@ -202,7 +202,7 @@ cdef double law_near(double eps, const Law *law) noexcept nogil:
     cdef Py_ssize_t i
     if rough == -INFINITY:
         return rough
-    # the values at eps, which law_rough leaves in the buffer
+    # the buffer contains the values at eps, which law_rough has computed
     for i in range(law.atoms):
         most += exp(law.log_mass[i]) * fmax(0, law.room[i])
     return fmin(rough, c_log_add_exp(log(most) if most > 0 else -INFINITY, log_gain(eps, law)))

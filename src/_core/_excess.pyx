@@ -65,10 +65,10 @@ cdef double MOST_OUTCOMES = 5e5                   # of fewer than 100 users: an 
 cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
 cdef double RARE = 40                             # users of the rarer kinds: for fewer, |phi|^n stays above e^-80 on a long contour
 cdef Py_ssize_t FULL_ROW = 512                    # users up to which a table has all weights: a search for the smallest saves less
-cdef Py_ssize_t MOST_HELD = 2**21                 # numbers in tables (16 MB) above which they are emptied between two sums
+cdef Py_ssize_t MOST_HELD = 2**21                 # size of the tables (16 MB) above which they are emptied between two sums
 cdef double MOST_LIGHT = 5                        # theta times the largest value up to which Chernoff's bound is close
-cdef double MOST_ERROR = 1e-9                     # relative, above the roundings of c_most_excess except those of K(theta)
-cdef double INCOMPLETE = 1e-6                     # largest distance from 1 of the sum of the masses of a group; beyond, an error
+cdef double MOST_ERROR = 1e-9                     # relative; above the roundings of c_most_excess, except of K(theta)
+cdef double INCOMPLETE = 1e-6                     # largest permitted distance from 1 of the sum of the masses of a group
 
 
 # ------------------------------------------------------------------------------------------------------------ few users
@@ -97,7 +97,7 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
         size = value + blur
         if size <= 0 or log_p == -INFINITY:
             return
-        # rescale only where log_p exceeds top by 40, so that few roundings accumulate
+        # rescale only if log_p exceeds top by 40, so that few rounding errors accumulate
         if log_p > out.top + 40:
             chance = exp(out.top - log_p) if out.top > -INFINITY else 0
             out.low = dd_make(out.low.hi * chance, 0)
@@ -128,7 +128,7 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
         for j in range(out.groups[i].atoms):
             size = fmax(size, out.groups[i].x[j])
         most += size * out.groups[i].count
-    # without mass at 0, the last atom takes the remaining users
+    # without mass at 0, the remaining users have the last atom
     k = left if g.log_rest == -INFINITY and atom == g.atoms - 1 else 0
     if g.x[atom] > rest and value + blur + (left * g.x[atom] + most) * (1 + 1e-12) <= 0:
         return
@@ -432,7 +432,7 @@ cdef double c_saddle_value(Group *groups, Py_ssize_t number) noexcept nogil:
     cdef Cumulant at
     cdef double theta = c_saddle(groups, number, False, &at), y = theta * sqrt(at.var), x = y - 2 / y, mills
     if not -37 < x < 40:
-        # M(x) overflows, or 1 - x M(x) cancels; there the correction of the logarithm is near its limit -0.0413 or 0
+        # here M(x) overflows, or 1 - x M(x) cancels; the correction of the logarithm is near its limit -0.0413 or 0
         return at.value - 0.5 * log(6.283185307179586 * (y * y + 2)) - log(theta) - (0.0413 if x < 0 else 0)
     mills = c_mills_ratio(fabs(x))
     if x < 0:
@@ -528,8 +528,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
                 continue
             c_split(groups, number, top, aim, turns, &some)
             if whole and some.mean == 0:
-                # Nothing is split off, as in the first round, so this round would compute the same sum with more smoothing. More
-                # smoothing would help only if the first round gave no lower bound.
+                # No values are split off, as in the first round, so this round would compute the same sum with more smoothing.
+                # More smoothing would help only if the first round gave no lower bound.
                 continue
             low = high = -INFINITY
             # if all positive values are split off, the rest of the sum has no positive part
@@ -607,8 +607,8 @@ cdef double c_most_excess(const Users *users) noexcept nogil:
             one.third *= exp(-one.cumulant)
             if one.variance > 0 and one.third < INFINITY:
                 value = fmin(value, c_log_cell(&one, 1, theta, &group.count, &group.count, group.count) + theta * at.blur)
-            # A few large values dominate the bound: those above `top` are split off. E S_+ is at most n E[X; X > top] plus that of
-            # the other values.
+            # If a few large values dominate the bound, the values above `top` are split off. E S_+ is at most n E[X; X > top]
+            # plus that of the other values.
             gain = 0
             while theta * top > MOST_LIGHT:
                 top, most = 0.5 * top, 0
@@ -721,7 +721,7 @@ cdef Py_ssize_t c_fill(const double[::1] values, const double[::1] log_mass, con
 
 
 cdef c_raise(Py_ssize_t done):
-    """Raise the error that a return value of c_log_excess stands for."""
+    """Raise the exception for an error code of c_log_excess."""
     if done == -1:
         raise MemoryError
     if done == -2:

@@ -1,8 +1,8 @@
 """Logarithms of Poisson probabilities and of the regularized incomplete gamma functions, relatively accurate everywhere.
 
-Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _gamma.pxd. They check only what their declaration
-states. The ufuncs evaluate blocks of elements in vector code (tails.h) as the limit of a binomial distribution, leave the elements
-outside the domain of this code to the scalar kernels, and return NaN outside the domain of the function.
+Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _gamma.pxd. Their declaration states what they
+check. The ufuncs evaluate blocks of elements in vector code (tails.h) as the limit of a binomial distribution, leave the
+elements outside the domain of this code to the scalar kernels, and return NaN outside the domain of the function.
 
 Definitions, for real a > 0 and x >= 0:
     P(a, x) = int_0^x t^(a-1) e^-t dt / Gamma(a),  Q = 1 - P;   Pr[N > k] = P(k + 1, mu) for N ~ Poisson(mu).

@@ -1,6 +1,6 @@
 """Gaussian noise: log delta(eps) with a bound of its error, and eps(delta).
 
-Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _gaussian.pxd, which says what the caller has checked), a ufunc,
+Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _gaussian.pxd, which states what the caller must check), a ufunc,
 and a search that releases the interpreter's lock.
 
 Definition. mu = Delta/sigma, x = eps/mu - mu/2, y = x + mu, h = mu/2, c = eps/mu, M = (1 - Phi)/phi Mills' ratio:

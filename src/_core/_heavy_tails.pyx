@@ -3,7 +3,7 @@
     E S_+ = Pr[none] E[S_+ | none] + E[S; some] + E[S_-; some]
     where `none` is the event that no user has such a value, and `some` its complement; E[X; some] is E X over this event
 
-Layer: ``c_split``, noexcept nogil, declared in _heavy_tails.pxd, which says what the caller has checked.
+Layer: ``c_split``, noexcept nogil, declared in _heavy_tails.pxd, which states what the caller must check.
 
 Method      values above an edge are split off. The edge is the lowest one at which a Chernoff bound of the last term is
             below rtol/8 of a lower estimate of E S_+, from the sum without its largest values or from the mean of these values
@@ -103,7 +103,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
         if c_width(groups, number) <= edge:
             break
         edge *= 2
-    # the sum without the larger values gives a lower bound of the answer
+    # the sum without the larger values gives a lower bound of E S_+
     lower_log = -INFINITY
     if edge < 0.125 * top:
         for i in range(4):

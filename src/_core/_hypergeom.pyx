@@ -1,6 +1,6 @@
 """Logarithms of hypergeometric probabilities and tails, with relative accuracy in the extreme tails, populations up to 2**53.
 
-Layer: scalar kernels ``noexcept nogil`` (declared in _hypergeom.pxd, which says what the caller has checked), and ufuncs over
+Layer: scalar kernels ``noexcept nogil`` (declared in _hypergeom.pxd, which states what the caller must check), and ufuncs over
 blocks of elements in vector code (hypergeom.h), which return NaN outside the domain. A scalar kernel of a tail evaluates a block
 of one element.
 

@@ -142,8 +142,9 @@ cdef void c_merge(
             out[slot(k - 1 - first, size)] = ref
             i += 1
             continue
-        # The loss of this outcome is closer to the grid point g - step than to g, and that of the next outcome is at least g. So it
-        # is merged at g - step, with the share of the mass at a lower grid point that makes the balance at g - step zero.
+        # The loss of this outcome is closer to the grid point g - step than to g, and the loss of the next outcome is at least g.
+        # So the outcome is merged at g - step, with the share of the mass at a lower grid point that makes the balance at g -
+        # step zero.
         if k - 1 >= first and loss[i] - (g - step) < 0.5 * step and (i + 1 == n or loss[i + 1] >= g):
             below = anchor + step * (k - 1)
             c = -expm1(below - loss[i])
@@ -192,7 +193,7 @@ cdef void c_merge(
             if balance < 0:
                 for t in range(i, n):
                     k = whole(floor((loss[t] - anchor) / step + 0.5), first - 1, first + size)
-                    # a loss that is a grid point up to rounding stays there
+                    # a loss that is a grid point up to rounding is not moved to another one
                     if anchor + step * k > loss[t] + TIED * fabs(loss[t]):
                         k -= 1
                     k = k if k > first else first
@@ -257,7 +258,7 @@ cdef void c_multiplied(double complex *spectra, Py_ssize_t number, Py_ssize_t n,
     cdef int64_t left
     while first < n:
         m = min(<Py_ssize_t> MULTIPLIED, n - first)
-        # a block whose largest values have a product this small is set to 0 as a whole
+        # if the product of the largest values of a block is this small, the whole block is set to 0
         x = 1
         for i in range(number):
             x *= pow(sqrt(tilting_largest(<double *> (spectra + i * n + first), m)) + stage, <double> times[i])
@@ -418,7 +419,7 @@ def split(const double[::1] log_p not None, const double[::1] loss not None, dou
 
 def merge(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return the log masses of outcomes merged into the points anchor + step (first..first + size - 1) by c_merge.
+    """Return the log masses that c_merge computes at the points anchor + step (first..first + size - 1).
 
     The caller has checked: the losses increase, none is NaN, and every loss lies between the first and the last point.
     """
@@ -433,8 +434,9 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
 def multiplied(double complex[:, ::1] spectra not None, const int64_t[::1] times not None, double stage):
     """Replace the first of several spectra by the product of the powers z**times of each, and return (error, kept, lost).
 
-    `stage` bounds the error of each value. Frequencies at which the product is surely at most FAINT are set to 0. `lost` bounds the
-    sum of their sizes, `kept` that of the others, and `error` the effect of `stage` on the others.
+    `stage` bounds the error of each value. Frequencies at which the product is surely at most FAINT are set to 0. `lost` bounds
+    the sum of the absolute values of these frequencies, `kept` that of the other frequencies, and `error` the effect of `stage`
+    on the other frequencies.
     """
     cdef double sums[3]
     sums[0] = sums[1] = sums[2] = 0

@@ -61,7 +61,7 @@ cdef double c_negative_part(const double *mass, Py_ssize_t outputs, const double
                 u[2] = tables + (j * outputs + k) * MATCHINGS_ENTRIES
                 v[0], v[1], v[2] = rows + k * size + k, rows + j * size + k, rows + i * size + k
                 matchings_row(u, v, stride, outputs - k, plus, minus)
-                # the number of orders of a multiset with runs of equal outputs; first that of m = k
+                # the number of orders of a multiset, from its runs of equal outputs; the first number is for m = k
                 orders = (1 if i == j else 4) if j == k else (6 if i == j else 12)
                 for m in range(outputs - k):
                     gap = minus[m] * (1 + 64 * UNIT) - plus[m] * (1 - 64 * UNIT)

@@ -4,8 +4,8 @@
     B = (D/(2 pi)) sum_m u_m |phi(z_m)|^k,       u_m = exp(eta^2 (theta^2 - m^2 D^2)/2)/(theta^2 + m^2 D^2)
     E (X_1 + ... + X_k)_+ <= the largest B of the distributions of X_1, ..., X_k, for any theta, D > 0 and eta >= 0, common to all
 
-Layer: ``c_log_moments``, ``c_log_contour`` and ``c_tilt``, noexcept nogil, declared in _moments.pxd, which says what the caller has
-checked; ``log_moments``, ``log_contour``, ``tilt`` and ``largest`` for Python. moments.h has the loop over atoms.
+Layer: ``c_log_moments``, ``c_log_contour`` and ``c_tilt``, noexcept nogil, declared in _moments.pxd, which states what the caller
+must check; ``log_moments``, ``log_contour``, ``tilt`` and ``largest`` for Python. moments.h has the loop over atoms.
 
 Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1), so that nothing cancels where z x is small; powers
                      of e^(iDx) by repeated multiplication, moments.h
@@ -194,7 +194,7 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
     # the terms beyond the last node, with sum 1/m^2 <= 1/nodes, and e^(-half t^2) at most its value at the first omitted node
     t = (contour.nodes + 1) * contour.step
     value = first + half * (square - t * t) + log(2 / (contour.step * contour.step * contour.nodes))
-    # the sum is in units of e^top; no term exceeds the one at m = 0 by more than its weight
+    # the sum is in units of e^top, the term at m = 0; no later term exceeds 1 by more than its weight
     top = first + half * square - log(square)
     size = fabs(first) + half * square + fabs(log(square)) + fabs(value)
     total = exp(value - top)
@@ -406,7 +406,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
             part.nodes = last
             k = 0
             while k < used:
-                # the terms beyond the first nodes are bounded as those beyond the last one, which is enough in most cases
+                # in most cases the result follows if the terms beyond the first nodes are bounded as those beyond the last node
                 above = False
                 for j in range(columns):
                     value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], &part, NULL)
@@ -414,7 +414,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
                 if above:
                     k += 1
                     continue
-                # this theta needs no more nodes: the last one takes its place
+                # this theta needs no more nodes: the last theta of the list replaces it
                 used -= 1
                 c_moved(&steps, used, k)
                 memcpy(phi + k * (contour.nodes + 1), phi + used * (contour.nodes + 1), (last + 1) * sizeof(double))
@@ -668,7 +668,7 @@ def excess_values(const double[::1] log_a, const double[::1] log_b, double eps):
     Returns
     -------
     ndarray
-        0 where both logarithms are -inf, and -1e140 where it would be smaller.
+        a - e^eps b; 0 where both logarithms are -inf, and at least -1e140.
     """
     cdef Py_ssize_t i
     cdef double loss

@@ -3,7 +3,7 @@
     U ~ N(0, tau^2) independent of S, pdf and cdf those of the standard normal distribution:
     E(s+U)_+ - s_+ = tau g(|s|/tau), g(z) = pdf(z) - z cdf(-z), B(z) pdf(z) <= g(z) <= A(z) pdf(z)
 
-Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which says what the caller has checked; ``tilted_nodes``
+Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which states what the caller must check; ``tilted_nodes``
 and ``turned_sums`` for Python.
 
 Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from linear programs in tests/reference/sandwich.py; a
@@ -31,9 +31,9 @@ cdef extern from "excess.h" nogil:
     void excess_phi(const double *p, const double *y, Py_ssize_t n, double t, double reach, double *less, double *side)
     void excess_turned(const double *t, Py_ssize_t n, double y, double reach, const double *weights, Py_ssize_t rows, double *out)
 
-cdef double SPARE = 7.0                           # aliasing and omitted nodes are about e^-SPARE of rtol; more needs more nodes
+cdef double SPARE = 7.0                           # aliasing and omitted nodes: about e^-SPARE rtol. Raised: more nodes
 cdef double REACH = 7.0                           # nodes reach to this many standard deviations of the Gaussian factor
-cdef double MORE_DEPTH = 31.0                     # -log of the omitted terms where the answer is far below a Gaussian's
+cdef double MORE_DEPTH = 31.0                     # -log of the omitted terms if the result is far below that of a Gaussian
 cdef double MORE_REACH = 8.5                      # the reach in that case
 cdef double *ABOVE = [0.6482, -0.063716, 0.10414, 0.018912, 0.0024703]      # coefficients c_k of A
 cdef double *BELOW = [0.4103, -0.1536, -0.01702, -0.007484, 0.0]            # coefficients c_k of B
@@ -42,7 +42,7 @@ cdef Py_ssize_t FEW = 16                          # atoms up to which c_apart ta
 cdef int TERMS = 5                                # number of coefficients
 
 
-# The integrand without its Gaussian factor: log |phi|, its argument and its relative error, at t.
+# The integrand without its Gaussian factor at t: log |phi|, arg phi, and the relative error of phi.
 cdef struct Node:
     double t
     double log_abs
@@ -117,7 +117,7 @@ cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, dou
                         Node *nodes, Py_ssize_t most, Turn *turns, double *end, Py_ssize_t *used) noexcept nogil:
     """Write the nodes t = k step <= last with |phi| >= e^-band, by at most `most` evaluations.
 
-    used[0] is the number of evaluations. Up to end[0] no such node is missing.
+    used[0] is the number of evaluations. All such nodes below end[0] are included.
     """
     cdef double k = 0, t = 0, less, square, effort, jump
     cdef Py_ssize_t kept = 0, i
@@ -172,7 +172,7 @@ cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step,
                   double alias, double *lower, double *upper) noexcept nogil:
     """Writes bounds of e^-K(theta) E S_+: E(S+U)_+ minus the largest and the smallest effect of the smoothing by U.
 
-    Returns the part of their gap that is due to errors.
+    Returns the part of the gap between the bounds that is due to numerical errors.
     """
     cdef double total = 0, total_error = 0, most = 0, least = 0, error = 0, end = reach / tau, square = tau * tau, peak
     cdef double t, size, turn, cosine, sine, norm, less, weight = step / 6.283185307179586, left
@@ -227,7 +227,7 @@ cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double perio
 
 # Limits of the nodes of a trapezoidal sum. A larger value of any field means a smaller gap and more nodes.
 cdef struct Effort:
-    double depth           # omitted terms are at most e^-depth of the answer of a Gaussian
+    double depth           # omitted terms are at most e^-depth times the result for a Gaussian
     double reach           # end of the nodes, in standard deviations of the Gaussian factor of U
     Py_ssize_t most        # largest number of evaluations of phi
 
@@ -277,7 +277,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
     tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
     all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     if high - low > rtol * high and errors > 0.25 * (high - low):
-        # Errors cause the gap, because the answer is far below that of a Gaussian: repeat with smaller omitted terms.
+        # The gap is due to omitted terms, because the result is far below that of a Gaussian: repeat with smaller omitted terms.
         effort.depth, effort.reach = fmax(MORE_DEPTH, effort.depth + 3), MORE_REACH
         all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     # Every further sum takes at most four times as long as the first.

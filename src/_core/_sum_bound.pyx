@@ -50,8 +50,9 @@ cdef double PI = 3.141592653589793
 cdef double TINY = 1e-290                         # least mass of an atom; it exceeds the sum of all products that underflow
 cdef double MOST = 1e140                          # largest absolute value of an atom, so that squares do not overflow
 
-# Places of the numbers that change with every distribution, in one array: E X_+, p, the smallest mean, the bound for counts[0], the
-# number of pairs, then B for each theta and count, the edges, T at the edges, the means and the variances of the pairs.
+# Indices, in one array, of the numbers that change with every added distribution: E X_+, p, the smallest mean, the bound for
+# counts[0], the number of pairs, then B for each theta and count, the edges, T at the edges, the means and the variances of the
+# pairs.
 cdef enum:
     GAIN, RARE, LEAST, BOUND, PAIRS, FIXED
 
@@ -163,7 +164,7 @@ def tilt_below(const double[::1] values, const double[::1] mass, const double[::
 
 
 cdef inline int raised(double *place, double value) noexcept nogil:
-    """Raises a number to `value`; returns whether it was smaller."""
+    """Sets a number to the maximum of itself and `value`; returns whether it was smaller."""
     if not value > place[0]:
         return 0
     place[0] = value
@@ -222,7 +223,7 @@ cdef class SumBound:
         self.add(values, mass, log_mass, starts)
 
     cdef Py_ssize_t tail(self) noexcept nogil:
-        """Return the place of the first edge."""
+        """Return the index of the first edge."""
         return FIXED + self.thetas.shape[0] * self.counts.shape[0]
 
     def only(self, Py_ssize_t column):
@@ -530,9 +531,9 @@ cdef void c_excesses(const double *values, const double *masses, Py_ssize_t numb
 
 def product_masses(const double[::1] place, const double[::1] mass, const double[::1] first, const double[::1] second,
                    const double[::1] weight, double left_out, double unit, double step, double charge):
-    """Return a distribution with few values, larger in the convex order than that of X = A B - C, and what was left out.
+    """Return a distribution with few values, larger in the convex order than that of X = A B - C, and what was omitted.
 
-    A is independent of (B, C). Positive values of X with a small E A B are left out.
+    A is independent of (B, C). Positive values of X with a small E A B are omitted.
 
     Parameters
     ----------
@@ -541,7 +542,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
     first, second, weight : ndarray
         The values of B > 0 and of C >= 0, and their probabilities.
     left_out : float
-        Values of A are left out if their part of E A B is at most this.
+        Values of A are omitted if their part of E A B is at most this.
     unit, step : float
         The new values are unit sinh(m step) for integers m.
     charge : float
@@ -550,7 +551,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
     Returns
     -------
     (int, ndarray, float)
-        The first m, the masses for this m and the following ones, and E A B of what was left out.
+        The first m, the masses for this m and the following ones, and E A B of what was omitted.
     """
     cdef Py_ssize_t places = place.shape[0], jumps = first.shape[0], steps, cells, i, j, lowest = 0, highest = -1
     cdef double[::1] after = np.zeros(places + 1), jump = np.empty(jumps), nodes, total, moment, out
@@ -560,7 +561,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
         for i in range(places - 1, -1, -1):
             after[i] = after[i + 1] + place[i] * mass[i]
         for j in range(jumps):
-            # the number of values that are not left out, by bisection of the decreasing `after`
+            # the number of values that are not omitted, by bisection of the decreasing `after`
             i = 0
             steps = places
             while i < steps:

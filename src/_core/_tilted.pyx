@@ -3,7 +3,7 @@
     K(s) = sum n log1p(sum w expm1(s x)) over groups of n users, X = x[j] with probability w[j]; the masses of a group sum to 1
     tilted by theta: probabilities p = w e^(theta x)/e^(K_1(theta)), values y = x - mean
 
-Layer: functions that need no interpreter lock, declared in _tilted.pxd, which says what the caller has checked.
+Layer: functions that need no interpreter lock, declared in _tilted.pxd, which states what the caller must check.
 
 Method      sums over the atoms with expm1, so that small theta x do not cancel; products with n and sums over groups in
             double-double. The mass at x = 0 is passed like any other and never formed as 1 minus the others: it may be far below
@@ -93,7 +93,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
             blur += grown * fabs(g.x[j]) * (20 - g.log_w[j]) if grown > 0 else 0
             if tilt:
                 g.p[j] = grown
-        # where E e^(theta X) is below 1/2, its terms are added instead of those of E e^(theta X) - 1, which would cancel
+        # if E e^(theta X) is below 1/2, its own terms are added, because the terms of E e^(theta X) - 1 would cancel
         left = log(g.rest + left) if gain.hi < -0.5 else log1p(gain.hi)
         mass = exp(-left)
         total = dd_add(total, dd_prod(g.count, left))

@@ -9,7 +9,7 @@ Method. alpha, beta, 1 - alpha and 1 - beta are each summed from their own end, 
           e^(x - top) with an integer top that grows with the sum (so that differences of tops are exact), compensated;
           log = top + log(sum).
           The order, where the ratio is not monotone: NumPy sorts integers, which are the bits of the ratios with the last bits
-          replaced by the index. Ratios that agree in the other bits are sorted by insertion; where that would take long, by a
+          replaced by the index. Ratios that agree in the other bits are sorted by insertion or, if that would take long, by a
           radix sort of all bits, eleven at a time.
           H at decreasing eps in one sweep, O(atoms + eps): when the threshold falls from e to e', the atoms counted before add
           Y(counted) (e^e - e^e'), and each new one adds X (1 - e^(e' - log X/Y)). All terms are positive; differences of prefix
@@ -230,7 +230,7 @@ cdef void c_lines_below(const double *x, const double *low, const double *high, 
         left[i] = exp(fall) * (1 + ULP * (8 + fabs(fall)))
         right[i] = 0
     while step <= count and better:
-        # farther points are tried until the lines of one step are nowhere better, for example because both bounds are equal
+        # farther points are tried until none of the new lines is larger at any point, for example because both bounds are equal
         better = False
         for i in range(step - 1, count):
             fall = fmax(high[i + 1 - step] - low[i + 1], 0)
@@ -341,7 +341,8 @@ cdef inline uint64_t ratio_key(const double *log_p, const double *log_q, Py_ssiz
 
 
 cdef int c_ratio_argsort(const double *log_p, const double *log_q, Py_ssize_t n, uint64_t *keys, Py_ssize_t *place) noexcept nogil:
-    """Order the atoms by decreasing Q/P, stably. The caller has checked: as c_ratio_order; keys and place have 2 n elements each.
+    """Order the atoms by decreasing Q/P, stably. The caller has checked the conditions of c_ratio_order; keys and place have 2 n
+    elements each.
 
     Returns which half of place has the order.
     """

@@ -218,7 +218,8 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     cdef double g_other[2]
     cdef Law first, second
     cdef double low = 0, high, slope, k, value, f, g_tail, f_error, g_error, ratio, blur, error, spare
-    # the least distance of the loss from eps, in its errors, at the last k below and the first k above the threshold
+    # the smallest difference of the loss and eps, in units of the error bound, at the last k below and the first k above the
+    # threshold
     cdef double low_blur = 0, low_value = INFINITY, high_blur = 0, high_value = -INFINITY
     cdef int _attempt
     lower[0], upper[0] = -INFINITY, INFINITY
@@ -279,7 +280,7 @@ cdef void bit_sides(double ones, double zeros, double flip, double eps, double g
         c_bits_log_delta(p, q, counts, groups, flip, eps, gap, lower, upper)
 
 
-# What the bounds of all intervals have in common; the log of the tilted characteristic function of one bit at each node.
+# Numbers that the bounds of all intervals share; the log of the tilted characteristic function of one bit at each node.
 cdef struct Expansion:
     int nodes                       # 0 if the expansion cannot be used
     double bits
@@ -459,7 +460,7 @@ cdef struct Arguments:
     double flip
     double eps
     double gap
-    double enough               # an interval with this bound or a smaller one needs no tighter bound
+    double enough               # if the bound of an interval is at most this number, no tighter bound is needed
     const Expansion *expansion  # NULL if it cannot be used
 
 
@@ -566,7 +567,7 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
                 expanded(&expansion, 0, others + fakes, &stray)
                 if stray < to.rtol:
                     of.expansion = &expansion
-                    # a third of the tolerance, where shorter intervals reach it: they take 3 us each
+                    # the bounds aim at a third of the tolerance if shorter intervals, which take 3 us each, reach it
                     to.rtol = fmin(to.rtol, fmax(0.2e-3, 2 * stray))
         for i in range(1, FEW_ONES if of.expansion == NULL else 2):
             enclose(&of, i if of.expansion == NULL else best_of_few(&expansion, fmin(others, MOST_FEW)), 0, &stray, &enough)

@@ -50,7 +50,7 @@ static inline ptrdiff_t whole(double x, ptrdiff_t low, ptrdiff_t high)
     return x >= (double)low ? (x <= (double)high ? (ptrdiff_t)x : high) : low;
 }
 
-/* An index into an array of n elements. Callers pass 0 <= i < n; any other i gives the nearest end. */
+/* An index into an array of n elements. Callers pass 0 <= i < n; for any other i the nearest index in this range is returned. */
 static inline ptrdiff_t slot(ptrdiff_t i, ptrdiff_t n)
 {
     PROMISE(0 <= i && i < n);

@@ -1,5 +1,5 @@
-/* Negative binomial tails and incomplete beta functions in logarithms, one element at a time; blocks of elements: tails.h. Method, errors and
- * the functions kernel_...: the header of _beta.pyx and _beta.pxd, where they are named c_... . */
+/* Negative binomial tails and incomplete beta functions in logarithms, one element at a time; blocks of elements: tails.h.
+ * The header of _beta.pyx describes method and errors; _beta.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_BETA_H
 #define SHUFFLEBOUNDS_BETA_H
 
@@ -224,7 +224,7 @@ static inline int beta_domain(double a, double b, double x)
     return (0 < a && a <= BETA_MOST) && (0 < b && b <= BETA_MOST) && (0 <= x && x <= 1);
 }
 
-/* Return the limit where a or b is 0 or infinite, as scipy.special has it; NaN outside the domain. */
+/* Return the limit where a or b is 0 or infinite, as in scipy.special; NaN outside the domain. */
 static inline double beta_limit(double a, double b, double x, int want_upper)
 {
     int at_zero = (a == 0 && b > 0) || (b == INFINITY && (0 <= a && a < INFINITY));

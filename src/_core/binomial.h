@@ -1,5 +1,5 @@
-/* Logarithms of binomial probabilities and tails, one element at a time; blocks of elements: tails.h. Method, errors and
- * the functions kernel_...: the header of _binomial.pyx and _binomial.pxd, where they are named c_... . */
+/* Logarithms of binomial probabilities and tails, one element at a time; blocks of elements: tails.h.
+ * The header of _binomial.pyx describes method and errors; _binomial.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_BINOMIAL_H
 #define SHUFFLEBOUNDS_BINOMIAL_H
 

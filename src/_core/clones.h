@@ -1,5 +1,5 @@
-/* Clone bounds of one deployment: delta(eps) and eps(delta). Method, errors and
- * the functions kernel_...: the header of _clones.pyx and _clones.pxd, where they are named c_... . */
+/* Clone bounds of one deployment: delta(eps) and eps(delta).
+ * The header of _clones.pyx describes method and errors; _clones.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_CLONES_H
 #define SHUFFLEBOUNDS_CLONES_H
 
@@ -7,7 +7,7 @@
 #include "crossing.h"
 
 #define CLONES_MOST_BUDGET 700.0                /* e^-local is a normal number, as the kernels need */
-#define CLONES_CLOSE 2e-13                      /* relative distance in eps that an answer may have from the crossing */
+#define CLONES_CLOSE 2e-13                      /* largest relative distance of the returned eps from the crossing */
 
 typedef struct {
     double users;
@@ -56,7 +56,7 @@ static inline double clones_edge(double eps, const ClonePair *pair, double *erro
     return gap + part + others;
 }
 
-/* Writes the bounds of log delta(eps), and what is known of the clone sum beyond this eps unless `ahead` is NULL. */
+/* Writes the bounds of log delta(eps) and, unless `ahead` is NULL, properties of the clone sum at larger eps. */
 static inline void clones_log_delta(double eps, const ClonePair *pair, double *lower, double *upper, Ahead *ahead)
 {
     double u, v, factor, slack;

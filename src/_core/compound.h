@@ -1,5 +1,5 @@
-/* The clone sum E[max(0, D - u M)], by a downward sweep (sweep.h) or by the contour integral. Method, errors and
- * the functions kernel_...: the header of _compound.pyx and _compound.pxd, where they are named c_... . */
+/* The clone sum E[max(0, D - u M)], by a downward sweep (sweep.h) or by the contour integral.
+ * The header of _compound.pyx describes method and errors; _compound.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_COMPOUND_H
 #define SHUFFLEBOUNDS_COMPOUND_H
 
@@ -15,12 +15,13 @@
 #define COMPOUND_NEGLIGIBLE 1e-13               /* largest truncated part, relative to the sum */
 #define COMPOUND_CLOSE 1e-10                    /* gap of the contour's bounds, over 1 - log of the tilted mass, that is accepted */
 #define COMPOUND_FEW 4e3                        /* steps up to which a sweep is not slower than the contour */
-#define COMPOUND_SOME 1e4                       /* steps above which secondary maxima are integrated, one per 3000 steps */
+#define COMPOUND_SOME 1e4                       /* number of steps from which on secondary maxima are integrated: one for every
+3000 steps */
 #define COMPOUND_PEAKS 40                       /* largest number of secondary maxima that are integrated */
 #define COMPOUND_MANY 1e6                       /* steps above which any gap is accepted; with u >= 1/2 a step counts as 15 steps */
 #define COMPOUND_TOO_MANY 1e8                   /* steps above which no sweep is run (more than 0.1 s) */
 
-/* E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. Both are 0 where that is not known. */
+/* E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. Both are 0 if they are not known. */
 typedef struct { double pull, still; } Ahead;
 
 typedef struct {
@@ -50,7 +51,7 @@ static inline double compound_gap(double a, double m, CompoundLine *line)
     return line->u <= 0.5 ? 2 * a - m - line->u * m : line->v * m - 2 * (m - a);
 }
 
-/* Returns the smallest a with gap > 0. Rounding may give its neighbour; the term at the boundary is then negligible. */
+/* Returns the smallest a with gap > 0. Rounding may give a neighbouring count; the term at the boundary is then negligible. */
 static inline double compound_threshold(double m, CompoundLine *line)
 {
     if (line->u <= 0.5) return floor(0.5 * (m + line->u * m)) + 1;
@@ -186,7 +187,7 @@ static inline double compound_range(double n, double rate, double lo, double hi,
     double out[COMPOUND_BLOCK];
     double tails[COMPOUND_BLOCK];
     double total = -INFINITY, m = hi, partial, firsts, lowest = INFINITY, weight, scale, log_weight, worst = 0, steep;
-    /* The odds stay finite for rates below 1e-300. They are not used there, because a block has only one step. */
+    /* The odds stay finite for rates below 1e-300. Parallel runs are not used in this case, because a block has only one step. */
     double odds = (1 - rate) / fmax(rate, 1e-300);
     /* a compiler may evaluate this logarithm also at rate = 1, where it is not used; log(0) would raise a floating-point flag */
     double log_odds = log(odds > 0 ? odds : 1);

@@ -18,7 +18,7 @@
 #define SERIES_VARIANCE 84.0
 #define EXCESS_LANES 8                          /* number of partial sums over tilted atoms that run in parallel (excess.h) */
 #define TINY_P 0x1p-830                         /* for smaller p, probabilities are a leading power of p times a constant */
-/* Above this deviance, an ulp of it is more than the other errors, and it is formed in double-double. */
+/* Above this deviance, its rounding to a double would exceed the other errors, so it is computed in double-double. */
 #define TAILS_PLAIN 32.0
 /* What tails.h computes, with the arguments of a block: the binomial distribution (k, n, p), the Poisson distribution (k, mu), the
  * incomplete gamma functions (a, x), the negative binomial distribution (k, r, p), the incomplete beta functions (a, b, x). */

@@ -1,5 +1,5 @@
-/* The clone sum as a contour integral, in a time that does not grow with the number of users. Method, errors and
- * the functions kernel_...: the header of _contour.pyx and _contour.pxd, where they are named c_... . */
+/* The clone sum as a contour integral, in a time that does not grow with the number of users.
+ * The header of _contour.pyx describes method and errors; _contour.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_CONTOUR_H
 #define SHUFFLEBOUNDS_CONTOUR_H
 
@@ -9,7 +9,7 @@
 #define CONTOUR_LEAST_SPREAD 1000.0             /* smallest a: for smaller a the tails of a peak reach the next one */
 #define CONTOUR_MEAN 1.2                        /* at least sqrt(2 pi c) e^-c I_0(c) for every c > 0 */
 #define CONTOUR_EVEN 0.04583                    /* at least zeta(2, 15/16)/(4 pi^2): weights of the maxima of even j near full turns */
-#define CONTOUR_ODD 0.15741                     /* at least zeta(2, 7/16)/(4 pi^2): those of odd j */
+#define CONTOUR_ODD 0.15741                     /* at least zeta(2, 7/16)/(4 pi^2): weights of the maxima of odd j */
 #define CONTOUR_EXPLICIT 64                     /* secondary maxima that are bounded one by one where u >= 1/8 */
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* eps(delta) of a curve log delta(eps) that is given by functions. Method, errors and
- * the functions kernel_...: the header of _crossing.pyx and _crossing.pxd, where they are named c_... . */
+/* eps(delta) of a curve log delta(eps) that is given by functions.
+ * The header of _crossing.pyx describes method and errors; _crossing.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_CROSSING_H
 #define SHUFFLEBOUNDS_CROSSING_H
 
@@ -10,7 +10,7 @@
 
 #define CROSSING_SLACK 8.881784197001252e-16    /* relative rounding allowance that delta() adds in exp(log delta) */
 #define CROSSING_NEAR 1e-3                      /* relative step up to which a second-order expansion of log delta is used */
-#define CROSSING_FAR 1e-8                       /* relative distance up to which two values are too close for a slope between them */
+#define CROSSING_FAR 1e-8                       /* relative distance of two eps up to which no slope is computed */
 
 /* A decreasing curve of log delta. `law` is passed to the functions. */
 typedef struct {
@@ -20,7 +20,8 @@ typedef struct {
     double (*rough)(double eps, const void *law);
     /* an approximation that is closer than `rough` and much faster than a bound; NULL if there is none */
     double (*centre)(double eps, const void *law);
-    /* the bound like `side`, with an estimate of the crossing and whether it is proved; NULL if there is none (_crossing.pxd) */
+    /* as `side`, and also returns an estimate of the crossing and whether the estimate is proved; NULL if there is none
+     * (_crossing.pxd) */
     double (*ahead)(double eps, int upper, double target, const void *law, double *crossing, int *proved);
     const void *law;
     double pure, last, span, close, miss;       /* as in _crossing.pxd */

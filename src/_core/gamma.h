@@ -1,5 +1,5 @@
-/* Poisson tails and incomplete gamma functions in logarithms, one element at a time; blocks of elements: tails.h. Method, errors and
- * the functions kernel_...: the header of _gamma.pyx and _gamma.pxd, where they are named c_... . */
+/* Poisson tails and incomplete gamma functions in logarithms, one element at a time; blocks of elements: tails.h.
+ * The header of _gamma.pyx describes method and errors; _gamma.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_GAMMA_H
 #define SHUFFLEBOUNDS_GAMMA_H
 
@@ -172,7 +172,7 @@ static inline double kernel_poisson_logsf(double k, double mu)
 
 static inline int gamma_domain(double a, double x) { return (0 <= a && a <= GAMMA_MOST) && (0 <= x && x <= GAMMA_MOST); }
 
-/* Return the limit where one argument is infinite, as scipy.special has it; NaN outside the domain. */
+/* Return the limit where one argument is infinite, as in scipy.special; NaN outside the domain. */
 static inline double gamma_limit(double a, double x, int want_upper)
 {
     if (x == INFINITY && (0 <= a && a < INFINITY)) return want_upper ? -INFINITY : 0;

@@ -1,5 +1,5 @@
-/* Log delta and eps of Gaussian noise. Method, errors and
- * the functions kernel_...: the header of _gaussian.pyx and _gaussian.pxd, where they are named c_... . */
+/* Log delta and eps of Gaussian noise.
+ * The header of _gaussian.pyx describes method and errors; _gaussian.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_GAUSSIAN_H
 #define SHUFFLEBOUNDS_GAUSSIAN_H
 

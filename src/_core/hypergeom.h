@@ -78,7 +78,7 @@ VECTORS_INLINE void hypergeom_sort_body(const double *const *in, ptrdiff_t count
 VECTORS_ENTRY(hypergeom_sort, (const double *const *in, ptrdiff_t count, double upper, Points *t, double *other, double *way),
               (in, count, upper, t, other, way))
 
-/* value = log(1 - e^value) for the elements of which the other tail is wanted. The smaller tail is at most 1 - 1/e. */
+/* Replaces value by log(1 - e^value) for the elements whose larger tail is requested. The smaller tail is at most 1 - 1/e. */
 VECTORS_INLINE void hypergeom_complete_body(const double *other, double *value, ptrdiff_t count, int fused)
 {
     ptrdiff_t i;

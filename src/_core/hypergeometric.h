@@ -1,5 +1,5 @@
-/* Log probabilities and log tails of hypergeometric distributions, one element or one block at a time. Method, errors and
- * the functions kernel_...: the header of _hypergeom.pyx and _hypergeom.pxd, where they are named c_... . */
+/* Log probabilities and log tails of hypergeometric distributions, one element or one block at a time.
+ * The header of _hypergeom.pyx describes method and errors; _hypergeom.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_HYPERGEOMETRIC_H
 #define SHUFFLEBOUNDS_HYPERGEOMETRIC_H
 
@@ -49,7 +49,7 @@ static inline void points_tails(int level, Points *t, const double *way, ptrdiff
     for (i = 0; i < t->count; i++) {
         w = (int)way[i];
         order[first[w]] = (int)i;
-        first[w] += 1; /* the end of this list once all are placed */
+        first[w] += 1; /* the end of this list after all points are placed */
     }
     for (w = 0; w < HYPERGEOM_SUM + 1; w++) {
         last = w < HYPERGEOM_SUM ? first[w] : *lone;

@@ -29,7 +29,7 @@
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <xmmintrin.h>
-#define LOOPS_CLEAR() do { if (_MM_GET_EXCEPTION_STATE()) _MM_SET_EXCEPTION_STATE(0); } while (0)    /* fenv.h's takes 50 ns */
+#define LOOPS_CLEAR() do { if (_MM_GET_EXCEPTION_STATE()) _MM_SET_EXCEPTION_STATE(0); } while (0)    /* by fenv.h: 50 ns */
 #else
 #define LOOPS_CLEAR() feclearexcept(FE_ALL_EXCEPT)
 #endif

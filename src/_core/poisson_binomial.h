@@ -1,5 +1,5 @@
-/* One point or tail of a Poisson-binomial distribution, by Fourier inversion along a tilted contour. Method, errors and
- * the functions kernel_...: the header of _lattice.pyx and _lattice.pxd, where they are named c_... . */
+/* One point or tail of a Poisson-binomial distribution, by Fourier inversion along a tilted contour.
+ * The header of _lattice.pyx describes method and errors; _lattice.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_POISSON_BINOMIAL_H
 #define SHUFFLEBOUNDS_POISSON_BINOMIAL_H
 
@@ -8,8 +8,8 @@
 
 /* Up to LATTICE_FEW groups are evaluated one by one at every node. */
 #define LATTICE_FEW 24
-/* Number of groups of which the search for a tilt starts from a sample, where there are 16 times as many: about six passes over the
- * sample save one or two over all of them. */
+/* Size of the sample of groups from which the search for a tilt starts if there are 16 times as many groups: about six passes
+ * over the sample save one or two passes over all groups. */
 #define LATTICE_SAMPLE 2048
 /* Limit of the number of nodes of one inversion. It is never reached: the half period J (kernel_half_period) is at most
  * 12 sigma + 16 + reach, which is below 2**53 for n <= 2**53. */
@@ -352,7 +352,8 @@ static inline double lattice_sin_rest(double t)
 /* Compute log|phi(t)| and arg phi(t), centred at the mean, for s = sin(t/2), c = cos(t/2), 0 <= t <= pi.
  *
  * One group, with delta = x - y and T = tan(t/2): log|phi| = log1p(-4xy s^2)/2, or log(c^2 + (delta s)^2)/2 where that
- * cancels. For a fair coin the latter tends to log 0, so its argument is kept above 1e-31; effort contains that error.
+ * cancels. For a fair coin the last logarithm tends to log 0, so its argument is kept above 1e-31; effort contains the error of
+ * this.
  * |delta| <= 1/2   arg = (atan(delta T) - delta T) - delta (atan(T) - T)
  * otherwise        arg = (atan(r) - r) + u ((sin t - t) + 2 u s^2 t)/(1 - 2 u s^2),
  *                  r = u sin t/(1 - 2 u s^2), u = min(x, y)

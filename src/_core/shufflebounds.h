@@ -62,7 +62,7 @@ SB_API double sb_log_betaincc(double a, double b, double x);
 
 /* The same functions over arrays, by vector code that is 2 to 10 times as fast as calls in a loop; the last bits of an element may
  * differ from those of the function of one element. in[0], in[1], ... are the arrays of the arguments, in the order above, of
- * `count` elements each; `out` overlaps none of them. For another `function` every result is NaN. */
+ * `count` elements each; `out` overlaps none of them. For an unknown `function` every result is NaN. */
 enum sb_function {
     SB_BINOM_LOGPMF, SB_BINOM_LOGCDF, SB_BINOM_LOGSF, SB_POISSON_LOGPMF, SB_POISSON_LOGCDF, SB_POISSON_LOGSF, SB_NBINOM_LOGPMF,
     SB_NBINOM_LOGCDF, SB_NBINOM_LOGSF, SB_HYPERGEOM_LOGPMF, SB_HYPERGEOM_LOGCDF, SB_HYPERGEOM_LOGSF, SB_LOG_GAMMAINC,

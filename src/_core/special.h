@@ -1,5 +1,5 @@
-/* Elementary functions without cancellation, on which every other kernel rests. Method, errors and
- * the functions kernel_...: the header of _special.pyx and _special.pxd, where they are named c_... . */
+/* Elementary functions without cancellation, used by all other kernels.
+ * The header of _special.pyx describes method and errors; _special.pxd declares each kernel_... as c_... . */
 #ifndef SHUFFLEBOUNDS_SPECIAL_H
 #define SHUFFLEBOUNDS_SPECIAL_H
 

@@ -20,7 +20,7 @@ def main() -> int:
         Exit code of :func:`shufflebounds.cli.main`; 130 after Ctrl-C, also while modules are still imported.
     """
     if sys.argv[1:] == ["--version"]:
-        # Without any further import; that of NumPy takes ten times as long.
+        # The version is printed before any further import, because the import of NumPy takes ten times as long.
         print(f"shufflebounds {__version__}")
         return 0
     import signal

@@ -62,8 +62,8 @@ class ComparisonRow:
         The guarantee of one user against the shuffler itself in one release, in nats; inf if a message shows the user's value as
         plain text. Over several releases from the same value it is added up.
     rmse : float
-        Root of the mean squared error of a bin, in users, where the mean is over all bins. For every dataset: it is the same for
-        all of them, except for `ShuffledHistogram`, whose estimate is 0 for small counts. There it is that of a histogram whose
+        Root of the mean squared error of a bin, in users, where the mean is over all bins. It is the same for every dataset,
+        except for `ShuffledHistogram`, whose estimate is 0 for small counts. For this class it is the value for a histogram whose
         bins all have the worst number of users, and no histogram has a larger one.
     error_one_bin, error_any_bin : float
         Error that one bin chosen beforehand, or any bin, exceeds with probability at most 0.05, for every dataset.
@@ -317,7 +317,7 @@ def _of_both(calibrate: Calibration, releases: int, devices: int, eps: float, de
     goal = eps
     while True:
         one = one_of_releases(calibrate, releases, devices, eps=goal, delta=delta)
-        # epsilon(delta) may exceed eps by the tolerance of its search; for several messages it has been compared.
+        # epsilon(delta) may exceed eps by the tolerance of its search; for several messages it was compared already.
         reached = one.epsilon(delta) if releases == devices == 1 else 0.0
         if reached <= eps:
             return one
@@ -335,7 +335,7 @@ class _Target:
 
     def budget(self, build: Callable[[float], FrequencyOracle], rtol: float, near: float = 0.0,
                excess_of: Callable[[FrequencyOracle], float] | None = None) -> float:
-        """Return the largest local budget that meets the target, with relative error `rtol`.
+        """Return the largest local budget that meets the target, to a relative error of `rtol`.
 
         Parameters
         ----------

@@ -1,8 +1,9 @@
 # The public C interface of shufflebounds: version 1.1, semantic. Names and signatures of version 1 stay as they are
 # (tests/reference/cython_tails.json holds them); additions raise the second number. docs/kernels.md shows three ways to call them.
 #
-# All may be called without the GIL and from many threads. Counts are doubles that hold integers up to 2**53. Unlike the kernels of
-# shufflebounds._core, these check what they are given: an argument that is NaN or outside its range gives NaN (in each result),
+# All may be called without the GIL and from many threads. Counts are doubles that hold integers up to 2**53. Unlike the kernels
+# of shufflebounds._core, these functions check their arguments: an argument that is NaN or outside its range gives NaN (in each
+# result),
 # never an exception and never a read outside an array. Natural logarithms everywhere, -inf for zero.
 
 # --- tails: log Pr[X = k] (logpmf), log Pr[X <= k] (logcdf), log Pr[X > k] (logsf) at any real k. Errors: docs/numerics.md.

@@ -31,7 +31,7 @@ _GREY = "#666666"
 
 
 def style(place: int, besides: str = "") -> dict[str, Any]:
-    """Return colour and line style of the curve at this place among several, without the colour `besides`."""
+    """Return colour and line style of the curve with this index, without the colour `besides`."""
     colors = [color for color in COLORS if color != besides]
     return {"color": colors[place % len(colors)], "linestyle": _STYLES[place // len(colors) % len(_STYLES)]}
 

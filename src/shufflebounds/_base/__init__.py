@@ -1,4 +1,5 @@
-"""What every folder may use: types, validation, searches, caches, numbers that several modules share. Imports only `_core`.
+"""Code that every folder may import: types, validation, searches, caches, and constants that several modules share. Imports only
+`_core`.
 
 Start with `types` (what a bound is) and `evidence` (what it rests on), then `validate` (what is checked), `limits` (the shared
 numbers) and `crossing` (from delta to eps). `search` has roots and maxima, `convex_order` distributions with fewer values,

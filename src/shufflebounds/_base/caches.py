@@ -82,7 +82,8 @@ class Kept(dict[Key, Value]):
         value = self.pop(key, None)
         if value is None:
             value = make()
-            # Two threads may lose one of two updates here; `_make_room` computes the total size anew.
+            # If two threads update the size at the same time, one of the updates may be lost; `_make_room` computes the total
+            # size anew.
             self._held += 1 if self._size is None else self._size(value)
         self[key] = value
         if self._held > self.most:

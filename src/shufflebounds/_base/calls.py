@@ -21,7 +21,8 @@ class Explaining(ABCMeta):
     """The type of classes whose constructors explain a call with missing, surplus or unknown arguments."""
 
     if not TYPE_CHECKING:
-        # Type checkers take the result of a metaclass's __call__ for the instance, and see the constructor without it.
+        # For a type checker the result of the metaclass's __call__ would be the type of the instance, so the method is hidden
+        # from it.
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             try:
                 return super().__call__(*args, **kwargs)
@@ -111,9 +112,9 @@ def _public(kind: type) -> str:
 def _mismatch(
     function: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str, *, bound: bool = False
 ) -> str | None:
-    """Return a description of what is wrong with the arguments, or None if they fit the signature of the function.
+    """Return a description of the arguments that do not fit the signature of the function, or None if all do.
 
-    In the latter case the TypeError was raised inside the function. `bound` tells that the function takes no `self`.
+    In the latter case the TypeError was raised inside the function. `bound` is true if the function takes no `self`.
     """
     signature = inspect.signature(function)
     try:

@@ -199,7 +199,7 @@ def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[
     """Return a distribution that is larger (`upper`) or smaller in the convex order, with values about 3 % apart, and 0."""
     values, log_mass = at_zero(values, log_mass, values != 0)
     if values[-1] == 0:
-        # The mass at 0 stays there.
+        # The mass at 0 is not moved.
         at, log_moved = gathered(values[:-1], log_mass[:-1], upper=upper)
         return np.append(at, 0.0), np.append(log_moved, log_mass[-1])
     # Masses below TINY would lose digits or underflow, so these values are rounded to a grid, where masses are added in logarithms.

@@ -1,7 +1,7 @@
 """The search for the smallest eps at which a decreasing curve of log delta meets a target.
 
-Every `eps(delta)` uses it, except those whose curve is a C function: the kernel `_core/_crossing.pyx` is the same search for them.
-Both return an eps at which the curve was evaluated and meets the target, or the pure budget.
+Every `eps(delta)` uses this search, except those whose curve is a C function, which use the same search in the kernel
+`_core/_crossing.pyx`. Both return an eps at which the curve was evaluated and meets the target, or the pure budget.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from shufflebounds._base.types import EXP_SLACK, ULP, FloatArray
 __all__ = ["Curve", "crossing", "eps_at", "eps_at_each", "last_positive", "rough_eps"]
 
 Point = tuple[float, float]
-"""An eps and the excess there."""
+"""An eps and the excess at this eps."""
 
 JUMP = 20.0
-"""A curve counts as discontinuous in a bracket if its decrease over the bracket is more than JUMP times that of its rough curve.
+"""A curve counts as discontinuous in a bracket if its decrease over the bracket is more than JUMP times the decrease of its rough
+curve.
 
 Bounds that come from a search of finite tolerance jump (`Curve.settles`). The search for eps ends at such a bracket. Raised: more
 evaluations, which only locate the jump. Lowered: steep curves count as discontinuous, and eps is less accurate.
@@ -94,9 +95,9 @@ def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, 
     """Return a bound as from `eps_at` for each of several increasing delta in (0, 1], in fewer evaluations than single searches.
 
     `bounds` returns the bounds of log delta at an array of eps. The first searches are for the smallest and the largest delta, the
-    next one is for the delta in the middle, the next ones are for those in the middle of both halves, and so on. A search starts at
-    the eps that the points of earlier answers predict (`_interpolated`). An answer thus depends on the other delta, within the
-    tolerance that a single search has.
+    next one is for the delta in the middle, the next ones are for those in the middle of both halves, and so on. A search starts
+    at the eps that the results of earlier searches predict (`_interpolated`). So a result depends on the other delta, within the
+    tolerance of a single search.
     """
     targets = np.array([_target(delta, upper) for delta in deltas.tolist()])
     answers, values = np.empty(targets.size), dict[float, float]()
@@ -113,7 +114,7 @@ def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, 
     for one in np.unique(turn)[::-1]:
         at = np.flatnonzero(turn == one)
         eps, slope = _interpolated(points, np.sqrt(-targets[at]))
-        # An answer half of the tolerance beyond the crossing is valid and close enough, most often after one evaluation.
+        # A search that aims half of the tolerance beyond the crossing most often ends after one evaluation.
         eps = eps * (1 + (0.5 if upper else -0.5) * _tolerance(curve))
         slope[~(eps < min(pure, cap))] = 0.0
         new = eps[slope > 0]
@@ -147,7 +148,7 @@ def _interpolated(points: FloatArray, depth: FloatArray) -> tuple[FloatArray, Fl
 
 
 def _target(delta: float, upper: bool) -> float:
-    """Return the log delta that an answer must meet."""
+    """Return the target for log delta at the returned eps."""
     # delta() rounds the exponential conservatively. Adjusting the target by this rounding makes delta(epsilon(d)) <= d exact.
     outward = -1 if upper else 1
     reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
@@ -197,22 +198,22 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
         value = curve.log_delta(eps)
         if value == target:
             return 0.0
-        # log delta = -inf from the pure budget on. The search needs only the sign of the excess there, so any large number serves.
+        # log delta = -inf from the pure budget on. Only the sign of the excess there is used, so any large number may be returned.
         return (target - value) / (goal + math.sqrt(-value)) if value > -math.inf else goal + 1e3
 
     at, slope = guess if guess[1] > 0 else (0.0, 0.0) if rough is None else _rough_crossing(rough, target, upper)
     value = excess(at)
-    # Near a pure budget, the slope of the rough curve may be far larger than that of the curve. Then it does not say how far the
-    # guess is from the crossing, unless the value there is close to the target.
+    # Near a pure budget, the slope of the rough curve may be far larger than that of the curve. Then the distance of the crossing
+    # cannot be estimated from this slope, unless the value at the guess is close to the target.
     valid = (value >= 0 if upper else value <= 0) and abs(value) <= 0.1 * goal
     if slope > 0 and valid and abs(value) <= slope * rtol * at:
         return at
     right = value < 0
-    # With a guess, the first step is 1.02 times the estimated distance of the crossing. A longer one would widen the bracket, and a
-    # shorter one would end before the crossing more often. Without a guess the first step is 0.05, a typical eps.
+    # With a guess, the first step is 1.02 times the estimated distance of the crossing. A longer step would widen the bracket,
+    # and a shorter step would more often end before the crossing. Without a guess the first step is 0.05, a typical eps.
     step = max(1.02 * abs(value) / slope, 0.5 * rtol * at) if slope > 0 else min(0.05, 0.5 * curve.pure)
-    # If the guess itself is a valid answer, the first step ends half of the tolerance before the crossing: most often it reaches an
-    # answer that is close enough, which saves the evaluations of a bracket.
+    # If the guess itself is a valid answer, the first step ends half of the tolerance before the crossing: most often the search
+    # ends there, without the evaluations of a bracket.
     close = slope * rtol * at if slope > 0 and valid and rtol > curve.rtol else 0.0
     if close > 0:
         step = (abs(value) - 0.5 * close) / slope
@@ -260,7 +261,7 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
 
 
 def _tolerance(curve: Curve) -> float:
-    """Return the relative distance from the crossing that an answer may have."""
+    """Return the largest permitted relative distance of the returned eps from the crossing."""
     return curve.rtol if curve.rough is None else max(curve.rtol, curve.rough.settles)
 
 
@@ -279,7 +280,8 @@ def _below_pure(excess: Callable[[float], float], below: Point, pure: Point) -> 
         points[distance] = eps, excess(eps)
         return points[distance][1]
 
-    # The excess at the pure budget is arbitrary. Here it is as large as that of the other end, so that the first step bisects.
+    # The excess at the pure budget is arbitrary. The excess at this end is set to that of the other end, so that the first step
+    # bisects.
     first, last, *_ = narrowed(of_log, first, last, below[1], -below[1], rtol=0.0, xtol=0.1)
     return points[first], points[last]
 

@@ -1,7 +1,7 @@
 """Passages that several docstrings share.
 
-The decorator `with_passages` replaces a line ``{name}`` or ``{name: words}`` of a docstring by the passage of that name. The words
-replace the ``...`` in the passage; if there are none, the words of that name in `_WORDS` do.
+The decorator `with_passages` replaces a line ``{name}`` or ``{name: words}`` of a docstring by the passage of that name. The
+given words, or the words of that name in `_WORDS`, replace the ``...`` in the passage.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ __all__ = ["CERTIFIED", "ROUNDING", "Evidence", "Status", "shown", "theorem", "v
 
 
 class Status(Enum):
-    """How a claim is known, the weakest first; the claim with the smallest value decides about a number."""
+    """How a claim is known, the weakest first; the status of a number is the smallest status of its claims."""
 
     OPEN = 0
-    """Neither shown nor checked: an assumption, or numbers of another program as given."""
+    """Neither proved nor checked: an assumption, or numbers of another program."""
 
     MEASURED = 1
-    """Larger than everything that was measured, by a stated margin."""
+    """A bound that exceeds all measured errors by a stated margin."""
 
     CHECKED = 2
     """Checked for these parameters, in doubles or by enumeration."""

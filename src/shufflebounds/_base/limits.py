@@ -1,4 +1,4 @@
-"""Constants that several modules share: the range of doubles, fractions that may be neglected, limits of memory and run time."""
+"""Constants that several modules share: the range of doubles, negligible fractions, limits of memory and run time."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ LARGEST_EXPONENT = 700.0
 """Largest x for which e^x is formed. e^709.8 overflows; the margin of e^9.8 covers factors and sums of a few thousand."""
 
 MOST_PEOPLE = 2**20
-"""Largest number of people of a group. Raised: larger rounding errors in the sums over its members, more than are charged."""
+"""Largest number of people of a group. Raised: the rounding errors of the sums over its members exceed their bound."""
 
 SAFE_EXPONENT = 600.0
 """Largest absolute x for which e^x is a factor of a product. e^600 = 4e260 and e^-600 = 3e-261, so that other factors from 1e-46 to
 1e47 neither overflow nor lose digits by underflow. Raised: smaller range of these factors. Lowered: weaker bounds at the ends."""
 
 LARGEST = 1e300
-"""Largest absolute value of a number that is added to others. Raised: sums could overflow. Lowered: valid input would be
-refused."""
+"""Largest absolute value of a number that is added to others. Raised: sums could overflow. Lowered: valid arguments would raise
+ValueError."""
 
 SQUARABLE = 1e140
 """Largest eps in formulas that square eps, or divide eps by a standard deviation and square the result. delta is non-increasing, so
@@ -41,7 +41,8 @@ UNDERFLOW_EXPONENT = 746.0
 """e^-746 is 0 in doubles. Raised: terms that are 0 are computed. Lowered below 745.2: terms that are not 0 are truncated."""
 
 NEGLIGIBLE = 45.0
-"""A part of a sum below e^-45 = 3e-20 of it is bounded instead of computed: it is far below the rounding of the sum, 1e-16.
+"""A part of a sum below e^-45 = 3e-20 of the sum is bounded instead of computed: it is far below the rounding error of the sum,
+1e-16.
 
 Raised: more terms, which do not change the result in double precision. Lowered to 36 or less: the gap of a sum grows.
 """
@@ -63,7 +64,7 @@ The second pass truncates e^-150, the third e^-375. Raised: fewer passes, but mo
 """
 
 DEEPEST = -1e5
-"""Log of the smallest mass of an enumerated outcome; a smaller delta is bounded by the mass that is truncated there. Logarithms of
+"""Log of the smallest mass of an enumerated outcome; a smaller delta is bounded by the truncated mass. Logarithms of
 smaller masses have rounding errors above 1e-11, which would enlarge the error bound of all other outcomes."""
 
 COMPUTED_ERROR = 1e-12
@@ -73,8 +74,8 @@ Raised: bounds that include this error are less tight. Lowered: a less accurate 
 """
 
 ON_GRID = 1e-8
-"""Largest distance from a grid point, in steps, at which a number counts as that point. Raised: values beside the grid are moved to
-it, and bounds that allow for this become less tight. Lowered: rounding errors move values that are on the grid."""
+"""Largest distance from a grid point, in steps, at which a number counts as that point. Raised: values that are not on the grid
+are moved to it, and bounds that allow for this become less tight. Lowered: rounding errors move values that are on the grid."""
 
 LOOSE = 1e-3
 """Relative accuracy of eps for the upper bound if there is no lower bound, and for the composition with which a search starts.

@@ -43,7 +43,7 @@ def narrowed(
     a, at_a, b, at_b = high, at_high, low, at_low
     c, at_c = a, at_a
     if share is None:
-        # If the caller has met a zero of its own function, low == high and at_low == at_high.
+        # If the caller's function is 0 at an end, the caller passes low == high and at_low == at_high.
         share = at_a / (at_a - at_b) if a != b and math.isfinite(at_a) and math.isfinite(at_b) else 0.5
     while True:
         best, at_best = (a, at_a) if abs(at_a) < abs(at_b) else (b, at_b)
@@ -77,7 +77,7 @@ def expand_bracket(start: float, enough: Callable[[float], bool], step: float, e
     value = start
     while not enough(value):
         if value + step == value:
-            # The step underflowed or is below an ulp of the value, so the next double is taken.
+            # The step underflowed or is below an ulp of the value: use the next double.
             step = math.nextafter(value, end) - value
         value += step
         step *= growth
@@ -140,7 +140,8 @@ def least_real(
     def of_log(log_value: float) -> float:
         return excess(math.exp(log_value))
 
-    # The function `excess` is not evaluated at `high`. The predicate is true there, so any negative value serves.
+    # The function `excess` is not evaluated at `high`. The predicate is true at `high`, so any negative value may be used as the
+    # excess there.
     at_high = -max(1.0, at_low)
     value = min(high, math.exp(root(of_log, math.log(low), math.log(high), at_low, at_high, rtol=1e-13, xtol=rtol)))
     # The root of `excess` may lie slightly below the least number that satisfies the predicate, so the number is increased.

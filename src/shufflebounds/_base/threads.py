@@ -15,7 +15,7 @@ Part = TypeVar("Part")
 
 SLICE = 64
 """Number of rows that a thread computes at a time. Raised: Ctrl-C and the last thread are waited for longer. Lowered: the
-microseconds that a slice costs become visible beside rows of a microsecond each."""
+overhead of a slice, some microseconds, is no longer small compared with rows of a microsecond each."""
 
 
 def checked(threads: int, name: str = "threads") -> int:

@@ -21,7 +21,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 FloatArray = NDArray[np.float64]
 
 Bound = Literal["upper", "lower"]
-"""Whether an answer is an upper or a lower bound of the exact value."""
+"""Whether a result is an upper or a lower bound of the exact value."""
 
 ULP = float(np.finfo(float).eps)
 """The distance from 1 to the next double, 2**-52. The kernels use the unit of roundoff instead, which is half of it."""
@@ -45,7 +45,7 @@ class EqualByKey:
     """Equality and hash of objects with arrays, which do not compare to one truth value: those of a key."""
 
     def _key(self) -> tuple[Any, ...]:
-        """Return what equal objects share, with arrays as bytes."""
+        """Return a key that is the same for equal objects, with arrays as bytes."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:

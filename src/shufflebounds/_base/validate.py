@@ -19,8 +19,8 @@ MAX_COUNT = 2**53
 
 
 LARGE_DELTA = 1e-3
-"""A delta above this value draws a warning. A higher threshold would let more swapped arguments pass; a lower one would warn of
-deltas that small surveys use."""
+"""For a delta above this value a UserWarning is issued. A higher threshold would let more swapped arguments pass; a lower one
+would warn of deltas that small surveys use."""
 
 _quiet: ContextVar[bool] = ContextVar("shufflebounds_quiet", default=False)
 
@@ -244,7 +244,7 @@ def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDA
     array = _array(name, value, f"{text}, or a rectangular array of them")
     # Python integers beyond 64 bits arrive as objects.
     try:
-        # None would become NaN, so it is refused.
+        # NumPy would convert None to NaN, so None raises an error.
         if array.dtype.kind not in "iufO" or value is None:
             raise TypeError
         return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
@@ -322,7 +322,7 @@ def log_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> tuple[NDArray[np.flo
 def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     """Return value as an int in low..high, or raise ValueError. Floats are refused: a count and a budget may be swapped."""
     if type(value) is int and low <= value <= high:
-        # an array would take ten times as long as this test
+        # converting the value to an array would take ten times as long as this test
         return value
     text = f"an integer in {low}..{'2**53' if high == MAX_COUNT else high}"
     array = _array(name, value, text)

@@ -13,7 +13,7 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
 # accurate to an ulp, since the difference of a rounded budget and eps cancels where eps is close to the budget.
 cdef void c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip,
                                   double eps, double gap, double band, double *lower, double *upper) noexcept nogil
-# The same with band = BAND.
+# The same function with band = BAND.
 cdef void c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip, double eps,
                            double gap, double *lower, double *upper) noexcept nogil
 

@@ -15,7 +15,7 @@ cdef struct Curve:
     double pure         # delta is 0 from here on; may be inf
     double last         # for pure = inf: the largest eps to evaluate; delta is constant above it, or larger eps are not supported
     double span         # eps step over which the slope of log delta changes at large eps; INFINITY if it is nearly constant
-    double close        # relative distance from the crossing that an answer may have: 1e-13 where log delta has errors of a few
+    double close        # largest relative distance of the returned eps from the crossing: 1e-13 if log delta has errors of a few
     #                     ulp, otherwise at least 2e-13
     double miss         # usual relative error of the eps at which `rough` meets the target; 1e-5 or more if unknown
     bint sure           # at eps = 0, rough has an error of at most 1 plus a tenth of its value

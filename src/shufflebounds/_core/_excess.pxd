@@ -1,7 +1,7 @@
 # The positive part of a sum of independent variables, each in a few atoms. Method, ranges and errors: the header of _excess.pyx.
 
-# What c_log_excess keeps from one sum to the next: sums over two kinds of users, which depend on their masses and not on x.
-# All fields are 0 at first; c_forget frees the memory.
+# Tables that c_log_excess keeps from one sum to the next: sums over two kinds of users, which depend on their masses and not on
+# x. All fields are 0 at first; c_forget frees the memory.
 cdef struct Tables:
     double first                # log masses of the two kinds
     double second

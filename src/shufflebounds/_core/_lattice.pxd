@@ -56,7 +56,7 @@ cdef struct Node:
     double rounding
 
 # Returns half = |sin(t/2)| beyond which nodes are negligible: |phi| <= e^-band there. `band` is 21 to BAND, and the errors are
-# about e^-band. The functions without `_within` in their names have band = BAND.
+# about e^-band. Functions without `_within` in their names use band = BAND.
 cdef double c_half_within(double var, double band) noexcept nogil
 cdef double c_half(double var) noexcept nogil
 # Sets t, s, c and weight of the m-th of the nodes 0..J; returns False if it is beyond half.

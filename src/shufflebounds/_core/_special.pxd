@@ -1,4 +1,5 @@
-# Elementary functions without cancellation. Domains: the docstring of each function in _special.pyx. Errors: the header there.
+# Elementary functions without cancellation. Domains: the docstring of each function in _special.pyx. The header of _special.pyx
+# has the errors.
 
 cdef double c_log1pmx(double x) noexcept nogil
 cdef double c_log1mexp(double x) noexcept nogil

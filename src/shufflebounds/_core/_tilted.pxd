@@ -14,7 +14,7 @@ cdef struct Group:
     Py_ssize_t atoms       # number of atoms in use: the first `atoms` ones
     Py_ssize_t seen        # number of atoms of the tilted distribution, including the one at 0
     double count
-    double rest            # the mass at 0, that of the values which _heavy_tails.pyx moves there included
+    double rest            # the mass at 0, including the mass of the values that _heavy_tails.pyx moves to 0
     double log_rest        # log of the mass at 0 of the distribution as passed
     double above           # mass of the values that _heavy_tails.pyx splits off, which can be far below an ulp of the rest
     double sd              # standard deviation of the tilted distribution p, y

@@ -1,7 +1,7 @@
 # Worst-case datasets of shuffled bits and of sums of shuffled bits. Method and errors: the header of _worst_bits.pyx.
 #
 # Checked by the caller: others, fakes, ones, zeros and width >= 1 whole numbers, their total at most 2**53, 0 < flip < 1/2,
-# 0 <= eps < width ln((1 - flip)/flip), eps <= 700; gap = ln((1 - flip)/flip) - eps, accurate to an ulp, used where width = 1.
+# 0 <= eps < width ln((1 - flip)/flip), eps <= 700; gap = ln((1 - flip)/flip) - eps, accurate to an ulp, used if width = 1.
 
 # Bounds of the largest log delta over all datasets of `others` bits, with `fakes` dummy reports of value 0 (0 if width > 1).
 # The target adds `width` bits, all 0 or all 1.

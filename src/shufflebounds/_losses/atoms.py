@@ -66,7 +66,7 @@ class GridPLD:
 class LossAtoms:
     """The enumerated outcomes of a pair of distributions (P, Q).
 
-    `log_rest` and `log_other` have no default, so that no caller forgets these masses.
+    `log_rest` and `log_other` have no default, so every caller states these masses.
 
     Parameters
     ----------
@@ -126,7 +126,8 @@ class LossAtoms:
 
     @classmethod
     def product(cls, parts: Sequence[tuple[LossAtoms, int]]) -> LossAtoms | None:
-        """Return the outcomes of independent releases of these distributions; None if there are more than MOST_ENUMERATED.
+        """Return the outcomes of independent releases of these distributions. The result is None if there are more than
+        MOST_ENUMERATED.
 
         Repeated releases of one distribution are enumerated as multisets of its outcomes, with multinomial coefficients.
         """
@@ -248,8 +249,8 @@ class LossAtoms:
     def knots(self, *, upper: bool) -> FloatArray | None:
         """Return logs of alpha, 1 - alpha, beta, 1 - beta at the breakpoints of T(P, Q), or None if outcomes are truncated.
 
-        Both coordinates are rounded up for the upper bound and down for the lower bound. The smaller one of a coordinate and its
-        complement is rounded, and the other is computed from it, so that both describe the same point.
+        Both coordinates are rounded up for the upper bound and down for the lower bound. The smaller number of a coordinate and
+        its complement is rounded, and the larger one is computed from the rounded one, so that both describe the same point.
         """
         if self.log_lost > -math.inf:
             return None
@@ -268,8 +269,8 @@ class LossAtoms:
         """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
         loss, below, above = self.loss, 0, self.loss.size
         if not upper and loss.size > 2:
-            # A grid that reaches to an isolated loss would be long. A smallest one below -ALONE has little mass under P and is left
-            # out. A largest one is rounded down, or up by at most 8 ulp.
+            # A grid that reaches to an isolated loss would be long. A smallest loss below -ALONE has little mass under P and is
+            # omitted. A largest one is rounded down, or up by at most 8 ulp.
             below, above = int(loss[1] - loss[0] > ALONE < -loss[0]), above - int(loss[-1] - loss[-2] > ALONE)
         far, loss = np.floor((loss[above:] - anchor) / step * (1 + 4 * ULP)).astype(np.int64), loss[below:above]
         # `snap` bounds the rounding error: a loss within this distance of a grid point is moved to the grid point.
@@ -342,7 +343,9 @@ def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
 
 
 def number_of_multisets(kinds: int, times: int) -> float:
-    """Return the number of multisets of `times` outcomes out of `kinds`, or inf if it is surely above MOST_ENUMERATED."""
+    """Return the number of multisets of `times` outcomes out of `kinds`, or inf if a lower bound of it is above
+    MOST_ENUMERATED.
+    """
     if kinds < 2:
         return 1.0
     if times > MOST_ENUMERATED or kinds > MOST_ENUMERATED:

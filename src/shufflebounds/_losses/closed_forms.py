@@ -1,4 +1,4 @@
-"""Answers of a profile that need neither a search nor samples of its divergence, collected in :class:`ClosedForms`."""
+"""Results of a profile that need neither a search nor samples of its divergence, collected in :class:`ClosedForms`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class ClosedForms:
         return None
 
     def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
-        """Return a bound of the trade-off function; where it enumerates outcomes, up to a mass of e^log_tail at either end."""
+        """Return a bound of the trade-off function. If outcomes are enumerated, a mass of at most e^log_tail at either end is
+        truncated.
+        """
         return None
 
     def method(self, eps: float) -> list[str]:
@@ -60,7 +62,7 @@ class ClosedForms:
         return []
 
     def mixture(self) -> tuple[tuple[Any, ...], float]:
-        """Return several profiles and a rate q, if every output distribution is a mixture that they cover; () and 1 otherwise.
+        """Return profiles and a rate q that describe the mechanism as a mixture, or () and 1 if it is none.
 
         Every pair of neighbours must yield a mixture of pairs :math:`(q P + (1-q) R, q Q + (1-q) R)`, or a post-processing
         of it, where one of the profiles covers (P, Q) and R is any distribution. The Renyi divergences and mu of the mechanism

@@ -185,8 +185,8 @@ def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:
 def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: float | None) -> int:
     """Add samples where delta has the slope -e^log_slope in e^eps; return their number.
 
-    The place is interpolated from the log slopes near `eps`. Two more samples, one on either side, show the error of the slope. A
-    sample at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
+    The position is interpolated from the log slopes near `eps`. Two more samples, one on either side, show the error of the
+    slope. A sample at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
     """
     x, y = samples.eps, samples.high
     place = int(np.searchsorted(x, eps))
@@ -305,7 +305,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     if isinstance(form, Piecewise):
         one = form.points[0, 1:-1], form.points[3, 1:-1]
     else:
-        # Any other curve is evaluated at 256 levels alpha. Each is a test, and any set of tests gives a lower bound.
+        # Any other curve is evaluated at 256 levels alpha. Each level is a test, and any set of tests gives a lower bound.
         log_alpha = -np.geomspace(1e-3, 700.0, 256)
         one = log_alpha, log1mexp(form.log_beta(log_alpha))
     log_alpha, log_power = (times * row * (1 + sign * 4 * ULP) for row, sign in zip(one, (-1, 1)))
@@ -336,8 +336,8 @@ def curve_of_masses(
 
     `low` and `high` hold the bounds under P and under Q; `log_lost` is the log of a bound of the mass of all other outcomes under
     either. The errors of the tests that reject the first outcomes are rounded up for the upper bound and down for the lower one.
-    The smaller one of an error and its complement is summed, and the other computed from it. So 1 - beta has a relative error, too,
-    and delta of the curve is accurate where it is small.
+    The smaller number of an error and its complement is summed, and the larger one is computed from it: so 1 - beta has a
+    relative error, too, and delta of the curve is accurate where it is small.
     """
     own, other = (high, low) if upper else (low, high)
     # Outcomes that are not listed add to an upper bound of a sum, that of an error or that of a complement.

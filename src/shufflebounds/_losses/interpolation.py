@@ -35,7 +35,7 @@ def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> floa
     while last < eps.size - 1 and high(last) > log_tail:
         first, last = last + 1, last + 2
     limit = max(log_tail, high(last) + 1e-9)
-    # If no eps has such a small divergence, the larger limit may be reached below `first`, too.
+    # If no eps has such a small divergence, the larger limit may be met at an eps below `first`, too.
     first = first if limit == log_tail else 0
     for _ in range(2):
         # The divergence does not increase with eps, so the first eps with a small enough one is found by bisection.

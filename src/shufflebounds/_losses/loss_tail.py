@@ -90,12 +90,13 @@ def _least(values: Callable[[FloatArray, NDArray[np.intp]], FloatArray], count: 
     """Return for each of `count` eps the smallest result of `values` over the lengths in STEPS.
 
     Given an array of lengths and the indices of some eps, `values` returns a result for each eps and length. With `fewer`, about
-    nine lengths are tried: the results for one eps fall and then rise with the length, unless they are inaccurate.
+    nine lengths are tried: as the length grows, the results for one eps decrease and then increase, apart from numerical errors.
     """
     every = np.arange(count)
     if not fewer:
         return np.asarray(values(STEPS, every).min(axis=1))
-    # `best` has the smallest result so far. The smallest one of all is between `ends`, the nearest tried lengths on either side.
+    # `best` has the smallest result so far. The smallest result over all lengths is between `ends`, the nearest tried lengths on
+    # either side.
     best, ends = np.full(count, STEPS.size // 2), np.repeat([[-1], [STEPS.size]], count, axis=1)
     smallest = values(STEPS[best][:, None], every)[:, 0]
     for width in (8, 4, 2, 1):

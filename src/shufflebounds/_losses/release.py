@@ -1,4 +1,4 @@
-"""What is known about a dominating pair (P, Q), collected in :class:`DominatingPairInfo`.
+"""The description of a dominating pair (P, Q), :class:`DominatingPairInfo`.
 
 Each profile describes its pair in this form: bounds of the hockey-stick divergence, enumerated outcomes if there are few, the pure
 budget, and the run time of a value. Trade-off functions, Renyi divergences and compositions are computed from it.
@@ -92,7 +92,8 @@ class Remembered:
     """
 
     def __init__(self, hockey_stick: HockeyStickBounds, effort: float) -> None:
-        # `_piece` is the number of values that one call evaluates. More values share work; fewer let Ctrl-C stop the run earlier.
+        # `_piece` is the number of values that one call evaluates. With more values in a call, more work is shared; with fewer,
+        # Ctrl-C stops the run earlier.
         self._hockey_stick, self._piece = hockey_stick, max(32, int(0.2 / effort))
         self._table = _NOTHING
 
@@ -132,7 +133,7 @@ def never(eps: FloatArray) -> IntervalArray:
 class CurveBounds(NamedTuple):
     """Functions that bound both hockey-stick divergences, and are sampled for a trade-off function.
 
-    `reverse` is for the pair (Q, P); None stands for `reverse` of :class:`DominatingPairInfo`. The samples end at
+    `reverse` is for the pair (Q, P), or None as in :class:`DominatingPairInfo`. The samples end at
     delta = e^(-depth^2/2), by default at the last entry of :data:`STAGES`.
     """
 
@@ -184,7 +185,7 @@ class Sampling(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """What is known about the privacy losses of a pair beyond its divergences.
+    """Properties of the privacy losses of a pair, in addition to its divergences.
 
     Attributes
     ----------
@@ -258,7 +259,7 @@ SINGLE = Attained(single=True)
 
 
 class Releases(NamedTuple):
-    """What is known about products of a pair with itself and with others.
+    """Properties of the products of a pair with itself and with other pairs.
 
     Attributes
     ----------
@@ -286,7 +287,7 @@ class Releases(NamedTuple):
 
 @dataclass(eq=False)
 class DominatingPairInfo:
-    """What is known about an ordered pair (P, Q), or about the maximum over all pairs of neighbours in both orders.
+    """The description of an ordered pair (P, Q), or of the maximum over all pairs of neighbours in both orders.
 
     Parameters
     ----------
@@ -454,7 +455,9 @@ class DominatingPairInfo:
         return first, SampledProfile(back, self.reverse.pure, 0.6, depth=math.sqrt(-2 * FIRST_TAIL))
 
     def exhausted(self, log_tail: float) -> bool:
-        """Whether the samples for a truncated mass of e^log_tail end above it, because the bound stays there at larger eps."""
+        """Whether the samples for a truncated mass of e^log_tail end at a larger delta, because the bound does not decrease
+        further at larger eps.
+        """
         sampled = self.sampling.expensive and self.atoms is None and not self.losses.window
         return sampled and float(self.samples(log_tail)[0].high[-1]) > log_tail
 

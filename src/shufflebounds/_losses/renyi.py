@@ -32,15 +32,16 @@ class KnownUpper(Protocol):
     """An upper bound of H whose integral is known for some orders."""
 
     def level(self, order: float, eps: float) -> float:
-        """Return about the log of the bound, or -inf where its integral is not known."""
+        """Return an approximation of the log of the bound, or -inf if its integral is not known."""
 
     def log_rest(self, order: int, start: float) -> float:
-        """Return an upper bound of the log of the integral in the module docstring of the bound over t > start."""
+        """Return an upper bound of the log of the integral in the module docstring over t > start, with the given bound of H."""
 
 
 FEW_VALUES = 256
-"""If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised: larger
-numbers of values leave small gaps undivided, so bounds are less tight. Lowered: few values are spread over negligible gaps."""
+"""If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised:
+small gaps are not divided although there are enough values, and bounds are less tight. Lowered: few values are spread over
+negligible gaps."""
 
 
 _SHARE, _MOST_SHARE = 1 / 16, 2.0
@@ -170,8 +171,9 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         if not settled and beyond > log_sum + math.log(share * rtol / 4) and 2 * end < LARGEST_EXPONENT:
             samples.add(np.array([2 * end]))
             continue
-        # The gap of an interval in k parts is about 1/k^2 of its gap. The smallest number of parts in total is proportional to the
-        # cube root of the gap in each interval. The error of linear interpolation is less than half of the gap.
+        # If an interval is divided into k parts, its gap becomes about 1/k^2 of the former gap. The smallest number of parts in
+        # total is proportional to the cube root of the gap in each interval. The error of linear interpolation is less than half
+        # of the gap.
         parts = np.minimum(np.round(np.cbrt(gap) * math.sqrt(np.cbrt(gap).sum() / (2 * share * rtol)) + 0.1), 4.0)
         open_ = (parts > 1) & (np.diff(hull.eps) > 1e-12 * hull.eps[1:])
         if gap.sum() <= 2 * share * rtol or not open_.any():

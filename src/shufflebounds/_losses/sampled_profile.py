@@ -33,8 +33,8 @@ _, FULL_DETAIL, DEPTH = STAGES
 grows. They end at delta = e^(-DEPTH**2/2) if there is no pure budget."""
 
 FIRST_SCALE = 0.05
-"""The first eps of the search for an eps at which delta is smaller than at 0 by a factor of e^0.5 to e^20. Farther from that eps:
-more values before it is found."""
+"""The first eps of the search for an eps at which delta is smaller than at 0 by a factor of e^0.5 to e^20. Farther from the last
+eps: more values are computed before this eps is found."""
 
 INTERPOLATED = 0.003
 """Fraction of the gap at the samples that interpolation between them may add, where this gap is large. Raised: less tight bounds.
@@ -197,8 +197,8 @@ class SampledProfile:
     def alone(self, upper: bool) -> SampledProfile:
         """Return a copy in which both bounds at the samples are the upper one (`upper`) or the lower one.
 
-        The gap between interpolation and supporting lines is then the error of the interpolation alone. A search may leave upper
-        bounds above the convex hull of all of them; the copy has the hull instead.
+        The gap between interpolation and supporting lines is then the error of the interpolation alone. After a search some upper
+        bounds may be above the convex hull of all upper bounds; the copy has the values of the hull.
         """
         alone = self.copy()
         alone.low = alone.high = self._hull() if upper else self.low
@@ -243,7 +243,7 @@ class SampledProfile:
         eps, log_low = self.below(other)
         low, coarse = _pieces(eps, log_low, power)
         low[coarse] = -np.inf
-        # In each interval the lower bound has two pieces that meet at a vertex, or none where it is trivial.
+        # In each interval the lower bound has two pieces that meet at a vertex, or none if the lower bound is trivial.
         folded = np.full(high.size + 1, -np.inf)
         np.logaddexp.at(folded, np.minimum(np.arange(low.size) // 2, high.size), low)
         held, _ = _pieces(self.eps, self.low, power)

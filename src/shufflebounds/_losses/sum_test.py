@@ -27,8 +27,8 @@ from shufflebounds.tradeoff.representation import log1mexp
 __all__ = ["RESOLUTION", "SumTest", "Terms", "attained_by", "certain", "moved", "pair_of_tests"]
 
 RESOLUTION = 0.08
-"""Spacing of the values of a term of the sum, in standard deviations of the term: rounding to them adds a relative RESOLUTION^2/12
-= 5e-4 to its variance. Raised: less tight bounds. Lowered: longer transforms."""
+"""Spacing of the values of a term of the sum, in standard deviations of the term: rounding a term to these values adds a relative
+RESOLUTION^2/12 = 5e-4 to its variance. Raised: less tight bounds. Lowered: longer transforms."""
 
 
 class Terms(NamedTuple):
@@ -133,7 +133,9 @@ def attained_by(tests: Sequence[SumTest]) -> tuple[DominatingPairInfo, ...]:
 
 
 def moved(steps: float, others: Sequence[Terms]) -> SumTest:
-    """Return the test by a sum to which the target adds `steps` under P and -`steps` under Q; `others` are its other terms."""
+    """Return the test by a sum to which the target adds `steps` under P and -`steps` under Q; `others` are the other terms of the
+    sum.
+    """
     first, second = (Terms(np.array([at]), np.zeros(1), np.zeros(1), 1) for at in (steps, -steps))
     return SumTest([first, *others], [second, *others], -math.inf, -math.inf)
 

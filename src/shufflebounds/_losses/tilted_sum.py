@@ -140,7 +140,7 @@ class TiltedSum:
 
     @cached_property
     def least_tilt(self) -> float:
-        """The smallest tilt, which levels below the mean use, too."""
+        """The smallest tilt; it is also used for levels below the mean."""
         if self._discount > 0:
             return 0.0
         whole, mean, var = self.moments(0.0)
@@ -157,7 +157,7 @@ class TiltedSum:
 
     @cached_property
     def _width(self) -> float:
-        """The width of the widest intervals of levels that one transform serves."""
+        """The width of the widest intervals of levels for which one transform is used."""
         return 4.0**self._widest * 0.6 * self._near * math.sqrt(self._least_moments[2])
 
     def tilt(self, level: float) -> float:
@@ -211,7 +211,8 @@ class TiltedSum:
         return out
 
     def _shared_centers(self, levels: FloatArray) -> FloatArray:
-        """Return the middles of :meth:`_centers`, or a smaller one whose transform is no longer and accurate at the level, too.
+        """Return the middles of :meth:`_centers`; a middle is replaced by a smaller one if the transform of the smaller one is
+        not longer and accurate at the level.
 
         The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean, so that one
         transform serves levels for which several have been chosen.
@@ -237,7 +238,7 @@ class TiltedSum:
         return theta, -math.inf if theta == self.least_tilt else center - far, center + far, deviation
 
     def points(self, level: float) -> int:
-        """Return the number of points of the transform that serves the level."""
+        """Return the number of points of the transform that is used for the level."""
         return self._transform(float(self._shared_centers(np.array([level]))[0])).points.size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -326,7 +327,7 @@ class TiltedSum:
         lowest, size, outside = self._window(tilted, mean, deviation, support)
         values, error = _power(tilted, size)
         origin = self.origin + step * lowest
-        # Only the points that serve levels of the interval are stored.
+        # Only the points that are used for levels of the interval are stored.
         left = int(min(max((min(low, center) - origin) / step - 2, 0), size - 1))
         right = int(min(max((max(high, center) - origin) / step + 4, left + 1), size))
         tail, excess = _losses.tilted_excess(values, theta, step, self._discount, lowest % size, left, right)
@@ -371,8 +372,8 @@ def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
     error of at most 4 ulp log2(size) times the sum of the absolute inputs.
     """
     stage = 4 * ULP * (math.log2(size) + 2)
-    # One block for all arrays. The C library keeps about as much freed memory as the largest block that a process has released, so
-    # that later transforms, and the work space of NumPy's, need no new pages, which take as long as a transform.
+    # All arrays share one block. The C library keeps about as much freed memory as the largest block that a process has released,
+    # so that later transforms, and the work space of NumPy's, need no new pages, which take as long as a transform.
     room = np.empty((len(tilted) + 3, size // 2 + 1), dtype=np.complex128)
     values, spectra = room[0].view(np.float64)[:size], room[1 : len(tilted) + 1]
     for (weight, place, _), spectrum in zip(tilted, spectra):

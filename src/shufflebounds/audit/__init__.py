@@ -1,10 +1,11 @@
-"""Auditing: what the results of attacks on a program refute, at a stated confidence.
+"""Auditing: which privacy claims the results of attacks on a program refute, at a stated confidence.
 
 Results become refutations, "not (eps, delta)-differentially private", and p-values of any claimed profile. No guarantee follows
 from an attack.
 """
 
-# Imports its row of docs/architecture.md and below. Start with `refuted`, then `two_samples`.
+# This package imports only modules of its row in docs/architecture.md and of the rows below.
+# Start with `refuted`, then `two_samples`.
 
 from shufflebounds.audit.guesses import canaries, one_run
 from shufflebounds.audit.programs import program

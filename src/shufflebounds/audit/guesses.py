@@ -29,15 +29,16 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["OneRun", "canaries", "certificate", "log_success", "one_run"]
 
 _BREAKPOINTS = 120
-"""Largest number of wrong guesses at which the linear program has a multiplier for each eps. Raised: longer run time, now about
-0.1 s. Lowered: p-values of profiles become larger, now by about 1e-3 of themselves."""
+"""Largest number of wrong guesses at which the linear program has a multiplier for each eps. Raised: longer run time, which is
+about 0.1 s at this value. Lowered: larger p-values of profiles; at this value they are too large by a relative 1e-3."""
 
 _MOST_EPS = 41
-"""Number of eps of a certificate, three times as many for up to 40 guesses. Raised: longer run time. Lowered: larger p-values."""
+"""Number of eps of a certificate; for up to 40 guesses three times this number is used. Raised: longer run time. Lowered: larger
+p-values."""
 
 _ROUNDS = 14
-"""Largest number of rounds in the search for the best single eps; each divides the interval by 7. Raised: longer run time where the
-profile has a kink. Lowered: larger p-values there."""
+"""Largest number of rounds in the search for the best single eps; each divides the interval by 7. Raised: longer run time if the
+profile has a kink. Lowered: larger p-values of such profiles."""
 
 _CLOSE = 1e-9
 """Difference of log p between neighbouring eps at which this search ends. Raised: larger p-values."""
@@ -142,7 +143,7 @@ class OneRun(Refuted):
         def refutes(mu: float, certified: bool = False) -> bool:
             return rounded_up(self._log_p(Tradeoff.gaussian(mu), certified)) <= self.log_alpha
 
-        # The linear program is needed only above the mu that a single eps refutes.
+        # The linear program is solved only for mu above the mu that a single eps refutes.
         low = largest_refuted(refutes, 1e3)
         return low and bracket(lambda mu: not refutes(mu, True), low, 1.05 * low, rtol=1e-4)[0]
 
@@ -195,7 +196,7 @@ def one_run(
     right: int, guesses: int, *, canaries: int | None = None, confidence: float = 0.95, log_alpha: float | None = None,
     relation: str | None = "add-remove",
 ) -> Refuted:
-    r"""Return what v right ones of r guesses about m canaries refute, in one run of the program.
+    r"""Return the claims that v right guesses of r guesses about m canaries refute, in one run of the program.
 
     .. math:: p = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr), \qquad
         \beta = \Pr[\mathrm{Bin}(r, q) \ge v], \quad b = \Pr[\mathrm{Bin}(r, q) = v], \quad q = \frac{1}{1 + e^{-\varepsilon}}
@@ -232,8 +233,8 @@ def one_run(
 
     Notes
     -----
-    Theorem and proofs: docs/theorems/one-run-audit. A profile is tested at each eps by the formula above; up to 1e5 guesses and for
-    p-values above 1e-6 also by multipliers from a linear program, which give a valid bound whatever they are.
+    Theorem and proofs: docs/theorems/one-run-audit. A profile is tested at each eps by the formula above. For up to 1e5 guesses
+    and p-values above 1e-6 it is also tested by multipliers from a linear program; all multipliers give valid bounds.
 
     References
     ----------
@@ -293,6 +294,6 @@ def canaries(right: int, eps: ArrayLike, *, rates: ArrayLike = 0.5) -> float:
     v = _validate.integer("right", right, 0, budgets.size)
     with np.errstate(over="ignore"):
         odds = np.exp(np.minimum(budgets, LARGEST_EXPONENT)) * (shares / (1 - shares))
-    # Where e^eps is no double, a wrong guess counts as impossible.
+    # If e^eps overflows, a wrong guess counts as impossible.
     wrong = np.where(budgets > LARGEST_EXPONENT, 0.0, (1 - 4 * ULP) / (1 + odds))
     return rounded_up(float(np.asarray(poisson_binom_logcdf(budgets.size - v, wrong))))

@@ -22,10 +22,12 @@ from shufflebounds.profile.profile import PrivacyProfile, checked_profile
 __all__ = ["program"]
 
 _PILOT = 0.1
-"""Number of pilot runs as a fraction of the runs that count. Raised: longer run time. Lowered: thresholds in the wrong places."""
+"""Number of pilot runs as a fraction of the runs that count. Raised: longer run time. Lowered: thresholds farther from the best
+ones."""
 
 _THRESHOLDS = 40
-"""Largest number of thresholds. Raised: each must be more significant. Lowered: the best one lies further from those tested."""
+"""Largest number of thresholds. Raised: each threshold has a smaller error probability. Lowered: the best threshold is farther
+from those tested."""
 
 
 @explained
@@ -34,7 +36,7 @@ def program(
     run: Callable[[Any, np.random.Generator], Any], protocol: PrivacyProfile, data: ArrayLike, neighbour: ArrayLike, *, runs: int,
     rng: Any = None, score: Callable[[Any], float] | None = None, confidence: float = 0.95, log_alpha: float | None = None,
 ) -> Refuted:
-    """Return what many runs of a program on two neighbouring datasets refute, by the test that the protocol suggests.
+    """Return the claims that many runs of a program on two neighbouring datasets refute, by a test that depends on the protocol.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the results of an attack refute, as one class for every kind of attack."""
+"""The claims that the results of an attack refute: one class for every kind of attack."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Refuted(ABC):
     """Claims of differential privacy that the results of an attack refute, at one confidence.
 
     Made by :func:`decisions`, :func:`scores`, :func:`one_run` and :func:`program`. If a claim is true, the probability is at most
-    1 - confidence that it is among the refuted ones. All answers of one object share this probability. What is not refuted may
-    still be false: no guarantee ever follows from an attack.
+    1 - confidence that it is among the refuted ones. All results of one object share this probability. A claim that is not
+    refuted may still be false: no guarantee follows from an attack.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Confidence limits of binomial rates that hold together: at several declared thresholds, or at all thresholds of a score.
+"""Simultaneous confidence limits of binomial rates, at several declared thresholds or at all thresholds of a score.
 
 All limits have the same error probability eta, the local level. :class:`Together` relates eta to the probability that one of them
 fails.
@@ -29,8 +29,8 @@ _LOG_DROPPED = -80.0
 error probabilities. Lowered: longer rows."""
 
 _LOG_LEAST = -50.0
-"""Log of the least local level at which the recursion is evaluated. Below, its result there and the union bound serve; e^-50 is far
-above the dropped probability. Raised: less tight limits at small error probabilities."""
+"""Log of the least local level at which the recursion is evaluated. For a smaller error probability the result for this one, or
+the union bound, is used; e^-50 is far above the dropped probability. Raised: less tight limits at small error probabilities."""
 
 _SLACK = 1e-9
 """Relative error assumed of the recursion: 3,000 steps of sums of up to 500 positive terms have errors below 1e-10."""

@@ -26,12 +26,12 @@ from shufflebounds.tradeoff.representation import log_quantile
 __all__ = ["Counts", "TwoSamples", "decisions", "relation_given", "scores"]
 
 DECLARED = 1000
-"""Largest number of thresholds that are declared beforehand. Raised: each has a smaller error probability. Lowered: the best
-threshold lies further from a declared one."""
+"""Largest number of thresholds that are declared beforehand. Raised: each threshold has a smaller error probability. Lowered: the
+best threshold is farther from a declared one."""
 
 _LEAST_ALPHA = 1e-30
 """Least positive rate of false hits that is distinguished from 0: with at most 2**53 trials, none is expected. Lowered: longer
-searches without a change."""
+searches that do not change the result."""
 
 _ZOOMS = 12
 """Number of times that the search for the largest product divides its interval by 8, to a relative width of 1e-11.
@@ -68,7 +68,8 @@ class Counts(NamedTuple):
             low, high = np.where(hits < false, middle, low), np.where(hits < false, high, middle)
             tick()
         hits, false = self.log_tails(curve, high)[0], self.log_tails(curve, low)[1]
-        # Where the first tail is the larger one already at the least alpha, the second one, nearly 1, is the minimum.
+        # If the first tail is larger than the second one already at the smallest alpha, the second tail, which is nearly 1, is
+        # the minimum.
         return float(np.where(low > _LEAST_ALPHA, np.minimum(hits, false), 0.0).min())
 
     def log_product(self, curve: Tradeoff) -> float:
@@ -197,12 +198,12 @@ def decisions(
     hits: int, trials: int, false_hits: int, false_trials: int, *, confidence: float = 0.95, log_alpha: float | None = None,
     test: Test = "box", relation: str | None = None,
 ) -> Refuted:
-    r"""Return what an attack refutes that hit x of n times on a dataset D, and y of m times on its neighbour D'.
+    r"""Return the claims that an attack refutes if it hit x of n times on a dataset D, and y of m times on its neighbour D'.
 
     .. math:: \varepsilon = \log\frac{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
     where l is the lower confidence limit of the rate of hits on D and u the upper limit of that on D'. Each limit has half of the
-    error probability 1 - confidence. They hold for the opposite decision, too, and the larger one of the two eps counts.
+    error probability 1 - confidence. They hold for the opposite decision, too, and the result is the larger one of the two eps.
 
     Parameters
     ----------
@@ -259,7 +260,7 @@ def scores(
     inside: ArrayLike, outside: ArrayLike, *, confidence: float = 0.95, thresholds: ArrayLike | None = None,
     log_alpha: float | None = None, relation: str | None = None,
 ) -> Refuted:
-    """Return what the scores of an attack refute: those of runs on a dataset, and those of runs on its neighbour.
+    """Return the claims that an attack refutes by its scores in runs on a dataset and in runs on its neighbour.
 
     Every threshold t makes a decision, score >= t. The confidence limits hold for all thresholds, both orders of the datasets and
     both decisions together, so that the largest eps of them needs no further correction.

@@ -23,8 +23,8 @@ ZERO = 1e-20
 """Largest upper end of a ball around 0 that is accepted for a stated delta of 0. Raised: weaker certificates."""
 
 Bounds: TypeAlias = Callable[[float, bool], Iterable[Answer]]
-"""A function of eps and of whether the upper bound is computed. Each answer of an upper bound is at least delta of every dataset,
-and each answer of a lower bound is at most the largest delta. The first answer that reaches the stated bound is used."""
+"""A function of eps and of whether the upper bound is computed. Each way to an upper bound gives at least delta of every dataset,
+and each way to a lower bound at most the largest delta. The first result that reaches the stated bound is used."""
 
 
 @by_kind
@@ -57,7 +57,7 @@ def certify(profile: Any, eps: float, bound: str | None, digits: int, seconds: f
             return certified(hockey_stick_of(profile), eps, digits, seconds)
         return _reached(profile, bounds_of(profile)(eps, bound == "upper"), eps, bound, digits, seconds)
     except NoCertificateError as reason:
-        # A private class is printed as the function that makes its objects.
+        # For an object of a private class, the name of the function that makes it is printed.
         raise TypeError(f"{repr(profile).partition('(')[0]} has no certified digits: {reason}") from None
     except ArithmeticError as reason:
         # A condition of a theorem does not hold, or numbers overflow.

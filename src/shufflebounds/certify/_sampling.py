@@ -14,7 +14,7 @@ from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumer
 
 
 def _value(one: Answer, factor: Ball) -> Ball:
-    """Return delta of a mechanism at a factor whose logarithm need not be a double, as sums along a contour need it.
+    """Return delta of a mechanism at a factor e^eps whose logarithm need not be a double, for sums along a contour.
 
     delta does not increase in eps, so it is between its values at two doubles below and above.
     """

@@ -69,7 +69,7 @@ def _(protocol: Any) -> Answer:
 
 
 def _window(others: int, pair: Pair) -> Answer:
-    """Return delta if each of the others is a clone."""
+    """Return delta if each of the other users is a clone."""
     return Answer(window_operations(others, float(pair.probability())), lambda factor: binomial_window(others, pair, factor))
 
 
@@ -132,7 +132,7 @@ def _(protocol: Any) -> Answer:
 @hockey_stick_of.of("FlippedReports")
 def _(protocol: Any) -> Answer:
     users, bins, hidden = protocol.users, protocol.bins, protocol.fakes if protocol.fake == "uniform" else 0
-    # The bins of known dummies may be any, as those of the other users.
+    # Known dummies may have any bins, as the other users.
     total = users + protocol.fakes
     if total > 200 or bins > 20:
         raise NoCertificateError("only few reports of few bins are enumerated")
@@ -247,7 +247,7 @@ def _(protocol: Any) -> Answer:
     if protocol._exact is not None:
         return _exact_bits(protocol)
     if protocol._bounds.mixed is None:
-        bounds_of(protocol)  # raises NoCertificateError if there is none
+        bounds_of(protocol)  # raises NoCertificateError if there is no certificate
         raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
     return _matrix(protocol, protocol.users, protocol.participation)
 

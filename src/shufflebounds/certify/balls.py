@@ -64,8 +64,8 @@ def flint() -> Any:
 def certified(answer: Answer, eps: float, digits: int, seconds: float) -> Ball:
     """Return the value at one eps as a ball that is accurate to `digits` decimal digits, or is exactly 0.
 
-    The precision is doubled until one of the two holds, or until the computation would take too long; then the ball is less
-    accurate, but still contains the exact value.
+    The precision is doubled until one of these two conditions holds, or until the computation would take too long. In the latter
+    case the ball is wider, but still contains the exact value.
     """
     time = answer.operations * BALL_SECONDS
     if time > seconds:

@@ -34,14 +34,14 @@ from shufflebounds.certify.balls import Ball, Outputs, flint, multisets
 __all__ = ["TOLERANCE", "Witness", "contour", "enumerated", "enumeration_operations", "phi_operations", "values_of", "witness"]
 
 TOLERANCE = 3e-5
-"""Allowed width of the ball in log delta: 1e-5 was seen for 1e6 users. The ball is wider if the sum is 0 with a large probability,
-as for one user; there the outputs are enumerated."""
+"""Allowed width of the ball in log delta: 1e-5 was seen for 1e6 users. The ball is wider if the sum is 0 with a large
+probability, as for one user; in this case the outputs are enumerated."""
 
 DIGITS = 7
 """Digits of the smoothing term. Raised by 2: ten times more nodes. Lowered: a wider ball."""
 
 PRECISION = 128
-"""Bits of the balls; the nodes lose less than 40 of them."""
+"""Bits of precision of the balls; the sums over nodes lose fewer than 40 of them."""
 
 BLOCK = 256
 """Number of exponentials that are kept for each value of X. Raised or lowered: more exponentials are computed."""

@@ -92,7 +92,9 @@ class EveryDataset(ABC):
         return self.total(choices.weights, choices.sums, factor, self.probability(choices, factor))
 
     def total(self, weights: Weights, sums: SumChoices, factor: Ball, probability: Ball | None) -> Ball:
-        """Return the bound for the given weights; `probability` is a bound of that of the best test, or None."""
+        """Return the bound for the given weights; `probability` is a bound of the acceptance probability of the best test, or
+        None.
+        """
         signed = self.signed(weights)
         return (1 + 2 * signed) * self.main(factor, sums) + signed * (factor - 1) + self.error(weights, factor, probability)
 

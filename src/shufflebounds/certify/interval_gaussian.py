@@ -280,7 +280,8 @@ class IntervalBound(EveryDataset):
         return enough / sums.users + noise.beyond
 
     def value(self, choices: Choices, factor: Ball) -> Ball:
-        # s is chosen here, because c_- for pairs of users may be larger than that of the library, for blocks of four.
+        # s is not taken from the library, which computes c_- for blocks of four users: c_- for pairs, which is used here, may be
+        # larger.
         probability, smallest, best = self.probability(choices, factor), math.inf, choices.weights
         for pairs in PAIRS:
             if self._users - 2 * pairs < max(self._users / 2, 3):
@@ -341,7 +342,8 @@ DATASETS = {
     "every other user has the first end": ((0, 1),), "every other user has the second end": ((1, 1),),
     "every other user has the middle": ((0.5, 1),), "half of the other users have either end": ((0, 0.5), (1, 0.5)),
 }
-"""For each dataset that the library names: (x, p) for another user's input x, as a fraction of L, and its probability p."""
+"""The datasets that the library names. Each is a list of (x, p): another user's input x, as a fraction of L, and its probability
+p."""
 
 
 def interval_dataset(protocol: Any, eps: float, stated: float, digits: int) -> Answer:

@@ -50,7 +50,7 @@ class LemmaH:
         self._scale = self._step / (2 * ball.pi())
 
     def value(self, law: Law, enough: Ball | float = 0, accuracy: float = 1e-12) -> Ball:
-        """Return a bound of B_x that is below `enough` if this is found, or else close to B_x, to the relative `accuracy`."""
+        """Return a bound of B_x. It is below `enough`, or close to B_x to the relative `accuracy`."""
         ball, complex_ball = flint().arb, flint().acb
         still = 1 - sum((p for _, p in law), ball(0))
         points = [(p * (self._theta * x).exp(), x) for x, p in law]

@@ -189,7 +189,9 @@ def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tup
 
 
 def delta(parts: Sequence[Part], factor: Ball, removed: bool, witness: tuple[float, float, float] | None = None) -> Ball:
-    """Return delta of the composition for a record that is removed or added; `witness` is one as of :func:`_tilt`."""
+    """Return delta of the composition for a record that is removed or added; `witness` has the form of the result of
+    :func:`_tilt`.
+    """
     library = flint()
     ball, pair = library.arb, library.acb
     eps = float(factor.log())

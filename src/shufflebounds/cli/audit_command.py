@@ -58,7 +58,7 @@ def _scores(file: str) -> tuple[list[float], list[float]]:
 
 
 def _refuted(arguments: argparse.Namespace) -> tuple[str, dict[str, Any], Refuted]:
-    """Return the kind of attack, its parameters, and what it refutes."""
+    """Return the kind of attack, its parameters, and the claims that it refutes."""
     given = {name: value for name in (*COUNTS, *GUESSES) if (value := getattr(arguments, name)) is not None}
     counts, guesses = ({name: given[name] for name in names if name in given} for names in (COUNTS, GUESSES))
     if sum((arguments.file is not None, bool(counts), bool(guesses))) != 1:
@@ -78,7 +78,7 @@ def _refuted(arguments: argparse.Namespace) -> tuple[str, dict[str, Any], Refute
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print what the attack refutes, and draw it."""
+    """Print the claims that the attack refutes, and draw them."""
     if arguments.out is not None and Path(arguments.out).suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"out={arguments.out!r} must end in .png, .svg or .pdf")
     delta = _validate.real("delta", arguments.delta, 0, 1)
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _picture(refuted: Refuted, claim: Tradeoff | None, out: str) -> None:
-    """Draw what is refuted into the file."""
+    """Draw the region of refuted claims into the file."""
     figure = empty_figure(out)
     refuted.plot(claim, figure.add_subplot())
     save("--out", out, lambda: figure.savefig(out, dpi=150))

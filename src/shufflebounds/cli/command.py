@@ -53,7 +53,7 @@ def _place(name: str) -> Any:
 
 
 def parser_for(words: list[str]) -> Parser:
-    """Return the parser. If the words begin with a sub-command, only that one has its arguments added."""
+    """Return the parser. If the words begin with a sub-command, only the arguments of this sub-command are added."""
     parser = Parser(prog="shufflebounds", description="Upper and lower privacy bounds for the shuffle model; natural logs.")
     parser.add_argument("--version", action="version", version=f"shufflebounds {__version__}")
     built = add_choices(parser, "COMMAND", COMMANDS, lambda name: COMMANDS[name][1], words)

@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _write_table(profile: PrivacyProfile, arguments: argparse.Namespace, told: dict[str, Any]) -> None:
-    """Write the columns of the curve as CSV or JSON, as the ending of the file says."""
+    """Write the columns of the curve as CSV or JSON, which the suffix of the file selects."""
     table = columns(profile, arguments.kind, arguments.points)
     text = _csv(table)
     if Path(arguments.out).suffix.lower() == ".json":

@@ -13,7 +13,7 @@ from shufflebounds.cli.parsers import Parser
 __all__ = ["add_arguments", "run"]
 
 FORMS = {".txt": "text", ".md": "markdown", ".html": "html"}
-"""The form of a statement by the ending of its file."""
+"""The format of a statement by the suffix of its file."""
 
 
 def add_arguments(parser: Parser, words: list[str]) -> None:

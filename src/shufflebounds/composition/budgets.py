@@ -242,7 +242,9 @@ def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[FloatArray, 
 
 
 def _chance_error(eps: FloatArray, counts: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> float:
-    """Return a bound of the error of the log probabilities of first..last adverse answers, due to rounding 1/(1 + e^eps)."""
+    """Return a bound of the error of the log probabilities of first..last adverse answers that is due to the rounding of 1/(1 +
+    e^eps).
+    """
     mean = counts / (1 + np.exp(eps))
     return 2 * ULP * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())
 

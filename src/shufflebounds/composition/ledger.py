@@ -52,7 +52,7 @@ class GaussianFilter(NamedTuple):
         return float(self._curve(total).epsilon(np.array([delta]))[0])
 
     def _curve(self, total: float) -> GaussianCurve:
-        # The delta of a curve below the trade-off function is above its delta.
+        # A curve below the trade-off function has a larger delta, so this is an upper bound.
         return GaussianCurve(math.sqrt(total) * (1 + 2 * ULP), -1)
 
 
@@ -102,8 +102,8 @@ class Ledger:
         (:meth:`~shufflebounds.profile.PrivacyProfile.gdp_mu`), or of the sum of their Renyi divergences of one order
         (:meth:`~shufflebounds.profile.PrivacyProfile.rdp`).
     order : float, optional
-        For "rdp", the order, finite, > 1, and large enough for the budget. None stands for the order at which the most Gaussian
-        noise fits into the budget; another one may admit more of other mechanisms.
+        For "rdp", the order, finite, > 1, and large enough for the budget. The default None selects the order that admits the
+        largest number of Gaussian releases; another order may admit more releases of other mechanisms.
 
     Notes
     -----
@@ -185,8 +185,8 @@ class Ledger:
     def spent(self) -> float:
         """The upper bound of eps of all entries at the delta of the budget; a guarantee for mechanisms that were fixed in advance.
 
-        With a filter, it is that of any mechanisms with the same sum. If results decide which mechanisms are released, or when the
-        releases end, the budget is a guarantee (see the notes of the class), and the spent eps is none.
+        With a filter, it is the eps of any mechanisms with the same sum of costs. If results decide which mechanisms are
+        released, or when the releases end, only the budget is a guarantee (see the notes of the class), and the spent eps is not.
         """
         if self._whole is None:
             return 0.0
@@ -194,7 +194,9 @@ class Ledger:
 
     @property
     def left(self) -> float:
-        """The eps of the budget minus the spent eps. One more release may add more or less than its own eps."""
+        """The eps of the budget minus the spent eps. One more release may increase it by more or by less than the eps of this
+        release.
+        """
         return self._eps - self.spent
 
     def _with(self, *more: tuple[PrivacyProfile, int]) -> Composition:

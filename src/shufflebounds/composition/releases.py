@@ -28,8 +28,8 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
         A function of `eps` and `delta`, given by name, that returns a protocol with at most this privacy loss in one release. A
         larger eps must not make the protocol more private.
     releases : int
-        Number of releases, 1 to 2**53. Their noise is independent. What each computes may depend on the results of those before it;
-        its protocol, and the number of releases, may not.
+        Number of releases, 1 to 2**53. Their noise is independent. The input of each release may depend on the results of earlier
+        releases; its protocol, and the number of releases, must not.
     eps : float
         Privacy loss in nats of all releases together, > 0.
     delta : float

@@ -80,8 +80,8 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     twice as large, as in PLDAccountant (RdpAccountant does not double it).
 
     An exponential mechanism and permute-and-flip count as any eps-DP mechanism. Discrete Gaussian noise is exact for
-    ``dimension=1``; for other dimensions it counts as any mechanism with its zero-concentrated guarantee, as a ZCDp event does: the
-    lower bound is then that of the other events, and the parameters of such events add up.
+    ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event: the parameters of
+    such events are added, and the lower bound is that of the other events.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return None
         profile = self._release_of(event)
         own = self._neighboring_relation
-        # A zeroed record is one that a special value replaces; what covers its removal is accepted for it, as in dp-accounting.
+        # A zeroed record is replaced by a special value. Profiles for a removed record are accepted for it, as in dp-accounting.
         wrong = {Relation.REPLACE_ONE: {"add-remove": "ADD_OR_REMOVE_ONE", "zeroed": "REPLACE_SPECIAL"},
                  Relation.ADD_OR_REMOVE_ONE: {"replace-one": "REPLACE_ONE", "zeroed": "REPLACE_SPECIAL"}}
         other = None if profile in (None, _NOTHING) else wrong.get(own, {"replace-one": "REPLACE_ONE"}).get(profile.relation)
@@ -376,7 +376,7 @@ _APPROXIMATE = ("EpsilonDeltaDpEvent", "ExponentialMechanismDpEvent", "PermuteAn
 
 
 def _kind(event: Any) -> str:
-    """Return the name of the class of an event. Releases differ in which of these classes they have."""
+    """Return the name of the class of an event. Not every release of dp-accounting has all of these classes."""
     return type(event).__name__
 
 

@@ -1,6 +1,7 @@
 """Mechanisms and local randomizers, each with its exact privacy profile, its noise and its errors."""
 
-# Imports its row of docs/architecture.md and below. Start with `_base` (the base classes) and `randomized_response` (an example).
+# This package imports only modules of its row in docs/architecture.md and of the rows below.
+# Start with `_base` (the base classes) and `randomized_response` (an example).
 
 from typing import TYPE_CHECKING
 

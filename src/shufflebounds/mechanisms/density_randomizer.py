@@ -40,8 +40,8 @@ multiplied by the probability of the outputs within it. Raised: wider bounds. Lo
 
 MOST_LOST = 2.0**-28
 """Largest truncated probability at which the bound over all datasets is computed. The truncated probability is added to delta and
-to the errors of likelihood ratios. Raised: the bound is also computed where it is too large to be useful. Lowered: the bound is
-missing in more cases."""
+to the errors of likelihood ratios. Raised: the bound is also computed in cases in which it is not below the other bounds.
+Lowered: the bound is not computed in more cases."""
 
 SEARCHED = 600
 """Number of cells times number of inputs in the bound over all datasets. Raised: longer run time. Lowered: less tight bounds."""
@@ -135,7 +135,7 @@ class DensityRandomizer(LocalRandomizer):
         object.__setattr__(self, "inputs", tuple(inputs.tolist()))
         object.__setattr__(self, "breakpoints", tuple(points.tolist()))
         object.__setattr__(self, "limits", self._checked_limits())
-        # The cells for the local guarantee are made now, so that functions that do not fit are refused at once.
+        # The cells for the local guarantee are made now, so that wrong functions raise ValueError here.
         self._check_between()
 
     def _checked_limits(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
@@ -198,7 +198,7 @@ class DensityRandomizer(LocalRandomizer):
 
     @kept(4)
     def _laws(self, cells: int, log_cut: float) -> tuple[PairLaws, ...]:
-        # The upper bound has an output for each cell and input.
+        # For the upper bound every pair (cell, input) is one output of a dominating randomizer.
         whole = self._cells(max(1, cells // len(self.inputs)), log_cut)
         rows, revealed, error = upper_rows(self._densities, whole)
         above = np.concatenate([rows, np.diag(revealed)[:, revealed > 0]], axis=1)
@@ -314,7 +314,7 @@ class _TwoDensities:
         cells = self.randomizer._coarse
         both = np.stack([cells.log_left[[self.first, self.second]], cells.log_right[[self.first, self.second]]])
         mass = cells.masses(self.randomizer._densities)[0]
-        # Cells in which the first input has density 0 at both ends and no probability do not matter.
+        # Cells in which the first input has probability 0, and density 0 at both ends, contribute nothing.
         seen = ~((both[:, 0] == -np.inf).all(axis=0) & (mass[self.first] == 0))
         ratios = np.stack(self._ratios)[:, seen]
         if np.isnan(ratios).any() or (ratios == np.inf).any():
@@ -339,8 +339,8 @@ class _TwoDensities:
         gain = full @ p - ratio * (full @ q)
         error = full @ p_miss + ratio * (full @ q_miss) + 4 * ULP * (full @ p + ratio * (full @ q))
         low, high = gain - error, gain + error
-        # Where no ratio is known, the cell as a whole gives the lower bound, and the probability under the first input the upper
-        # one.
+        # If no ratio is known, the cell as a single output gives the lower bound, and its probability under the first input the
+        # upper bound.
         alone = np.maximum((p - p_miss)[unknown] - ratio[:, None] * (q + q_miss)[unknown], 0.0)
         low, high = low + alone.sum(axis=1), high + (p + p_miss)[unknown].sum()
         which, cell = np.nonzero(crossed)

@@ -327,7 +327,8 @@ class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
         Parameters
         ----------
         truth, users
-            As in :meth:`error_quantile`; None as `truth` stands for the worst dataset, in which all users have one input.
+            As in :meth:`error_quantile`; If `truth` is None, the result is for the worst dataset, in which all users have one
+            input.
 
         Returns
         -------
@@ -361,7 +362,9 @@ class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
         return total, held
 
     def _rounding(self, users: int) -> float:
-        """Return an upper bound of the error of `estimate` by rounding: by the bias of the weights, and in the sum over outputs."""
+        """Return an upper bound of the rounding error of `estimate`: that of the weights, which makes it biased, and that of the
+        sum over outputs.
+        """
         bias = np.abs(self._rows @ self._weights - np.eye(len(self.matrix))).max()
         return users * float(bias + 3 * ULP * self._weights.shape[0] * np.abs(self._weights).max())
 

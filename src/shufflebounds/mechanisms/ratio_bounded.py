@@ -125,7 +125,7 @@ class RatioBounded(TwoLevel):
         return math.log(self.p)
 
     def _loss_error(self) -> float:
-        # The only error is that of the logarithm of p.
+        # The only error is the rounding error of the logarithm of p.
         return 4 * ULP * self.local_eps
 
     def _log_masses(self) -> tuple[float, float, float]:

@@ -46,8 +46,8 @@ class Answering(metaclass=Explaining):
                                             lower: attained pairs      `renyi_limit`
     ==================  ==================  =========================  ==================================================
 
-    `mixture` gives `tail`, `renyi_limit` and `mu_limit` unless a class knows better ones. Other profiles read `mixture`,
-    `mu_in_tails` and `eps_scale`.
+    By default `tail`, `renyi_limit` and `mu_limit` are computed from `mixture`; a class may define tighter ones. The methods
+    `mixture`, `mu_in_tails` and `eps_scale` are also called by other profiles.
     """
 
     @abstractmethod
@@ -65,10 +65,10 @@ class Answering(metaclass=Explaining):
 
     @abstractmethod
     def describe(self) -> DominatingPairInfo:
-        """Return what is known about the pair of distributions of this mechanism."""
+        """Return the description of the pair of distributions of this mechanism."""
 
     def closed_forms(self) -> ClosedForms:
-        """Return the answers that need neither a search nor samples of the divergence. By default there are none.
+        """Return the results that need neither a search nor samples of the divergence. By default there are none.
 
         Returns
         -------
@@ -122,7 +122,7 @@ class Answering(metaclass=Explaining):
         closed = self._closed.side(eps, upper)
         if closed is not None:
             return closed
-        # Bounds that take long are kept, because the other one is often needed next.
+        # Expensive bounds are cached, because the other bound is often requested next.
         kept = self._described.sampling.expensive
         sides = self._log_sides.of(eps.tobytes(), lambda: self._log_delta(eps)) if kept else self._log_delta(eps)
         return consistent(sides, "log delta at eps={!r}", eps)[upper].copy()
@@ -157,7 +157,7 @@ class Answering(metaclass=Explaining):
         return self._closed.eps_scale
 
     def _rough(self, upper: bool) -> Curve | None:
-        """Return a rough curve for the search for eps, which is close to log delta and takes less time than the bounds, or None."""
+        """Return an approximation of log delta that takes less time than the bounds, for the search for eps, or None."""
         return self._closed.rough(upper)
 
     def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
@@ -278,11 +278,11 @@ class Answering(metaclass=Explaining):
         if pairs:
             return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
         pure, finite = self._pure_epsilon(), orders < math.inf
-        # The divergence of order inf is the largest loss. For a lower bound it needs a search.
+        # The divergence of order inf is the largest loss. A lower bound of eps needs a search.
         value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
         if not upper and not samples.info.attained.single and self._attained:
-            # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper
-            # bound of that of every pair, and may exceed all of them.
+            # A profile that is not `single` is a maximum over pairs at each eps. The divergence computed from it is an upper
+            # bound of the divergence of every pair, and may be larger than all of them.
             attained = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
             return np.asarray(np.where(finite, attained, np.maximum(attained, value)))
         if not finite.any():

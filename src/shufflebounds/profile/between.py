@@ -1,4 +1,4 @@
-"""Answers of a profile between two other profiles, one with a smaller and one with a larger delta.
+"""Bounds of a profile whose delta is between those of two other profiles.
 
 Two examples are randomized response whose flip probability is known only up to rounding, and a protocol that is a post-processing
 of `above` while `below` is a post-processing of the protocol.
@@ -17,7 +17,9 @@ __all__ = ["Between"]
 
 
 class Between(ClosedForms):
-    """The answers of a profile with the pure budget `pure`, whose delta is at least that of `below` and at most that of `above`."""
+    """The results of a profile with the pure budget `pure`, whose delta is at least that of `below` and at most that of
+    `above`.
+    """
 
     def __init__(self, below: Answering, above: Answering, pure: float) -> None:
         self.sides, self.pure = (below, above), pure

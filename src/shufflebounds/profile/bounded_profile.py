@@ -1,4 +1,6 @@
-"""What a privacy profile states, and what follows from bounds of log delta alone: delta(eps), eps(delta), the tail of the loss."""
+"""The description of a privacy profile, and the methods that need bounds of log delta alone: delta(eps), eps(delta), the tail of
+the loss.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,8 @@ class BoundedProfile(Answering):
     neighbours: ClassVar[str]
     relation: ClassVar[str]
     _prepares: ClassVar[bool] = False
-    """Whether the first value of delta needs tables that take long; a page then shows no values until they are requested."""
+    """Whether the first value of delta needs tables that take long to compute; a notebook then shows no values until they are
+    requested."""
 
     @abstractmethod
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
@@ -107,7 +110,7 @@ class BoundedProfile(Answering):
 
     @np.errstate(all="ignore")
     def explain(self, eps: float) -> str:
-        """Describe how the bounds at one eps are computed, and what each of them rests on.
+        """Describe how the bounds at one eps are computed, and the theorem or check on which each of them rests.
 
         Parameters
         ----------
@@ -155,7 +158,7 @@ class BoundedProfile(Answering):
         return Kept(CACHED_ANSWERS)
 
     def _compared(self, question: str, at: FloatArray, value: FloatArray, upper: bool) -> FloatArray:
-        """Return `value`, the bounds of the answers to a question at these arguments, after comparing them with earlier ones.
+        """Return `value`, the bounds of a quantity at these arguments, after comparing them with earlier bounds.
 
         Raises InconsistentBoundsError if one of them is NaN, or if the opposite bound was returned before and contradicts. Nothing
         is evaluated for this.
@@ -223,8 +226,8 @@ class BoundedProfile(Answering):
         {raises: If `eps` is negative, not finite or empty, or `bound` is neither word.}
         """
         value = probability(self.log_delta(eps, bound=bound), bound == "upper")
-        # A value of eps up to 1e-4 and below delta is usually a delta passed by mistake. With a higher threshold, guarantees that
-        # are possible with many users would draw the warning.
+        # A value of eps up to 1e-4 and below delta is usually a delta passed by mistake. With a higher threshold, the warning
+        # would also be issued for guarantees that are possible with many users.
         if np.ndim(eps) == 0 and 0 < (one := float(eps)) <= 1e-4 and value > one:  # type: ignore[arg-type]
             _validate.warn(f"delta(eps={one:g}) = {value:.3g} exceeds eps: delta() takes the privacy loss eps in nats, such as 1. "
                            f"Did you mean epsilon(delta={one:g})?")

@@ -28,10 +28,10 @@ SHARE = 1e-3
 """Relative tolerance of the eps of one of several releases. Lowered tenfold: one or two more compositions."""
 
 LONGEST = 80.0
-"""Largest absolute log x of the search. Raised: distributions that overflow. Lowered: targets for which an x exists are refused."""
+"""Largest absolute log x of the search. Raised: distributions overflow. Lowered: targets that some x meets raise an error."""
 
 OUT = 60.0
-"""Value of the searched function where the target is missed or met by an unbounded factor: its slope is of no use there."""
+"""Value of the searched function if the target is missed or met by an unbounded factor, where its slope cannot be used."""
 
 NEAR = 1.02
 """First step, as a ratio, of the search for eps/eps' that starts at the value found for another protocol. Steps double. Raised:
@@ -155,7 +155,7 @@ def parts_of_releases(
             if not _has_room(one(math.exp(log_parts)), devices):
                 return goal
         except InfeasibleError:
-            # No noise is enough for so small an eps'. A larger eps' may meet the target.
+            # No noise meets this small eps'. A larger eps' may meet the target.
             return -goal
         log_delta = build(math.exp(log_parts)).log_delta(eps)
         return goal - math.sqrt(-log_delta) if log_delta > -math.inf else -goal
@@ -171,7 +171,7 @@ def parts_of_releases(
         rises = ends[0][1] > 0
         while (ends[-1][1] > 0) == rises and (ends[-1][0] < most if rises else ends[-1][0] > 0):
             at, step = (min(at + step, most) if rises else max(at - step, 0.0)), 2 * step
-            # The target is met at `most`, where it need not be evaluated.
+            # The target is met at `most`, so it is not evaluated there.
             ends.append((at, excess(at) if at < most else -goal))
         (low, at_low), (high, at_high) = sorted(ends[-2:]) if len(ends) > 1 else (ends[0], ends[0])
         if at_low > 0 > at_high:
@@ -190,7 +190,9 @@ def _has_room(protocol: PrivacyProfile, devices: int) -> bool:
 
 
 class Goal(NamedTuple):
-    """A target: `excess` is positive for a profile that misses it, about linear in the log of the noise; `met` decides."""
+    """A target: `excess` is positive for a profile that misses the target, and about linear in the log of the noise; `met`
+    decides whether a profile meets it.
+    """
 
     words: str
     excess: Callable[[PrivacyProfile], float]
@@ -227,7 +229,7 @@ def least_of_goal(release: Callable[[float], PrivacyProfile], goal: Goal, near: 
         try:
             return goal.excess(profile(log_x))
         except ValueError:
-            # Less noise than the class accepts meets no target.
+            # Noise below the smallest value that the class accepts meets no target.
             if log_x < start:
                 return OUT
             raise

@@ -35,12 +35,12 @@ NEGLIGIBLE_ROOT = 1e6
 
 
 class GroupInfo(NamedTuple):
-    """What is known about a group of records, beyond what follows from one record.
+    """Properties of a group of records that do not follow from those of one record.
 
     Attributes
     ----------
     below, above : PrivacyProfile, optional
-        Profiles of the whole group, one for lower and one for upper bounds; the same one if it is known exactly.
+        Profiles of the whole group, one for lower and one for upper bounds; they are the same object if the profile is exact.
     attained : callable
         Returns descriptions of pairs that neighbours attain, or that they dominate; for lower bounds.
     """
@@ -56,7 +56,7 @@ class GroupInfo(NamedTuple):
 
 
 class Chain(ClosedForms):
-    r"""Answers for `size` changes of one record each, made one after the other. Every change meets the bounds of `profile`.
+    r"""Bounds for `size` changes of one record each, made one after the other. Every change meets the bounds of `profile`.
 
     For a split :math:`\varepsilon = \varepsilon_1 + \cdots + \varepsilon_k`, delta is at most
     :math:`\sum_j e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}} \delta(\varepsilon_j)`. The splits that are tried are
@@ -130,7 +130,8 @@ class Chain(ClosedForms):
             c, b = (x.ravel()[:, None] for x in np.meshgrid(*(x + width * np.linspace(-1, 1, 17) for x in center)))
             shape = np.maximum(1 + c * line + b * square, 0.0)
             splits = shape
-            # A part above the pure budget of one link is wasted: what is above is shared among the other parts.
+            # A part above the pure budget of one change does not reduce delta further: the excess is divided among the other
+            # parts.
             for _ in range(ROUNDS if self.single < math.inf else 1):
                 splits = np.minimum(splits * (eps / np.maximum(splits @ self.counts, 1e-300))[:, None], self.single)
             values = self._roots(eps, splits)

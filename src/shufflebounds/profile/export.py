@@ -284,8 +284,8 @@ class ExportMixin(BoundedProfile):
         Notes
         -----
         The sums over all outcomes are evaluated in ball arithmetic, and the precision is doubled until the requested digits are
-        reached. The code is independent of that of :meth:`delta`; only numbers of a proof that may be chosen freely, such as the
-        tilt of a sum or the dataset of a lower bound, are taken from there, and their conditions are verified. To certify an
+        reached. The code is independent of that of :meth:`delta`; only numbers that a proof may choose freely, such as the tilt
+        of a sum or the dataset of a lower bound, are taken from :meth:`delta`, and their conditions are verified. To certify an
         answer of :meth:`epsilon`, certify delta at this eps: its upper end is at most the delta of the call.
 
         References

@@ -1,4 +1,4 @@
-"""What follows from the factors of a composition: the distributions to compose for each bound and for each adjacency relation.
+"""The product of the factors of a composition: the distributions to compose for each bound and for each adjacency relation.
 
 `_engines.compose` composes these distributions; `Composition` presents the answers.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Product", "flattened"]
 
 CURVE_DEPTH = 26.0
-"""The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2) = 1e-147. Smaller delta would need
+"""The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2) = 1e-147. A smaller delta needs
 more grids. Raised: longer run time. Lowered: a less tight curve at small alpha."""
 
 CURVE_DEEPEST = -120.0
@@ -159,7 +159,7 @@ class Product(ClosedForms):
 
     @cached_property
     def samples(self) -> Samples:
-        """Answers that follow from the values of delta, or from the outcomes."""
+        """Results that follow from the values of delta, or from the outcomes."""
         return Samples(self.describe())
 
     @property
@@ -235,8 +235,9 @@ class Product(ClosedForms):
     def _lower_profiles(self) -> list[tuple[Callable[[FloatArray, FloatArray], FloatArray], bool]]:
         """Bounds of profiles whose delta is at most that of the composition: its factors, and the releases that the grid resolves.
 
-        A function returns bounds at each eps, given other ones; the second entry of each pair says whether a value takes long. If
-        many losses are smaller than a step of the grid, rounding them may reduce the lower bound by more than omitting them.
+        The first entry of each pair is a function that returns bounds at each eps, given other bounds; the second entry states
+        whether a value takes long. If many losses are smaller than a step of the grid, rounding them may reduce the lower bound
+        by more than omitting them.
         """
         # An empty `releases` means that the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self.released.pairs)
@@ -306,7 +307,7 @@ class Product(ClosedForms):
         def exceeds(upper: bool, mixed: bool = False) -> bool:
             covers = (((mixed and profile._closed.mixture()[0]) or (profile,), times) for profile, times in self.factors)
             gains = ((max(part._log_side_at(2 * end, upper=upper) for part in parts), times) for parts, times in covers)
-            # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
+            # A profile defined by a user may return NaN outside of its range; the result is then None.
             return any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains)
 
         # The upper bound often takes less time, and if it is too small, the lower one is, too. By joint convexity, delta of a

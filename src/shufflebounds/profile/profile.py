@@ -70,8 +70,8 @@ class PrivacyProfile(ExportMixin):
     _covers_absence: ClassVar[bool] = False
     """Whether a guarantee for replaced values covers the absence of a record."""
     _covers_many: ClassVar[bool] = False
-    """Whether the guarantee is one for many mechanisms: eps of one of them may be below the lower bound, which is that of the
-    guarantee."""
+    """Whether the guarantee is for a class of mechanisms. Then the lower bound is for the worst mechanism, and eps of another one
+    may be below it."""
 
     @property
     def _people(self) -> int:
@@ -80,7 +80,9 @@ class PrivacyProfile(ExportMixin):
 
     @property
     def _limited_to(self) -> str:
-        """In words, the one dataset or the one person that the guarantee is for; "" if it is for every dataset and every person."""
+        """The dataset or the person to which the guarantee is restricted, in words; "" if it is for every dataset and every
+        person.
+        """
         return ""
 
     @property
@@ -147,7 +149,7 @@ class PrivacyProfile(ExportMixin):
         return DominatingPairInfo(self._log_delta, self._pure_epsilon() if bounded else math.inf)
 
     def describe_group(self, size: int) -> GroupInfo:
-        """Return what is known about groups of `size` records, for :meth:`for_group`.
+        """Return properties of groups of `size` records, for :meth:`for_group`.
 
         Parameters
         ----------
@@ -762,7 +764,7 @@ class Composition(PrivacyProfile):
 
     @property
     def theorem(self) -> str:  # type: ignore[override]
-        """What is proven about the composition, and about each factor."""
+        """The theorems for the composition and for each factor."""
         parts = dict.fromkeys(profile.theorem for profile, _ in self.factors)
         return ("composition: each release is represented by a pair of distributions that dominates all of its neighbouring data, "
                 "and these pairs are multiplied. The releases: " + "; ".join(parts))
@@ -828,7 +830,8 @@ class Composition(PrivacyProfile):
         yield theorem("products of dominating pairs dominate adaptive compositions" if upper else
                       "a product of pairs that the releases dominate, or one release alone, has at most the delta of all releases",
                       "docs/theorems/adaptive-composition")
-        # The composition uses delta of its factors at all eps; their claims are those at 0 and at the eps that is asked for.
+        # The composition uses delta of its factors at all eps; the claims listed for them are those at 0 and at the requested
+        # eps.
         for profile, _ in self.factors:
             for at in (0.0, eps):
                 yield from profile.claims(at, upper=upper)
@@ -902,7 +905,7 @@ class Group(PrivacyProfile):
 
     @property
     def theorem(self) -> str:  # type: ignore[override]
-        """What is proven about the group, and about one record."""
+        """The theorems for the group and for one record."""
         how = ("exact for the group: the pair of distributions in which all of its records change" if self._known.above else
                "group privacy with a chosen split of eps, one record after the other; lower bound attained by a dataset")
         return f"{how}. One record: {self.profile.theorem}"
@@ -963,7 +966,7 @@ class Group(PrivacyProfile):
 
 
 def _attained_by_group(profile: PrivacyProfile, size: int) -> tuple[PrivacyProfile, ...]:
-    """Return profiles whose lower bounds are valid for a group of `size` records, beside that of one record."""
+    """Return further profiles whose lower bounds are valid for a group of `size` records, in addition to that of one record."""
     if isinstance(profile, Composition):
         groups = tuple((part.for_group(size), times) for part, times in profile.factors)
         return (Composition(groups, profile.rtol),)

@@ -1,4 +1,4 @@
-"""Answers that follow from outcomes or from samples of delta: curves, mu and Renyi divergences."""
+"""Trade-off functions, mu and Renyi divergences, computed from outcomes or from samples of delta."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Samples"]
 
 
 class Samples:
-    """Outcomes and samples of the divergences of a pair, kept for several answers; `beside` has bounds that hold beside them."""
+    """Outcomes and samples of the divergences of a pair, kept for several results; `beside` has further valid bounds."""
 
     def __init__(self, info: DominatingPairInfo, beside: ClosedForms | None = None) -> None:
         self.info, self.beside = info, beside or ClosedForms()
@@ -91,7 +91,9 @@ class Samples:
         return sampled(sides.reverse or info.reverse.hockey_stick, info.reverse.pure, depth=depth), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        """Return the relative gap at which a refinement ends, and the largest number of values, given those of a quick delta."""
+        """Return the relative gap at which a refinement ends, and the largest number of values, given the two numbers for a delta
+        that is fast to evaluate.
+        """
         sampling = self.info.sampling
         if sampling.spacing < 0.1:
             return rtol, most
@@ -100,7 +102,9 @@ class Samples:
         return max(rtol, gap), 2**8 if sampling.effort < 0.1 else 2**6
 
     def _knots(self, upper: bool) -> FloatArray | None:
-        """Return the exact breakpoints of the curve, rounded conservatively; None if the outcomes are not enumerated."""
+        """Return the exact breakpoints of the curve, rounded conservatively. The result is None if the outcomes are not
+        enumerated.
+        """
         atoms = self.outcomes
         return atoms.knots(upper=upper) if atoms else None
 
@@ -149,7 +153,7 @@ class Samples:
     def _divergences(self, orders: FloatArray, upper: bool) -> list[Interval]:
         """Return bounds of the Renyi divergences of these finite orders; if `upper`, the lower ones may be trivial."""
         tail = self.beside.tail() if self.info.pure == math.inf else None
-        # One refinement of the samples gives both bounds. Whether the upper bound is infinite is decided before.
+        # One refinement of the samples gives both bounds; whether the upper bound is infinite was decided before it.
         infinite = {a: upper and self.info.pure == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
                     for a in sorted(orders.tolist())}
 

@@ -50,7 +50,8 @@ def _as_given(_: str, value: Any) -> Any:
 
 
 _LARGE = 1e12
-"""Largest value of the parameters rho and sigma. Raised: published formulas may overflow. Lowered: larger values are refused."""
+"""Largest value of the parameters rho and sigma. Raised: published formulas may overflow. Lowered: larger values raise
+ValueError."""
 BITS = integer("Number n of bits, including the target user's", 1)
 BUDGET = real("Budget in nats", 0, _LARGE, ends="(]")
 CLOSED = real("Target failure probability", 0, 1, ends="(]")

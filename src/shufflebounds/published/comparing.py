@@ -290,7 +290,7 @@ def _local_budget(randomizer: Randomizer, local_eps: ArrayLike | None) -> ArrayL
 
 
 def _takes_three(bound: Callable[..., float]) -> bool:
-    """Whether the function can be called with three arguments; True if its signature is not known."""
+    """Whether the function can be called with three arguments. The result is True if the signature is not known."""
     try:
         inspect.signature(bound).bind(10**4, 1.0, 1e-6)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The bound for personalized budgets of Liu et al. as published: weights, rates and Theorem 2. Most of it is false.
+"""The bound for personalized budgets of Liu et al. as published: weights, rates and Theorem 2. Most of these formulas are false.
 
 Y. Liu et al., Enhanced privacy bound for shuffle model with personalized privacy, 2024.
 """

@@ -1,4 +1,4 @@
-"""What presents answers: the statement in sentences, pictures and tables.
+"""Presentation of results: the statement in sentences, figures and tables.
 
 It imports `profile` and below; nothing below imports it at the top of a module.
 """

@@ -90,7 +90,7 @@ def plot_profile(profile: BoundedProfile, ax: Any, eps: ArrayLike | None, label:
     """Draw delta(eps) of one profile and return the Axes."""
     losses = losses_shown((profile,), eps)
     ax = plotting.axes(ax)
-    # A name may have more characters than a legend has place for.
+    # A name may be too long for the legend.
     _draw(ax, profile, losses, textwrap.fill(name_of(profile), plotting.LONGEST_LABEL) if label is None else label)
     plotting.log_delta_frame(ax, "Privacy profile, upper and lower bound", _LEAST_DELTA if eps is None else None)
     plotting.legend(ax)
@@ -166,7 +166,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
 
 
 def effort(profile: BoundedProfile) -> float:
-    """Return about how many seconds a value of delta takes, to decide how many values a page or a table shows unasked."""
+    """Return about how many seconds a value of delta takes, which decides how many values a page or a table shows by default."""
     # The effort in the information of a composition is that of a value between known ones; the first needs a grid or a transform.
     return 0.05 if hasattr(profile, "factors") else profile._pair_info().sampling.effort
 

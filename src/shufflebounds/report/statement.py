@@ -270,12 +270,12 @@ def _parameter(name: str, value: Any) -> str:
 
 
 def _proof(profile: BoundedProfile, delta: float, upper: float) -> str:
-    # Beyond every positive delta the claims are those at eps = 0.
+    # If eps is 0 at every delta, the claims are those at eps = 0.
     claims = profile.evidence(upper if upper < math.inf else 0.0)
     stated = "; ".join(f"{one.claim} ({one.where})" for one in claims if one.status is Status.THEOREM)
     text = f"The upper bound is {verdict(claims)}. " + (f"It rests on: {stated}. " if stated else "")
     call = repr(profile)
-    # Long arguments, such as a matrix, are abbreviated in angle brackets, and the call is then no Python.
+    # Long arguments, such as a matrix, are abbreviated in angle brackets, and the call is then not valid Python.
     repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 and "<" not in call else f"profile.epsilon({delta:g})"
     text += f"Computed by shufflebounds {__version__}, which was not yet reviewed outside of its project. "
     text += "Both bounds include the errors of rounding and truncation. "

@@ -5,7 +5,8 @@ or with one in which another record takes its place (replace one record). No cla
 it.
 """
 
-# Imports its row of docs/architecture.md and below. Start with `poisson`, which that page follows to the kernel.
+# This package imports only modules of its row in docs/architecture.md and of the rows below.
+# Start with `poisson`, which that page follows to the kernel.
 
 from typing import TYPE_CHECKING
 

@@ -15,7 +15,7 @@ __all__ = ["OfMechanism", "OfMechanismForms", "OfPresence"]
 
 
 class OfMechanismForms(ClosedForms):
-    """Answers of a mechanism on a random part of the dataset that follow from those of the mechanism.
+    """Results for a mechanism on a random part of the dataset that follow from results for the mechanism.
 
     `parts` and `rate` state how the output distributions are mixtures.
     """

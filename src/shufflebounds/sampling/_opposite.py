@@ -80,8 +80,8 @@ class OppositeContributions(OutcomePair):
         if not self.spread:
             order = np.argsort(level, kind="stable")
             return LossAtoms(first[held][order], level[order], -math.inf, -math.inf, -math.inf, slack, blur[order])
-        # Cells that are not held count as outputs that identify the dataset. By symmetry both distributions give them the same
-        # mass.
+        # Cells without a stored mass count as outputs that identify the dataset. By symmetry both distributions give them the
+        # same mass.
         lost = min(0.0, float(np.logaddexp.reduce(first[~held], initial=-np.inf)) + slack)
         nodes = np.append(low, high[-1])
         log_q = log_to_nodes(second[held], log_shares(np.minimum(level + blur, high), low, high))
@@ -90,9 +90,8 @@ class OppositeContributions(OutcomePair):
 
 
 def opposite(profile: PrivacyProfile, spread: bool = False) -> PrivacyProfile | None:
-    """Return the profile of the worst replacement of a record of a sampled mechanism or of a composition; None if not known.
-
-    Use its upper bound if `spread`, otherwise its lower bound.
+    """Return the profile of the worst replacement of a record of a sampled mechanism or of a composition. The result is None if
+    it is not known. Use its upper bound if `spread`, otherwise its lower bound.
     """
     if isinstance(profile, Composition):
         factors = [(opposite(factor, spread), times) for factor, times in profile.factors]

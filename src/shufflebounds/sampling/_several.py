@@ -111,9 +111,9 @@ class StepTests:
         values = np.logaddexp(math.log1p(-rate), np.log(rate) + one.loss)
         mass = np.exp(one.q[0])
         deviation = math.sqrt(float(mass @ (values - mass @ values / mass.sum()) ** 2)) or 1.0
-        # A term beyond the normal quantile of e^(2 FIRST_TAIL) decides the test alone, so larger terms are reduced to this
-        # quantile. The coarser grid (`fine` is False) has no such limit, because a few large terms may decide. A transform has
-        # about six times as many points as the largest term has grid steps.
+        # A term beyond the normal quantile of e^(2 FIRST_TAIL) alone makes the test reject, so larger terms are reduced to this
+        # quantile. The coarser grid (`fine` is False) has no such limit, because the result may depend on a few large terms. A
+        # transform has about six times as many points as the largest term has grid steps.
         most = math.sqrt(-4 * FIRST_TAIL * t) * deviation
         step = max(RESOLUTION * deviation, 6 * most / TABLE_SIZE)
         if not fine:
@@ -168,8 +168,8 @@ class AdditiveBound:
     def _rates(self) -> tuple[FloatArray, FloatArray]:
         """Increasing eps, and for each about the best value of log z.
 
-        The p_i should sum to about k for the outcomes that decide delta. The distribution of these outcomes has masses of about
-        q (1 + z L)^r, with q the mass under Q and r such that the mean of U is eps.
+        The p_i should sum to about k for the outcomes on which delta depends. The distribution of these outcomes has masses of
+        about q (1 + z L)^r, with q the mass under Q and r such that the mean of U is eps.
         """
         loss, log_q = self._step
         # The odds z of a Bernoulli variable are near k/(t - k).
@@ -206,7 +206,7 @@ class AdditiveBound:
         below, above = (base - log_outside + t * (moment + COMPUTED_ERROR) for moment in moments)
         first, last = max(0.0, float((-below / exponents).max())), float((above / exponents).min())
         # The bound of Lambda also has the factor e^-v I_0(v), which decreases in v and whose logarithm has a slope of at least -1.
-        # So both ends of the interval can be moved inwards.
+        # So these parts of the interval can be omitted.
         first = max(first, float((-(below + math.log(ive(0, first))) / exponents)[exponents >= 1].max())) * (1 - COMPUTED_ERROR)
         last = max(0.8 * last, float(((above + math.log(ive(0, 0.8 * last))) / exponents).min())) * (1 + COMPUTED_ERROR)
         heights = np.log(ive(0, [first, last]))

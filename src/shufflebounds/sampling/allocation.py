@@ -37,7 +37,7 @@ __all__ = ["AllocationPair", "RandomAllocation"]
 
 
 class _OneForms(OfMechanismForms):
-    """Answers for one chosen step, by the distribution of the sum of the likelihood ratios in `engine`."""
+    """Bounds for one chosen step, by the distribution of the sum of the likelihood ratios in `engine`."""
 
     def __init__(self, mechanism: PrivacyProfile, steps: int, removed: bool, engine: Allocation | ListedAllocation) -> None:
         # (P-bar, Q^t) is the average, over i, of the pairs that differ in step i only.
@@ -118,7 +118,7 @@ class _OneForms(OfMechanismForms):
                 range(low - 1, low + 3), sides)] for sides in ((True, False, False, True), (True, True, True, True)))
         if below == math.inf:
             return Interval(math.inf, math.inf)
-        # A line through an infinite value says nothing between the whole orders below it.
+        # A line through an infinite value gives no bound between the whole orders below it.
         line = above - (1 - part) * (last - above) if last < math.inf else 0.0
         rounding = 8 * ULP * (first + below + (above if last < math.inf else 0.0))
         lower = max(0.0, below + part * (below - first), line) - rounding
@@ -136,7 +136,7 @@ class _OneForms(OfMechanismForms):
 
 
 class _SeveralForms(_OneForms):
-    """Answers for several chosen steps: upper bounds by blocks with one chosen step each, lower bounds by tests."""
+    """Bounds for several chosen steps: upper bounds by blocks with one chosen step each, lower bounds by tests."""
 
     def __init__(
         self, mechanism: PrivacyProfile, steps: int, removed: bool, chosen: int, block: AllocationPair, tested: PairOfTests
@@ -185,7 +185,8 @@ class _SeveralForms(_OneForms):
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         if not upper:
             divergence = self.tested._rdp(orders, False)
-            # The tests omit rare outputs, which decide the divergence of order inf: use that of one step, too.
+            # The tests omit rare outputs, on which the divergence of order inf depends; so the divergence of one step is used,
+            # too.
             return np.where(orders == np.inf, np.maximum(divergence, self.alone._rdp(np.array([np.inf]), False)), divergence)
         return np.minimum(self.renyi_limit(orders, True), self.chosen * self.block._rdp(orders, True) * (1 + EXP_SLACK))
 
@@ -202,7 +203,7 @@ class _SeveralForms(_OneForms):
 
 
 class _EpochForms(OfMechanismForms):
-    """Answers for a removed or an added record, whose pairs are `ways`."""
+    """Bounds for a removed or an added record, whose pairs are `ways`."""
 
     def __init__(self, mechanism: PrivacyProfile, steps: int, chosen: int, ways: tuple[AllocationPair, AllocationPair]) -> None:
         super().__init__(mechanism)
@@ -353,7 +354,8 @@ class AllocationPair(OfPresence, DominatingPair):
     def _counted(self) -> LossAtoms | None:
         """The numbers of all outcomes as the outcome, if they are few and known; otherwise None."""
         listed = self._listed()
-        # Of a pair that is given by a list, nothing else is known. Other mechanisms truncate outcomes, but know their divergences.
+        # For a pair that is given by lists, the outcomes are the only description. Other mechanisms truncate outcomes, but can
+        # evaluate their divergences.
         if listed is None or (listed[0].log_lost > -math.inf and not isinstance(self.mechanism, OutcomePair)):
             return None
         counted = counted_allocation(listed[0], self.steps, self._chosen)
@@ -384,8 +386,8 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def _described_by_sums(self) -> DominatingPairInfo:
         forms, listed = self._forms, self._listed()
-        # Some outputs may be possible with the record only, or without it only if `removed` is False. A trade-off function samples
-        # delta at few eps (`spacing`), because most values of eps need a new transform.
+        # Some outputs may be possible with the record only. (If `removed` is False, P and Q are exchanged.) A trade-off function
+        # samples delta at few eps (`spacing`), because most values of eps need a new transform.
         reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
         # With few steps and outcomes, the kernel enumerates the sums, and values closer than those for a curve take little time.

@@ -98,7 +98,9 @@ class ReplaceOne(PrivacyProfile):
 
     @cached_property
     def _known(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
-        """Profiles of the worst replacement, for lower and for upper bounds, or None if it is not known; they may be the same."""
+        """Two profiles of the worst replacement, for lower and for upper bounds, which may be the same; None if the worst
+        replacement is not known.
+        """
         below, above = opposite(self.profile), opposite(self.profile, spread=True)
         return None if below is None or above is None else (below, below if above == below else above)
 
@@ -115,7 +117,8 @@ class ReplaceOne(PrivacyProfile):
     def closed_forms(self) -> ClosedForms:
         below, above = self._known or (None, None)
         forms = _TwoSteps(*self._both(), below, above, 2 * self.profile._eps_scale())
-        # Without a pure budget, two steps have the smaller bounds at delta below the mass of the cells at both ends.
+        # Without a pure budget, a removal followed by an addition has the smaller bounds if delta is below the mass of the cells
+        # at both ends.
         return _Worst(*self._known, forms) if self._known and forms.pure < math.inf else forms
 
     def describe(self) -> DominatingPairInfo:
@@ -138,7 +141,7 @@ class ReplaceOne(PrivacyProfile):
 
 
 class _Worst(Between):
-    """Answers of the worst replacement: lower bounds are those of `below`, upper ones those of `above`."""
+    """Bounds for the worst replacement: the lower bounds of `below`, and the upper bounds of `above`."""
 
     def __init__(self, below: PrivacyProfile, above: PrivacyProfile, forms: _TwoSteps) -> None:
         super().__init__(below, above, min(forms.pure, above._pure_epsilon()))
@@ -147,7 +150,7 @@ class _Worst(Between):
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         if upper:
             return super().side(eps, True)
-        # Cells of outputs lose a little, so a removal or an addition may have the larger lower bound.
+        # Rounding outputs to cells decreases the lower bound slightly, so that of a removal or of an addition may be larger.
         ways = self.attained if self.sides[0] is not self.sides[1] else self.sides[:1]
         return np.asarray(np.max([way._log_side(eps, upper=False) for way in ways], axis=0))
 

@@ -82,7 +82,8 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
         if height < best - far and float(_slope(y, counts, edge)) > 1:
             break
         if low == -math.inf:
-            # No scores are below, and the integral from -inf to edge of prod_j e^(x - y_j)/2 is the same for all candidates.
+            # No scores are below this interval, and the integral from -inf to edge of prod_j e^(x - y_j)/2 is the same for all
+            # candidates.
             out = np.logaddexp(out, m * (edge - math.log(2)) - lift - math.log(m))
             break
         flat = min(edge, low + far)

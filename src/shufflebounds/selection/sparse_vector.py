@@ -71,7 +71,8 @@ def svt_scales(
     SVTScales
         ``(threshold, query, answer, cutoff)``; multiply the three scales by the sensitivity. The guarantee is an upper bound.
 
-    {raises: If an argument lies outside its range, or ("advanced") the closed form is not private there.}
+    {raises: If an argument lies outside its range, or if method="advanced" and its closed form is not private for these
+    arguments.}
 
     Notes
     -----
@@ -283,7 +284,8 @@ def svt_rdp(
         Renyi order a > 1, finite.
     rdp_threshold, rdp_query : callable
         Upper bounds of :math:`\varepsilon_\rho` and :math:`\varepsilon_\nu` as functions of the order, such as the ``rdp`` method
-        of a mechanism; that of the queries for **twice** the sensitivity. The third form calls ``rdp_query(math.inf)``.
+        of a mechanism. For the queries pass the bound for **twice** the sensitivity. The third form calls
+        ``rdp_query(math.inf)``.
     cutoff : int
         Number c of answers above the threshold after which the run halts, 1 to 2**53.
     max_queries : int, optional

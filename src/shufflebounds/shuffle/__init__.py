@@ -1,6 +1,7 @@
 """Shuffle protocols and amplification bounds; each class is a PrivacyProfile."""
 
-# Imports its row of docs/architecture.md and below. Start with `noise` (an example); `shuffled` is for any local randomizer.
+# This package imports only modules of its row in docs/architecture.md and of the rows below.
+# Start with `noise` (an example); `shuffled` is for any local randomizer.
 
 from typing import TYPE_CHECKING
 

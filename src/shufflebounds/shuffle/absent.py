@@ -13,7 +13,7 @@ from shufflebounds._base.caches import cached_property
 __all__ = ["AbsentUsers"]
 
 _OF_PRIVACY = ("describe", "closed_forms", "describe_group", "pairs", "data", "argument")
-"""Methods whose answers are those of the remaining users."""
+"""Methods whose results are those of the remaining users."""
 
 
 def _of_remaining(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -76,7 +76,8 @@ class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
 
 
 class IndependentSums(ClosedForms):
-    """Answers of a protocol whose output is a function of `times` independent sums, each that of `one`; None for other protocols.
+    """Results of a protocol whose output is a function of `times` independent sums, each distributed as the sum of `one`; None
+    for other protocols.
 
     `exact`: the output is the sums themselves, and one pair of neighbours is the worst for all sums at once, so that the Renyi
     divergences are exactly `times` those of one sum. `pure` is the pure budget of the protocol.
@@ -132,7 +133,7 @@ class ComposedSums(IndependentSums):
         return self.composed[upper]._epsilon(delta, upper) if delta else None
 
     def releases(self) -> Releases:
-        """Return what a composition of several releases composes."""
+        """Return the description of the pair that a composition of several releases uses."""
         return Releases(parts=((self.column._pair_info(), self.times),))
 
     def attained(self) -> Attained:
@@ -191,7 +192,7 @@ def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]
 
 def _either_order(ones: int, zeros: int, flip: float, eps: FloatArray) -> IntervalArray:
     """Return bounds of the larger log delta of both orders of a pair."""
-    # One call serves both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
+    # One call gives both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
     data = np.array([[ones], [zeros]], dtype=np.float64)
     lower, upper = bit_sides(data, data[::-1], flip, eps)
     return IntervalArray(lower.max(axis=0), upper.max(axis=0))
@@ -573,5 +574,6 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
             return bits_exceeded(self.users, self.flip, width, held)
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, held, fakes)
-        # A second upper bound counts the dummy zeros as users with any bits. It covers more datasets, but its search is tighter.
+        # A second upper bound counts the dummy zeros as users with any bits. The search over all datasets covers more datasets,
+        # but has a smaller tolerance.
         return Interval(lower, upper if held is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))

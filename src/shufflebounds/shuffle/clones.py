@@ -190,7 +190,7 @@ class Clones(_UniformClones):
     -----
     Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The lower and the upper bound enclose the
     value of the formula above, which is an upper bound of delta for any pure eps0-LDP randomizer that all users share.
-    :class:`StrongerClones` is proven for the same randomizers and is never larger: use it instead.
+    :class:`StrongerClones` is proven for the same randomizers, and its bound is never larger: use :class:`StrongerClones` instead.
 
     Up to a few million users the sum over the number of clones is computed term by term, 4 ns each: the gap is about a relative
     1e-12, or a few ulp of the logarithm if that is larger, and the midpoint of the bounds has an error of 1e-13. For more users a

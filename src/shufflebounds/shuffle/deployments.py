@@ -149,7 +149,7 @@ def clones_log_deltas(
 def _of_noises(
     kernel: Callable[..., None], trials: ArrayLike, prob: ArrayLike, bound: Bound, threads: int, **third: FloatArray
 ) -> float | FloatArray:
-    """Return the kernel's answers for arrays of trials, probabilities and a third argument (delta or eps)."""
+    """Return the kernel's results for arrays of trials, probabilities and a third argument (delta or eps)."""
     upper = _validate.upper_side(bound)
     _threads.checked(threads)
     counts = _validate.whole_array("trials", trials, 0, _validate.MAX_COUNT).astype(np.float64)

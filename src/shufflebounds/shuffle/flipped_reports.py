@@ -52,7 +52,7 @@ this number. Raised: longer run time. Lowered: less tight bounds."""
 
 
 class _OfRappor(ClosedForms):
-    """Answers of shuffled records as reports `rappor` of one hash."""
+    """Bounds for shuffled records, which are reports `rappor` with one hash."""
 
     def __init__(self, rappor: Shuffled, flip: float) -> None:
         self.rappor, self.flip, self.pure = rappor, flip, log_odds(flip).times(2).above
@@ -73,7 +73,7 @@ class _OfRappor(ClosedForms):
 
 
 class _Reports(IndependentSums):
-    """Answers by searches over datasets, with tables that serve several eps; the fields are those of `protocol`.
+    """Bounds by searches over datasets, with tables that are used for several eps; the fields are those of `protocol`.
 
     `uniform`: whether there are dummy reports whose bins the analyst does not know.
     """
@@ -84,8 +84,8 @@ class _Reports(IndependentSums):
         self.uniform = self.fake == "uniform" and self.fakes > 0
         # Number of reports other than the target's: those of the other users and the dummies.
         self._others = self.users - 1 + self.fakes
-        # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target leaves
-        # and all others in the bin that it enters, one sum is the other with 0 and 1 exchanged.
+        # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target
+        # leaves, and all others in the bin that the target enters, exchanging 0 and 1 maps one sum to the other.
         column = None if self.view == "records" or not 0 < self.flip < 0.5 else ShuffledBits(self.users + self.fakes, self.flip)
         super().__init__(column, 2, not self.uniform, log_odds(self.flip).times(2).above)
 
@@ -132,7 +132,9 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _tested(self) -> LossAtoms | None:
-        """A pair whose divergences are lower bounds, from tests of sums over the records; None if there are too many records."""
+        """A pair whose divergences are lower bounds, from tests of sums over the records. The result is None if there are too
+        many records.
+        """
         return scored_pair(self.users - 1, self.fakes, self.bins, self.flip)
 
     @cached_property
@@ -142,7 +144,7 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _blanket(self) -> CloneLaw:
-        """The number of clones in the privacy blanket of records. Its tables serve several eps."""
+        """The number of clones in the privacy blanket of records. Its tables are used for several eps."""
         return _record_pair.blanket(self.users - 1, self.fakes, self.bins, self.flip)
 
     @property
@@ -202,8 +204,8 @@ class _Reports(IndependentSums):
         while True:
             tables = _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
             near = tables.log_delta(*ends)
-            # The lower bound may be far below delta, even 0. So delta is assumed to be at least its upper bound to the power 2.2,
-            # and the truncated mass is at most e^-45 times that.
+            # The lower bound may be far below delta, even 0. To choose the truncated mass, delta is assumed to be at least its
+            # upper bound to the power 2.2; the mass is at most e^-45 times this number.
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
             # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
             wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
@@ -229,8 +231,8 @@ class _Reports(IndependentSums):
         # The run time of a rough search grows with the inverse square of its gap, here at most the fraction `rtol` of delta.
         rtol = 30 * SEARCH_GAP if rough else None
 
-        # Of the other users, i are not in the first bin and j are in the second. b users are removed from the sum of the first bin,
-        # and c from that of the second.
+        # i of the other users are not in the first bin, and j are in the second. b users are removed from the sum of the first
+        # bin, and c users from the sum of the second.
         def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 

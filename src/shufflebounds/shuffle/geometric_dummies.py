@@ -181,7 +181,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
         The ratio `right` has the loss :math:`(1 - \text{share})\,\varepsilon`, and `left` the loss :math:`\text{share}\cdot
         \varepsilon`: :math:`r = b/(e^{(1-\text{share})\varepsilon} - 1 + b)` and :math:`l = (e^{-\text{share}\,\varepsilon} - 1 +
-        b)/b`. Where l would not be positive, l = 0 and s = 0: there delta is 0 at eps.
+        b)/b`. If this l is not positive, l = 0 and s = 0 are used, for which delta is 0 at eps.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         with _validate.quiet():
             if meets(cls(*fields(0)), eps, delta):
                 return cls(*fields(0))
-            # Where l is 0 the target is met without a shift, so here it is positive.
+            # If l is 0, the target is met without a shift; here l is positive.
             guess = min(TABLE_SIZE, math.ceil(math.log(delta) / math.log(left))) if 0 < left < 1 else 1
             shift = least_count(lambda shift: cls(*fields(shift)), eps, delta, low=1, high=TABLE_SIZE, guess=max(guess, 1))
             if shift is None:
@@ -250,8 +250,9 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     @classmethod
     def _one_of_several(cls, *, eps: float, delta: float, **fixed: Any) -> Self:
         """Return one of several releases for `parts_of_releases`; the other arguments are those of :meth:`calibrate`."""
-        # The probabilities of empty bins add up over the releases. They get half of delta, and the sum of the finite losses the
-        # rest; with all of delta, 365 releases would need a standard deviation that is a quarter larger.
+        # The probabilities of empty bins add up over the releases. Infinite losses get half of delta, and the sum of the finite
+        # losses gets the rest; if infinite losses got all of delta, 365 releases would need a standard deviation that is a
+        # quarter larger.
         return cls.calibrate(eps=eps, delta=delta / 2, **fixed)
 
     @cached_property
@@ -411,13 +412,13 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         reach, n, p = k - self.shift, float(held), self.keep
         log_r, logs, errors = math.log(self.right), [], [0.0]
         if self.shift and self.left:
-            # The dummy reports below s, one number at a time.
+            # The terms for fewer than s dummy reports are added one by one.
             j = np.arange(float(self.shift if upper else max(0, min(k + 1, self.shift))))
             value = binom_logsf(k - j - 1, n, p) if upper else binom_logcdf(k - j, n, p)
             logs.append(value + (self.shift - j) * math.log(self.left))
             errors.append(self.shift * -math.log(self.left))
         if upper and reach > 0:
-            # The sum of r^i Pr[X >= reach - i] over i >= 0, where X is binomial. It is divided by 1 - r.
+            # The sum of r^i Pr[X >= reach - i] over i >= 0, where X is binomial. The error is divided by 1 - r.
             logs.append(np.array([binom_logsf(reach - 1.0, n, p)]) - math.log1p(-self.right))
             lift, chance = self._log_ratios[2], p / (p + (1 - p) * self.right)
             logs.append(np.array([reach * log_r + n * lift + binom_logcdf(reach - 1.0, n, chance)]) - math.log1p(-self.right))

@@ -1,7 +1,7 @@
 """Guarantees for users with personalized budgets: clone bounds from above, and datasets that attain the lower bounds.
 
-`OfOneUser` is the guarantee of one target user, `OfEveryUser` that of the worst one. Both are made by the constructors of
-`PersonalizedClones`, and `PersonalizedBits` uses their clone bounds.
+`OfOneUser` is the guarantee for one target user, `OfEveryUser` the guarantee for the worst target user. Both are made by the
+constructors of `PersonalizedClones`, and `PersonalizedBits` uses their clone bounds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _OneUser(ClosedForms):
         return self._rounded(eps, at_each(lambda e: self.population.single(e, self.index), eps))
 
     def _rounded(self, eps: FloatArray, sides: IntervalArray) -> IntervalArray:
-        """Return the bounds, or those of the privacy blanket with rounded budgets where they are smaller."""
+        """Return the bounds, or those of the privacy blanket with rounded budgets if these are smaller."""
         if not self.population.rounds:
             return sides
         rounded = [self.population.rounded_blanket(e, self.place) for e in eps.tolist()]
@@ -93,7 +93,7 @@ class _OneUser(ClosedForms):
 class _EveryUser(_OneUser):
     """The bounds of the maximum over all users. Every search starts at the user with the largest budget, who is often the worst.
 
-    This user does not depend on earlier calls, so that no answer depends on them.
+    This user does not depend on earlier calls, so results do not depend on them.
     """
 
     def __init__(self, population: Population) -> None:
@@ -181,7 +181,9 @@ class _AttainedPair(DominatingPair):
 
 
 class _LargestLoss(ClosedForms):
-    """The largest loss of a target with a pure budget is the budget: all messages may be those that decide for the same value."""
+    """The largest loss of a target with a pure budget is the budget: every message may have the largest likelihood ratio in
+    favour of the same value.
+    """
 
     def last_positive(self, pure: float) -> float | None:
         return pure * (1 - 4 * ULP) if pure < math.inf else None
@@ -251,7 +253,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
             high = info.hockey_stick(eps).upper
             return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
 
-        # Of the pairs, a composition takes the first one in both orders: the best one of many users, or of small eps.
+        # A composition takes the first pair in both orders, which is the best one for many users and for small eps.
         return replace(info, hockey_stick=hockey_stick, sampling=info.sampling._replace(above=above_alone),
                        attained=Attained(profiles=lambda: below.listed[:2]))
 

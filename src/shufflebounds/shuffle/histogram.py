@@ -139,7 +139,7 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
     @classmethod
     def calibrate(cls, *, users: int, bins: int, eps: float, delta: float, releases: int = 1, devices: int = 1,
                   colluding: int = 0, missing: int = 0) -> Self:
-        """Return the mechanism with the smallest gamma that is found whose upper delta at `eps` is at most `delta`.
+        """Return the mechanism with the smallest gamma that the search finds; its upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
@@ -169,7 +169,8 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
         bins = _validate.integer("bins", bins, 2)
         eps, delta = _validate.target(eps, delta)
         absent = {"colluding": colluding, "missing": missing}
-        # The gamma of one bin is a lower bound of the answer. The gamma of one bin at eps/2 and delta/2 is an upper bound.
+        # The gamma that one bin needs is a lower bound of the result. The gamma of one bin at eps/2 and delta/2 is an upper
+        # bound.
         try:
             with _validate.quiet():
                 low = ZeroSum.calibrate(users=users, eps=eps, delta=delta, **absent).gamma * (1 - 1e-3)

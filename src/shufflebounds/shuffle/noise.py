@@ -78,14 +78,15 @@ def _chances(prob: float, shifted_first: bool) -> tuple[float, float]:
 
 
 def _window(trials: int, prob: float, shifted_first: bool) -> Callable[[float], LossAtoms] | None:
-    """Return the function that lists outcomes, or None if it would list too many, or none."""
+    """Return the function that enumerates outcomes, or None if there are too many, or none."""
     return partial(_outcomes, trials, prob, shifted_first) if 0 < trials <= MOST_TRIALS and prob > TINY else None
 
 
 def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) -> LossAtoms:
     """Return the outcomes of (B, B + 1), or of (B + 1, B), except those with a mass of at most e^log_tail on either side."""
     one, zero = _chances(prob, shifted_first)
-    # Bernstein's inequality bounds both tails of B. Those of B + 1 begin one value further; rounding takes less than one.
+    # Bernstein's inequality bounds both tails of B. The outcomes of B + 1 begin one value later; rounding shifts the range by
+    # less than one value.
     reach = 2 - log_tail / 3 + math.sqrt(log_tail**2 / 9 - 2 * trials * one * zero * log_tail)
     last, before = min(trials, math.floor(trials * one + reach)), max(0, math.floor(trials * one - reach))
     k = np.append(np.arange(last, before, -1.0), [0.0, trials])
@@ -270,7 +271,7 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
         return messages
 
     def _read(self, messages: ArrayLike | None, counts: ArrayLike | None, users: int | None) -> tuple[FloatArray, int]:
-        # A released count is its own count.
+        # A released count needs no further aggregation.
         if messages is None or counts is not None:
             return super()._read(messages, counts, users)
         return super()._read(None, self._checked_messages(messages), users)

@@ -41,7 +41,7 @@ __all__ = ["PersonalizedBits"]
 
 
 class _OneTarget(ClosedForms):
-    """The sum of all bits if the target's bit is 0 (P) and if it is 1 (Q), with tables that serve many eps."""
+    """The sum of all bits if the target's bit is 0 (P) and if it is 1 (Q), with tables that are used for many eps."""
 
     def __init__(self, budget: float, law: BernoulliGroups) -> None:
         self.budget, self.law = budget, law
@@ -75,7 +75,7 @@ class _OneTarget(ClosedForms):
             if table is None:
                 break
             lower[missing], upper[missing] = table.log_delta(eps[missing])
-            # A bound is missing if the truncated mass matters, or if the difference in the formula may lose digits.
+            # A bound is missing if the truncated mass is not negligible, or if the difference in the formula may lose digits.
             missing = missing[~(upper[missing] - lower[missing] < 10 * SAME_LOG * (1 - upper[missing]))]
         if missing.size:
             lower[missing], upper[missing] = self.log_delta(eps[missing])
@@ -125,7 +125,7 @@ class _PersonalPair(DominatingPair):
 
 
 class _GivenPairs(ClosedForms):
-    """Answers for a given target in a given dataset."""
+    """Bounds for a given target in a given dataset."""
 
     def __init__(self, pairs: tuple[DominatingPair, ...]) -> None:
         self.pairs = pairs
@@ -135,7 +135,7 @@ class _GivenPairs(ClosedForms):
 
 
 class _EveryTarget(ClosedForms):
-    """Answers for the worst target in a given dataset."""
+    """Bounds for the worst target in a given dataset."""
 
     def __init__(self, worst: WorstTarget) -> None:
         self.worst = worst
@@ -148,7 +148,9 @@ class _EveryTarget(ClosedForms):
 
 
 class _EveryDataset(Between):
-    """Answers for the maximum over all datasets: below by the dataset of zeros, above by clones or weighted labels."""
+    """Bounds of the maximum over all datasets: the lower bound is that of the dataset of zeros, the upper bound is by clones or
+    weighted labels.
+    """
 
     def __init__(self, protocol: PersonalizedBits) -> None:
         # Clone bounds need positive budgets, so budgets of 0 are raised to TINY. A larger budget only weakens privacy, and the

@@ -33,7 +33,7 @@ __all__ = ["RealSum"]
 
 
 class _Columns(ComposedSums):
-    """Answers for the sums of all columns."""
+    """Bounds for the sums of all columns."""
 
     def __init__(self, total: RealSum, column: ShuffledBits, bits: int, pure: float) -> None:
         super().__init__(column, bits, pure)

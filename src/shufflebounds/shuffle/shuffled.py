@@ -55,7 +55,7 @@ _LOCAL: Kept[Any, LocalGuarantee] = Kept(64)
 
 
 class _OfBits(Between):
-    """Answers of randomized response of one bit, which are those of two protocols of shuffled bits."""
+    """Bounds for randomized response of one bit, by two protocols of shuffled bits."""
 
     def epsilon(self, delta: float, upper: bool) -> float:
         return self.pure if delta == 0 and upper else min(self.sides[upper]._epsilon(delta, upper), self.pure)
@@ -108,14 +108,14 @@ class _ByBounds(ClosedForms):
             # Where one rare message dominates, both bounds are known without values of delta, which take up to a minute.
             below = self.of_mean(orders)
             sides = below.lower, self.blanket.divergences(orders)
-            # The dataset of the lower bound is the best one known, so that values of delta do not improve its exact divergence.
+            # The exact divergence of the dataset of the lower bound is known, so values of delta do not improve it.
             close = sides[1] <= sides[0] * (1 + _CLOSE) if upper else below.upper <= below.lower * (1 + _CLOSE / 4)
             value = np.where(close, sides[upper], math.nan)
         return value
 
     @cached_property
     def blanket(self) -> BlanketRenyi | None:
-        """Renyi divergences of the privacy blanket of Gaussian noise on an interval; None for other randomizers."""
+        """Renyi divergences of the privacy blanket of Gaussian noise on an interval. The result is None for other randomizers."""
         if self.noise is None or len(self.laws.pairs) > 1:
             return None
         return BlanketRenyi(self.laws.above[0], self.users, partial(mixture_limit, *self.mixture()))
@@ -178,7 +178,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         "no message" is an output like any other.
     inputs : sequence of float, optional
         For Laplace and Gaussian noise: the values that users may have, at least two and all in an interval of length
-        `sensitivity`. None stands for every value of the interval.
+        `sensitivity`. None means every value of the interval.
 
     Notes
     -----

@@ -64,7 +64,7 @@ class _DeploymentArray:
     def answers(
         self, upper: bool, compiled: Callable[..., FloatArray], single: Callable[[Shuffled, float], float | FloatArray]
     ) -> FloatArray:
-        """Return the answer for each deployment, by the compiled code, or by `single` if `left` selects the deployment."""
+        """Return the result for each deployment, by the compiled code, or by `single` if `left` selects the deployment."""
         laws = self.laws(upper)
         alone = self.left(upper, laws)
         out = np.empty(alone.size)

@@ -1,4 +1,6 @@
-"""One batch of a sweep, in the process that runs it: rows in, columns of results out, with the failure or interrupt if any."""
+"""One batch of a sweep, in the process that runs it: converts rows to columns of results, with the failure or interrupt if there
+is one.
+"""
 
 from __future__ import annotations
 

@@ -313,8 +313,9 @@ class _Sweep:
 def _workers(executor: Executor) -> int:
     """Return the number of batches that the executor runs at the same time, or 32 if it does not give a number.
 
-    The executor of a dask client gives the number of threads of each worker, which may change. The default 32: as many batches of a
-    single row are sent first, so that a larger number delays the growth of batches, and a smaller one leaves workers idle.
+    The executor of a dask client gives the number of threads of each worker, which may change. The result is also the number of
+    batches of a single row that are sent first: a default above 32 would delay the growth of batches, and a smaller one would
+    leave workers idle.
     """
     workers = getattr(executor, "_max_workers", None)
     threads = getattr(getattr(executor, "_client", None), "nthreads", None)

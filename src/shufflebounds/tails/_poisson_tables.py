@@ -60,8 +60,8 @@ def _direct(
 ) -> tuple[int, FloatArray, float] | None:
     """Return the first value, the probabilities, and a bound of their relative errors, by convolution.
 
-    The result is None if there are more than DIRECT_TRIALS trials, or if a probability above exp(log_least) could underflow. Values
-    below exp(log_least) may be left out at both ends.
+    The result is None if there are more than DIRECT_TRIALS trials, or if a probability above exp(log_least) could underflow.
+    Values below exp(log_least) may be omitted at both ends.
     """
     trials = p.size if counts is None else counts.sum()
     if trials > DIRECT_TRIALS:
@@ -299,7 +299,7 @@ def bits_window(
     if one.size == 0:
         return shift, np.zeros(1), 0.0
     trials = counts.sum()
-    # A window that would be too wide for a normal distribution of the same variance is refused before it is computed.
+    # If the window of a normal distribution of the same variance is too wide, the error is raised before anything is computed.
     width = min(trials + 1, 2 * math.sqrt(-2 * log_tail * total_of(counts * one, zero)))
     if width <= most:
         small = one <= zero

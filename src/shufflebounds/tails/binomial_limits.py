@@ -80,7 +80,7 @@ def clopper_pearson(
 def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> FloatArray:
     """Return the p at which log Pr[at least k successes] is `level`, rounded down; with `up`, 1 minus this p, rounded up."""
     half = np.full(k.shape, 0.5)
-    # Both log p and log(1 - p) are searched. The root p follows from the former if it is below 1/2, otherwise from the latter.
+    # Both log p and log(1 - p) are searched. The root p is computed from log p if it is below 1/2, otherwise from log(1 - p).
     small = np.asarray(binom_logsf(k - 1, n, half)) >= level
     first = _halved(lambda p: np.asarray(binom_logsf(k - 1, n, p)) <= level, k.shape)
     # Pr[Bin(n, p) >= k] = Pr[Bin(n, q) <= n - k] for q = 1 - p

@@ -93,7 +93,9 @@ def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Ch
 
 
 def masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (losses, log masses under P, log divergences at the losses) of the distribution given by the joined chains."""
+    """Return (losses, log masses under P, log divergences at the losses) of the distribution whose divergence the two joined
+    chains describe.
+    """
     (x, y), (u, v) = right, left
     slopes, backs = np.append(drops(x, y), -np.inf), np.append(drops(u, v), -np.inf)
     at_join = _at_join(right, left)

@@ -53,7 +53,7 @@ def envelope(
     if flat.size:
         parts.append(np.concatenate([_rounded_pair(flat.delta[-1:], side), end[:2]]))
     points = np.concatenate(parts, axis=1)
-    # Rounding may break the order of the vertices: restore it in the safe direction.
+    # Rounding may break the order of the vertices: restore it such that the curve remains a valid bound.
     for row, sign in enumerate((1, -1, -1, 1)):
         _keep_order(points[row], rising=sign > 0, up=sign * side * (1 if row < 2 else -1) > 0)
     return Piecewise(points, None), np.concatenate([steep.eps[::-1], -flat.eps])

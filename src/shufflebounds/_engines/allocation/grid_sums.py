@@ -23,7 +23,7 @@ __all__ = ["GridLaw", "StopLoss", "contracted"]
 LOWEST = 6.0
 """For levels K at least LOWEST standard deviations below the mean of S no transform is computed. The lower bound is then E S - K.
 The upper bound adds the largest value of E max(0, K - S) for these K, at K = E S - LOWEST deviations: about e^(-LOWEST^2/2)
-deviations. Raised: more transforms. Lowered: a less tight upper bound."""
+deviations. Raised: more Fourier transforms. Lowered: a less tight upper bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     """
     size = mass.size
     heaviest = int(np.argmax(mass))
-    # Equality is not required of one of the heaviest cell and 20 cells on either side; comparing more takes longer.
+    # The cell without equality is one of the heaviest cell and the 20 cells on either side; comparing more cells takes longer.
     low, high = max(heaviest - 20, 0), min(heaviest + 20, size - 1)
     back, held = 1 - inside, free.view(np.uint8)
     right_of = _losses.balanced(mass, inside, back, held, high)

@@ -59,7 +59,7 @@ def allocation_renyis(orders: Sequence[int], steps: int, divergences: FloatArray
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = falling + np.where(rest > 0, rest * np.log1p(-j / steps), 0.0) + power
         total = np.logaddexp(total, log_choices + log_sums(terms))
-    # For the order a, there are at most a/2 products of power series. The logarithm of every term is below `size` in absolute
+    # The moment of order a takes at most a/2 products of power series. The logarithm of every term is below `size` in absolute
     # value. In each product, the error of a term is at most 3 rounding errors of such logarithms, and the relative error of a sum
     # at most a rounding errors.
     size = 2 + log_factorial[a] + a * math.log(steps) + np.maximum.accumulate(grown)[a - 2]

@@ -27,7 +27,8 @@ __all__ = ["counted_allocation"]
 
 
 def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms | None:
-    """Return the outcomes of (average over the sets of `chosen` of `steps` steps, Q in all steps); None if they are too many.
+    """Return the outcomes of (average over the sets of `chosen` of `steps` steps, Q in all steps). The result is None if they are
+    too many.
 
     `atoms` are the outcomes of (P, Q).
     """
@@ -37,7 +38,7 @@ def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms |
     rows = number_of_multisets(loss.size, steps)
     if not loss.size or rows > MOST_ENUMERATED:
         return None
-    # Of a single outcome there is one row, but a table of all numbers of steps.
+    # A single outcome has one row of counts, but needs a table of all numbers of steps.
     if max(rows * number_of_multisets(loss.size, chosen), (steps + 1) * (chosen + 1)) > TABLE_SIZE:
         return None
     counts, subsets = multisets(loss.size, steps), multisets(loss.size, chosen)
@@ -78,7 +79,8 @@ def _log_ratios(
     near = np.abs(excess) < 0.5
     moved = np.exp(log_sums(log_w + each + np.log(each_error)) - ratio) * 1.001
     ratio = np.where(near, np.log1p(np.where(near, excess, 0.0)), ratio)
-    # The kernel's probabilities have errors of 3 ulp of their logarithms, or of 1; logarithms are rounded, and sums of terms.
+    # The logarithms of the kernel's probabilities have errors of 3 ulp of max(1, |log|). The other rounding errors are those of
+    # logarithms and of sums.
     largest = float(np.abs(log_w[log_w > -np.inf]).max()) + 2 * abs(table[steps, chosen])
     sizes = [np.where(side > -np.inf, np.abs(side), 0.0) for side in (risen, fallen)]
     relative = ULP * (16 + 4 * loss.size + len(subsets) + 4 * largest + 2 * np.maximum(*sizes))

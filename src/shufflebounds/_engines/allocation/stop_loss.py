@@ -42,8 +42,8 @@ only if the probability of j or more large ratios is at least e^CUT. Raised: a l
 their number is fixed, and more sums."""
 
 LOWER_CUT = -300.0
-"""Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: less tight bounds where delta is below
-this mass. Lowered: longer grids."""
+"""Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: less tight bounds for delta below this
+mass. Lowered: longer grids."""
 
 BIG_CELLS, MOST_BIG = 300, 12
 """Number of cells of the logarithmic grid for sums of large ratios, and the smallest number j of large ratios whose sum is not
@@ -158,12 +158,14 @@ class Allocation:
         return tuple(out)
 
     def _lower_anchor(self, grid: _Grid) -> float:
-        """Return the first grid point for the lower bound: the mean of all ratios below the second point, which replaces them."""
+        """Return the first grid point for the lower bound: the mean of all ratios below the second point. These ratios are
+        replaced by their mean.
+        """
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
-        # A point at most one step above 0 is at most one step above every mean. The interval from there is so short, about 7 for a
-        # grid that starts at 0, that 56 steps end at neighbouring doubles.
+        # A point at most one step above 0 is at most one step above every mean. The length of the interval is about 7 for a grid
+        # that starts at 0, so after 56 bisections its ends are neighbouring doubles.
         low, high = math.log(step) - 1e-12, math.log(anchor + 1000 * step)
         for _ in range(56):
             middle = (low + high) / 2
@@ -279,7 +281,8 @@ class Allocation:
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # The sum of t small ratios is evaluated at one level for each eps, the sums with large ratios at about BIG_CELLS levels for
-        # each eps and j. So `floor` may be lower for the former, by the factor e^CUT, where no single ratio is large enough.
+        # each eps and j. So `floor` may be lower by the factor e^CUT for sums with a large ratio, if no single ratio is large
+        # enough.
         lowest = np.maximum(alone, 2 * CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=lowest)
         rest = np.full(eps.size, -np.inf)
@@ -416,7 +419,7 @@ class Allocation:
         lower = below.log_stop_loss(levels * (1 - 8 * ULP) + shift, floor=floor)
         lost = LOWER_CUT + 1 + math.log(t) if not math.isfinite(self.law.low) else -math.inf
         error = ULP * (64 + 4 * np.abs(weight))
-        # The average ratio is below 1/E only if all t ratios are below t/E. This gives an upper bound for every eps.
+        # The average ratio is below 1/E only if all t ratios are below t/E. So `capped` is an upper bound at every eps.
         capped = t * self.law.log_q_below(math.log(t) - eps + 64 * ULP * (1 + eps))
         high = np.minimum(np.logaddexp(weight + upper + error, lost), capped)
         return IntervalArray(np.minimum(weight + lower - error, high), high)

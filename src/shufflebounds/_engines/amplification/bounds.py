@@ -77,7 +77,7 @@ class Bounds:
         return self._local.capped(eps, bound) if upper else bound
 
     def _together(self, eps: FloatArray, upper: bool, effort: Effort) -> FloatArray:
-        """Return the bounds of the distributions of X, by one kernel call for all eps if it can answer."""
+        """Return the bounds for the distributions of X, by one kernel call for all eps if possible."""
         if self.two_users is not None:
             return self.two_users.log_delta(eps, upper)
         one_by_one = partial(self._local.evaluated, partial((self.upper if upper else self.lower).log_delta, effort=effort))
@@ -96,7 +96,7 @@ class Bounds:
 
     @cached_property
     def _quick(self) -> tuple[list[ExcessLaw] | None, list[ExcessLaw] | None]:
-        """The distributions for the lower and for the upper bound, or None if the bound is not only that of the kernel."""
+        """The distributions for the lower and for the upper bound, or None if the kernel alone does not give the bounds."""
         below, above = (laws if laws is not None and quick(laws, self._users) else None
                         for laws in map(self.kernel_laws, (False, True)))
         return below, above
@@ -145,7 +145,7 @@ class Bounds:
         return consistent(sides, "log delta at eps={!r}", eps)
 
     def _sampled_above(self, eps: FloatArray) -> IntervalArray:
-        """Return the upper bounds of `_sampled` twice, improved where outputs that are truncated matter."""
+        """Return the upper bounds of `_sampled` as both bounds, improved if truncated outputs contribute to them."""
         above = self.side(eps, upper=True, effort=Effort.SAMPLED)
         if self.small_delta is not None:
             above = self.small_delta.improved(eps, above, upper=True, margin=_LITTLE_CUT)
@@ -159,7 +159,7 @@ class Bounds:
         size, lost = deltas.size, max(law.lost for law in laws)
         bound = epsilons(_packed(laws), np.zeros(size, np.intp), np.full(size, self._users), deltas, upper)
         for i, (delta, eps) in enumerate(zip(deltas.tolist(), bound.tolist())):
-            # The kernel's answer is final where neither outputs that identify the target nor the local guarantee matter.
+            # The kernel's result is final unless outputs that identify the target, or the local guarantee, change it.
             if delta == 0 or lost > 0 or (upper and eps > 0 and not self._local.exceeds(eps, math.log(delta))):
                 bound[i] = self.epsilon(delta, upper)
         return bound
@@ -203,7 +203,8 @@ class Bounds:
         if delta == 0:
             return pure if upper else last_positive(log_delta, pure)
         cells = upper and self.upper.has_cells
-        # Where the privacy blanket is the smallest bound, its own search takes less time and has a smaller tolerance.
+        # If the privacy blanket is the smallest bound, a search with this bound alone takes less time and has a smaller
+        # tolerance.
         alone = cache(lambda: self._of_blanket._searched(delta, True, small_delta))
         if cells and rough is not None:
             rough = replace(rough, log_delta=cache(rough.log_delta))
@@ -241,7 +242,7 @@ class Bounds:
 
     @cached_property
     def _adds_few(self) -> bool:
-        """Whether the kernel would take long: there are few users, and a density has too many outcomes to be enumerated."""
+        """Whether the kernel would be slow, because there are few users and a density has too many outcomes to be enumerated."""
         return any(law.adds_few(self._users) for law in self._laws.above)
 
     def _rough(self, upper: bool) -> Curve | None:
@@ -280,7 +281,7 @@ class Bounds:
 
     @cached_property
     def pair_info(self) -> DominatingPairInfo:
-        """What is known about the maximum over all pairs of neighbours."""
+        """The description of the maximum over all pairs of neighbouring datasets (`DominatingPairInfo`)."""
         pairs, deep = self._laws.pairs, None if self.small_delta is None else self._sampled_deep
         info = DominatingPairInfo(self._sampled, self._local.pure)
         if len(pairs) == 1 and pairs[0].symmetric and pairs[0].attained:

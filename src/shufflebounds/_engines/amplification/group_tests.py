@@ -27,8 +27,9 @@ def test_of_people(laws: Iterable[ExcessLaw], users: int, size: int, error: floa
     The score is the rounded :math:`\ln((n - k + k a)/(n - k + k b))` for n `users` and k = `size`.
 
     The person's `size` messages all have the target's first value under P, and the second under Q; the other users have the value
-    of the law. Of the laws the one with the largest second moment of X is used. Outputs that are not among its atoms have the score
-    0: their mass, 1 minus that of the atoms, counts in upper bounds of probabilities only. `error` is that of log a and of log b.
+    of the law. The distribution with the largest second moment of X is used. Outputs that are not among its atoms have the score
+    0. Their mass, 1 minus the mass of the atoms, is added to upper bounds of probabilities only. `error` is that of log a and of
+    log b.
     """
     law = max(laws, key=lambda law: law.spread(0.0), default=None)
     if law is None or not law.log_mass.size:
@@ -53,7 +54,7 @@ def test_of_people(laws: Iterable[ExcessLaw], users: int, size: int, error: floa
             total = np.full(place.size, -np.inf)
             np.logaddexp.at(total, index[:-1], log_mass + sign * (ULP * (64 + 8 * log_mass.size + 8 * seen) + 4 * error))
             if sign > 0:
-                # The lower bounds of the masses leave the upper bound of what is missing.
+                # 1 minus the lower bounds of the masses is an upper bound of the missing mass.
                 missing = max(0.0, 1 - float(np.exp(sides[0]).sum())) + ULP * (64 + 8 * log_mass.size)
                 total[index[-1]] = np.logaddexp(total[index[-1]], math.log(missing))
             sides.append(total)

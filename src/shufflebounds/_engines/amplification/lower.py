@@ -71,7 +71,8 @@ class LowerBounds:
             return value(0), 0
         most = [law.most_log_phi(eps, self._users) for law in laws]
         if effort is Effort.FINE and not any(law.heavy for law in laws):
-            # Rough values, which take less time, leave few candidates. For heavy tails they take at least as long as accurate ones.
+            # Approximate values, which take less time, exclude most datasets. For heavy tails they take at least as long as
+            # accurate values.
             roughly: dict[int, Interval] = {}
 
             def rough(place: int) -> float:

@@ -17,7 +17,7 @@ __all__ = ["Distributions"]
 
 
 class Distributions:
-    """What the bounds need to know about a randomizer. Each property is computed when it is first used.
+    """Properties of a randomizer that the bounds use. Each is computed when it is first used.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Distributions:
 
     @cached_property
     def two_users(self) -> TwoUsers | None:
-        """The bounds for two users, if the noise is normal; None if the distributions of X are given."""
+        """The bounds for two users, if the noise is normal. The result is None if the distributions of X are given."""
         return None if self._pairs is not None else TwoUsers.of(getattr(self.source, "_normal_mu", None), self.participation)
 
     @property
@@ -102,7 +102,7 @@ class Distributions:
 
     @cached_property
     def matrix(self) -> FloatArray | None:
-        """The matrix of the randomizer (inputs, outputs) with full participation; None if it has no matrix."""
+        """The matrix of the randomizer (inputs, outputs) with full participation, or None if the randomizer has none."""
         matrix = getattr(self.source, "_matrix", None)
         rows: FloatArray | None = matrix() if matrix is not None else None
         return rows

@@ -1,4 +1,4 @@
-"""Bounds at small delta, where the default truncation of outputs matters.
+"""Bounds at small delta, where the default truncation of outputs is not negligible.
 
 The upper bound truncates outputs at a smaller probability, and the lower bound uses tests of the largest message.
 """
@@ -23,8 +23,8 @@ from shufflebounds._engines.excess.evaluation import Effort
 __all__ = ["SmallDelta"]
 
 _MARGIN = 35.0
-"""Log of the ratio of the smallest delta for which truncation does not matter and the truncated mass (`SmallDelta.limit`). Raised:
-longer run time at deltas where truncation does not matter. Lowered: less tight bounds at small delta."""
+"""Log of the ratio of the smallest delta for which truncation is negligible to the truncated mass (`SmallDelta.limit`).
+Raised: longer run time at delta for which truncation is negligible. Lowered: less tight bounds at small delta."""
 
 _DEEP_CELLS, _TEST_CELLS = 4 * MANY, 32 * MANY
 """Numbers of cells of a density for the upper bound at very small delta, and for the tests of the lower bound. Raised: longer run
@@ -50,7 +50,7 @@ class SmallDelta:
 
     @cached_property
     def limit(self) -> float:
-        """The smallest log delta for which the truncation of outputs does not matter.
+        """The smallest log delta for which the truncation of outputs is negligible.
 
         It is _MARGIN plus the log of the truncated mass (`log_cut`).
         """

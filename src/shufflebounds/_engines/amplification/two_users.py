@@ -41,8 +41,8 @@ from shufflebounds._losses.atoms import LossAtoms
 __all__ = ["TwoUsers"]
 
 _LENGTHS = (1e-5, 4.0)
-"""Values of m for which this class is used. For a smaller m rounding errors of the masses of bins matter. For a larger m two
-messages nearly always reveal the values, and bins are too wide."""
+"""Values of m for which this class is used. For a smaller m rounding errors of the masses of bins are not negligible. For a
+larger m two messages nearly always reveal the values, and bins are too wide."""
 
 _BINS = 2**13
 """Number of bins of the absolute difference. Doubling it divides the gap of the bounds by four and doubles the run time."""
@@ -51,7 +51,7 @@ _END = 38.0
 """The bins end at m + _END, or farther for a Renyi divergence. The probability beyond is below e^-700."""
 
 _FARTHEST = 1e3
-"""Largest product of m and the order of a Renyi divergence for which bins are used. Beyond, the gap of the bounds without bins is
+"""Largest product of m and the order of a Renyi divergence for which bins are used. For a larger product the gap without bins is
 below a relative 1e-3."""
 
 
@@ -72,7 +72,7 @@ class TwoUsers:
 
     @classmethod
     def of(cls, mu: float | None, share: float) -> TwoUsers | None:
-        """Return the object, or None if the noise is not normal or hides too much or too little."""
+        """Return the object, or None if the noise is not normal or m is outside the range of this class."""
         return cls(mu, share) if mu is not None and _LENGTHS[0] <= mu / math.sqrt(2) <= _LENGTHS[1] else None
 
     def _pairs(self, end: float, upper: bool) -> tuple[LossAtoms, LossAtoms]:

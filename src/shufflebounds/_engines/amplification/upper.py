@@ -22,8 +22,8 @@ __all__ = ["EVERY", "UpperBounds"]
 
 _HIDDEN = 4.0
 """Messages of the privacy blanket that are expected for each output, as a multiple of the most messages that are expected of the
-users whose datasets are enumerated. From there on the enumeration is larger than the blanket, and is not evaluated. Lowered: the
-bound may rise with the number of users. Raised: arrays of shuffled matrices take five times as long."""
+users whose datasets are enumerated. For this number of users or more the enumeration is larger than the blanket, and is not
+evaluated. Lowered: the bound may rise with the number of users. Raised: arrays of shuffled matrices take five times as long."""
 
 _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is
@@ -93,7 +93,7 @@ class UpperBounds:
     def smallest(bounds: list[tuple[str, float]]) -> str:
         """Return the name of the smallest of several bounds, the slowest first."""
         smallest = min(value for _, value in bounds)
-        # If two arguments give the same number, the simpler one is returned, which is later in the list.
+        # If two theorems give the same number, the simpler one is named; it is later in the list.
         return [name for name, value in bounds if value <= smallest][-1]
 
     def compared(self, eps: float) -> tuple[dict[str, float], dict[str, str]]:
@@ -146,7 +146,7 @@ class UpperBounds:
     def _blanket_or_datasets(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
         """Return the bound by the privacy blanket or that over all datasets, or both, as in `_named`."""
         above, datasets, shared = self._laws.above, self.over_datasets, effort is not Effort.FINE
-        # the widest distribution most often has the largest Phi; of matrices there are thousands
+        # the widest distribution most often has the largest Phi; a matrix may have thousands of distributions
         widest = max(above, key=lambda law: law.spread(eps)) if len(above) > 1 else above[0]
         near = -math.inf if datasets is None else self._rough_blanket(eps, widest)
 
@@ -165,8 +165,8 @@ class UpperBounds:
 
         by_blanket = math.inf
         if datasets is not None and (self.heavy or datasets.has_cells):
-            # At small delta both bounds are about equal, and for few users the error term of the bound over all datasets is large.
-            # That bound takes longer.
+            # The bound over all datasets takes longer. It is not needed at small delta, where both bounds are about equal, nor
+            # for few users, for whom its error term is large.
             lowest = datasets.least_log_delta(eps, near, near - 2 * _CLEARLY)
             if lowest > near - 2 * _CLEARLY:
                 by_blanket = blanket()
@@ -187,7 +187,7 @@ class UpperBounds:
     def _rough_blanket(self, eps: float, widest: ExcessLaw) -> float:
         """Return an approximate log delta by the privacy blanket; `widest` is the distribution with likely the largest Phi."""
         if self.over_datasets is not None:
-            # These two approximations may be far too large: the first one for heavy tails, the second one for few users.
+            # `log_blanket` may be far too large for heavy tails, `approximate_log_phi` for few users.
             return min(self.over_datasets.log_blanket(eps), widest.approximate_log_phi(eps, self._users))
         return max(law.rough_log_phi(eps, self._users).upper for law in self._laws.above)
 
@@ -200,12 +200,12 @@ class UpperBounds:
 
     @cached_property
     def two_users(self) -> TwoUsers | None:
-        """The bound for two users of normal noise, of whose protocol this one is a post-processing."""
+        """The bound for two users of normal noise: the messages of more users are a post-processing of theirs."""
         return self._laws.two_users if 2 <= self._users <= _FEW_OF_NOISE else None
 
     @cached_property
     def _stronger_protocols(self) -> tuple[_Stronger, ...]:
-        """Protocols whose datasets are all enumerated, and of which this protocol is a post-processing.
+        """Protocols of which this protocol is a post-processing, and whose datasets are all enumerated.
 
         One more user, of any input x, adds a draw from R_x to the messages, which is post-processing. Partial participation s is
         post-processing of full participation: each message is removed with probability 1 - s. So for every dataset delta is at most

@@ -30,7 +30,7 @@ _BINS = 160
 bins raise log delta by about 1e-4."""
 
 _ROUGH_BINS = 40
-"""The same for approximations, whose error is about 0.05 in log delta."""
+"""Number of bins for approximations, whose error is about 0.05 in log delta."""
 
 _LOWEST = -40.0
 """Log of the probability under R_0 of the outputs below the last bin. Their values X < 0 are raised to that of the end of the bin.
@@ -43,11 +43,11 @@ _LEVELS = (-2.0, -4.0, -6.0, -8.0, -10.0, -13.0, -16.0, -20.0)
 """Logs of the probabilities beyond which an approximation treats large values one at a time."""
 
 _FEW_LARGE = 0.03
-"""Expected number of large values in a sum that an approximation treats one at a time. Raised: sums of two of them are missing.
-Lowered: the saddle point has a larger error."""
+"""Expected number of large values in a sum that an approximation treats one at a time. Raised: sums of two large values are
+ignored although they matter. Lowered: the saddle point has a larger error."""
 
 _TILTS = np.geomspace(1e-9, 10.0, 128)
-"""Tilts of the saddle points, in units of the inverse standard deviation of X*. More of them: smaller errors."""
+"""Tilts of the saddle points, in units of the inverse standard deviation of X*. More entries: smaller errors."""
 
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 """Nodes and weights for the fluctuation of the other values if one value is large."""
@@ -57,7 +57,7 @@ def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int
     """Return values and log masses of a variable that is larger than X* in the increasing convex order, up to large outputs.
 
     Outputs whose probability under R_mu is e^log_cut together, and for which X* is large, are moved to X* = 0. As
-    (s + x)_+ <= s_+ + x_+, the mean positive part of a sum of X* is that of the result plus at most e^log_cut for each term.
+    (s + x)_+ <= s_+ + x_+, this decreases the mean positive part of a sum of X* by at most e^log_cut for each term.
 
     In each bin of outputs X* is monotone, and is replaced by its values at the two ends with the same mean. Rounding is covered as
     in `ExcessLaw.widened`: masses are lowered by a relative BLUR, values and means are raised by several BLUR of their terms.

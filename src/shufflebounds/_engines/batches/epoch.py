@@ -45,7 +45,7 @@ _LEVELS = 32
 """Number of levels A of the pivots. Raised: a tighter bound by up to 1 % of eps, and longer run time."""
 
 _HIGHEST = 3.0
-"""Largest log A. Pivots with a larger A are of no use: the number of terms is divided by A^2."""
+"""Largest log A. Pivots with a larger A give no smaller bound, because the number of terms is divided by A^2."""
 
 _TERMS = np.geomspace(1.0, 2.0**53, 120)
 """Numbers of terms at which the sums of the pivots are approximated."""
@@ -54,7 +54,8 @@ _SHARES = np.geomspace(1e-4, 1.0, 500)
 """Values of (c - 1)/(A^2 - 1) that are tried for batches."""
 
 _STEP = 0.9
-"""Ratio of neighbouring eps that are tried in place of a larger one. Raised: closer to the smallest bound, and longer run time."""
+"""Ratio of neighbouring smaller eps whose bounds are tried for a given eps. Raised: closer to the smallest bound, and longer run
+time."""
 
 _FLAT = 1e-3
 """The search for a smaller eps ends where the bound falls by less than this part of the fall of eps. Raised: it may end before a
@@ -65,7 +66,7 @@ _PART = 0.15
 
 
 class _Noise:
-    """What the bounds of all epochs with the same mu share: the tails of the weights, and approximations of the pivots' sums."""
+    """The tails of the weights, and approximations of the pivots' sums, for all epochs with the same mu."""
 
     def __init__(self, mu: float) -> None:
         self.mu, self.weights = mu, Weights(mu)
@@ -172,7 +173,7 @@ class Epoch:
         return 0.0 if self._choice(0.0).value <= best else at
 
     def _by_one(self, steps: float, eps: float, terms: float, near: float) -> float:
-        """Return the bound with one pivot, for a given number of terms; `near` is an approximation of it."""
+        """Return the bound with one pivot, for a given number of terms; `near` is an approximation of the result."""
         main = math.exp(log_mean_excess(self.mu, eps, terms, 0.0, math.log(near) - _BELOW))
         return (main + self._step(eps)[1] * float(self._tail(np.array([steps / terms]))[0])) * (1 + COMPUTED_ERROR)
 
@@ -185,8 +186,8 @@ class Epoch:
     def _tail(self, c: FloatArray) -> FloatArray:
         """Return upper bounds of D(c, B).
 
-        What D bounds, the largest mean of E(omega - c)_+ over all families, is convex and decreases in c. So linear interpolation
-        between upper bounds at `CUTS` gives an upper bound, and so does the last value beyond them.
+        D bounds the largest mean of E(omega - c)_+ over all families, a convex and decreasing function of c. So linear
+        interpolation between upper bounds at `CUTS` gives an upper bound, and so does the last value beyond them.
         """
         return np.asarray(np.interp(c, CUTS, self._noise.weights.batched(self.batch)))
 

@@ -1,4 +1,4 @@
-r"""The tail D(c) of the weights of the records after a part of an epoch.
+r"""Upper bounds D(c) of the tail of the records' weights in the theorem of shuffled batches.
 
 The outputs of the first step compare the record that took the target's place with all others: record r has the weight
 :math:`R_{w_r}/M`, where :math:`R_w` is the normal distribution with the mean w, and M is the mean of the :math:`R_{w_r}` over all

@@ -18,11 +18,12 @@ from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 
 Bit = tuple[float, float]
-"""Log probabilities of 0 and of 1. Both are given, since computing one from the other would lose accuracy by cancellation."""
+"""Log probabilities of 0 and of 1. The caller passes both, because computing one from the other would lose accuracy by
+cancellation."""
 
 MOST_LISTED = 2**12
 """Largest number of values of a sum that are enumerated for compositions; for more values, delta is evaluated on a grid of eps.
-Raised: longer run time, because a grid takes less time for more values. Lowered: less tight compositions."""
+Raised: longer run time, because for more values a composition on a grid is faster. Lowered: less tight compositions."""
 
 
 def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:
@@ -53,7 +54,8 @@ def atoms_of_sum(
     if merge and laws[0].size > MOST_LISTED + 1:
         cell = -(-laws[0].size // MOST_LISTED)
         laws = [np.logaddexp.reduceat(law, np.arange(0, law.size, cell)) for law in laws]
-        # Each of `cell` additions has an error of at most an ulp of a logarithm; the largest logarithm is that of the least mass.
+        # Each of `cell` additions has an error of at most an ulp of the largest absolute logarithm, which is that of the smallest
+        # mass.
         error += cell * ULP * (2 + max(float(np.abs(law).max()) for law in laws))
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
@@ -111,7 +113,7 @@ class BitTable:
             most, below = np.logaddexp(self._below[place], self._log_tail), self._below[place]
             low = gain + np.log1p(-np.minimum(np.exp(less + most + other), 1.0)) - error
             high = gain + np.log1p(-np.minimum(np.exp(less + below - other), 1.0)) + error
-        # The last k with a loss of at least eps may be beyond the end of the table.
+        # The last k with a loss of at least eps may exceed the largest k of the table.
         high = np.minimum(np.logaddexp(high, self._log_tail + math.log(2)) + 8 * ULP, 0.0)
         return IntervalArray(np.where(certain, low, -np.inf), np.where(certain, high, 0.0))
 

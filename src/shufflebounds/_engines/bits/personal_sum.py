@@ -46,7 +46,7 @@ class BernoulliGroups:
 
     @cached_property
     def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """The arguments of the kernel, without empty groups; None stands for the counts if all of them are 1."""
+        """The arguments of the kernel, without empty groups; `counts` is None if all counts are 1."""
         kept = self.counts > 0
         one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
         return one, zero, None if (counts == 1).all() else counts
@@ -67,7 +67,7 @@ class Groups(NamedTuple):
 
 def by_kind(local_eps: FloatArray, data: FloatArray, counts: FloatArray | None = None) -> Groups:
     """Return the distinct (budget, bit) pairs with the numbers of users, if `counts` have each budget and bit, by default one."""
-    # Calling np.unique once for each bit takes a tenth of the time of one call for pairs.
+    # Two calls of np.unique, one for each bit, take a tenth of the time of one call for pairs (budget, bit).
     kinds = [(bit, *distinct(local_eps[data == bit], None if counts is None else counts[data == bit])) for bit in (0.0, 1.0)]
     return Groups(np.concatenate([budgets for _, budgets, _ in kinds]), np.repeat([0.0, 1.0], [b.size for _, b, _ in kinds]),
                   np.concatenate([sizes for *_, sizes in kinds]))
@@ -80,7 +80,7 @@ def distinct(values: FloatArray, counts: FloatArray | None) -> tuple[FloatArray,
         return unique, np.bincount(place, weights=counts, minlength=unique.size).astype(np.float64)
     values.sort()
     if (values[1:] > values[:-1]).all():
-        # np.unique would take twice the time and three times the memory of this case.
+        # In this case np.unique would take twice the time and three times the memory.
         return values, np.ones(values.size)
     unique, sizes = np.unique(values, return_counts=True)
     return unique, sizes.astype(np.float64)

@@ -24,8 +24,8 @@ from shufflebounds.tails.concentration import binomial_range
 __all__ = ["log_of_ones", "scored_pair"]
 
 _LARGEST_STEP = 1.5
-"""Largest grid step of a score, in units of its standard deviation. If there are so many records that a larger step is needed, no
-tests are constructed."""
+"""Largest grid step of a score, in units of its standard deviation. If the number of records requires a larger step, no tests are
+constructed."""
 
 _WIDTH = 40.0
 """Length of the Fourier transform (grid step times number of points), in standard deviations of the sum of scores."""
@@ -35,7 +35,9 @@ _SHARES = 0.0, 1 / 8, 1 / 3
 
 
 def scored_pair(others: int, fakes: int, bins: int, flip: float) -> LossAtoms | None:
-    """Return a pair that gives lower bounds, from threshold tests of the sum of the records' scores; None for too many records."""
+    """Return a pair that gives lower bounds, from threshold tests of the sum of the records' scores. The result is None if there
+    are too many records.
+    """
     records, budget = others + fakes, log_odds(flip).times(2).above
     step = max(RESOLUTION, _WIDTH * math.sqrt(records) / TABLE_SIZE)
     if step > _LARGEST_STEP:
@@ -52,7 +54,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     """
     q, p, log_ratio = flip, 1 - flip, log_odds(flip).above
     left = max(bins - 3, 0)
-    # With more than MANY further bits, their number T of ones says little about whether a record is a dummy, so T is omitted.
+    # If there are more than MANY further bits, T hardly distinguishes dummies from users' records, so it is omitted.
     few = left <= MANY
     first, last = binomial_range(left, q, 2 * FIRST_TAIL) if few else (0, 0)
     more = np.arange(first, last + 1.0)

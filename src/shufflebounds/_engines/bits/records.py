@@ -158,7 +158,7 @@ def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:
     rest = np.ones((1, 1))
     for _ in range(fakes):
         rest = _with_record(rest, even)
-    # The first entry has all other users in the second bin; the loop below moves them to the first bin one at a time.
+    # In the first entry all other users are in the second bin; the loop below moves one user after the other to the first bin.
     seconds = [rest]
     for _ in range(others):
         seconds.append(_with_record(seconds[-1], one_hot[1]))

@@ -22,13 +22,13 @@ __all__ = ["TotalOfBits"]
 
 
 class TotalOfBits(ClosedForms):
-    """Answers for the total of all bits, of which `others` are those of the other users, and `bits` those of the target."""
+    """Bounds for the total of all bits: `others` bits of the other users, and `bits` bits of the target."""
 
     def __init__(self, others: int, bits: int, flip: float) -> None:
         self.others, self.bits, self.flip, self.pure = others, bits, flip, log_odds(flip).times(bits).above
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        # With many bits delta depends little on the dataset, so searching the worst one with a smaller tolerance would be slow.
+        # With many bits delta depends little on the dataset, so a search with a smaller tolerance would evaluate many datasets.
         tolerance = 2e-4 if self.others > 2**32 else 0.0
 
         def sides(at: FloatArray) -> IntervalArray:
@@ -39,7 +39,7 @@ class TotalOfBits(ClosedForms):
     def rough(self, upper: bool) -> Curve | None:
         if self.flip == 0:
             return None
-        # The rough curve is that of the dataset in which all other bits are 0, which is usually the worst.
+        # The approximate curve is delta of the dataset in which all other bits are 0, usually the worst dataset.
         return Curve(lambda eps: min(0.0, self.known_data(0, np.array([eps])).alone()[upper]), settles=1e-12)
 
     def _within(
@@ -75,7 +75,8 @@ class TotalOfBits(ClosedForms):
         info = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(2e-2, 0.15))
         if not 0 < self.pure < math.inf:
             return info
-        # The attained pairs, for lower bounds, are those with all other bits 0 or all other bits 1. They are close to the worst.
+        # The attained pairs, for lower bounds, are those with all other bits 0 or all other bits 1. Their delta is close to that
+        # of the worst dataset.
         blocks = partial(blocks_of_ones, self.others, self.bits, self.flip)
         return replace(info, attained=Attained(pairs=self.extremes, blocks=blocks))
 

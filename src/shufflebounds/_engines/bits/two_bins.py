@@ -88,7 +88,8 @@ class TwoBins:
         """
         one, other, budget = self._law(*first), self._law(*second), log_odds(self.flip)
         error = one.error + other.error + ULP * (160 + other.masses.size + one.masses.size / 512)
-        # Given the sum of the first bin, the best test of the sum of the second bin is a threshold of its likelihood ratio.
+        # Given the sum of the first bin, the best test compares the likelihood ratio of the sum of the second bin with a
+        # threshold.
         low, high = _bits.two_sums(one.masses, other.masses, other.ratios, other.below, self.flip, self.eps,
                                    float(budget.less(self.eps)), float(budget.times(2).less(self.eps)), error)
         outside = 8 * math.exp(self.log_tail)
@@ -174,9 +175,8 @@ class FakeTable:
         return Interval(math.log(low) if low > 0 else -math.inf, high)
 
     def _both(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, ...]:
-        """Return what `log_delta` needs at every eps, or () if a table would be too large.
-
-        That is the masses of both sums under P and under Q; if they are many, those of merged outcomes, or the arguments of a test.
+        """Return the tables that `log_delta` uses at every eps, or () if a table would be too large. They have the masses of both
+        sums under P and under Q; for too many outcomes, the masses of merged outcomes, or the arguments of a test.
         """
         sides = self._real(first, second)
         if sides is None:
@@ -193,7 +193,7 @@ class FakeTable:
         return (here, there) if here.size <= TABLE_SIZE else _bits.merged_losses(here, there, MOST_ENUMERATED)
 
     def joint(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, FloatArray] | None:
-        """Return the joint masses of both sums under the P and the Q of `log_delta`; None if there are too many."""
+        """Return the joint masses of both sums under the P and the Q of `log_delta`. The result is None if there are too many."""
         sides = self._real(first, second)
         if sides is None or math.prod(real[0].size + self.table.shape[0] - 1 for real in sides) > TABLE_SIZE // 2:
             return None
@@ -224,7 +224,8 @@ class FakeTable:
 
     @staticmethod
     def _tested(here: FloatArray, there: FloatArray, second: list[FloatArray], more: float) -> float:
-        """Return a lower bound of H at e^eps = `more` by one test: for each sum of the first bin a threshold of that of the second.
+        """Return a lower bound of H at e^eps = `more` by one test: for each sum of the first bin, the sum of the second bin is
+        compared with a threshold.
 
         `here` and `there` are the masses of the sum of the first bin and of the dummy bits of the second one. `second` has minus
         the ratios of the sum of the second bin, and the sums of the masses of its real bits under P and under Q.

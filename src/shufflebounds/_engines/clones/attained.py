@@ -1,6 +1,6 @@
 r"""Pairs that neighbouring datasets attain, for users with personalized budgets: lower bounds beside the clone bounds.
 
-The other users' values are all equal, and of the messages only a number is used, which is a post-processing. So the divergence of
+All other users have the same value, and the test uses only a number of messages, which is a post-processing. So the divergence of
 every pair is at most that of the protocol.
 
 k-ary response, k >= 3: the other users have a third value. The numbers of messages with the target's first and second value are
@@ -42,14 +42,15 @@ from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 __all__ = ["attained_pairs"]
 
 TAILS = (-700.0, TABLE_SIZE // 8), (-60.0, TABLE_SIZE)
-"""Logs of the truncated mass of a sum of bits, and largest number of values that are left: the first one that suffices is used."""
+"""Pairs of the log of the truncated mass of a sum of bits and of the largest permitted number of its values: the first pair for
+which the number is not exceeded is used."""
 
 EXCEEDED = 10.0, 1.0, 1e-2, 1e-4, 1e-6, 1e-9, 1e-13
-"""Expected numbers of other users above the thresholds, beside the threshold for many users. Denser: a larger lower bound for few
-users, in more time."""
+"""Expected numbers of other users above the thresholds that are tried, in addition to the threshold for many users. More entries:
+a larger lower bound for few users, and a longer run time."""
 
 TRIED = 128
-"""Number of thresholds from which those are chosen."""
+"""Number of candidate thresholds from which the thresholds of EXCEEDED are chosen."""
 
 
 def attained_pairs(population: Population, place: int) -> list[tuple[DominatingPairInfo, DominatingPairInfo]]:
@@ -154,7 +155,7 @@ def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
 
 
 def _thresholds(population: Population, budget: float) -> list[float]:
-    """Return the thresholds for a target, from a list that ends where almost no other user's message is.
+    """Return the thresholds for a target, from a list whose last entry almost no other user's message exceeds.
 
     The first one is that for many users.
     """
@@ -166,9 +167,9 @@ def _thresholds(population: Population, budget: float) -> list[float]:
     variance = (below * above) @ sketch.counts
     score = (own[1] - own[0]) ** 2 / (variance + own[1] * (1 - own[1]) + 1e-300)
     expected = above @ sketch.counts
-    # Beyond, the target's own probability would underflow, and the privacy loss would be infinite.
+    # Above this threshold the probability of the target's message would underflow, and the privacy loss would be infinite.
     kept = own[0] > TINY
     tried, score, expected = tried[kept], score[kept], expected[kept]
-    # The expected number of users above a threshold decreases; the thresholds with one user fewer than EXCEEDED are taken.
+    # The expected number of users above a threshold decreases with the threshold.
     places = [int(np.argmax(score)), *(int(np.argmax(expected <= number)) for number in EXCEEDED if expected[-1] <= number)]
     return [float(tried[place]) for place in dict.fromkeys(places)]

@@ -97,7 +97,7 @@ class BinnedLaw(CloneLaw):
             return math.inf
         a = -math.expm1(-decay)
         var, mean, smallest = _clones.tilted_bins(self.smallest, self.largest, self.users, decay)
-        # C' omits two users. Each adds at most 1/4 to the variance and 1 to the mean: subtract 1/2 and 2.
+        # C' omits two users. Each of them adds at most 1/4 to the variance and 1 to the mean, so 1/2 and 2 are subtracted.
         var, mean = var - 0.5, mean - 2
         if not (var > 1 and mean > 1):
             return math.inf

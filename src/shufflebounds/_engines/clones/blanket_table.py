@@ -116,7 +116,7 @@ class _Table:
             low, high = high, 2 * high
         while rises(low):
             low, high = 0.5 * low, low
-        # Every t gives a bound. The best one, within a hundredth, saves as many cells as a more exact one.
+        # Every t gives a bound. A smaller tolerance of the search would not reduce the number of cells further.
         while high > 1.01 * low:
             middle = low + 0.5 * (high - low)
             low, high = (low, middle) if rises(middle) else (middle, high)
@@ -124,7 +124,7 @@ class _Table:
         other, rest = shares_of(t)
         self.tilted = (1 + other) / (1 + other + rest)
         cumulant = alpha * t + math.log((1 + other + rest) / self.k)
-        # Rounding errors of the cumulant count once for each message; 1e-6 is for all other errors.
+        # The rounding error of the cumulant is multiplied by the number of messages; 1e-6 bounds all other errors.
         slack = 1e-6 + 8 * ULP * (alpha * t + math.log(self.k) + 2) * (1 + float(counts.sum()))
         chance = float((counts * np.log(missed + shares * math.exp(cumulant))).sum())
         self.log_chernoff = self.log_factor + cumulant + chance - math.log(t) - 1 + slack
@@ -139,7 +139,7 @@ class _Table:
         else:
             first, log_weights, weight_error = 0, np.zeros(1), 0.0
         fewest, largest = float(first + 1), float(first + log_weights.size)
-        # Where the sum is positive, it exceeds 0 by up to alpha, so the bound of a term may be too large by e^(t alpha).
+        # A positive sum is up to alpha above 0, so the bound of a term may be too large by a factor e^(t alpha).
         outside = -NEGLIGIBLE - 1.0 - min(self.alpha * self.t, NEGLIGIBLE)
         few, many = (binomial_range(m, self.tilted, outside)[end] for end, m in enumerate((fewest, largest)))
         cells = log_weights.size * (many + 1 - few)

@@ -39,7 +39,8 @@ from shufflebounds._core._gaussian import gaussian_log_delta
 __all__ = ["Family", "GaussianFamily", "LaplaceFamily", "RandomizedResponseFamily", "Terms"]
 
 ROUNDING = 1e-13
-"""Upper bound of the relative rounding error of a computed rate. Rates are lowered by it, because only smaller rates are valid."""
+"""Upper bound of the relative rounding error of a computed rate. Rates are decreased by this number, because only smaller rates
+are valid."""
 
 
 MOST_OUTSIDE = -1.25
@@ -50,7 +51,8 @@ Real = float | FloatArray
 
 
 class Terms(NamedTuple):
-    """The bound delta <= e^log_scale delta_clone + e^log_tail of a target user; delta_clone has the local budget `local_eps`.
+    """The bound delta <= e^log_scale delta_clone + e^log_tail for a target user, where delta_clone is the clone bound with the
+    local budget `local_eps`.
 
     For the bound of a window, `reach` is the T of this window (`LaplaceFamily`, `GaussianFamily`), in units of the output.
     For several windows the fields are arrays.
@@ -110,7 +112,7 @@ class Family:
     def log_local(self, budget: float, eps: float) -> Interval:
         """Return bounds of the target's log delta without shuffling.
 
-        They are -inf and 0 in families where the clone bound is never above the local delta.
+        These numbers are -inf and 0 in families whose clone bound is never above the local delta.
         """
         return Interval(-math.inf, 0.0)
 

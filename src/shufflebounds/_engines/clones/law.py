@@ -110,7 +110,7 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
         slack = (abs(upper) + 4) * 16 * ULP
         return Interval(lower - slack, upper + slack)
     u, v, factor = threshold_and_factor(budget, eps)
-    # `alone` is an upper bound of log delta that needs no clones: the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1).
+    # `alone` is an upper bound of log delta without clones, the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1).
     alone = math.log(-math.expm1(-less)) - math.log1p(math.exp(-budget.head))
     loss_error = 4 * ULP * (2 - alone)
     if v < TINY:

@@ -37,12 +37,12 @@ BINS = (2**9, 2**11, 2**13)
 """Numbers of bins of budgets on the levels of the search over targets; on one further level, the last, every distinct budget is
 separate.
 
-Fewer bins make a level faster and its bounds less tight.
+With fewer bins a level is faster and its bounds are less tight.
 """
 
 LAST_BINS = 2**16
-"""Number of bins on the last level if there are more than TABLE_SIZE distinct budgets. More bins take longer, fewer leave a larger
-gap."""
+"""Number of bins on the last level if there are more than TABLE_SIZE distinct budgets. Raised: longer run time. Lowered: a larger
+gap of the bounds."""
 
 GROWTH = 1.6
 """Ratio of consecutive entries of FAR, the distances of trial values of the log mass from the largest one. Raised: the trial values
@@ -153,7 +153,7 @@ class Population:
         return self.laws.of(key, lambda: self._clones(kind, terms, level, i, j, upper))
 
     def _terms(self, kind: str, eps: float, i: int, j: int, log_mass: float) -> Terms:
-        """Return local eps, scale and tail of a decomposition for the targets i..j; `log_mass` is used by windows only."""
+        """Return local eps, scale and tail of a decomposition for the targets i..j; only window decompositions use `log_mass`."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
         terms = self.family.window(log_mass, low, high, eps) if kind == "window" else self.family.terms(kind, low, high)
         return Terms(*map(float, terms))
@@ -173,7 +173,7 @@ class Population:
         return Interval(min(_total(lower, terms), 0.0), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return an approximation of `value`, by which decompositions are chosen; this is not a bound."""
+        """Return an approximation of `value`, which is not a bound; decompositions are chosen by it."""
         if kind == "window":
             return float(self._of_windows(eps, i, j, np.array([log_mass]))[0])
         low, high = float(self.budgets[i]), float(self.budgets[j])
@@ -229,8 +229,8 @@ class Population:
             evaluate(most - further)
             further = further * (FAR[-1] / FAR[0] * GROWTH)
             smallest = float(values.min())
-            # The search stops if the smallest mass is not the best one, or if a smaller mass outside the window would change the
-            # log of the bound, scale * delta + tail, by at most 1e-9.
+            # The search ends if the smallest mass is not the best one, or if a still smaller mass would change the log of the
+            # bound, scale * delta + tail, by at most 1e-9.
             bracketed = values[0] > smallest + 1e-9 or masses[0] < max(2 * smallest - 20, -1e6)
         while True:
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
@@ -240,7 +240,7 @@ class Population:
             inner = inner[(inner > left) & (inner < right) & (inner != masses[best])]
             # At a log mass of -1e14 two neighbouring doubles are further apart than CLOSE, and no new trial value is left.
             if rough or right - left < CLOSE or beside <= values[best] + alike or not inner.size:
-                # The log mass is rounded to a multiple of CLOSE, so that cached distributions of clones serve other eps, too.
+                # The log mass is rounded to a multiple of CLOSE, so that cached distributions of clones can be used for other eps.
                 return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
             evaluate(inner)
 
@@ -277,7 +277,7 @@ class Population:
     def single(self, eps: float, i: int, apart: float = 0.0) -> Interval:
         """Return bounds of the tightest upper bound of log delta of target i that the decompositions and the blanket give.
 
-        With `apart` > 0, the coarsest level of bins is used whose bounds have a gap of at most `apart` in log delta.
+        If `apart` > 0, the level with the fewest bins is used among those whose bounds have a gap of at most `apart` in log delta.
         """
         if self._alone(i):
             # Without other users there are no clones, and the bound is the local delta.
@@ -327,7 +327,7 @@ class Population:
 
     @cached_property
     def rounds(self) -> bool:
-        """Whether there is a privacy blanket, but for too many different budgets, so that budgets are rounded up."""
+        """Whether there is a privacy blanket whose budgets are rounded up because there are too many different budgets."""
         return self._blanketed and too_large(self.budgets.size, *self._share_sums)
 
     @property
@@ -338,7 +338,7 @@ class Population:
     def rounded_blanket(self, eps: float, place: int | None) -> float:
         """Return an upper bound of log delta by the blanket with rounded budgets, of one target, or of every one if None.
 
-        The sorted budgets of the other users of any target are at most those of all users but the first, one by one.
+        For any target, the k-th smallest budget of the other users is at most the (k + 1)-th smallest budget of all users.
         """
         assert isinstance(self.family, RandomizedResponseFamily)
         budget = float(self.budgets[-1 if place is None else place])
@@ -355,7 +355,7 @@ class Population:
         for first in range(0, self.budgets.size, BLOCK):
             part = slice(first, first + BLOCK)
             shares = blanket_shares(self.budgets[part], self.family.categories)[0]
-            # without `@`, whose threads wait for each other in a loop: ten times the CPU time on a busy machine
+            # not `@`: the threads of BLAS wait for each other in a loop, which takes ten times the CPU time on a busy machine
             weighted = shares * self.counts[part]
             sums += weighted.sum(), (weighted * shares).sum()
         return float(sums[0]), float(sums[1])
@@ -469,7 +469,8 @@ class Population:
         frontier = [] if frontier is None else frontier
         hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
         frontier[:] = [box._replace(log_mass=hint, nearby=hint) if box.common else box for box in frontier]
-        # With few distinct budgets, where no bins are used, evaluations are fast: every bound above that of `best` is made tighter.
+        # With few distinct budgets no bins are used and evaluations are fast, so every bound above that of `best` is made
+        # tighter.
         enough = upper + (tolerance / 2 * max(1.0, -lower / 20) if self.exact else 0.0)
         pruned, boxes, blocks = self._start(eps, enough, frontier, hint)
         left, top = MOST_ENUMERATED // 2, -math.inf
@@ -483,7 +484,7 @@ class Population:
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
             if best != hinted:
-                # The window of a worse target, found on the level before.
+                # The window of a target with a larger delta on the level before.
                 hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
             reached = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
@@ -491,7 +492,8 @@ class Population:
             # With the bins of this level, the bound of the target `best` is `reached`, which exceeds its bound `upper`. No block
             # that contains this target can have a bound below `reached`, so the tolerance on this level is reached - upper or more.
             near = margin if level == self.exact else max(margin, reached - upper)
-            # Where the bins leave too large an error, more blocks do not help: the next level follows after a few hundred.
+            # If the error is due to the bins, more blocks do not reduce it: after a few hundred blocks the search continues on
+            # the next level.
             most = left if level == self.exact else min(left, 4 * COMPARED)
             result = maximum(blocks, measure, split, tolerance=partial(_same, near), reached=reached, most=most)
             left -= result.measured

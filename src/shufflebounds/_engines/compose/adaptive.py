@@ -98,7 +98,7 @@ class AdaptiveChoice(NamedTuple):
 class Adaptive:
     """Bounds of the best adaptive strategy: the pair of one mechanism may change after each result.
 
-    They are tried last, and are closer: without this class the bounds of :class:`~.composer.Composer` remain valid, and are wider.
+    These bounds are tried last, and are tighter than those of the other engines of :class:`~.composer.Composer`.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class Adaptive:
                 key = (step, log_tail, grid.eps_of_key(releases, step, log_tail, middle), upper)
                 strategy = self._strategies.of(key, adaptive_strategy)
             except TooLongError:
-                # A loss is too many grid steps away: keep the bounds without adaptive choice.
+                # If a loss is too many grid steps away, the bounds without adaptive choice are kept.
                 return 0.0 if upper else -math.inf
             return strategy.log_delta(eps)
 
@@ -181,7 +181,8 @@ class Adaptive:
 
 
 class _Strategy:
-    """The best strategy on one grid, for releases that each take one of several distributions and for releases without a choice.
+    """The best strategy on one grid. In some releases the adversary chooses one of several distributions; the distributions of
+    the others are fixed.
 
     Parameters
     ----------
@@ -279,7 +280,8 @@ class _Strategy:
             ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)
             for several, r in self._stages
         ]
-        # Choices all of whose losses are infinite are omitted from the recursion; `rests` has their infinite losses.
+        # Choices all of whose losses are infinite are omitted from the recursion; `rests` has the masses at infinite loss of the
+        # distributions.
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         margin = NEGLIGIBLE + 2 * math.log1p(theta * spread)
         first = math.floor(-margin / (theta * step)) - 2

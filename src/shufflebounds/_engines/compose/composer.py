@@ -82,10 +82,10 @@ class Composer:
     ) -> None:
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._deepest = deepest
-        # An entry is a few numbers, so BLOCK entries take about 3 MB.
+        # An entry of the cache consists of a few numbers, so BLOCK entries take about 3 MB.
         self._known: Kept[float, _Answer] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
-        # Whether one lower bound has the distributions of the upper bound. If not, no grid makes the two bounds agree.
+        # Whether one lower bound has the distributions of the upper bound. If they do not, the two bounds differ on every grid.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
         self.steps = GridSteps(upper, [pair for side in lower for pair in side], self.tight, rtol)
 
@@ -187,8 +187,8 @@ class Composer:
             (low, high), enough = engine.bounds(eps)
             tried.append((engine, Interval(low, high)))
             best = Interval(max(low, best.lower), min(high, best.upper))
-            # Sums give no lower bound if delta is below about 1e-290 e^eps. A grid gives one. It may be too long if delta is tiny,
-            # but not if only e^eps is large, as for budgets above 700.
+            # Sums give no lower bound if delta is below about 1e-290 e^eps. A grid gives one. A grid may be too long if delta is
+            # tiny, but not if only e^eps is large, as for budgets above 700.
             deep = best.lower > -math.inf or best.upper < LOG_TINY + NEGLIGIBLE
             if enough or best.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
                 break

@@ -169,7 +169,7 @@ class TiltedGaussian:
 
     @property
     def _lines(self) -> FloatArray:
-        """The trial heights (LINES). For a >= 0 the first one has the longest step."""
+        """The trial heights (LINES). For a >= 0 the first height has the longest step."""
         return LINES if self._order < 0 else LINES[:1]
 
     @property
@@ -199,7 +199,7 @@ class TiltedGaussian:
         The error of the rule increases with theta, so the step for the largest theta is small enough for all.
         """
         if not self.range_size <= TABLE_SIZE // 8:
-            # Too many points: `SampledGaussian.tilted` returns None in this case.
+            # There are too many points; `SampledGaussian.tilted` returns None in this case.
             return Cumulants(np.zeros(theta.size), np.full(theta.size, np.inf), np.zeros(theta.size), np.zeros(theta.size))
         step, height, removed = self._real_step, self._real_height, self._kind.removed
         order = theta + 1 if removed else -theta
@@ -293,7 +293,8 @@ class TiltedGaussian:
         loss = mixed_losses(own, q)
         log_normal = (math.log(step) - 0.5 * math.log(2 * math.pi)) - x**2 / 2
         log_weight = np.multiply.outer(np.array([self._order]) if order is None else order, loss) + log_normal
-        # A point is kept if it matters for the integral of phi, of phi g or of phi g^a, which all use these points.
+        # A point is kept if its term is not negligible in the integral of phi, of phi g or of phi g^a, which all use these
+        # points.
         others = log_normal + np.maximum(loss, 0.0)
         top = np.maximum(log_weight.max(axis=1), others.max())
         smallest = top - self._dropped

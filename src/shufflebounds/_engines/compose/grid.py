@@ -35,12 +35,13 @@ COMPOSED = 40
 eps computes some distributions again."""
 
 _DEEPER = math.sqrt(DEEPER)
-"""As DEEPER, for a grid. Raised: losses far above eps with a negligible mass have most of the tilted mass, so that the error of the
+"""As DEEPER, for the truncation on a grid. Raised: losses far above eps with a negligible mass have most of the tilted mass, so
+that the error of the
 transform hides delta, and expensive divergences are evaluated where they take longest. Lowered: more passes."""
 
 FARTHEST = 200.0
-"""Standard deviations above the mean loss beyond which adaptive choice is ignored: rare outcomes decide delta there, and the
-recursion would need a long grid for a small improvement. Raised: longer run time. Lowered: no adaptive choice at more eps."""
+"""Standard deviations above the mean loss beyond which adaptive choice is ignored: at such eps delta is due to rare outcomes, and
+the recursion would need a long grid for a small improvement. Raised: longer run time. Lowered: no adaptive choice at more eps."""
 
 
 class _Refined(NamedTuple):
@@ -74,7 +75,7 @@ class Grid:
     ) -> None:
         self.upper, self.rtol, self.steps = upper, rtol, steps
         self._lower, self._tested, self._sums, self._tight = lower, tested, sums, tight
-        # `steps` may be those for a smaller rtol.
+        # `steps` may be the grid steps for a smaller rtol.
         self._least_rtol = max(rtol, steps.rtol)
         self._products: Kept[tuple[float, float, float, int, float], Product] = Kept(COMPOSED)
 
@@ -163,7 +164,7 @@ class Grid:
         return log_tail
 
     def _deepest(self, log_tail: float) -> bool:
-        """Whether truncating a mass below e^log_tail would take too long, or samples that end above it would hardly change.
+        """Whether truncating a mass below e^log_tail would take too long, or would hardly change the samples that end above it.
 
         Down to a mass of e^(2 FIRST_TAIL) the samples take little time, and samples at smaller masses may make the bound slightly
         tighter.
@@ -173,8 +174,8 @@ class Grid:
     def _depth(self, eps: float, log_tail: float) -> float:
         """Return an estimate of log delta at eps, with the total loss taken as Gaussian.
 
-        `log_tail` is the log of the truncated mass of each release. The estimate only chooses this mass; where the mass is too
-        large, `_on_grid` truncates less.
+        `log_tail` is the log of the truncated mass of each release. The estimate is used only to choose the truncated mass; if
+        this mass is too large, `_on_grid` truncates less.
         """
         mean = var = 0.0
         for release, r in self.upper:

@@ -240,7 +240,7 @@ class Inversion:
     def possible(self) -> bool:
         """Whether the moment generating functions are known at the smallest tilt.
 
-        If not, every tilt needs too many quadrature points.
+        If it does not, every tilt needs too many quadrature points.
         """
         return self._known(TILTS[0]) is not None
 
@@ -276,7 +276,7 @@ class Inversion:
     def _saddle(self, eps: float) -> int:
         """Return the exponent k of the tilt RATIO**k at which the integrand at frequency 0 is about the smallest.
 
-        A search evaluates several bounds at one eps, so that the last answer is kept with its eps.
+        The last result is kept with its eps, because a search evaluates several bounds at one eps.
         """
         latest = self._saddle_of
         if latest[0] != eps:
@@ -524,8 +524,8 @@ def _nodes(tilted: _Parts, theta: float, spacing: float, count: int) -> _Nodes:
     both[0] = 1.0
     sizes *= both
     with np.errstate(over="ignore", invalid="ignore"):
-        # `growth` is the log of ((|r| + error)/|r|)^n for the transform r of a release. Where it exceeds 1, |r| may be close to 0,
-        # and (|r| + error)^n bounds the error instead of the difference from |r|^n.
+        # `growth` is the log of ((|r| + error)/|r|)^n for the transform r of a release. If this exceeds 1, |r| may be close to 0,
+        # and (|r| + error)^n is the bound of the error instead of its difference from |r|^n.
         wrong = np.where(growth < 1, sizes * np.expm1(np.minimum(growth, 1.0)), np.exp(size + growth) * np.abs(weight) * both)
     integrand = np.asarray(np.exp(size + 1j * turn) * weight, dtype=np.complex128)
     return _Nodes(integrand, float(wrong.sum()), float(ULP * (rounding @ sizes)) + 1e-300, float(4 * (frequency @ sizes)))

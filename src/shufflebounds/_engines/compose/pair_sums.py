@@ -39,8 +39,9 @@ __all__ = ["PairSums"]
 
 SPACING = 0.5
 """Distance of neighbouring nodes near eps, in units of loss * sqrt(rtol), for r >= 32 releases. For r < 32 the distance is smaller
-by the factor (r/32)^(1/4), because fewer sums are needed. Farther from eps nodes are five times as far apart, and 25 times above
-`_Placed.large`. The gap of eps is about rtol for 32 releases, and up to 50 times rtol for thousands of releases if small losses
+by the factor (r/32)^(1/4), because fewer sums are needed. Outside the range around eps the distance of neighbouring nodes is five
+times as large, and above `_Placed.large` 25 times. The gap of eps is about rtol for 32 releases, and up to 50 times rtol for
+thousands of releases if small losses
 matter. Lowered: tighter bounds; the run time grows with the square of the number of nodes."""
 
 FAINTEST = 1e-306
@@ -140,8 +141,9 @@ class PairSums:
         tail = max(lower - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
         ends = [[reach(side, tail, pure) for pure, side in zip((pair.pure, pair.back.pure), pair.hockey_sticks)]
                 for pair, _ in self._releases]
-        # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance. This
-        # happens in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of releases).
+        # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance.
+        # This error occurs in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of
+        # releases).
         unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
         placed = _Placed(unit, eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
         nodes = placed.nodes(max(low for _, low in ends), max(high for high, _ in ends))
@@ -242,7 +244,8 @@ def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
     A number of releases of one kind is split at its highest binary digit, so that most sums are of two equal losses, which take
-    half the time. Of several kinds, whose digits differ, the odd numbers lose 1. Powers of two, and even numbers of several kinds,
+    half the time. If there are several kinds, 1 is subtracted from the odd numbers, because their digits differ. Powers of two,
+    and even numbers of several kinds,
     are halved. So a table needs at most two sums for each binary digit of the numbers.
     """
     top = 1 << (max(times).bit_length() - 1)
@@ -263,7 +266,7 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     low, high = first.loss[0] + second.loss[0], first.loss[-1] + second.loss[-1]
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
     if first is second:
-        # Each pair of different outcomes occurs twice.
+        # In the sum of two equal losses each pair of different outcomes occurs twice.
         below = np.arange(first.p.size)
         p, moment = np.add(_cell_sums.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below, FAINTEST),
                            _cell_sums.cell_sums(2 * first.loss, first.p**2, np.zeros(1), np.ones(1), nodes, upper))

@@ -36,12 +36,12 @@ class Released:
 
     @cached_property
     def pairs(self) -> tuple[tuple[DominatingPairInfo, Pairs], ...]:
-        """For each factor, its pair, and the pairs (with numbers of releases) that are composed in place of its releases."""
+        """For each factor, its pair, and the pairs (with numbers of releases) whose composition replaces its releases."""
         pairs = [one for one, _ in self._factors]
         releases = [one.times(number) for one, number in self._factors]
         powers = [one.releases.power for one in pairs]
         for product in dict.fromkeys(power[1] for power in powers if power):
-            # The releases of all factors with this product are combined into one, which replaces those of the first factor.
+            # The releases of all factors with this product are combined; the result replaces the releases of the first factor.
             alike = [(i, power[0]) for i, power in enumerate(powers) if power and power[1] is product]
             if len(alike) > 1:
                 for i, _ in alike:
@@ -78,7 +78,7 @@ class Released:
         for i, ((_, times), (own, releases)) in enumerate(zip(self._factors, self.pairs)):
             pairs = own.below
             pair = pairs[entry] if len(pairs) > 1 else pairs[0]
-            # If possible, the objects of the upper bound are taken, so that their values are computed once.
+            # If possible, the objects of the upper bound are used again, so that their values are computed once.
             side += [] if i == left_out else releases if pair is own else pair.times(times)
         return side
 

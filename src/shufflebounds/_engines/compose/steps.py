@@ -91,8 +91,8 @@ class GridSteps:
         coarser = math.sqrt(max(self._rtol / 1e-5, 1.0))
         step = min(step, coarser * max(20 * self.spread / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT))
         if spacings:
-            # The errors at the points of a lattice of losses do not average out, so the step may be halved. A transform of
-            # 2 FIRST_POINTS points is fast, too.
+            # The errors at the points of a lattice of losses do not average out, so the step may be halved. Twice the points are
+            # allowed, because a transform of 2 FIRST_POINTS points is fast, too.
             step = min(step, coarser * 10 * self.spread / FIRST_POINTS)
         return self._fitted(max(step, 40 * self.spread / TABLE_SIZE, self.shortest, self.useful))
 
@@ -100,8 +100,9 @@ class GridSteps:
     def useful(self) -> float:
         """The step below which a finer grid has the same breakpoints of every divergence (`DominatingPairInfo.spacing`).
 
-        The error of a step is proportional to its square, so at a quarter of their distance it is 1/16 of that of the breakpoints.
-        The result is 0 if the bounds have different distributions, because sums over pairs of outcomes then give no tighter ones.
+        The error of the grid is proportional to the square of its step. So a step of a quarter of the distance of the breakpoints
+        adds 1/16 of their error. The result is 0 if the bounds have different distributions, because sums over pairs of outcomes
+        then give no tighter ones.
         """
         return min(release.spacing(FIRST_TAIL) for release, _ in self._upper) / 4 if self._tight else 0.0
 
@@ -153,8 +154,8 @@ class GridSteps:
 
         The lower bound merges a loss below a grid point with larger losses until their mean is the grid point. A loss slightly
         above a grid point is balanced by smaller losses or rounded down (`_losses.merge`). If nearly all mass is within a few
-        steps, as for a record that is rarely sampled, merging losses below grid points would use up the large losses that decide
-        delta.
+        steps, as for a record that is rarely sampled, merging losses below grid points would use up the large losses on which
+        delta depends.
         """
         hint = self._hint(release)
         if hint is None:

@@ -158,7 +158,7 @@ class FiniteCases(Cases):
         return LawTable(values, self._mass, self.log_mass, self.starts, lost)
 
     def thinned(self, share: float) -> FiniteCases:
-        # "No message" is one more atom of every distribution, at its end.
+        # "No message" is one more atom at the end of every distribution.
         move, ends = math.log(share), self.starts[1:]
         return FiniteCases(np.insert(self.log_mass + move, ends, math.log1p(-share)), np.insert(self.log_a, ends, 0.0),
                            np.insert(self.log_b, ends, 0.0), self.starts + np.arange(self.starts.size),

@@ -230,7 +230,7 @@ class _Losses(NamedTuple):
         first = np.cumsum(count) - count
         log_p, log_q = np.log(p[seen]), np.log(q[seen])
         loss, side = log_p - log_q, 1 if upper else -1
-        # Rounding errors of the logarithms, and of their products with an order.
+        # `loss_error` covers rounding errors of the logarithms, and of their products with an order.
         rounding = ULP * (4 - 2 * log_p - 2 * log_q)
         blur = 2 * error + rounding
         size = np.abs(loss) + side * blur

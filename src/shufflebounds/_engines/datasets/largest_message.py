@@ -6,8 +6,8 @@ has the distribution R_x, some message is in the set with probability :math:`S_x
 
 .. math:: \delta(\varepsilon) \ge S_0 - e^\varepsilon S_1, \qquad \varepsilon(\delta) \ge \ln \frac{S_0 - \delta}{S_1}
 
-for every set. The sets used here contain the outputs with the largest R_0/m. The bound is close to the exact value where one large
-likelihood ratio decides, as for Gaussian noise at very small delta.
+for every set. The sets used here contain the outputs with the largest R_0/m. The bound is close to the exact value if delta is
+due to one large likelihood ratio, as for Gaussian noise at very small delta.
 
 If all other users have the target's second value, the likelihood ratio of all messages is the mean of n independent ratios. Its
 moments of whole orders are known, and its moment of order k is at least that of one ratio divided by n^(k-1) (`mean_renyi`).
@@ -93,8 +93,8 @@ def mean_renyi(local: Callable[..., FloatArray], users: int, orders: FloatArray)
             upper[i] = whole(first).upper if orders[i] == first else math.inf
             continue
         # The moments (E L^a - 1)/(a (a - 1)) of a likelihood ratio L are Mellin transforms of hockey-stick divergences (module
-        # `renyi`), so that their log is convex in a: at most its chords between whole orders, and at least the lines through the
-        # two whole orders before or after a.
+        # `renyi`), so that their log is convex in a: at most its chords between integer orders, and at least the lines through
+        # the two integer orders before or after a.
         left, right, lines = mellin(first), mellin(first + 1), []
         if first > 2:
             lines.append(left.lower + share * (left.lower - mellin(first - 1).upper))

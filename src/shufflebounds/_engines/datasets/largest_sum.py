@@ -31,19 +31,20 @@ from shufflebounds._engines.excess.excess_law import ExcessLaw
 __all__ = ["NODES", "SMOOTHING", "SPREAD", "LargestSums", "SumChoices", "single_bounds"]
 
 SMOOTHING = 5e-4
-"""Variance eta^2 of the smoothing, as a fraction of the variance of the sum. It raises eps by half this fraction. Lowered: more
-terms of the sum over m are needed."""
+"""Variance eta^2 of the smoothing, as a fraction of the variance of the sum. It increases eps by half this fraction. Lowered: the
+sum over m needs more terms."""
 
 SPREAD = 6.5
 """Distance between the aliases of the sum, 2 pi/D, in standard deviations of the sum. Raised: more terms are needed. Lowered: the
 aliases, which add to the bound, are larger."""
 
 NODES = 197
-"""Number of terms of the sum over m > 0. The omitted terms add about 2e-5 of the bound. Lowered: they add more."""
+"""Number of terms of the sum over m > 0. The omitted terms add about 2e-5 of the bound. Lowered: the omitted terms add more to
+the bound."""
 
 _COARSER = 4.0
-"""Factor by which a coarse bound multiplies SMOOTHING, so that it has fewer terms. Raised: larger coarse bounds. Lowered: they take
-longer."""
+"""Factor by which a coarse bound multiplies SMOOTHING, so that it has fewer terms. Raised: larger coarse bounds. Lowered: longer
+run time of coarse bounds."""
 
 _COARSEST = 16.0
 """A further factor of SMOOTHING while the limit of large values is chosen, for which an approximation suffices."""
@@ -64,7 +65,7 @@ choose one. More fractions: a better choice, in longer time."""
 
 _STRIDE, _TRIED = 6, 12
 """Distance of the limits that are tried first, from about _LARGE/theta to the largest value, and the largest distance from the best
-of these, in steps of _LIMITS. _STRIDE raised or _TRIED lowered: a larger bound where rare values decide."""
+of these, in steps of _LIMITS. _STRIDE raised or _TRIED lowered: a larger bound if delta is due to rare values."""
 
 _TILTS = np.geomspace(1.0, 0.3, 8)
 """Values of theta that are used after large values are split off, relative to the best theta without them. Raised number: longer
@@ -80,11 +81,13 @@ divided further if its bound exceeds the bound without cells by at most this inc
 time, as the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
-"""Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After as many more it
-is raised by twice _SLACK, and so on. Raised: longer run time. Lowered: a larger bound where rare values dominate."""
+"""Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After twice this
+number of divisions it is raised by 2 _SLACK, and so on. Raised: longer run time. Lowered: a larger bound where rare values
+dominate."""
 
 _DEEPER = 10.0
-"""Outputs may be omitted if their probability is below e^-10 of the bound, which they increase by at most this fraction. Lowered: a
+"""Outputs may be omitted if their probability is below e^-10 of the bound; their contribution is then at most this fraction of
+the bound. Lowered: a
 larger bound, less smooth in eps. Raised: longer tables."""
 
 
@@ -147,7 +150,7 @@ class LargestSums:
         return np.asarray(np.array([self._split.log_sum(column) for column in range(self._knots.size)]) - np.log(self._knots))
 
     def _sum(self, place: int) -> _Sum:
-        """Return the sum for counts[place]."""
+        """Return the bound of the sum for the number of users counts[place]."""
         counts, blur = self._counts[[place]], self._cases.blur
         if self._split is None:
             return _Sum(self._laws, counts, blur, math.inf, self._theta, self._coarser)
@@ -177,7 +180,7 @@ class LargestSums:
         """Return the bound for counts[place], to which the caller adds e^rest.
 
         If `every` is false, the cells are omitted. The result is then an approximation; it differs from the bound if a cell has the
-        largest sum. The result is inf if it is found that the bound exceeds `most`.
+        largest sum. The result may be inf if the bound exceeds `most`.
         """
         cut, cells, log_count = self._laws.log_cut, self._cases.cells(), float(self._logs[place])
         sums = self._sum(place) if self._light is None or (cells and every) else None
@@ -188,7 +191,7 @@ class LargestSums:
             slack = _SLACK[self._light is None]
             bound += slack
             if every and sums is not None:
-                # Cells are not divided, and outputs are omitted, if what they add is negligible beside the other terms.
+                # Cells are not divided, and outputs are omitted, if their contribution is negligible beside the other terms.
                 negligible = max(cut, rest) + 2 * math.log(slack)
                 bound, near = (bound, self._near) if bound >= negligible else (negligible, max(self._near, negligible))
                 bound, lost = sums.covered(cells, self._eps, near - _DEEPER - 2, bound + log_count, slack, most + log_count)
@@ -250,7 +253,7 @@ class _Sum:
 
     def __init__(self, laws: LawTable, counts: FloatArray, blur: float, limit: float, theta: float, coarser: float) -> None:
         self._counts, self._blur, self._limit, self._theta, self._coarser = counts, blur, limit, theta, coarser
-        # For coarse bounds every second theta, and half of the points of two large values, are enough.
+        # Coarse bounds use every second theta, and half of the points of two large values.
         thetas = theta * (_TILTS[:: 2 if coarser > 1 else 1] if limit < math.inf else np.ones(1))
         self._bound = _sum_bound.SumBound(*laws[:4], counts=counts, thetas=thetas, limit=limit, smoothing=SMOOTHING * coarser,
                                       spread=SPREAD, nodes=_nodes(coarser), jumps=_JUMPS, pool=20 if coarser > 1 else 10, blur=blur,
@@ -262,7 +265,8 @@ class _Sum:
 
     @classmethod
     def split(cls, laws: LawTable, counts: FloatArray, blur: float, theta: float, coarser: float, former: _Sum | None) -> _Sum:
-        """Return the sum with a good limit of large values; `theta` is the best theta without a limit.
+        """Return the bound of the sum with a nearly optimal threshold of large values; `theta` is the best theta without large
+        values.
 
         `former` is the result for distributions that are truncated elsewhere.
         """
@@ -335,7 +339,7 @@ class _Sum:
                 left.extend(smaller)
                 divided += 1
                 if divided % most == 0:
-                    # Accept a larger bound, so that fewer cells have to be divided.
+                    # After many divisions a larger bound is accepted, so that fewer cells are divided.
                     first, enough, slack = first + slack, enough + slack, 2 * slack
                 continue
             lost = max(lost, parts.log_cut)

@@ -34,7 +34,7 @@ class MatrixDatasets:
     def __init__(self, rows: FloatArray, loss_error: float = 0.0, lost: float = 0.0) -> None:
         self._rows, self._loss_error, self._lost = rows[:, rows.any(axis=0)], loss_error, lost
         self._base = self._rows.min(axis=0)
-        # Of equal rows only the first one is used.
+        # Equal rows have the same distributions, so only the first of them is used.
         self._cases = np.unique(self._rows, axis=0, return_index=True)[1]
         self._cases.sort()
 

@@ -8,9 +8,9 @@ the bound has the factors :math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. 
 
 where :math:`\bar e_k` is the mean of the products of k of the :math:`t_i`. If all likelihood ratios are in
 :math:`[e^{-\varepsilon_0}, e^{\varepsilon_0}]`, every :math:`t_i` is in :math:`[-\tau/C, \tau]` with
-:math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`, so it is nonnegative everywhere
-if it is at the corners, where j of the :math:`t_i` are at the upper end and the others at the lower one. By symmetry these are
-s + 1 linear conditions on the weights.
+:math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`, so it is nonnegative
+everywhere if it is nonnegative at the corners, where j of the :math:`t_i` are at the upper end and the others at the lower one.
+By symmetry these are s + 1 linear conditions on the weights.
 """
 
 from __future__ import annotations
@@ -33,25 +33,26 @@ ORDERS = 16
 """Largest order k of the error term whose weight is kept; a geometric series bounds the sum of later orders."""
 
 _MOST = 8
-"""Largest K of weights from a linear program. Lowered: a larger error term where delta is small. Raised: no gain was seen."""
+"""Largest K of weights from a linear program. Lowered: a larger error term at small delta. Raised: no smaller error term in the
+cases that were tried."""
 
 _FALL = 0.05
 """Ratio of the terms of consecutive orders that the linear program assumes. From .003 to .1 the weights agree to three digits."""
 
 _STEP = Fraction(1, 10**9)
 """The weights of a linear program are multiplied by 1 - 1e-9, so that W is positive at every corner: the solution lies on the
-boundary of the constraints. Lowered to 0: other formulas of the conditions are violated by their rounding."""
+boundary of the constraints. Lowered to 0: the conditions, computed by other formulas, are violated by rounding errors."""
 
 _DIGITS = 2**160
 """The weights of a linear program are multiples of 1/_DIGITS. At a corner some terms of W are above 1e12 and cancel to 0; a double
 would change W there by 1e-4."""
 
 _LARGEST_STEP = Fraction(1, 1000)
-"""Largest factor by which the weights of a linear program may be reduced, in place of _STEP, where rounding made the simplex method
-end at a vertex that violates some constraints."""
+"""Largest factor by which the weights of a linear program may be reduced. It replaces _STEP if the simplex method, because of
+rounding errors, ended at a vertex that violates some constraints."""
 
 _ROUNDS, _LEVEL = 300, 1e-11
-"""Largest number of steps of the simplex method (20 are usual), and the size of a number that counts as 0 there."""
+"""Largest number of steps of the simplex method (20 are usual), and the largest size of a number that it treats as 0."""
 
 _MORE = (1.0, 1.2, 1.35, 2.0, 3.0, 4.0)
 """Numbers s of drawn pairs that are tried, as multiples of C - 1. No smaller number is tried. Large multiples serve a small delta,
@@ -129,7 +130,7 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
     """Return omega_1..omega_K with W > 0 for C - 1 = `less` that nearly minimize the error term, or None if none are found."""
     most = min(pairs, _MOST)
     if pairs >= 4096:
-        # There are too many corners to verify each.
+        # There are too many corners to verify each of them.
         return None
     # The unknowns are the positive and negative parts of d_k = omega_(k-1) - omega_k, k = 1..K + 1, whose sum is 1. W at a corner
     # is the sum of its `terms` times the omega_k, that is of `sums` times the d_k. The unknowns of the dual program are a factor of
@@ -155,7 +156,7 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
         return None
     weights = [sum((step for step, place in zip(steps, parts) if place >= k), Fraction(0)) for k in range(1, most + 1)]
     weights = [Fraction(round(omega * _DIGITS), _DIGITS) for omega in weights]
-    # With the factor 1 - x, W is (1 - x) W + x times the product of all R_a R_j.
+    # Multiplying the weights by 1 - x replaces W by (1 - x) W + x times the product of all R_a R_j.
     step = _STEP + max(Fraction(0), -_least(pairs, less, tuple(weights)))
     return tuple(omega * (1 - step) for omega in weights) if step < _LARGEST_STEP else None
 

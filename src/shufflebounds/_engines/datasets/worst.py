@@ -70,7 +70,7 @@ from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, ORDERS, We
 __all__ = ["FACTORS", "FEWEST_USERS", "TILTS", "Choices", "WorstDataset"]
 
 FEWEST_USERS = 8
-"""Smallest number of users for which the bound is used. With fewer users, too few remain after pairs of users are drawn (module
+"""Smallest number of users for which the bound is used. For fewer users, too few users remain after the pairs are removed (module
 docstring). Raised: less tight bounds of few users. Lowered: longer run time, without a smaller bound."""
 
 _PADDING = 1e-9
@@ -89,7 +89,7 @@ _TIMES = np.arange(3.0, 2 * ORDERS + 2, 2)
 """The number 2k + 1 of exchanged messages for each order k."""
 
 _NEAR = -20.0
-"""First estimate of log delta, which determines how far noise is truncated. Every value gives a valid bound."""
+"""First estimate of log delta, from which the truncated mass of the noise follows. Every value gives a valid bound."""
 
 FACTORS = 0.75 * np.arange(1.0, 9.0)
 """Values of ln F that are tried, in units of the standard deviation of the mean of 1/g - R_x/m over n users."""
@@ -356,8 +356,8 @@ class WorstDataset:
     def least_log_delta(self, eps: float, near: float, enough: float) -> float:
         """Return about the smallest value of :meth:`log_delta`, in milliseconds; `near` is about log delta.
 
-        The error term is that for the smallest bound of the probability of the test that could be used. Where the result is at most
-        `enough`, some choices are omitted that would decrease it further.
+        The error term is that for the smallest bound of the probability of the test that could be used. If the result is at most
+        `enough`, some choices that would decrease it further may be omitted.
         """
         eps = min(eps, 0.9 * math.log(SQUARABLE))
         gamma, log_prob, norms = self._least_gamma(eps, near), -math.inf, self._log_norms(eps)
@@ -421,7 +421,7 @@ class WorstDataset:
         return self._found(eps, every, refined, shared, ceiling).log_delta
 
     def _found(self, eps: float, every: bool, refined: bool, shared: bool, ceiling: float = 0.0) -> _Found:
-        # Only the search over cells takes less time if a bound is known.
+        # Only the search over cells uses a bound that is already computed, to save time.
         ceiling = ceiling if every and self.has_cells else 0.0
         key = eps, every, refined, shared, ceiling
         return self._known.of(key, lambda: self._computed(*key))
@@ -434,7 +434,7 @@ class WorstDataset:
         return self._sums_known.of((eps, coarse), made) if self.has_cells else made()
 
     def choices(self, eps: float, refined: bool = True) -> Choices:
-        """Return what was chosen for :meth:`log_delta` at one eps, for distributions without cells.
+        """Return the bound and the choices of :meth:`log_delta` at one eps, for distributions without cells.
 
         Without `refined`, the probability of the test is bounded by the privacy blanket only.
         """

@@ -39,8 +39,9 @@ class Histogram(NamedTuple):
 
 
 COUNTED = 2**33
-"""Largest count for which quantiles include the rounding of the estimate, for protocols that do not know the number of users. It is
-above the number of people. Raised: quantiles increase by 1e-16 times it. Lowered: quantiles are valid for smaller counts only."""
+"""Largest count for which quantiles include the rounding of the estimate, for protocols that do not know the number of users. It
+exceeds the number of people. Raised: quantiles increase by 1e-16 times this number. Lowered: quantiles are valid for smaller
+counts only."""
 
 _OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, lambda _: 100)
 """Cache of bounds of log Pr[S >= above or S <= below]; the key has the bits, above and below. The bounds for the worst dataset need
@@ -77,7 +78,9 @@ class ErrorLaw(ABC):
         return self._quantile(beta, self._even(), "any", True)
 
     def _mean_square(self, truth: Any) -> float:
-        """Return the mean squared error, averaged over all bins, for a dataset in the form of `_error`; None: for every dataset."""
+        """Return the mean squared error, averaged over all bins, for a dataset in the form of `_error`; None means that the
+        bounds hold for every dataset.
+        """
         return self.variance
 
     def _check_users(self, users: int | None) -> None:
@@ -118,7 +121,7 @@ class ErrorLaw(ABC):
             histogram: the numbers of users in all bins, array_like of shape (bins,), or one number: the number of users in the bin
             (``of="bin"``), or the largest number of users in any bin (``of="any"``). For a sum: the numbers of all users.
         users : int, optional
-            Number of users. Protocols have it as a parameter, and it may then be left out.
+            Number of users. It may be omitted for protocols, which have it as a parameter.
         of : {"bin", "any"}
             The error of one bin that is chosen beforehand, or the largest error of any bin. They are equal if one number is
             estimated.
@@ -229,8 +232,8 @@ class ErrorLaw(ABC):
         -------
         float
             :math:`\frac1d \sum_{j=1}^d \mathbb{E}(\text{estimate}_j - \text{truth}_j)^2` over the d bins, in squared units of the
-            estimate, with a relative error below 1e-9. Its root is the root mean squared error. Unless the class states otherwise,
-            it is the same for every dataset; otherwise, for None, it is that of the worst one.
+            estimate, with a relative error below 1e-9. Its root is the root mean squared error. Unless the class states
+            otherwise, the result is the same for every dataset. If it is not, None selects the worst dataset.
 
         {raises: If `truth` is no dataset of this mechanism, or `users` is not the number of users.}
         """
@@ -240,7 +243,7 @@ class ErrorLaw(ABC):
 
 @contextmanager
 def of_truth() -> Iterator[None]:
-    """Add to an error about a dataset what to do with an estimate in its place."""
+    """Add to the message of an error about a dataset how to pass an estimate instead."""
     try:
         yield
     except ValueError as problem:
@@ -332,8 +335,8 @@ def log_exceeded(
     below = -((reach * parts - mean * pieces) // (parts * pieces)) - 1
     if counts.size > 3:
         return _log_outside(one, zero, counts, center, above, below, rounding)
-    # Tails of up to three groups of bits, as protocols that count have them, are cached: a search for a quantile repeats most of
-    # them.
+    # The tails of up to three groups of bits, which protocols that count need, are cached, because a search for a quantile
+    # repeats most of them.
     key = (one.tobytes(), zero.tobytes(), counts.tobytes(), center.as_integer_ratio(), above, below, rounding)
     return _OUTSIDE.of(key, lambda: _log_outside(one, zero, counts, center, above, below, rounding))
 
@@ -391,9 +394,9 @@ def bits_exceeded(
 ) -> Interval:
     """Return bounds of log Pr[|S - E S| > width], where S is the sum of the users' flipped bits and of `extra` bits.
 
-    `ones` of the users' bits are 1 before flipping; None stands for the worst number, of those up to `most` if it is given. The
-    bits `extra` do not depend on the dataset; they are given by their probabilities of 1 and of 0, their number, and the exact mean
-    of each.
+    `ones` of the users' bits are 1 before flipping; None means the worst number, among the numbers up to `most` if it is given.
+    The bits `extra` do not depend on the dataset; they are given by their probabilities of 1 and of 0, their number, and the
+    exact mean of each.
     """
     q, shift = Fraction(flip), extra[2] * extra[3]
     probs = np.array([1 - flip, flip, extra[0]]), np.array([flip, 1 - flip, extra[1]])

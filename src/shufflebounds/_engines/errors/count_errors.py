@@ -96,7 +96,7 @@ class CountErrors(CountErrorLaw):
         lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
         high = _envelope(points, mean)
         if largest is not None:
-            # With fewer counts the blocks are shorter, but their bounds may be larger, because they depend on the tails.
+            # With fewer counts the blocks are shorter, but the bounds of their tails may be larger.
             lower = self._one_error(a, largest).lower
             points = tails_over_counts(self.users, self._known, self._largest_variance, reach, largest).points
             high = min(high, _envelope(points, mean))
@@ -132,7 +132,7 @@ def _envelope(points: list[tuple[int, float]], mean: float) -> float:
         at = int(values.argmax())
         return float(values[at]), mean - float(x[at])
 
-    # The derivative increases with the slope, and the minimum is where it changes its sign.
+    # The derivative increases with the slope; the minimum is attained where the derivative changes its sign.
     at = bisect_left(increasing, True, hi=len(increasing) - 1, key=lambda slope: height(slope)[1] >= 0)
     best = min(height(slope)[0] for slope in increasing[max(0, at - 1) : at + 2])
     return top + math.log(best) + 1e-12

@@ -77,7 +77,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
 
     @property
     def _count_shape(self) -> tuple[int, ...] | None:
-        """Shape of the counts; None if every shape is valid."""
+        """Shape of the counts, or None if every shape is valid."""
         return ()
 
     @property
@@ -100,7 +100,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
         return self._messages(self._checked_values([]), source)
 
     def _users_in(self, counts: NDArray[Any]) -> int | None:
-        """Return the number of users whose messages the counts are; None if counts do not determine it."""
+        """Return the number of users whose messages the counts are, or None if counts do not determine it."""
         return None
 
     def _largest_count(self, messages: int) -> int:

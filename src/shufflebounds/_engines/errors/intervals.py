@@ -1,7 +1,7 @@
 """Confidence intervals of the true counts, from the counts that an analyst sees, by inversion of their tails.
 
-If t of n users have a value, the count y of this value is stochastically increasing in t. So every t is rejected at which y or a
-larger count, or y or a smaller count, has a probability of at most half the allowed one, and the remaining t are consecutive.
+If t of n users have a value, the count y of this value is stochastically increasing in t. A t is rejected if one of the two tails
+at y, Pr[count >= y] or Pr[count <= y], is at most half of the permitted error probability. The remaining t are consecutive.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CountLaw(NamedTuple):
         reach = math.sqrt(-2 * level)
 
         def excess(held: int, upper: bool) -> float:
-            # The root is about linear in the truth. It is never 0, so that its sign says whether the truth is possible.
+            # The root is about linear in the truth. It is never 0, so its sign decides whether the truth is rejected.
             log = min(self.tail(y, held, upper), 0.0)
             distance = reach - math.sqrt(-2 * max(log, -1e18))
             return max(distance, 1e-300) if log > level else min(distance, -1e-300)
@@ -103,9 +103,9 @@ class CountIntervals(Counted[Any, Any]):
         in 0..n for which :math:`\Pr_t[Y \ge y]` and :math:`\Pr_t[Y \le y]` are both above (1 - confidence)/2, for ``of="any"``
         divided by the number of bins (Neyman's construction; the tails are exact up to rounding, and rounded up). They are
         consecutive, because Y is stochastically increasing in t. If y is too small or too large for every t, the interval is the
-        nearest end of [0, n]. It depends on the counts alone, so the estimate may be fractional, negative or clipped. The error
-        that `error_quantile` returns without `truth` is that of the worst t, and may be several times as large as half of
-        an interval. :class:`~shufflebounds.shuffle.RealSum`, :class:`~shufflebounds.mechanisms.FiniteRandomizer` and
+        nearest end of [0, n]. It depends on the counts alone, so the estimate may be fractional, negative or clipped. Without
+        `truth`, `error_quantile` returns the error for the worst t, which may be several times as large as half of an interval.
+        :class:`~shufflebounds.shuffle.RealSum`, :class:`~shufflebounds.mechanisms.FiniteRandomizer` and
         :class:`~shufflebounds.mechanisms.RandomizedResponse` return the estimate plus or minus their error for every dataset,
         clipped to the range of the truth. The run time is about a millisecond for each different count.
 

@@ -54,7 +54,7 @@ class _Blocks:
 
     def left(self, undetermined: int) -> Fraction:
         """Return reach - a, the error that the other users must exceed, in a block with this number of undetermined users."""
-        # Blocks have few different sizes, and exact arithmetic takes longer than a look-up.
+        # Results are cached, because blocks have few different sizes and exact arithmetic takes longer than a look-up.
         if undetermined not in self._left:
             self._left[undetermined] = self._reach - Fraction(bernstein(undetermined * self._variance, self._depth))
         return self._left[undetermined]
@@ -111,13 +111,13 @@ def largest_tail(users: int, tail: Tail, variance: float, reach: Fraction, last:
         return block[1] - block[0] < width
 
     def measure(several: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
-        # A block of the smallest size is not divided further. Its upper bound is also passed as its value, so that the search drops
-        # blocks with smaller upper bounds.
+        # A block of the smallest size is not divided further. The upper bound of a single number is also passed as its value, so
+        # that the search drops blocks with smaller upper bounds.
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 
-    # A block whose undetermined users alone may cause the error has the upper bound 0, from which the search could learn nothing.
-    # Such blocks are therefore divided before the search starts.
+    # If the undetermined users of a block alone may cause the error, its upper bound is the trivial bound 0. Such blocks are
+    # divided before the search starts.
     starts, wide = [], [(0, last)]
     while wide:
         block = wide.pop()

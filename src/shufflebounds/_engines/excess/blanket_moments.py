@@ -38,8 +38,8 @@ __all__ = ["BlanketRenyi"]
 
 _RATIO, _PARTS = 0.125, 8
 """Distance in log s of two nodes, and number of tangents between them. The chords and tangents add about n s^2 _RATIO^2 Var(b)/8
-and k (_RATIO/_PARTS)^2/24 to the log of the moment of order k. Raised distance, fewer parts: less tight. Otherwise: longer run
-time."""
+and k (_RATIO/_PARTS)^2/24 to the log of the moment of order k. Larger distance, fewer parts: less tight bounds. Smaller distance,
+more parts: longer run time."""
 
 _FALL = 0.1
 """Largest fall of the log of the blanket over an interval on which its integral is bounded, which loses about _FALL^2/24 of it.
@@ -53,7 +53,8 @@ _FIRST = 1e-4
 """The first node in units of 1/n. Below it the integrand is not tilted, which adds a relative _FIRST^2. Lowered: more nodes."""
 
 _STRETCHES = 2.0 ** np.arange(1, 11)
-"""Lengths of the chords beyond the largest whole order, in units of the distance from it. More of them: longer run time."""
+"""Lengths of the chords beyond the largest whole order, in units of the distance from it. More entries: tighter bounds, and
+longer run time."""
 
 
 class BlanketRenyi:
@@ -186,7 +187,7 @@ def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatAr
         with np.errstate(divide="ignore"):
             rates = np.log((orders[:place] * (users + 1) - order) / order)
         power[place] = log_sums((rates[:, None] + series[:place] + power[place - 1::-1]).T)
-    # Each of up to k factors of a term has the error of a moment, and the rounding errors of logarithms below `size`.
+    # Each of up to k factors of a term has the error of a moment, and the rounding errors of logarithms that are below `size`.
     size = float(np.abs(power).max() + np.abs(series).max() + np.abs(most).max()) + users * float(-log_first[-1]) + last
     log_f = power[2:] + users * log_first + log_factorial[1:, None] + orders[1:, None] * (2 * COMPUTED_ERROR + 8 * ULP * size)
     # The integral over every interval between two nodes, beginning with s = 0.

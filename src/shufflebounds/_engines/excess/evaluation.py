@@ -37,7 +37,8 @@ __all__ = [
 
 HEAVY = 1e6
 """A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums. Raised:
-sums are approximated that are not normal, which makes searches longer. Lowered: large values are split off without need."""
+sums that are not close to normal are approximated by normal ones, and searches take longer. Lowered: large values are split off
+although a normal approximation would do."""
 
 BLUR = 2.0**-42
 """Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
@@ -50,7 +51,7 @@ _CLOSE = 0.1
 """Gap of log E S_+ that is close enough for one of many samples of heavy tails. Lowered: longer run time."""
 
 _NEAR = 2 * SEARCH_GAP
-"""Gap of log E S_+ above which another method is tried, and for which `close_sum` is asked. Half of it widens an upper bound.
+"""Gap of log E S_+ above which another method is tried, and which is requested from `close_sum`. Half of it widens an upper bound.
 Lowered: a longer run time, that of `close_sum` in inverse proportion. Raised: looser bounds."""
 
 _LOSSY = 720.0
@@ -61,11 +62,11 @@ widens the bounds by n times mass times abs(X). Raised: a larger relative error 
 class Effort(Enum):
     """How closely the kernel bounds log E S_+: (the relative gap to reach, the limit of evaluations of atoms).
 
-    FINE serves single answers. SAMPLED serves interpolation between many values of delta, which has an error larger than this gap.
-    ROUGH serves choices among distributions. Each gap is an aim: where no method reaches it, the bounds are valid and their gap is
-    larger. For heavy tails SAMPLED stops at a gap of _CLOSE; for noise of sigma = .2 gaps up to 0.5 in log delta were seen for 10
-    to 40 users, and no lower bound for E S_+ below 1e-207. ROUGH has larger gaps there. Raised limit: longer run time. Lowered: a
-    larger gap.
+    FINE is for single results. SAMPLED is for interpolation between many values of delta, which has an error larger than this
+    gap. ROUGH is for choices among distributions. If no method reaches the gap, the bounds are valid and their gap is larger. For
+    heavy tails SAMPLED stops at a gap of _CLOSE; for noise of sigma = .2 gaps up to 0.5 in log delta were seen for 10 to 40
+    users, and no lower bound for E S_+ below 1e-207. For heavy tails ROUGH has larger gaps. Raised limit: longer run time.
+    Lowered: a larger gap.
     """
 
     FINE = (2e-7, 6e7)
@@ -161,7 +162,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
 
         tightest = Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
         if not heavy and effort is not Effort.ROUGH:
-            # For few users and small E S_+, where large values decide, merged atoms are too wide.
+            # For few users and small E S_+, which is due to large values, merged atoms would widen the bounds too much.
             parted = sum_of_few(values, log_mass, users, selected=upper) if few_enough(users) else (
                 close_sum(values, log_mass, users, _NEAR, LIGHT))
             tightest = _both(tightest, parted, users, log_mass)
@@ -169,7 +170,8 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         close = (upper is True or tightest.lower > near - 1) and (upper is False or tightest.upper < near + 1)
         if heavy or close:
             return tightest
-        # A few values far above the others decide a tiny E S_+, although none is above HEAVY, and merged atoms are too wide for it.
+        # A tiny E S_+ may be due to a few values far above the others, although none is above HEAVY; merged atoms would widen its
+        # bounds too much.
         return _both(tightest, sum_with_jumps(values, log_mass, users, upper is True), users, log_mass)
     # A value below -(n - 1) max X makes the sum negative, so E S_+ = Pr[no user has such a value] E[S_+ | no user has one].
     fatal = values < -(1 + 8 * ULP) * users * float(values.max())
@@ -201,7 +203,7 @@ def _ways(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | 
         yield partial(kernel, work / 1024)
         yield one_by_one if sampled else partial(sum_of_few, values, log_mass, users)
     elif heavy:
-        # For heavy tails the kernel either succeeds with little work, or not at all.
+        # For heavy tails the kernel either reaches the gap with little work, or does not reach it.
         yield partial(kernel, 1e5)
         if effort is not Effort.ROUGH:
             yield partial(jumps, brief=sampled)
@@ -241,7 +243,8 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
     lossy = (log_mass < -_LOSSY) | (values == 0)
     order = np.argsort(np.where(lossy, -np.inf, size), kind="stable")
     total = np.logaddexp.accumulate(size[order])
-    # Start from n E X_+, an upper bound of E S_+, or an estimate that is smaller. Where E S_+ is far below it, more atoms matter.
+    # Start from n E X_+, an upper bound of E S_+, or an estimate that is smaller. If E S_+ is far below this estimate, more atoms
+    # must be kept.
     floor = approximate_excess(values, log_mass, users, True) - math.log(users) - NEGLIGIBLE
     kept, fewest = np.ones(size.size, dtype=bool), int(lossy.sum())
     for more in (NEGLIGIBLE, math.inf, 0.0):

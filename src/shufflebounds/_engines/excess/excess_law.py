@@ -290,8 +290,9 @@ class ExcessLaw:
         Returns
         -------
         (ndarray, ndarray)
-            Lower and upper bounds. Their gap is about that of `effort`, or 1e-12 if few outcomes are possible; see the kernel
-            ``_excess``. More than 1024 atoms are first merged to at most 1024 values at each eps, which adds about 1e-4 to the gap.
+            Lower and upper bounds. Their gap is about the gap that `effort` requests, or 1e-12 if few outcomes are possible; see
+            the kernel ``_excess``. More than 1024 atoms are first merged to at most 1024 values at each eps, which adds about
+            1e-4 to the gap.
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
@@ -303,7 +304,7 @@ class ExcessLaw:
             return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
         bounds = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         for i in np.flatnonzero(bounds.upper > bounds.lower + 2 * SEARCH_GAP).tolist():
-            # Other methods than the kernel's are close for few users, and where a few values decide the sum.
+            # For few users, and if the sum depends on a few values, the other methods have smaller gaps than the kernel.
             lower, upper = self._evaluated(float(points[i]), users, selected)
             bounds.lower[i], bounds.upper[i] = max(bounds.lower[i], lower), min(bounds.upper[i], upper)
         # The kernel computes with masses of cut sets, not with their logarithms. Where the masses underflow, their contribution is
@@ -430,7 +431,7 @@ class ExcessLaw:
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial.
 
-        An answer is a few numbers. Searches evaluate the same eps again for the other bound, and both orders of a pair share
+        Results are cached, because searches evaluate the same eps again for the other bound, and both orders of a pair share
         samples.
         """
         log_mass, log_a, log_b = self._distinct
@@ -478,14 +479,15 @@ class ExcessLaw:
         size = self._distinct[0].size
         if not few_enough(users) or size <= FEW:
             return False
-        # The kernel enumerates up to 2e5 outcomes. If there are more, it integrates, which takes 20 to 200 ms for 20 atoms or more.
+        # The kernel enumerates up to 2e5 outcomes. If there are more atoms, the kernel integrates, which takes 20 to 200 ms for
+        # 20 atoms or more.
         return size > COMPARED or (size > 2 * FEW and math.comb(size + int(users), int(users)) > 2e5)
 
     def one_decides(self, users: float) -> bool:
-        """Whether one value of a density may decide the sum: it may exceed 8 standard deviations of the sum at eps = 0."""
+        """Whether one value of a density may dominate the sum, because it exceeds 8 standard deviations of the sum at eps = 0."""
         if self._distinct[0].size < COMPARED:
             return False
-        # A normal approximation of the sum then says little about Phi, also where no value is above HEAVY.
+        # A normal approximation of the sum is then far from Phi, even if no value is above HEAVY.
         return 2 * max(self._largest) > math.log(64 * users * max(self.spread(0.0), TINY))
 
     def effort(self, users: float) -> float:
@@ -496,7 +498,7 @@ class ExcessLaw:
         """
         size = self._distinct[0].size
         if self.lost > 0:
-            # In most cases `_cut_alone` has the bounds.
+            # In most cases `_cut_alone` returns the bounds.
             return 2.5e-4
         if size > MANY:
             return 0.05
@@ -599,7 +601,7 @@ def quick(laws: Sequence[ExcessLaw], users: float) -> bool:
 
 def log_phis(laws: Sequence[ExcessLaw], together: _deployments.LawTable, eps: FloatArray, users: float, effort: Effort,
              otherwise: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
-    """Return bounds of the largest log Phi at each eps by one kernel call; where their gap is large, those of `otherwise`.
+    """Return bounds of the largest log Phi at each eps by one kernel call, or by `otherwise` where the gap of these is large.
 
     `together` are the distributions in the format of the kernel.
     """

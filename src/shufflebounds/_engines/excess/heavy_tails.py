@@ -1,4 +1,4 @@
-r"""Bounds of E(X_1 + ... + X_n)_+ for distributions whose tails are so heavy on both sides that a few large values decide the sum.
+r"""Bounds of E(X_1 + ... + X_n)_+ for distributions with heavy tails on both sides, whose sum is dominated by a few large values.
 
 X is the privacy-amplification random variable (`ExcessLaw`) and n the number of users. Values above a threshold in absolute value
 are called heavy, the others light. Where positive values are rare, all of them are heavy. Let K be the number of users with a heavy
@@ -36,8 +36,8 @@ _MOST = 60
 distributions are in the range of this method."""
 
 _FEWER = 0.1
-"""Factor of the expected number of heavy values if positive values are rare. The answer is then small, so that the probability of
-more than _MOST heavy values must be smaller, too. Raised: larger upper bounds below e^-300. Lowered: a sum of light values varies
+"""Factor of the expected number of heavy values if positive values are rare. E S_+ is then small, so that the probability of more
+than _MOST heavy values must be smaller, too. Raised: larger upper bounds below e^-300. Lowered: a sum of light values varies
 more, and its contours become inaccurate."""
 
 _DOUBLED = 2**20
@@ -45,15 +45,15 @@ _DOUBLED = 2**20
 longer than the other methods. Lowered: no close bounds for more users of `Rappor`."""
 
 LIGHT = 2**11
-"""Largest number of users for which :func:`close_sum` is used for values that are not heavy. Raised: its gap is rarely smaller than
-that of the kernel, and it takes up to 0.3 s for 1e5 users."""
+"""Largest number of users for which :func:`close_sum` is used for values that are not heavy. Raised: :func:`close_sum` is also
+used where its gap is rarely smaller than that of the kernel, and takes up to 0.3 s for 1e5 users."""
 
 _COARSEST, _FINEST = 2.0, 0.25
 """Largest and smallest step of :func:`close_sum`. A step of 0.25 takes up to .1 s for 1000 users, 10 to 15 times as long as one of
 1. Lowered: a run time that grows with its inverse square."""
 
 _LEAST = -560.0
-"""Smallest log of the unit of the computation, which is an estimate of the answer. Raised: larger bounds of smaller answers.
+"""Smallest log of the unit of the computation, which is an estimate of E S_+. Raised: larger upper bounds if E S_+ is smaller.
 Lowered: masses underflow."""
 
 _TINY = float(np.finfo(float).tiny)
@@ -182,7 +182,7 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
     order = np.argsort(values, kind="stable")
     x, mass = values[order], np.exp(log_mass[order])
     first = int(np.searchsorted(x, 0.0, side="right"))
-    # `error` is the relative rounding error of a sum over all atoms; that of masses below e^-708 is larger.
+    # `error` is the relative rounding error of a sum over all atoms; masses below e^-708 have a larger one.
     error = (x.size + 8) * ULP + 64 * math.exp(min(0.0, -float(log_mass.min()) - 744.0))
     size, mean = math.fsum(mass * np.abs(x)), math.fsum(mass * x)
     above, gain = (np.cumsum(part[::-1])[::-1] for part in (mass, mass * x))
@@ -228,7 +228,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> I
 
 
 def few_enough(users: float) -> bool:
-    """Return whether :func:`sum_of_few` is used before other methods for that number of users: 2 to 40."""
+    """Return whether :func:`sum_of_few` is used before other methods, which is the case for 2 to 40 users."""
     return 1 < users <= 40
 
 
@@ -271,8 +271,8 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
         return _NOTHING
     # Moving a sum to the nodes changes its variance by a fraction of about the square of the step. Adding one user at a time
     # changes the variance of the whole sum by about users/2 such fractions, doubling by log2(users), so that the step may be
-    # larger. But two sums on nodes have more pairs of values than a sum on nodes and one user. The way with fewer pairs in total is
-    # used.
+    # larger. But two sums on nodes have more pairs of values than a sum on nodes and one user. The method with fewer pairs in
+    # total is used.
     nodes, additions = rising(unit, farthest, step / math.sqrt(users)), "1" * (int(users) - 1)
     fewer = rising(unit, farthest, step / (1 + math.log2(users)))
     doublings = f"{int(users):b}"[1:].replace("1", "21").replace("0", "2")

@@ -26,7 +26,7 @@ _REACH = 8.5
 Raised: more nodes. Lowered: a larger truncation error."""
 
 LEFT = 20.0
-"""Log of the smallest permitted ratio of the answer to a truncated part. Raised: longer run time. Lowered: a larger gap."""
+"""Log of the smallest permitted ratio of the result to a truncated part. Raised: longer run time. Lowered: a larger gap."""
 
 WIDE = 30.0
 """If |mean| of the sum of light values exceeds 10 * WIDE standard deviations, bounds by mean and variance are tight enough.
@@ -172,7 +172,8 @@ class _Contour:
             if alias.max() < -math.log(self.theta) - NEGLIGIBLE_ROUGHLY:
                 break
             period *= 1.2
-        # `tau` is the standard deviation of the Gaussian smoothing. A larger one increases the gap, a smaller one needs more nodes.
+        # `tau` is the standard deviation of the Gaussian smoothing. A larger value increases the gap, a smaller value needs more
+        # nodes.
         step, tau = 2 * math.pi / period, 2e-4 * light.deviation
         fewest = float(self.counts.min())
         most = int(min(max(4e6 / light.x.size, 2048), 4e3))

@@ -212,7 +212,7 @@ class Cells:
            log_cut: float) -> Cells:
         """Return about `count` cells with known ratios, and cells next to the ends with probabilities below e^log_cut.
 
-        The cells with the largest probability times squared range of the log ratio are divided first.
+        Cells are divided in decreasing order of probability times squared range of the log ratio.
         """
         cells = cls.pieces(densities, points, limits)
         negligible = math.exp(log_cut)
@@ -226,7 +226,7 @@ class Cells:
             ends = np.isinf(ranges) & (probable > negligible) & (mass > 2 * error).any(axis=0) & divisible
             inner = np.isfinite(ranges) & divisible
             # A cell increases the variance of X by about range^2 probability + range^2 probability^2 / (smallest probability of an
-            # input), where `range` is that of the likelihood ratio. Half of the cells are spent on each of the two terms.
+            # input), where `range` is that of the likelihood ratio. Each of the two terms gets half of the cells.
             plain = np.where(inner, probable * np.where(inner, ranges, 0.0) ** 2, 0.0)
             skewed = plain * probable / np.where(mass > error, mass, np.inf).min(axis=0)
             costs = plain / max(plain.sum(), TINY) + skewed / max(skewed.sum(), TINY)

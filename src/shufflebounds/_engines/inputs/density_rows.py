@@ -32,8 +32,9 @@ from shufflebounds._engines.inputs.density_cells import Cells, Densities
 __all__ = ["lower_rows", "upper_rows"]
 
 SMALL_ERROR = 2.0**-32
-"""Largest relative error of the probability of a cell that counts as an error of the likelihood ratios. Raised: less tight bounds
-for many users. Lowered: the input is revealed with a larger probability."""
+"""If the relative error of the probability of a cell is at most this number, it is included in the error of the likelihood
+ratios; otherwise the cell is merged. Raised: less tight bounds for many users. Lowered: the input is revealed with a larger
+probability."""
 
 
 def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArray, float]:

@@ -72,7 +72,7 @@ def negative_mass(length: float, pairs: int, inputs: tuple[float, ...] = ()) -> 
 def rough_negative_mass(length: float, pairs: int) -> float:
     """Return an approximation of :func:`negative_mass`, within a factor of 3, in 3 ms."""
     largest = max(_of_inputs(length, pairs, (0.0, 0.0, x, length), (0.0, 0.0), _EDGES[1]) for x in (0.0, length))
-    # With so few edges the bound is about three times the mass.
+    # With these few edges the bound is about three times the mass.
     return _from_block(largest / 3, pairs)
 
 

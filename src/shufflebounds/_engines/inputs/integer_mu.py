@@ -1,8 +1,8 @@
 r"""Bounds of mu of discrete Gaussian noise: the least mu such that the release is mu-Gaussian differentially private.
 
 Let S_k = Pr[X >= k] and t_k = -Phi^{-1}(S_k), where X has probabilities e^(-k^2/(2 sigma^2))/Z. The trade-off function of (X, X
-+ d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function is convex, so it is at or below that of (X, X
-+ d) if it is at these points. Hence
++ d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function is convex, so it is at or below the piecewise
+linear one of (X, X + d) if this holds at its breakpoints. Hence
 
     mu = max over k of t_k - t_(k-d).
 

@@ -1,8 +1,8 @@
 r"""Distributions of X for symmetric noise and inputs in an interval; the target's inputs are its two ends.
 
-The density (or the masses) of the noise decreases with the distance from the input. So at each output the minimum over all inputs
-is attained by the farther end, and the log likelihood ratio of the two ends is monotone in the output. Only the outputs for which
-the first end is more likely are enumerated; the others are their mirror images.
+The density (or the masses) of the noise decreases with the distance from the input. So at each output the minimum of the
+densities over all inputs is attained by the farther end, and the log likelihood ratio of the two ends is monotone in the output.
+Only the outputs for which the first end is more likely are enumerated; the others are their mirror images.
 
 The two ends are the worst pair of the interval for symmetric log-concave noise: docs/theorems/interval-inputs.
 """

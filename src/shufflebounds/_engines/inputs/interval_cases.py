@@ -52,8 +52,8 @@ _GRID = (128, 1.6, 6, 0.25)
 deviations or scales. A cell of width h near the worst input has the effect of about h^2/8 fewer users, relative to n."""
 
 _WIDEST = 0.25
-"""Cells of pairs that are evaluated at first are at most _WIDEST/L wide, but at least L/16 and at most L/4 unless they are near the
-worst pair. Raised: cells are divided more often. Lowered: more cells, and larger tables."""
+"""The first cells of pairs have a width of at most _WIDEST/L, but at least L/16 and at most L/4 unless they are near the worst
+pair. Raised: cells are divided more often. Lowered: more cells, and larger tables."""
 
 _FARTHEST = 39.0
 """Outputs farther than this from the interval, in standard deviations, are omitted: their mass is below e^-LARGEST_EXPONENT."""
@@ -62,7 +62,7 @@ _MOST = MANY
 """Largest number of bins of noise on the integers. Lowered: a larger bound."""
 
 _NEAR = (0.0, 0.3, 0.94, 0.97, 1.0)
-"""Inputs x, relative to L, for which the pairs (L, x) are evaluated first. More of them: cells are divided less often."""
+"""Inputs x, relative to L, for which the pairs (L, x) are evaluated first. More values: cells are divided less often."""
 
 
 _Ratio = Callable[[float], FloatArray]
@@ -421,7 +421,7 @@ class IntervalCases(Cases):
         return self._together([*(self._pairs(part, end) for part in parts), *(self._pairs(end, part) for part in parts), inputs]),
 
     def _together(self, cells: Sequence[_Cell]) -> _Cell:
-        """Return one cell for several, which is divided into two halves of them."""
+        """Return one cell that stands for several cells; dividing it gives the two halves of the list."""
         middle = len(cells) // 2
         return cells[0] if len(cells) == 1 else _Cell(
             self, tuple(cell.name for cell in cells), lambda level: _Bounds.of([cell.bounds(level) for cell in cells]),

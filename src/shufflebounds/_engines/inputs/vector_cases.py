@@ -62,8 +62,8 @@ _LEVEL = 32.0
 values."""
 
 _CUT = 8.0
-"""The tails of all cells end where outputs of probability e^-8, e^-16, ... are omitted; _LEVEL is a multiple. Lowered: fewer values
-of each tail, and more tails."""
+"""The tails of all cells end where outputs of probability e^-8, e^-16, ... are omitted; _LEVEL is a multiple. Lowered: tails with
+fewer values, but more different tails."""
 
 _BETWEEN = 0.01
 """Half of the distance of the factors of R_b for which X is discretized, in units of the standard deviation of X divided by that of
@@ -71,8 +71,8 @@ R_b/R_x. The mixture for two neighbouring factors raises the second moment of X 
 less than that of the bins (_BINS). Raised: a larger bound. Lowered: longer run time, since more distributions are computed."""
 
 _KEPT = 12
-"""Number of tables and distributions that a cell keeps, of about 10 kB each: for two levels those of several pairs of factors.
-Lowered: longer run time."""
+"""Number of tables and distributions that a cell keeps, of about 10 kB each; for two levels, these are for several pairs of
+factors. Lowered: longer run time."""
 
 _FLOOR = 1e-6
 """Smallest eigenvalue of the derivative of the second moment with respect to G, relative to the largest. Any value gives a valid
@@ -121,7 +121,7 @@ class VectorCases(Cases):
 
         X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So
         E(X - s)_+ is at most that for the variance T, whose values are spread to the ends of bins. The bins of X that are wide
-        where the probability is small would make the tails of X much heavier. As depth grows, fewer outputs are omitted.
+        where the probability is small would make the tails of X much heavier. For a larger depth fewer outputs are omitted.
         """
         length = self.noise.length
         end = length - float(ndtri_exp(-_CUT * depth))
@@ -226,7 +226,8 @@ class _Triangles(Cell):
 
     @cached_property
     def _above(self) -> tuple[FloatArray, float, float]:
-        """A matrix that is above the Gram matrices of all triangles, and what it adds to the second moment of X at eps = 0.
+        """A matrix that is above the Gram matrices of all triangles, and the resulting increase of the second moment of X at eps
+        = 0.
 
         The second and the third number are the relative increases due to the widths of the intervals of t and of s.
         """

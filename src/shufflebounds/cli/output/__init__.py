@@ -1,1 +1,1 @@
-"""What the command prints and writes: answers, files, numbers, progress."""
+"""Output of the command: results, files, numbers, progress."""

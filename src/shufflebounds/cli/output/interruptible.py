@@ -21,7 +21,7 @@ __all__ = ["log_to_stderr", "watched"]
 LOGGER = logging.getLogger("shufflebounds")
 
 FIRST_MESSAGE = 10.0
-"""Seconds after which the elapsed time is logged. Lowered: messages of commands that are done soon."""
+"""Seconds after which the elapsed time is logged. Lowered: messages for commands that end soon."""
 
 
 def log_to_stderr() -> None:

@@ -1,4 +1,4 @@
-"""The discrete Gaussian mechanism: whole-number noise that takes the place of normal noise."""
+"""The discrete Gaussian mechanism, which adds whole-number noise instead of normal noise."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ __all__ = ["GaussianMechanism"]
 
 
 def _product(releases: Sequence[tuple[tuple[float, float], int]]) -> DominatingPairInfo:
-    """Return what is known about several releases, each given by its sigma and sensitivity, and their numbers."""
+    """Return the description of several releases, each given by its sigma, its sensitivity and its number."""
     # The composition is one release, whose sigma is rounded up for one bound and down for the other.
     (sigma, sensitivity), times = releases[0]
     if len(releases) == 1:

@@ -35,7 +35,8 @@ from shufflebounds.profile.between import Between
 __all__ = ["GaussianVector"]
 
 _LOG_CUT = -60.0
-"""Log of the largest mass that may be truncated. Raised: all outputs of a coordinate of the cube could be. Lowered: more atoms."""
+"""Log of the largest mass that may be truncated. Raised: all outputs of a coordinate of the cube could be truncated. Lowered:
+more atoms."""
 
 
 @with_passages
@@ -107,7 +108,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @cached_property
     def _rounded(self) -> Between | None:
-        """The noise along the line, for the distance rounded down and up; None if the distance is a double."""
+        """The noise along the line, for the distance rounded down and up, or None if the distance is a double."""
         if self.domain == "sphere" or math.isqrt(self.dimension) ** 2 == self.dimension:
             return None
         nearer, farther = (math.nextafter(self._line.sensitivity, end) for end in (0.0, math.inf))

@@ -1,4 +1,4 @@
-"""The double geometric mechanism: whole-number noise that takes the place of Laplace noise, optionally clipped."""
+"""The double geometric mechanism, which adds whole-number noise instead of Laplace noise, optionally clipped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["GeometricMechanism"]
 
 _MAX_BOUND = 2**50
 """Largest bound B of clipped noise. Up to this value, sums of the bound and the sensitivity are exact doubles. Raised: such sums
-are rounded. Lowered: noise with a larger bound is refused."""
+are rounded. Lowered: ValueError for noise with a larger bound."""
 
 
 class _Shifts(ClosedForms):
@@ -83,7 +83,8 @@ class _Shifts(ClosedForms):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if not upper or self.bound is None or delta == 0:
             return None
-        # delta drops by a large factor at the budget of the noise, where a search may not evaluate it. A few shifts show the drop.
+        # delta drops by a large factor at the budget of the noise, where a search may not evaluate it. The largest delta of a few
+        # shifts has this drop, too.
         if not delta < probability(self.few_shifts(math.nextafter(self.eps, 0.0)).upper, True):
             return None
         return self.eps if probability(float(self.log_delta(np.array([self.eps])).upper[0]), True) <= delta else None
@@ -135,17 +136,17 @@ class _Shifts(ClosedForms):
             # An entry of the list belongs to one class of outcomes with equal loss: the log of mass times 1 + q, gap = loss - e,
             # and a size that scales the rounding error of the gap. The class adds mass * (1 - e^-gap) to delta.
             classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
-                # The first class: outcomes that are impossible under the other distribution.
+                # The first class consists of the outcomes that are impossible under the other distribution.
                 (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))),
                  np.full_like(s, np.inf), 0.0),
-                # The second class: the lower end of the other distribution.
+                # The second class is the lower end of the other distribution.
                 (np.where(touching, -bound * rate, log_rest - np.abs(s - bound) * rate),
                  ends + self._gap(np.where(touching, 0.0, bound - np.abs(s - bound)), e), np.abs(ends)),
                 # The next two classes lie between the ends of both distributions: the outcomes k <= 0, and the outcomes
                 # first..last.
                 (np.log(-np.expm1(-np.maximum(bound - s, 0.0) * rate)), self._gap(s, e), 0.0),
                 (np.log(-np.expm1(-size_between * rate)) - first * rate, self._gap(s - last - first, e), 0.0),
-                # The last class: the upper end of the first distribution.
+                # The last class is the upper end of the first distribution.
                 (np.where(touching, -np.inf, -bound * rate), -log_rest + self._gap(np.abs(bound - s) - bound, e), abs(log_rest)),
             ]
         masses, gaps, parts = (np.stack(np.broadcast_arrays(*column)) for column in zip(*classes))
@@ -168,7 +169,7 @@ class _Shifts(ClosedForms):
         return log_p, log_p[::-1]
 
     def losses(self) -> Losses:
-        """Return what is known about the losses of the pair of the largest shift."""
+        """Return the description of the losses of the pair of the largest shift."""
         # Clipped noise has outcomes that are impossible for the shifted noise.
         unbounded = self.bound is not None
         if unbounded and self.sensitivity > 1:

@@ -149,7 +149,7 @@ class LaplaceMechanism(AdditiveNoise):
         _validate.real_field(self, "scale", 0, open_low=True)
         _validate.real_field(self, "sensitivity", 0, open_low=True)
         budget = self._budget()[0]
-        # A budget above 5 is a weak guarantee, and a small scale is often a budget in the wrong place.
+        # A budget above 5 is a weak guarantee, and a small scale often means that a budget was passed as the scale.
         if budget > 5:
             _validate.warn(f"scale={self.scale:g} with sensitivity={self.sensitivity:g} has the local budget {budget:g}: scale is "
                            f"the size of the noise. LaplaceMechanism.from_eps(eps={self.scale:g}) makes the noise of a budget")

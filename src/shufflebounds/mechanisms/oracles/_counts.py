@@ -154,9 +154,9 @@ class CountEstimate(CountIntervals):
         Returns
         -------
         float
-            In users squared. For k values it is the same for every dataset, so `truth` does not matter unless it is one number.
-            Each user has one value; if a user has h of the k values, as the bits of a RAPPOR filter, h replaces 1 and k - h
-            replaces k - 1. For a single value it is that of the worst dataset.
+            In users squared. Averaged over k values the error is the same for every dataset, so `truth` changes the result only
+            if it is a single number. Each user has one value; if a user has h of the k values, as the bits of a RAPPOR filter, h
+            replaces 1 and k - h replaces k - 1. For a single value it is that of the worst dataset.
 
         {raises}
 

@@ -78,7 +78,9 @@ class TwoLevel(LocalRandomizer):
         """Return the shares (see `Shares`) of two values x, y whose sets A_x and A_y overlap the least: the worst pair."""
 
     def _common(self) -> float:
-        """Return the mass under B of some outputs that are in the lifted sets of all values; the privacy blanket has more there."""
+        """Return the mass under B of outputs that are in the lifted sets of all values, where the privacy blanket exceeds gamma
+        B.
+        """
         return 0.0
 
     def _others(self) -> tuple[Others, ...]:
@@ -161,7 +163,7 @@ class TwoLevel(LocalRandomizer):
         )
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        """Return the inputs of another user that the bound over all datasets has to consider; None if they are not known.
+        """Return the inputs of another user that the bound over all datasets uses, or None if they are not known.
 
         The distribution of X for any input of another user is a mixture of those for the returned inputs.
         """

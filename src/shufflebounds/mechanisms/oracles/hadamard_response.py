@@ -67,7 +67,8 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
         return Shares(0.25, 0.25, 0.25)
 
     def _common(self) -> float:
-        # The word 0 is even for all bins. No other word is: the codes 1..k include all powers of 2 below K.
+        # The word 0 is even for all bins. No other word is an output for all values: the codes 1..k include all powers of 2 below
+        # K.
         return 1.0 / self._labels
 
     def _others(self) -> tuple[Others, ...]:

@@ -76,8 +76,8 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
         return (Others("every other user has a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
 
     def _kinds(self) -> None:
-        # No bound over all datasets is offered: for 3 to 100 bins and 200 to 1e6 users it is not below the blanket bound, and takes
-        # ten times as long.
+        # The bound over all datasets is not computed: for 3 to 100 bins and 200 to 1e6 users it is not below the blanket bound,
+        # and takes ten times as long.
         return None
 
     @property
@@ -90,7 +90,7 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
 
     @property
     def _flip(self) -> Interval | None:
-        """Bounds of the flip probability of two bins; None for more."""
+        """Bounds of the flip probability if there are two bins; None if there are more."""
         return flip_probability(self.local_eps) if self.bins == 2 else None
 
     def _matrix(self) -> FloatArray | None:

@@ -71,7 +71,7 @@ class _Losses:
         return IntervalArray(*sides)
 
     def atoms(self, log_tail: float) -> LossAtoms:
-        """Return all outcomes; none is truncated, whatever `log_tail` is."""
+        """Return all outcomes; `log_tail` is ignored, because no outcome is truncated."""
         d, unit = self.differ, self.unit
         # The error of a mass is that in `log_delta`.
         slack, loss_error = ULP * (64 * d + 8 * float(np.abs(self.log_masses).max())), 20 * ULP * d * unit
@@ -264,7 +264,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         if base < math.log(COMPUTED_ERROR) or 2 * h**4 > TABLE_SIZE:
             return None
         # Another value sets h - i - j bits that the target's two values do not set. The target's values have at most h - 1 common
-        # bits, so they leave at most bits - h - 1 bits for it.
+        # bits, so at most bits - h - 1 bits are in neither of them.
         fewest = 0 if self.bits is None else max(0, 2 * h + 1 - self.bits)
         others = [self._of_kind(i, total - i, upper=True) for total in range(h, fewest - 1, -1) for i in range(total, -1, -1)]
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),

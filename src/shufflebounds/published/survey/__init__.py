@@ -1,1 +1,1 @@
-"""False or unproven formulas of the survey of Das 2022, beside the exact numbers."""
+"""False or unproven formulas of the survey of Das 2022, with the exact numbers."""

@@ -1,1 +1,1 @@
-"""Formulas of Zhilyaev for shuffled bits, dummy records and sums, as published, beside the exact numbers."""
+"""Formulas of Zhilyaev for shuffled bits, dummy records and sums, as published, with the exact numbers."""
