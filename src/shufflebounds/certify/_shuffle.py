@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from shufflebounds.certify.by_definition import all_shares, bit_reports, kind_re
 from shufflebounds.certify.clones_window import Pair, binomial_window, divergence_weights, every_count, window_operations
 from shufflebounds.certify.families import Family, family_of, kary_family, matrix_of
 from shufflebounds.certify.interval_gaussian import OPERATIONS, interval_blanket, interval_dataset, interval_every_dataset
+from shufflebounds.certify.interval_outputs import interval_outputs
 
 __all__ = ["exact_bits", "moved_noise", "of_bits"]
 
@@ -262,6 +263,8 @@ def _(protocol: Any) -> Bounds:
         raise NoCertificateError("a list of inputs is given")
     if "GaussianMechanism" in kinds_of(protocol.randomizer):
         return lambda eps, upper: _of_interval(protocol, eps, upper)
+    if {"LaplaceMechanism", "DiscreteGaussianMechanism"} & set(kinds_of(protocol.randomizer)):
+        return lambda eps, upper: chain([_of_one(protocol)] if upper else [], interval_outputs(protocol, eps, upper))
     family_of(protocol.randomizer)  # raises NoCertificateError
     return lambda eps, upper: _upper(protocol, eps) if upper else _lower(protocol, eps)
 
