@@ -8,7 +8,7 @@ of delta; the theorem of any other certificate is in the docstring of its module
 is registered with :func:`bounds_of`, :func:`hockey_stick_of` or :func:`outcomes_of`.
 """
 
-from shufflebounds.certify import _mechanisms, _profiles, _sampling, _shuffle  # noqa: F401  (they register the classes)
+from shufflebounds.certify import _group, _mechanisms, _profiles, _sampling, _shuffle  # noqa: F401  (they register the classes)
 from shufflebounds.certify._dispatch import bounds_of, certify, confirms, hockey_stick_of, outcomes_of
 
 __all__ = ["bounds_of", "certify", "confirms", "hockey_stick_of", "outcomes_of"]

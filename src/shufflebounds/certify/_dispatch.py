@@ -14,7 +14,7 @@ from shufflebounds._base.validate import CertificateGap, InfeasibleError
 from shufflebounds.certify._by_kind import by_kind
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, certified, flint, hockey_stick
 
-__all__ = ["bounds_of", "certify", "confirms", "hockey_stick_of", "outcomes_of"]
+__all__ = ["bounds_of", "certify", "confirms", "hockey_stick_of", "outcomes_of", "reached"]
 
 OPERATIONS = 100.0
 """Estimated ball operations for one outcome of a pair, including its two probabilities."""
@@ -55,7 +55,7 @@ def certify(profile: Any, eps: float, bound: str | None, digits: int, seconds: f
     try:
         if bound is None:
             return certified(hockey_stick_of(profile), eps, digits, seconds)
-        return _reached(profile, bounds_of(profile)(eps, bound == "upper"), eps, bound, digits, seconds)
+        return reached(profile, bounds_of(profile)(eps, bound == "upper"), eps, bound, digits, seconds)
     except NoCertificateError as reason:
         # For an object of a private class, the name of the function that makes it is printed.
         raise TypeError(f"{repr(profile).partition('(')[0]} has no certified digits: {reason}") from None
@@ -64,7 +64,7 @@ def certify(profile: Any, eps: float, bound: str | None, digits: int, seconds: f
         raise InfeasibleError(f"eps={eps!r}: no certificate was found for these parameters: {reason}") from reason
 
 
-def _reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, digits: int, seconds: float) -> Ball:
+def reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, digits: int, seconds: float) -> Ball:
     """Return the first ball that proves the stated bound."""
     stated, closest = profile.log_delta(eps, bound=bound), None
     failure: Exception = NoCertificateError(f"no certificate of the {bound} bound is known for these parameters")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, outcomes_of
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, hockey_stick, larger, polynomial
-from shufflebounds.certify.families import family_of
+from shufflebounds.certify.families import family_of, geometric_row
+from shufflebounds.certify.opposite import NOISES
 
 
 @outcomes_of.of("KaryResponse")
@@ -47,35 +47,20 @@ def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
     if mechanism.bound is not None:
         raise NoCertificateError("geometric noise with a bound")
     d = mechanism.sensitivity
-
-    def outcomes() -> Outcomes:
-        q = (-flint().arb(mechanism.eps) / d).exp()
-        ends = 1 / (1 + q), q**d / (1 + q)
-        between = [q**k * (1 - q) / (1 + q) for k in range(1, d)]
-        return [ends, ends[::-1], *zip(between, between[::-1], strict=True)]
-
-    return float(d) + 1, outcomes
+    return float(d) + 1, lambda: list(zip(geometric_row(mechanism, 0), geometric_row(mechanism, d), strict=True))
 
 
 @hockey_stick_of.of("GeometricMechanism")
 def _(mechanism: Any) -> Answer:
     if mechanism.bound is None:
         return hockey_stick_of.default(mechanism)
-    bound, most = mechanism.bound, mechanism.sensitivity
+    d = mechanism.sensitivity
 
     def value(factor: Ball) -> Ball:
-        ball = flint().arb
-        q = (-ball(mechanism.eps) / most).exp()
-        inner = [q**k * (1 - q) / (1 + q) for k in range(bound)]
-        end = q**bound / (1 + q)
-        law = [end, *inner[:0:-1], *inner, end] if bound else [ball(1)]
-        divergences = []
-        for shift in range(1, most + 1):
-            gap = [ball(0)] * shift
-            divergences.append(hockey_stick(zip([*law, *gap], [*gap, *law], strict=True), factor))
-        return larger(*divergences)
+        first = geometric_row(mechanism, 0)
+        return larger(*(hockey_stick(zip(first, geometric_row(mechanism, x), strict=True), factor) for x in range(1, d + 1)))
 
-    return Answer(10.0 * most * (2 * bound + most), value)
+    return Answer(10.0 * d * (2 * mechanism.bound + d), value)
 
 
 @hockey_stick_of.of("ThresholdedCount")
@@ -94,35 +79,15 @@ def _(mechanism: Any) -> Answer:
 
 @hockey_stick_of.of("DiscreteGaussianMechanism")
 def _(mechanism: Any) -> Answer:
-    sigma, shift = mechanism.sigma, mechanism.sensitivity
-
     def value(factor: Ball) -> Ball:
-        ball = flint().arb
-        square = 2 * ball(sigma) ** 2
+        noise, ball = NOISES["DiscreteGaussianMechanism"](mechanism), flint().arb
+        d, square = noise.sensitivity, ball(mechanism.sigma) ** 2
+        # The likelihood ratio of the noise around 0 and around -d increases: all outputs above this threshold count.
+        edge = square * factor.log() / d - d / 2
+        first, last = (int(end.floor().unique_fmpz()) + 1 for end in (edge.lower(), edge.upper()))
+        return larger(*((noise.tail(ball(k)) - factor * noise.tail(k + d)).max(ball(0)) for k in {first, last}))
 
-        def tail(j: int) -> Ball:
-            """Return a bound of the sum of e^(-i^2/square) over i >= j > 0: the ratio of two terms decreases."""
-            return (-ball(j) ** 2 / square).exp() / -(-(2 * ball(j) + 1) / square).expm1()
-
-        def mass(j: int) -> Ball:
-            return (-ball(j) * j / square).exp()
-
-        def end(start: int) -> int:
-            """Return an index beyond which the terms are negligible at the current precision."""
-            return math.ceil(math.sqrt(max(start, 0) ** 2 + 2 * sigma**2 * (0.7 * flint().ctx.prec + 10))) + 1
-
-        last = end(0)
-        whole = 1 + 2 * sum((mass(j) for j in range(1, last)), ball(0)) + (2 * tail(last)).union(ball(0))
-        # The likelihood ratio of j and j + shift increases with j, so all positive terms are above the threshold m.
-        start = math.floor(float((square * factor.log() / (2 * shift) - ball(shift) / 2).lower())) - 1
-        rest = ball(0)
-        if start < -last:
-            start, rest = -last, tail(last)
-        last = end(start)
-        gains = sum(((mass(j) - factor * mass(j + shift)).max(ball(0)) for j in range(start, last)), ball(0))
-        return (gains + (rest + tail(last)).union(ball(0))) / whole
-
-    return Answer(400.0 * (sigma + 1), value)
+    return Answer(400.0 * (mechanism.sigma + 1), value)
 
 
 @outcomes_of.of("Rappor")

@@ -82,10 +82,8 @@ def _release(profile: Any) -> tuple[tuple[float, float, float] | None, bool | No
 _REASONS = {
     "AccountingProfile": "the numbers of another program are not recomputed",
     "DensityRandomizer": "no family of certificates integrates a density that is given as a function",
-    "Group": "no family of certificates covers several records that change",
     "OfEveryUser": "the rates of clones are not certified, only given rates are",
     "OfOneUser": "the rates of clones are not certified, only given rates are",
-    "ReplaceOne": "no family of certificates covers a replaced record of a sample",
 }
 """Classes without a certificate, with the reason."""
 

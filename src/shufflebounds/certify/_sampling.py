@@ -9,8 +9,20 @@ from typing import Any
 from shufflebounds.certify._by_kind import kinds_of
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
 from shufflebounds.certify.allocated_gaussian import delta
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, hockey_stick, largest_answer, multisets
+from shufflebounds.certify.balls import (
+    Answer,
+    Ball,
+    NoCertificateError,
+    Outcomes,
+    flint,
+    hockey_stick,
+    larger,
+    largest_answer,
+    multisets,
+)
 from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
+from shufflebounds.certify.families import family_of
+from shufflebounds.certify.opposite import NOISES, opposite
 
 
 def _value(one: Answer, factor: Ball) -> Ball:
@@ -70,6 +82,28 @@ def _(profile: Any) -> Answer:
         return rate * _value(one, 1 + (factor - 1) / rate)
 
     return one._replace(value=sampled)
+
+
+@hockey_stick_of.of("ReplaceOne")
+def _(profile: Any) -> Answer:
+    if profile._known is None:
+        raise NoCertificateError("the two steps of a replaced record are not certified for this profile")
+    if "Subsampled" not in kinds_of(profile.profile):
+        raise NoCertificateError("replaced records of a composition are not certified, those of one release are")
+    mechanism, rate = profile.profile.mechanism, profile.profile.rate
+    kind = next((kind for kind in kinds_of(mechanism) if kind in NOISES), None)
+    if kind is not None:
+        return Answer(1e5, lambda factor: opposite(NOISES[kind](mechanism), flint().arb(rate), factor))
+    size, family = family_of(mechanism)
+
+    def value(factor: Ball) -> Ball:
+        known, best = family(), flint().arb(0)
+        for absent in known.rows:
+            mixed = [[(1 - flint().arb(rate)) * p + rate * q for p, q in zip(absent, row, strict=True)] for row in known.rows]
+            best = larger(best, *(hockey_stick(zip(mixed[i], mixed[j], strict=True), factor) for i, j in known.pairs))
+        return best
+
+    return Answer(10.0 * size * size, value)
 
 
 @hockey_stick_of.of("AllocationPair")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,15 @@ from shufflebounds.certify.by_definition import all_shares, bit_reports, kind_re
 from shufflebounds.certify.clones_window import Pair, binomial_window, divergence_weights, every_count, window_operations
 from shufflebounds.certify.families import Family, family_of, kary_family, matrix_of
 from shufflebounds.certify.interval_gaussian import OPERATIONS, interval_blanket, interval_dataset, interval_every_dataset
+from shufflebounds.certify.interval_outputs import interval_outputs
+
+__all__ = ["exact_bits", "moved_noise", "of_bits"]
 
 
 @hockey_stick_of.of("ShuffledBits")
 def _(protocol: Any) -> Answer:
-    datasets = range(protocol.users) if isinstance(protocol.ones, str) else [protocol.ones]
-    return _of_bits(protocol._bits, datasets, lambda: flint().arb(protocol.flip))
+    datasets = None if isinstance(protocol.ones, str) else [protocol.ones]
+    return of_bits(protocol._bits, lambda: flint().arb(protocol.flip), datasets=datasets)
 
 
 @hockey_stick_of.of("_UniformClones")
@@ -75,20 +78,20 @@ def _window(others: int, pair: Pair) -> Answer:
 
 @hockey_stick_of.of("BinomialNoise")
 def _(protocol: Any) -> Answer:
-    return _noise(protocol.trials, protocol.prob)
+    return moved_noise(protocol.trials, protocol.prob)
 
 
 @hockey_stick_of.of("ZeroSum")
 def _(protocol: Any) -> Answer:
-    return _noise(protocol.users, protocol.gamma)
+    return moved_noise(protocol.users, protocol.gamma)
 
 
-def _noise(trials: int, prob: float) -> Answer:
-    """Return delta of B against B + 1 and of the reverse, B binomial."""
+def moved_noise(trials: int, prob: float, shift: int = 1) -> Answer:
+    """Return delta of B against B + shift and of the reverse, B binomial: the largest one of all shifts up to this one."""
 
     def value(factor: Ball) -> Ball:
-        chance = flint().arb(prob)
-        return of_sum([(1 - chance, chance, trials)], (1 + 0 * chance, 0 * chance, 1), (0 * chance, 1 + 0 * chance, 1), factor)
+        chance, zero, one = (flint().arb(x) for x in (prob, 0, 1))
+        return of_sum([(1 - chance, chance, trials)], (one, zero, shift), (zero, one, shift), factor)
 
     return Answer(30.0 * (trials + 1), value)
 
@@ -125,8 +128,7 @@ def _(protocol: Any) -> Answer:
 def _(protocol: Any) -> Answer:
     if protocol.view == "columns" and protocol.bits > 1:
         raise NoCertificateError("the composition of several columns is not certified, view='total' is")
-    bits, width = protocol.users * protocol.bits, protocol.bits
-    return _of_bits(bits, range(bits - width + 1), lambda: flint().arb(protocol.flip), width)
+    return of_bits(protocol.users * protocol.bits, lambda: flint().arb(protocol.flip), protocol.bits)
 
 
 @hockey_stick_of.of("FlippedReports")
@@ -197,11 +199,14 @@ def _(protocol: Any) -> Answer:
     return Answer(4.0 * users**2 * len(targets) * len(given), value)
 
 
-def _of_bits(bits: int, datasets: Sequence[int], flip: Callable[[], Ball], width: int = 1) -> Answer:
+def of_bits(bits: int, flip: Callable[[], Ball], width: int = 1, datasets: Sequence[int] | None = None) -> Answer:
     """Return the largest delta of shuffled bits that are flipped with one probability.
 
-    `datasets` has the numbers of ones among the bits of others, and `width` is the number of bits of the target.
+    `width` is the number of bits of the target, and `datasets` has the numbers of ones among the bits of others; None for all. All
+    bits may be exchanged with their complements, so half of the numbers stand for all.
     """
+    datasets = datasets or range((bits - width) // 2 + 1)
+
     def value(factor: Ball) -> Ball:
         change = flip()
         return larger(*(of_sum([(change, 1 - change, ones), (1 - change, change, bits - width - ones)],
@@ -224,11 +229,11 @@ def _stronger_bits(protocol: Any, flip: float) -> Answer:
             raise ArithmeticError(f"bits of flip probability {flip!r} do not bound the randomizer")
         return change
 
-    return _of_bits(protocol.users, range(protocol.users), allowed)
+    return of_bits(protocol.users, allowed)
 
 
-def _exact_bits(protocol: Any) -> Answer:
-    """Return delta of shuffled randomized response of one bit.
+def exact_bits(protocol: Any, width: int = 1) -> Answer:
+    """Return delta of shuffled randomized response of one bit, if `width` users change theirs.
 
     If the stored probabilities `low` and `high` of a matrix do not sum to 1, the ball contains delta for both flip probabilities,
     `low` and 1 - `high`.
@@ -237,7 +242,7 @@ def _exact_bits(protocol: Any) -> Answer:
     flips = [lambda: family().rows[0][0].min(family().rows[0][1])]
     if "FiniteRandomizer" in kinds_of(protocol.randomizer) and math.fsum([*protocol.randomizer.matrix[0], -1.0]) != 0:
         flips.append(lambda: 1 - larger(*family().rows[0]))
-    answers = [_of_bits(protocol.users, range(protocol.users), flip) for flip in flips]
+    answers = [of_bits(protocol.users, flip, width) for flip in flips]
     return Answer(sum(one.operations for one in answers), lambda factor: reduce(
         lambda one, other: one.union(other), (one.value(factor) for one in answers)), refined=len(flips) == 1)
 
@@ -245,7 +250,7 @@ def _exact_bits(protocol: Any) -> Answer:
 @hockey_stick_of.of("Shuffled")
 def _(protocol: Any) -> Answer:
     if protocol._exact is not None:
-        return _exact_bits(protocol)
+        return exact_bits(protocol)
     if protocol._bounds.mixed is None:
         bounds_of(protocol)  # raises NoCertificateError if there is no certificate
         raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
@@ -258,6 +263,8 @@ def _(protocol: Any) -> Bounds:
         raise NoCertificateError("a list of inputs is given")
     if "GaussianMechanism" in kinds_of(protocol.randomizer):
         return lambda eps, upper: _of_interval(protocol, eps, upper)
+    if {"LaplaceMechanism", "DiscreteGaussianMechanism"} & set(kinds_of(protocol.randomizer)):
+        return lambda eps, upper: chain([_of_one(protocol)] if upper else [], interval_outputs(protocol, eps, upper))
     family_of(protocol.randomizer)  # raises NoCertificateError
     return lambda eps, upper: _upper(protocol, eps) if upper else _lower(protocol, eps)
 
@@ -266,7 +273,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     """Yield the certificates of the argument that gives the stated bound, then that of one message."""
     argument = protocol.argument(eps)
     if argument == "shuffled bits":
-        yield _exact_bits(protocol) if protocol._exact is not None else _stronger_bits(protocol, protocol._bits.flip)
+        yield exact_bits(protocol) if protocol._exact is not None else _stronger_bits(protocol, protocol._bits.flip)
     elif argument == "privacy blanket":
         family = _family(protocol)
         yield from _sums(protocol, [(family, i, j, lambda laws: laws.blanket) for i, j in family().pairs])
@@ -302,7 +309,7 @@ def _of_interval(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]:
 def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     """Yield the certificates of the datasets that the engine names."""
     if protocol._exact is not None:
-        yield _exact_bits(protocol)
+        yield exact_bits(protocol)
         return
     bounds = protocol._bounds
     value, place = bounds.lower._best(eps, Effort.FINE)

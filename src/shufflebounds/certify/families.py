@@ -14,7 +14,7 @@ from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.certify._by_kind import by_kind
 from shufflebounds.certify.balls import Ball, NoCertificateError, flint
 
-__all__ = ["Family", "family_of", "kary_family", "matrix_of"]
+__all__ = ["Family", "family_of", "geometric_row", "kary_family", "matrix_of"]
 
 
 class Family(NamedTuple):
@@ -62,19 +62,51 @@ def matrix_of(randomizer: object) -> tuple[int, int, Callable[[], list[list[Ball
 
 @family_of.of("FiniteRandomizer")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    return _matrix_family(randomizer, lambda: MatrixDatasets(randomizer._rows).centre.tolist())
+
+
+def _matrix_family(randomizer: Any, centre: Callable[[], list[float]]) -> tuple[int, Callable[[], Family]]:
+    """Return the family of a matrix; `centre` returns the weights of the rows in a measure that is close to all of them."""
     inputs, outputs, matrix = matrix_of(randomizer)
     pairs = list(itertools.permutations(range(inputs), 2))
 
     def family() -> Family:
         ball, rows = flint().arb, matrix()
-        blanket = [reduce(lambda p, q: p.min(q), column) for column in zip(*rows, strict=True)]
-        if not all(p > 0 for p in blanket):
-            return Family(rows, pairs, blanket)
-        weights = [ball(w) for w in MatrixDatasets(randomizer._rows).centre.tolist()]
-        centre = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0)) for y in range(len(blanket))]
-        return Family(rows, pairs, blanket, centre)
+        least = [reduce(lambda p, q: p.min(q), column) for column in zip(*rows, strict=True)]
+        if not all(p > 0 for p in least):
+            return Family(rows, pairs, least)
+        weights = [ball(w) for w in centre()]
+        return Family(rows, pairs, least, [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0))
+                                           for y in range(len(least))])
 
     return len(pairs) * inputs * outputs, family
+
+
+@family_of.of("GeometricMechanism")
+def _(mechanism: Any) -> tuple[int, Callable[[], Family]]:
+    # The two ends are the farthest inputs (Lemma R of docs/theorems/worst-dataset).
+    return _matrix_family(mechanism, lambda: [0.5, *[0.0] * (mechanism.sensitivity - 1), 0.5])
+
+
+@matrix_of.of("GeometricMechanism")
+def _(mechanism: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
+    inputs = mechanism.sensitivity + 1
+    return inputs, inputs + 2 * (mechanism.bound or 0), lambda: [geometric_row(mechanism, x) for x in range(inputs)]
+
+
+def geometric_row(mechanism: Any, x: int) -> list[Ball]:
+    """Return the output distribution for the input x.
+
+    Without a bound all outputs up to 0 have the same likelihood ratios, and so have all from the sensitivity on: they are two
+    classes.
+    """
+    d, bound, law = mechanism.sensitivity, mechanism.bound, []
+    q = (-flint().arb(mechanism.eps) / d).exp()
+    for y in range(-(bound or 0), d + (bound or 0) + 1):
+        k = abs(y - x)
+        ends = y in (0, d) if bound is None else k == bound
+        law.append(0 * q if bound is not None and k > bound else q**k * (1 if ends else 1 - q) / (1 + q))
+    return law
 
 
 def _lifted(shares: Sequence[tuple[Ball, tuple[bool, ...]]], ratio: Ball, common: Ball | None = None) -> Family:

@@ -89,13 +89,18 @@ class Chain(ClosedForms):
 
     def _least(self, eps: float) -> float:
         """Return the upper bound of log delta at one eps."""
+        smallest = self.best(eps)[1]
+        return min(0.0, smallest + (4 * BLOCKS + 64) * ULP * (1 + abs(smallest) + eps)) if smallest > -math.inf else smallest
+
+    def best(self, eps: float) -> tuple[FloatArray, float]:
+        """Return the better one of two splits of eps, one number for each block of `counts` links, and the bound that follows."""
         tick()
         equal = np.full(self.counts.size, eps / self.size)
         splits = np.stack([self._within(split, eps) for split in (equal, self._proposed(eps)[0])])
         parts, places = np.unique(splits, return_inverse=True)
         totals = self._totals(splits, self.profile._known_side(parts, upper=True)[places].reshape(splits.shape))
-        smallest = float(totals.min())
-        return min(0.0, smallest + (4 * BLOCKS + 64) * ULP * (1 + abs(smallest) + eps)) if smallest > -math.inf else smallest
+        place = int(np.argmin(totals))
+        return splits[place], float(totals[place])
 
     def _within(self, split: FloatArray, eps: float) -> FloatArray:
         """Return the split, reduced such that the exact sum over all links is at most eps; parts at the pure budget remain."""
