@@ -35,14 +35,14 @@ class Page:
         while True:
             reply = self._read()
             if reply.get("method") == "Runtime.exceptionThrown":
-                self.errors.append(reply["params"]["exceptionDetails"]["exception"].get("description"))
+                self.errors.append(reply["params"]["exceptionDetails"])
             if reply.get("id") == self.count:
                 assert "error" not in reply, reply
                 return reply["result"]
 
     def _read(self):
         while b"\0" not in self.read:
-            assert select.select([self.reader], [], [], 120)[0], "the browser is silent"
+            assert select.select([self.reader], [], [], 60)[0], "the browser is silent"
             more = self.reader.read(1 << 16)
             assert more, "the browser has ended"
             self.read += more

@@ -24,9 +24,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")]
 
 LINK = """
-location.hash = words;
-for (let i = 0; decodeURIComponent(location.hash.slice(1)) !== decodeURIComponent(words) || !document.querySelector("form"); i++)
-  await new Promise((resolve) => setTimeout(resolve, 5));
+// the browser ignores a change of the address after 200 of them in ten seconds
+for (location.hash = words; decodeURIComponent(location.hash.slice(1)) !== decodeURIComponent(words); location.hash = words)
+  await new Promise((resolve) => setTimeout(resolve, 50));
 dispatchEvent(new HashChangeEvent("hashchange"));
 """
 TYPED = """
@@ -89,7 +89,8 @@ def site(tmp_path_factory):
         importlib.import_module("calculator").write(static)
     shutil.copy(DOCS / "_static" / "calculator_library.js", static)
     raw = (DOCS / "calculator.md").read_text(encoding="utf-8").partition("```{raw} html\n")[2].partition("```")[0]
-    (folder / "index.html").write_text(f"<!doctype html><meta charset='utf-8'><body>{raw}", encoding="utf-8")
+    text = f"<!doctype html><meta charset='utf-8'><body><section id='calculator'>{raw}"
+    (folder / "index.html").write_text(text, encoding="utf-8")
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *arguments):
@@ -131,7 +132,8 @@ OPTIONS = {
 def questions(rng, names, count):
     """Yield a query, the line of the table that shows its number, and both bounds of the answer by the classes of Python."""
     for i in range(count):
-        name, kind = names[i % len(names)], ("epsilon", "delta")[i // len(names) % 2]
+        part = 2 * len(names) * i // count
+        name, kind = names[part // 2], ("epsilon", "delta")[part % 2]
         q = {"users": int(10 ** rng.uniform(1, 6)), "local_eps": float(rng.uniform(0.1, 8)),
              "sigma": float(10 ** rng.uniform(0, 1)), "times": int(rng.integers(1, 9))}
         given = OPTIONS.get(name, {"users": "users", "local_eps": "local_eps"})
@@ -214,6 +216,8 @@ def test_bad_input_shows_the_text_of_the_library(local, site):
             shown = ask(site[0], asked)
             assert str(refused.value).startswith(shown["head"])
             assert (shown["state"], shown["wrong"]) == ("refused", [name])
+    shown = ask(local, {name: text for name, text in query.items() if name != "users"})
+    assert (shown["state"], shown["head"], shown["code"]) == ("incomplete", "Fill in users.", [])
     shown = ask(local, {**query, "users": "<img src=x onerror=alert(1)>"})
     assert shown["head"] == "users: '<img src=x onerror=alert(1)>' is not a number"
     assert local.run("return document.querySelectorAll('img').length") == 0
@@ -228,8 +232,8 @@ def test_without_an_answer_the_page_shows_the_line_of_python(site):
 
 def test_narrow_windows_and_labels(local):
     local.send("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
-    for more in ({}, {"question": "epsilon", "mechanism": "clones", "users": "1e9"}):
-        ask(local, {**SEARCH, **more})
+    for query in (SEARCH, {"question": "epsilon", "mechanism": "clones", "users": "1e9", "local_eps": "2", "delta": "1e-9"}):
+        ask(local, query)
         told = local.run("""
           const root = document.documentElement, inputs = [...document.querySelectorAll("input, select")];
           return {over: root.scrollWidth - root.clientWidth, live: document.querySelectorAll("output").length,

@@ -7,7 +7,7 @@
 "use strict";
 
 (() => {
-  const place = document.getElementById("calculator");
+  const place = document.getElementById("calculate");
   const START = {question: "epsilon", mechanism: "stronger-clones"};
   const SYMBOLS = {epsilon: "ε", delta: "δ", log_delta: "log δ"};
   // what was typed into a field, for the next question that has it; at first an example
@@ -187,7 +187,8 @@
   function headline({question, mechanism, ...given}, told) {
     if (question === "tail") return `${mechanism}(${Object.values(given).join(", ")}) = ${told.value}`;
     if (question === "users") return `${grouped(told.parameters.users)} users`;
-    if (question !== "calibrate") return `${SYMBOLS[question]} ≤ ${short(told[question].upper)}`;
+    const shown = question === "delta" && told.delta.upper < 1e-300 ? "log_delta" : question;
+    if (question !== "calibrate") return `${SYMBOLS[shown]} ≤ ${short(told[shown].upper)}`;
     const sought = ([name, value]) => value !== null && !(name in given) && !name.startsWith("target_");
     const five = (value) => typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(5)) : grouped(value);
     return Object.entries(told.parameters).filter(sought).map(([name, value]) => `${spaced(name)} ${five(value)}`).join(", ");
@@ -227,16 +228,21 @@
     asked = words;
     const mine = ++turn, [result, curves] = place.querySelectorAll(".result, .curves"), [headed, below] = result.children;
     for (const input of place.querySelectorAll(".field input")) {
-      kept[input.name] = input.value;
+      if (input.value.trim()) kept[input.name] = input.value;
       input.removeAttribute("aria-invalid");
     }
     history.replaceState(null, "", `#${words}`);
     result.dataset.state = "busy";
-    const waiting = setTimeout(() => { headed.textContent = "Computing…"; }, 400);
     curves.replaceChildren();
+    const missing = names(query).needed.filter((name) => !(name in query));
+    if (missing.length) {
+      headed.textContent = `Fill in ${missing.map(spaced).join(", ")}.`;
+      below.replaceChildren();
+      result.dataset.state = "incomplete";
+      return;
+    }
+    const waiting = setTimeout(() => { headed.textContent = "Computing…"; }, 400);
     try {
-      const missing = names(query).needed.find((name) => !(name in query));
-      if (missing) throw new Error(`${missing} is missing`);
       const told = await library.answer(query);
       if (mine !== turn) return;
       const found = query.question === "tail" ? null : followed(query, told);

@@ -11,6 +11,7 @@ import argparse
 import json
 import secrets
 import socketserver
+import sys
 import threading
 import warnings
 import webbrowser
@@ -72,6 +73,12 @@ class Calculator(socketserver.ThreadingTCPServer):
         self.files = {name: (place.joinpath(name).read_bytes(), kind) for name, kind in TYPES.items()}
         self.files[""] = self.files.pop("calculator.html")
         self.files["calculator_fields.json"] = (json.dumps(fields()).encode(), "application/json")
+
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print the traceback of an error, but not that of a browser that no longer waits for its answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
