@@ -212,7 +212,8 @@
   function parts(query, told) {
     const bounds = Object.keys(SYMBOLS).filter((name) => name in told);
     const rows = bounds.flatMap((name) => ["upper", "lower"].map((side) => [`${SYMBOLS[name]}, ${side} bound`, told[name][side]]));
-    const others = query.question === "calibrate" ? Object.entries({...told.parameters, ...told.accuracy}) : [];
+    const errors = Object.entries(told.accuracy ?? {}).map(([name, value]) => [name, Number(value.toPrecision(6))]);
+    const others = query.question === "calibrate" ? [...Object.entries(told.parameters), ...errors] : [];
     rows.push(...others.filter(([, value]) => value !== null).map(([name, value]) => [spaced(name), grouped(value)]));
     const claim = (text) => make("p", {class: text.startsWith(" ") ? "inner" : null}, text.trim());
     return [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import secrets
 import socketserver
 import sys
@@ -59,7 +60,8 @@ class Calculator(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
     block_on_close = False
-    allow_reuse_address = True
+    # on Windows it would share a port that another program has
+    allow_reuse_address = os.name != "nt"
     request_queue_size = 64
 
     def __init__(self, port: int = 0) -> None:
