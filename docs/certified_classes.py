@@ -1,5 +1,6 @@
 """The table of the classes with and without a certificate, from the dispatch of `shufflebounds.certify` and tests/examples.py."""
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -18,6 +19,15 @@ def _reason(function, profile):
     return None
 
 
+def _parts(profile):
+    """Return why one side of a profile that has certificates has none at some eps."""
+    for upper, eps in itertools.product((True, False), (0.05, 0.3)):
+        try:
+            list(bounds_of(profile)(eps, upper))
+        except TypeError as reason:
+            yield f"{'upper' if upper else 'lower'} bound at some eps: {reason}"
+
+
 def _rows(name, profiles):
     """Return the rows of a class: one, or for shuffled protocols one for each randomizer."""
     groups = {}
@@ -30,7 +40,8 @@ def _rows(name, profiles):
         alone = [_reason(hockey_stick_of, profile) is None for profile in known]
         both = "upper and lower bound" + (", delta itself for few users" if any(alone) else "")
         kind = "none" if not known else "delta itself" if all(alone) else both
-        without = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
+        parts = [reason for profile in known for reason in _parts(profile)]
+        without = "; ".join(dict.fromkeys([*(reason for reason in reasons if reason is not None), *parts]))
         yield f"| `{title}` | {kind} | {len(known)} of {len(group)} | {without} |"
 
 

@@ -88,6 +88,14 @@ def test_noise_on_integers(eps):
     assert_certified(mechanisms.GeometricMechanism(0.9, 3, 4), eps, exact)
 
 
+def test_dummy_zeros_among_flipped_bits():
+    # Dummies are zeros in every dataset, so the one with few ones is not a mirror image of one with many.
+    rows, hidden, flip = [ones(0.25), ones(0.75)], ones(0.25), shuffle.ShuffledBits(2, 0.25, fakes=3)
+    for eps in (0, 0.3):
+        assert float(flip.certify(eps)) == pytest.approx(float(worst(rows, 1, sum, eps, [hidden] * 3)), rel=1e-13)
+
+
+
 @pytest.mark.parametrize("eps", [0.2, 0.7])
 def test_one_report_of_bits_and_vectors(eps):
     f, p, q = map(mp.mpf, (0.5, 0.75, 0.25))

@@ -6,8 +6,9 @@ lower bound, and that of a lower bound not above the stated upper one, without t
 but must not contradict the stated bounds: this tests the checker.
 Violations found earlier are in found.json, which runs first.
 
-Objects are drawn by tests/examples.py, and eps where the upper delta is between 1e-300 and 1, at 0, and within four ulp of the pure
-budget. A certificate that would take longer than `SECONDS`, or does not exist, is counted, but is not a violation.
+Objects are drawn by tests/examples.py, every class for about the same time, and eps where the upper delta is between 1e-300 and 1,
+at 0, and within four ulp of the pure budget. A certificate that would take longer than `SECONDS`, or does not exist, is counted,
+but is not a violation.
 """
 
 import collections
@@ -19,6 +20,7 @@ import math
 import pathlib
 import random
 import signal
+import time
 
 from shufflebounds import CertificateGap, InfeasibleError, mechanisms, sampling, shuffle
 from shufflebounds.certify import bounds_of
@@ -33,7 +35,7 @@ SECONDS = 2.5
 SHRINKING = 60.0
 """Seconds in which simpler parameters with the same kind of violation are sought."""
 
-SLOW = {"sampled Gaussian": 10.0, "noise on an interval": 15.0}
+SLOW = {"sampled Gaussian": 10.0, "noise on an interval": 15.0, "shuffled noise": 10.0}
 """The same for draws whose certificates take longer."""
 
 
@@ -71,10 +73,19 @@ def _interval(r):
     return noise.shuffled(round(10 ** r.uniform(2, 6)), r.choice([1.0, r.uniform(0.1, 1)]))
 
 
+def _shuffled_noise(r):
+    noise = r.choice([
+        lambda: mechanisms.LaplaceMechanism(10 ** r.uniform(-0.7, 0.7)),
+        lambda: mechanisms.GeometricMechanism(r.uniform(0.2, 3), r.randint(1, 4), r.choice([None, None, 1, 3])),
+        lambda: mechanisms.DiscreteGaussianMechanism(r.uniform(0.8, 3), r.randint(1, 3)),
+    ])()
+    return noise.shuffled(r.choice([2, 3, r.randint(4, 30), round(10 ** r.uniform(1.5, 4))]), r.choice([1.0, r.uniform(0.1, 1)]))
+
+
 DRAWS = {
     **{name: example.draw for name, example in EXAMPLES.items()},
     "many clones": _many_clones, "many users": _blankets, "sampled Gaussian": _sampled, "allocated Gaussian": _allocated,
-    "noise on an interval": _interval,
+    "noise on an interval": _interval, "shuffled noise": _shuffled_noise,
 }
 """Functions of a random generator: one for each class, and one for each family of certificates of many users or releases."""
 
@@ -255,11 +266,13 @@ def attack(seed, cases=None, late=lambda: False, only=None):
     """Return the numbers of certificates by class and kind, and the violations."""
     counts, found = collections.Counter(), earlier()
     names = [name for name in DRAWS if only is None or only in name]
+    drawn, spent = collections.Counter(), dict.fromkeys(names, 0.0)
     signal.signal(signal.SIGALRM, stop)
-    for turn in range(cases if cases is not None else 10**9):
-        if late():
-            break
-        name, r = names[turn % len(names)], random.Random(f"{seed} {turn}")
+    while drawn.total() != cases and not late():
+        # Every class has a turn, then the class that has taken the least time; a given number of cases is drawn in turns.
+        name = min(names, key=lambda name: drawn[name] if cases is not None else (min(drawn[name], 1), spent[name]))
+        start, r = time.monotonic(), random.Random(f"{seed} {name} {drawn[name]}")
+        drawn[name] += 1
         profile, seconds = DRAWS[name](r), SLOW.get(name, SECONDS)
         eps = 0.0
         try:
@@ -281,6 +294,7 @@ def attack(seed, cases=None, late=lambda: False, only=None):
             line = f"{profile!r}: {type(error).__name__} {error}"
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            spent[name] += time.monotonic() - start
         if line is not None:
             signal.setitimer(signal.ITIMER_REAL, SHRINKING)
             simple = profile, eps

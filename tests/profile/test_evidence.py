@@ -9,6 +9,8 @@ from shufflebounds import interop, mechanisms, shuffle
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, GaussianVector
 from shufflebounds.profile import Evidence, PrivacyProfile, Status
 from shufflebounds.profile.extend import ROUNDING
+from shufflebounds.shuffle import PersonalizedClones
+from tests.densities import tilted
 from tests.examples import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +61,10 @@ def test_what_is_not_proved_says_so_for_each_object():
     assert status(GaussianVector(2.0, 3, "sphere").shuffled(100)) is Status.MEASURED
     assert status(GaussianVector(2.0, 3).shuffled(100)) is Status.THEOREM
     assert status(GaussianVector(2.0, 3)) is Status.THEOREM
+    assert status(tilted()) is status(tilted().shuffled(50)) is Status.OPEN
+    noise, bits = PersonalizedClones.laplace([0.5, 1.0, 2.0]), PersonalizedClones.randomized_response([0.5, 1.0, 2.0], 3)
+    assert [status(one) for one in (noise, noise.for_group(1), bits)] == [Status.OPEN, Status.OPEN, Status.THEOREM]
+    assert status(noise, bound="lower") is Status.THEOREM
     assert status(interop.AccountingProfile((interop.distributions._LossPair((0.0,), (0.0,)),))) is Status.OPEN
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds.certify._by_kind import by_kind, kinds_of
+from shufflebounds.certify._by_kind import by_kind
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, reached
 from shufflebounds.certify._shuffle import exact_bits, moved_noise, of_bits
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, hockey_stick
@@ -125,8 +125,6 @@ def _lower(group: Any, one: Bounds, eps: float) -> Iterator[Answer]:
     difference = _difference(group.profile)
     if difference is not None:
         yield _test(difference, 2 * group.size)
-    elif "Composition" in kinds_of(group.profile):
-        yield from bounds_of(group._closed.ways[1])(eps, False)
     elif len(group._closed.ways) > 1:
         raise NoCertificateError("the test of a whole group is not certified")
 

@@ -28,7 +28,9 @@ __all__ = ["exact_bits", "moved_noise", "of_bits"]
 
 @hockey_stick_of.of("ShuffledBits")
 def _(protocol: Any) -> Answer:
-    datasets = None if isinstance(protocol.ones, str) else [protocol.ones]
+    # Dummy reports are zeros, so they have no mirror image.
+    every = range(protocol.users) if protocol.fakes else None
+    datasets = every if isinstance(protocol.ones, str) else [protocol.ones]
     return of_bits(protocol._bits, lambda: flint().arb(protocol.flip), datasets=datasets)
 
 
@@ -202,8 +204,8 @@ def _(protocol: Any) -> Answer:
 def of_bits(bits: int, flip: Callable[[], Ball], width: int = 1, datasets: Sequence[int] | None = None) -> Answer:
     """Return the largest delta of shuffled bits that are flipped with one probability.
 
-    `width` is the number of bits of the target, and `datasets` has the numbers of ones among the bits of others; None for all. All
-    bits may be exchanged with their complements, so half of the numbers stand for all.
+    `width` is the number of bits of the target, and `datasets` has the numbers of ones among the bits of others. None stands for
+    all numbers; half of them suffice, because all bits may be exchanged with their complements.
     """
     datasets = datasets or range((bits - width) // 2 + 1)
 

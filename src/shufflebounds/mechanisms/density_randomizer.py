@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.limits import BLOCK, FIRST_TAIL, LARGEST_EXPONENT, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._engines.datasets.cases import DatasetLaws
@@ -115,6 +116,10 @@ class DensityRandomizer(LocalRandomizer):
     limits: tuple[Any, Any] = field(default=(None, None), kw_only=True)
     accuracy: float = field(default=16 * ULP, kw_only=True)
 
+    _assumed: ClassVar[tuple[Evidence, ...]] = (
+        Evidence("the functions are exact up to `accuracy`, and likelihood ratios are monotone between breakpoints, as given",
+                 Status.OPEN, "shufflebounds.mechanisms.DensityRandomizer"),)
+    """Claims on which the bounds after a shuffle rest, too."""
     theorem: ClassVar[str] = "exact for the densities: the largest hockey-stick divergence of two inputs"
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the output"
 
@@ -180,6 +185,10 @@ class DensityRandomizer(LocalRandomizer):
         at = cells.left[inside] + np.random.default_rng(0).random(int(inside.sum())) * (cells.right - cells.left)[inside]
         cells.divided(self._densities, inside, at)
         upper_rows(self._densities, cells)
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield from super().claims(eps, upper=upper)
+        yield from self._assumed
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return tuple(_DensityPair(self, i, j) for i, j in permutations(range(len(self.inputs)), 2))

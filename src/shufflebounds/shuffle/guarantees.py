@@ -7,6 +7,7 @@ constructors of `PersonalizedClones`, and `PersonalizedBits` uses their clone bo
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
+from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds._engines.clones.attained import attained_pairs
@@ -241,6 +243,12 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         shown = [f"<{self.users} users, {budgets.size} distinct>"]
         shown += [f"{name}={value!r}" for name, value in self.parameters.items()]
         return f"PersonalizedClones.{self.description}({', '.join(shown)}, target={self.target})"
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield from super().claims(eps, upper=upper)
+        if upper and self.description != "randomized_response":
+            yield Evidence("two values between 0 and 1 of the target have no larger delta than 0 and 1", Status.OPEN,
+                           "docs/personalized")
 
     def describe(self) -> DominatingPairInfo:
         below, info = self._below, CloneBound(self.population, self.index).describe()

@@ -265,6 +265,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
                 yield from pair.evidence
         else:
             yield theorem(f"delta of one dataset: {self.data(eps)}", "shufflebounds.shuffle.Shuffled.data")
+        yield from getattr(self.randomizer, "_assumed", ())
         yield ROUNDING
 
     def __getattr__(self, name: str) -> Any:

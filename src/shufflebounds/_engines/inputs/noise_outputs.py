@@ -54,7 +54,9 @@ def normal_outputs(mu: float) -> NoiseOutputs:
     # The second term covers the rounding of the edges, by 1e-15, relative to the width of a cell.
     error = np.maximum(error, error[::-1]) + 8 * COMPUTED_ERROR
     ratio[[0, -1]] = -np.inf, np.inf
-    return NoiseOutputs(np.log(none), np.log(more), ratio, error, 4 * ULP * (mu * np.abs(z) + mu * mu), LOG_TINY)
+    with np.errstate(divide="ignore"):
+        log_none, log_more = np.log(none), np.log(more)
+    return NoiseOutputs(log_none, log_more, ratio, error, 4 * ULP * (mu * np.abs(z) + mu * mu), LOG_TINY)
 
 
 def laplace_outputs(budget: float) -> NoiseOutputs:
