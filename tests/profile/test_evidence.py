@@ -169,6 +169,19 @@ def test_explain_lists_the_bounds_that_lost_and_those_that_were_not_computed(ran
     assert set(omitted) == every - set(computed)
 
 
+@pytest.mark.parametrize("guarantee", [
+    shuffle.PersonalizedClones.randomized_response([0.5, 1.0, 2.0], 4, counts=[50, 100, 50]),
+    shuffle.PersonalizedClones.gaussian([1.0, 2.0, 3.0], counts=[40, 40, 40]),
+    shuffle.PersonalizedClones.laplace([0.5, 1.0, 2.0], target=1, counts=[50, 100, 50]),
+    shuffle.PersonalizedBits([0.5, 1.0, 2.0], counts=[50, 100, 50]),
+])
+def test_explain_of_personal_budgets_lists_the_bounds_that_lost(guarantee):
+    lines = guarantee.explain(0.3).splitlines()
+    above = [float(line.split()[2]) for line in lines if line.startswith("  at most ")]
+    assert len(above) > 1
+    assert min(above) == pytest.approx(guarantee.log_delta(0.3), rel=1e-6)
+
+
 def certified(claim):
     return claim.claim.endswith("by certify")
 

@@ -115,6 +115,9 @@ class Answering(metaclass=Explaining):
         outcomes = self._samples.outcomes
         if outcomes is not None:
             return [f"method: the sum over all {outcomes.loss.size} outcomes of the pair"]
+        pairs = self._listed_pairs()
+        if pairs:
+            return [f"method: the largest hockey-stick divergence of {len(pairs)} pairs (pairs)"]
         return [f"method: the hockey-stick divergence that {name} states (describe)"]
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:

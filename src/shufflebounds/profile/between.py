@@ -27,6 +27,13 @@ class Between(ClosedForms):
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(self.side(eps, False), self.side(eps, True))
 
+    def method(self, eps: float) -> list[str]:
+        below, above = self.sides
+        if below is above:
+            return above._method(eps)
+        return [line.replace("method:", f"method {word}:", 1) for side, word in ((above, "above"), (below, "below"))
+                for line in side._method(eps)]
+
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         return self.sides[upper]._log_side(eps, upper=upper)
 

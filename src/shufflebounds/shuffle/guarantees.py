@@ -69,6 +69,16 @@ class _OneUser(ClosedForms):
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return self._rounded(eps, at_each(lambda e: self.population.single(e, self.index), eps))
 
+    def method(self, eps: float) -> list[str]:
+        worst = self.index if self.place is not None else self.population.every(eps, self.index)[2]
+        computed, omitted = self.population.compared(eps, worst)
+        if self.population.rounds:
+            computed["privacy blanket of rounded budgets"] = self.population.rounded_blanket(eps, self.place)
+        parameter = "budget" if self.pure < math.inf else "1/sigma"
+        return [f"method: the smallest bound of the target with {parameter} = {self.population.budgets[worst]:.9g}",
+                *(f"  at most {value:.9g} by {name}" for name, value in sorted(computed.items(), key=lambda one: one[1])),
+                *(f"  not computed: the clone decomposition {kind}, which is larger by an estimate" for kind in omitted)]
+
     def _rounded(self, eps: FloatArray, sides: IntervalArray) -> IntervalArray:
         """Return the bounds, or those of the privacy blanket with rounded budgets if these are smaller."""
         if not self.population.rounds:

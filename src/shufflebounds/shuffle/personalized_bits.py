@@ -173,6 +173,10 @@ class _EveryDataset(Between):
         bound = WeightedLabels.of_bits(self.pure, *self.population.without(self.place or 0))
         return bound if bound.offered else None
 
+    def method(self, eps: float) -> list[str]:
+        lines = super().method(eps)
+        return lines if self.labels is None else [*lines, f"  at most {self.labels.log_delta(eps):.9g} by weighted labels"]
+
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         bound = super().side(eps, upper)
         return bound if self.labels is None or not upper else np.minimum(bound, [self.labels.log_delta(e) for e in eps.tolist()])

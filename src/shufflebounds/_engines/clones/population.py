@@ -297,6 +297,18 @@ class Population:
         sides += [blanket] if blanket else []
         return min([*sides, self.family.log_local(float(self.budgets[i]), eps)], key=lambda pair: pair[1])
 
+    def compared(self, eps: float, i: int) -> tuple[dict[str, float], list[str]]:
+        """Return the upper bounds of log delta of target i that :meth:`single` compares, and the decompositions that it omits."""
+        local = self.family.log_local(float(self.budgets[i]), eps).upper
+        computed, omitted = {"one message alone": local} if local < 0 else {}, {*self.family.kinds, "window"}
+        for kind, mass in [] if self._alone(i) else self.candidates(eps, i):
+            computed[f"the clone decomposition {kind}"] = self.value(kind, eps, self.exact, i, i, mass).upper
+            omitted.remove(kind)
+        blanket = None if self._alone(i) else self._blanket(eps, i, i, min(computed.values()))
+        if blanket is not None:
+            computed["privacy blanket"] = blanket.upper
+        return computed, sorted(omitted if self.family.windowed else omitted - {"window"})
+
     def _alone(self, i: int) -> bool:
         """Return whether target i is the only user and has no finite pure budget."""
         return float(self.counts.sum()) == 1 and self.family.pure_epsilon(float(self.budgets[i])) == math.inf
