@@ -147,7 +147,7 @@ def test_epsilon_of_vectors(dimension, domain, sigma, users, most):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise", "users", "delta"), [
-    (GaussianVector(1.0, 13), 10**4, 1e-6), (GaussianVector(0.31, 2), 10, 1e-200), (GaussianVector(1.0, 40), 10**4, 1e-200),
+    (GaussianVector(1.0, 13), 10**4, 1e-6), (GaussianVector(0.31, 2), 10, 1e-200),
 ], ids=repr)
 def test_vectors_that_are_far_apart(noise, users, delta):
     shuffled = noise.shuffled(users)
@@ -155,7 +155,7 @@ def test_vectors_that_are_far_apart(noise, users, delta):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sigma", [2 / 6.49, 2 / 5.8, 2 / 4.0])
+@pytest.mark.parametrize("sigma", [2 / 6.49])
 def test_cells_of_vectors_that_are_far_apart_have_finite_values(sigma):
     cases = GaussianVector(sigma, 2, "sphere").dataset_laws().cases
     with np.errstate(all="raise", under="ignore"):
