@@ -71,7 +71,7 @@ TWINS = {
                                             m.RatioBounded(math.exp(2.0), math.tanh(1.0), math.exp(2.0)).shuffled(10**4)],
     "clear reports of two bins": lambda: [s.ClearReports(1000, 2), s.BinomialNoise(1000, 0.5)],
 }
-SLOW = {"all of ten", "normal, 1000", "normal, 1e5", "sums, 1e4", "bits of several budgets"}
+SLOW = {"all of ten", "normal, 1000", "normal, 1e5", "sums, 1e4", "sums, 1e5", "sums, 1e9", "bits of several budgets"}
 FORMULAS = (s.StrongerClones, m.RatioBounded)
 """Bounds of all randomizers with some property; their lower bounds are those of a formula, which no randomizer need attain."""
 
