@@ -83,7 +83,7 @@ def best_of_all_mechanisms(guesses, canaries, right, eps, delta):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("canaries", "guesses"), [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3)])
+@pytest.mark.parametrize(("canaries", "guesses"), [(1, 1), (2, 2), (3, 2)])
 def test_no_mechanism_does_better(canaries, guesses):
     for right, eps, delta in itertools.product(range(1, guesses + 1), (0.0, 1.5), (0.0, 0.01, 0.1)):
         best = best_of_all_mechanisms(guesses, canaries, right, eps, delta)

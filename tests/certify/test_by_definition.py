@@ -168,8 +168,8 @@ def test_sums_of_several_bits():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("users", "fakes", "bins", "view", "fake"), [
-    (3, 0, 3, "sums", "uniform"), (4, 0, 2, "records", "uniform"), (2, 1, 3, "records", "known"), (2, 1, 3, "sums", "known"),
-    (2, 2, 2, "sums", "uniform"), (2, 1, 3, "records", "uniform"), (2, 1, 3, "sums", "uniform"),
+    (3, 0, 3, "sums", "uniform"), (2, 1, 3, "records", "known"), (2, 1, 3, "sums", "known"), (2, 1, 3, "records", "uniform"),
+    (2, 2, 2, "sums", "uniform"),
 ])
 def test_flipped_reports_of_few_users(users, fakes, bins, view, fake):
     rows, others = one_hot(bins, 0.2), users - 1 + (fakes if fake == "known" else 0)

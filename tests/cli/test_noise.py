@@ -103,9 +103,7 @@ TARGET = ["--eps", "1", "--delta", "1e-6"]
 
 @pytest.mark.parametrize(("words", "build"), [
     slow(["kary-response", "--bins", "10"], lambda told: mechanisms.KaryResponse(10, told["local_eps"])),
-    slow(["hadamard-response", "--bins", "4"], lambda told: mechanisms.HadamardResponse(4, told["local_eps"])),
     slow(["local-hashing", "--bins", "10"], lambda told: mechanisms.LocalHashing(10, told["local_eps"], told["buckets"])),
-    slow(["subset-selection", "--bins", "10", "--size", "2"], lambda told: mechanisms.SubsetSelection(10, told["local_eps"], 2)),
     slow(["unary-encoding", "--bins", "10"], lambda told: mechanisms.UnaryEncoding(10, told["p"], told["q"])),
     (["randomized-response"], lambda told: mechanisms.RandomizedResponse(told["budget"])),
     (["pure-local"], lambda told: mechanisms.PureLocal(told["local_eps"])),

@@ -185,8 +185,7 @@ def test_blocks_of_negligible_products_are_dropped_within_their_bound():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trials", [6, 50])
-@pytest.mark.parametrize("step", [0.003, 0.05, 0.4])
+@pytest.mark.parametrize(("trials", "step"), [(6, 0.05), (50, 0.003), (50, 0.4)])
 def test_grid_bounds_from_values_of_delta(trials, step):
     # The divergence of the upper distribution is an upper bound, and that of the lower distribution is a lower bound. Both are
     # compared with the exact divergence.

@@ -144,7 +144,7 @@ def test_thresholds_that_rounding_cannot_tell_apart(ones, zeros, width, flip):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delta", [1e-9, 1e-100, 5e-324])
+@pytest.mark.parametrize("delta", [1e-9, 5e-324])
 def test_all_datasets_of_2_53_users_with_a_small_delta(delta):
     # All datasets have nearly the same delta, but the bound of an interval of datasets is close to it only if the interval has at
     # most 1e-6 of all numbers of ones. At log delta = -744, a search for a gap of 1e-3 would need a million values.

@@ -77,6 +77,7 @@ def test_targets_out_of_reach_are_named(health, capsys):
     assert "users would do" in out
 
 
+@pytest.mark.slow
 def test_the_survey_is_the_one_described(health):
     data = health.survey()
     assert data.limited.size == 20190

@@ -18,9 +18,9 @@ pytest.importorskip("matplotlib")
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_figures.py"
 FIGURES = sorted(path.stem for path in (SCRIPT.parent / "_static" / "figures").glob("*.svg"))
 SLOW = {
-    "areas", "bits", "bounds", "budgets", "chernoff", "comparison", "growth", "headline", "histogram", "hockey-stick", "mechanisms",
-    "noise", "overshoot", "protocol-clones", "randomizers", "reals", "rules", "shuffled-batches", "training", "worst_dataset",
-    "year",
+    "areas", "audit", "bits", "bounds", "budgets", "chernoff", "comparison", "growth", "headline", "histogram",
+    "hockey-stick", "mechanisms", "noise", "overshoot", "protocol-clones", "randomizers", "reals", "rules",
+    "shuffled-batches", "training", "worst_dataset", "year",
 }
 
 

@@ -19,6 +19,7 @@ def limited(names, seconds):
     return dict(line.split(": ", 1) for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_quick_ones_together():
     said = limited([], 10)
     assert list(said) == list(ceilings.QUICK)

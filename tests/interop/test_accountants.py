@@ -116,6 +116,7 @@ def test_other_adjacency_relations_are_refused(relation, event):
     assert accountant.profile is None
 
 
+@pytest.mark.slow
 def test_a_zeroed_record_is_one_that_a_special_value_replaces():
     epoch = ShuffledBatches(GaussianMechanism(1.0), 10)
     accountant = ShuffleAccountant(Relation.REPLACE_SPECIAL).compose(ProfileDpEvent(epoch))

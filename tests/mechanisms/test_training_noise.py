@@ -9,9 +9,7 @@ from tests.strategies import slow
 @pytest.mark.parametrize(("rate", "steps", "eps", "delta"), [
     (0.01, 1, 1.0, 1e-6),
     slow(1.0, 10, 1.0, 1e-5),
-    slow(0.1, 100, 0.1, 1e-5),
     slow(0.01, 1000, 8.0, 1e-5),
-    slow(0.001, 10**5, 1.0, 1e-6),
     slow(0.02, 1500, 1e3, 1e-5), slow(1.0, 10**8, 1e4, 1e-6),
 ])
 def test_it_meets_the_target_and_less_noise_does_not(rate, steps, eps, delta):

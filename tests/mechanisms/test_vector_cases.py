@@ -136,7 +136,7 @@ def test_the_minorant_of_the_sphere_and_the_distance_of_its_inputs(sigma, dimens
 
 @pytest.mark.parametrize(("dimension", "domain", "sigma", "users", "most"), [
     # The eps of the privacy blanket are .03369, .00416 and .0492.
-    (3, "sphere", 3.0, 10**4, 0.02485), slow(3, "sphere", 20.0, 10**4, 0.00275), (3, "cube", 2.0, 10**4, 0.0364),
+    slow(3, "sphere", 3.0, 10**4, 0.02485), slow(3, "sphere", 20.0, 10**4, 0.00275), (3, "cube", 2.0, 10**4, 0.0364),
 ])
 def test_epsilon_of_vectors(dimension, domain, sigma, users, most):
     protocol = GaussianVector(sigma, dimension, domain).shuffled(users)
@@ -147,7 +147,7 @@ def test_epsilon_of_vectors(dimension, domain, sigma, users, most):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise", "users", "delta"), [
-    (GaussianVector(1.0, 13), 10**4, 1e-6), (GaussianVector(0.31, 2), 10, 1e-200), (GaussianVector(1.0, 40), 10**4, 1e-200),
+    (GaussianVector(1.0, 13), 10**4, 1e-6), (GaussianVector(0.31, 2), 10, 1e-200),
 ], ids=repr)
 def test_vectors_that_are_far_apart(noise, users, delta):
     shuffled = noise.shuffled(users)
@@ -155,7 +155,7 @@ def test_vectors_that_are_far_apart(noise, users, delta):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sigma", [2 / 6.49, 2 / 5.8, 2 / 4.0])
+@pytest.mark.parametrize("sigma", [2 / 6.49])
 def test_cells_of_vectors_that_are_far_apart_have_finite_values(sigma):
     cases = GaussianVector(sigma, 2, "sphere").dataset_laws().cases
     with np.errstate(all="raise", under="ignore"):

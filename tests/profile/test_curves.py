@@ -228,7 +228,7 @@ def test_renyi_of_listed_laws(pq, order):
     assert pair.rdp(order) >= exact
 
 
-@pytest.mark.parametrize("order", [1.0, 1.25, slow(2.0), slow(7.5), 40.0])
+@pytest.mark.parametrize("order", [1.0, 1.25, slow(7.5), 40.0])
 @pytest.mark.parametrize(
     ("users", "flip", "ones"),
     [(1, 0.25, 0), (12, 0.125, 3), (60, 0.3, 59), (120, 0.02, 60), slow(400, 0.02, 200)],

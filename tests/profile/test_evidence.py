@@ -34,7 +34,8 @@ def exists(where):
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_every_example_has_claims_whose_places_exist(name):
-    for profile in EXAMPLES[name].profiles():
+    # shuffled randomizers have 40 examples, whose claims are of a few kinds
+    for profile in EXAMPLES[name].profiles()[:16]:
         for bound in ("upper", "lower"):
             claims = profile.evidence(0.3, bound=bound)
             strength = [one.status.value for one in claims]

@@ -75,7 +75,7 @@ def test_delta_and_eps(budget, releases):
         assert high - low <= 2e-7 * total + 1e-5
 
 
-@pytest.mark.parametrize(("budget", "releases"), [(1e3, 3), *CASES[:-3:2]])
+@pytest.mark.parametrize(("budget", "releases"), [slow(1e3, 3), *CASES[:-3:2]])
 def test_tail_of_the_loss_curve_and_divergences(budget, releases):
     noise = LaplaceMechanism(1 / budget)
     many, exact = noise.self_compose(releases), Exact(noise, releases)
@@ -100,7 +100,7 @@ def test_tail_of_the_loss_curve_and_divergences(budget, releases):
 @pytest.mark.parametrize(("one", "releases"), [
     (RandomizedResponse(700.0), 5), (GeometricMechanism(700.0), 2), (GeometricMechanism(150.0, 6), 5),
     slow(LaplaceMechanism(1e-3).subsampled(0.3), 5), (GeometricMechanism(150.0, 6).subsampled(0.3), 5),
-    (FiniteRandomizer([[1 - 1e-300, 1e-300], [0.25, 0.75]]), 2),
+    slow(FiniteRandomizer([[1 - 1e-300, 1e-300], [0.25, 0.75]]), 2),
 ], ids=repr)
 def test_bounds_are_in_order(one, releases):
     many = one.self_compose(releases)

@@ -95,7 +95,7 @@ def test_the_positive_part_of_a_sum_is_below_both_inequalities(users, local_eps,
     assert published.balle2019_hoeffding(users, local_eps, exact) >= eps
 
 
-@pytest.mark.parametrize("order", [2, 3, 8, 40])
+@pytest.mark.parametrize("order", [3, 40])
 @pytest.mark.parametrize(("users", "local_eps"), [(1000, 0.5), (10**4, 1.0), (10**6, 3.0)])
 def test_the_renyi_bound_term_by_term_and_above_what_is_attained(users, local_eps, order):
     with mp.workdps(30):

@@ -14,12 +14,14 @@ from shufflebounds.cli import main
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.extend import DominatingPairInfo
 from tests.examples import EXAMPLES
+from tests.strategies import slow
 
 GAUSSIAN = mechanisms.GaussianMechanism(1.0)
 BITS = mechanisms.KaryResponse(3, 1.0)
+SLOW = {"sampling.ShuffledBatches", "profile.Group"}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in EXAMPLES])
 def test_every_class_has_a_statement(name):
     profile = EXAMPLES[name].profiles()[0]
     stated = profile.statement(delta=1e-3)
@@ -60,7 +62,7 @@ def test_the_sentence_about_a_test_is_no_more_than_the_trade_off_curve_says(prof
 
 
 @pytest.mark.parametrize("profile", [
-    shuffle.ClearReports(20, 3), BITS.shuffled(100).compose(GAUSSIAN), GAUSSIAN.subsampled(0.1),
+    shuffle.ClearReports(20, 3), slow(BITS.shuffled(100).compose(GAUSSIAN)), GAUSSIAN.subsampled(0.1),
 ], ids=lambda one: type(one).__name__)
 def test_the_line_that_computes_the_number_again_runs_as_it_stands(profile):
     stated = profile.statement(delta=1e-6)

@@ -60,7 +60,7 @@ def test_mixture_renyi_is_joint_convexity(rate):
     ("mixed", "sigma"),
     [
         (GaussianMechanism(1.0).subsampled(0.01), 1.0),
-        (WithoutReplacement(GaussianMechanism(2.0, 2.0), 100, 7), 1.0),
+        slow(WithoutReplacement(GaussianMechanism(2.0, 2.0), 100, 7), 1.0),
         slow(RandomAllocation(GaussianMechanism(1.5), 100, chosen=3), 1.5 / math.sqrt(3)),
         slow(GaussianMechanism(1.5).shuffled(100), 1.5),
     ],

@@ -45,7 +45,7 @@ def test_one_step_is_the_threshold_test(sigma, rate, eps):
 
 
 @pytest.mark.parametrize(("sigma", "rate", "times", "delta", "eps"), [
-    (1.0, 0.01, 100, 1e-5, 0.8951), (2.0, 0.01, 1000, 1e-6, 1.3745),
+    slow(1.0, 0.01, 100, 1e-5, 0.8951), (2.0, 0.01, 1000, 1e-6, 1.3745),
 ])
 def test_compositions_have_the_lower_bound_of_opposite_contributions(sigma, rate, times, delta, eps):
     # The values are those of an independent implementation, a convolution by FFT.

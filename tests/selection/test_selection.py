@@ -84,7 +84,7 @@ def test_one_sided_noise_against_all_permutations(s):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("y", [[0, -1], [0, 0], [0, -1, -2], [0, -0.5, -0.5, -7, -7.25], [0, -100, -100, -3], [0, -60, 0, -0.001]])
+@pytest.mark.parametrize("y", [[0, 0], [0, -0.5, -0.5, -7, -7.25], [0, -60, 0, -0.001]])
 def test_laplace_noise_against_quadrature(y):
     got = selection_log_probs(y, 2.0, noise="laplace")
     for a, b in zip(got, by_quadrature(y), strict=True):
@@ -242,9 +242,7 @@ def test_union_bound_where_the_threshold_has_the_larger_noise():
 @pytest.mark.parametrize(
     ("scales", "k", "beta"),
     [
-        (SVTScales(2.0, 4.0, None, 1), 10, 0.05),
         (SVTScales(2.0, 4.0, None, 1), 10**6, 1e-9),
-        (SVTScales(1.0, 1.0, None, 1), 3, 0.5),
         (SVTScales(3.0, 1.0, None, 7), 50, 0.01),
         (SVTScales(1.0, 2.0, 6.0, 4), 20, 0.01),
     ],

@@ -132,12 +132,12 @@ def gaussian_row(sigma, x, edges):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("k", [2, 3, 4, 6])
+@pytest.mark.parametrize("k", [2, 3, 6])
 def test_randomized_response_is_never_below_the_exact_value(k):
     rng = np.random.default_rng(k)
 
     def cases():
-        for _ in range(500):
+        for _ in range(200):
             n = int(rng.integers(1, 5 if k < 6 else 4))
             eps = rng.uniform(0.1, 3, n)
             target = int(rng.integers(n))
@@ -152,7 +152,7 @@ def test_randomized_response_is_never_below_the_exact_value(k):
 @pytest.mark.slow
 def test_blanket_alone_is_never_below_the_exact_value():
     rng = np.random.default_rng(11)
-    for _ in range(1000):
+    for _ in range(300):
         k = int(rng.integers(2, 6))
         n = int(rng.integers(1, 5))
         eps = rng.uniform(0.1, 3, n)
@@ -278,7 +278,7 @@ def test_laplace_is_never_below_the_exact_value():
     edges = np.array([-2.0, -0.5, 0.0, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])
 
     def cases():
-        for _ in range(1200):
+        for _ in range(400):
             n = int(rng.integers(1, 5))
             eps = rng.uniform(0.1, 3, n)
             cut = edges if n < 4 else edges[1:-1]
@@ -294,7 +294,7 @@ def test_laplace_is_never_below_the_exact_value():
 @pytest.mark.slow
 def test_gaussian_is_never_below_the_exact_value():
     rng = np.random.default_rng(2)
-    for _ in range(500):
+    for _ in range(200):
         n = int(rng.integers(1, 5))
         sigma = rng.uniform(0.5, 4, n)
         target = int(rng.integers(n))

@@ -71,7 +71,7 @@ TWINS = {
                                             m.RatioBounded(math.exp(2.0), math.tanh(1.0), math.exp(2.0)).shuffled(10**4)],
     "clear reports of two bins": lambda: [s.ClearReports(1000, 2), s.BinomialNoise(1000, 0.5)],
 }
-SLOW = {"all of ten", "normal, 1000", "normal, 1e5", "sums, 1e4", "bits of several budgets"}
+SLOW = {"all of ten", "normal, 1000", "normal, 1e5", "sums, 1e4", "sums, 1e5", "sums, 1e9", "bits of several budgets"}
 FORMULAS = (s.StrongerClones, m.RatioBounded)
 """Bounds of all randomizers with some property; their lower bounds are those of a formula, which no randomizer need attain."""
 
@@ -85,12 +85,6 @@ def test_all_names_have_the_same_eps(name):
     assert max(upper) <= min(upper) * 1.001
     assert max(lower) <= min(lower) * 1.001
     assert max(lower) <= min(upper)
-
-
-@pytest.mark.parametrize("sigma", [0.7, 2.0])
-def test_noise_on_vectors_of_one_coordinate_is_noise_on_numbers(sigma):
-    vector, number = (noise.shuffled(10**4).epsilon(DELTA) for noise in (m.GaussianVector(sigma, 1), m.GaussianMechanism(sigma)))
-    assert vector <= number * 1.001
 
 
 @pytest.mark.parametrize("eps0", [1e-300, 1e-5, 0.3, 40.0, 700.0])

@@ -47,7 +47,7 @@ def gaussian_stop_loss(k, s):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sigma", "eps"), [(1.0, 0.5), (2.0, 0.1), (0.7, 1.0)])
+@pytest.mark.parametrize(("sigma", "eps"), [(2.0, 0.1), (0.7, 1.0)])
 def test_two_steps_against_quadrature(sigma, eps):
     with mp.workdps(20):
         s, weight = mp.mpf(sigma), mp.e ** mp.mpf(eps)
@@ -323,7 +323,7 @@ def test_a_value_does_not_depend_on_the_others_of_its_array(mechanism):
 
 @pytest.mark.parametrize(("mechanism", "eps"), [
     (DiscreteGaussianMechanism(1.3), 0.01), (DiscreteGaussianMechanism(1.3), 0.3), slow(DiscreteGaussianMechanism(1.3), 1.5),
-    slow(DiscreteGaussianMechanism(5.0), 0.01), slow(DiscreteGaussianMechanism(5.0), 0.3),
+    slow(DiscreteGaussianMechanism(5.0), 0.3),
 ], ids=repr)
 def test_either_direction_of_enumerated_outcomes_counts(mechanism, eps):
     # Chernoff's bound decides whether the direction with an added record is evaluated.
@@ -401,7 +401,7 @@ def test_deep_bounds_follow_from_whole_orders():
 
 
 @pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.8)])
-@pytest.mark.parametrize("order", [1.3, 3.2, 255.5])
+@pytest.mark.parametrize("order", [1.3, 255.5])
 def test_orders_between_whole_ones(mechanism, order):
     pair = AllocationPair(mechanism, 12)
     between, (lower, upper) = pair._forms._between(order), pair._samples._divergences(np.array([order]), False)[0]

@@ -210,7 +210,7 @@ def test_families_of_vectors_have_smaller_tails(mu):
         assert most <= 20 * max(tails) + 1e-3
 
 
-@pytest.mark.parametrize(("mu", "c"), [(0.25, 1.5), (0.25, 6.0), (0.5, 3.0), (1.0, 20.0)])
+@pytest.mark.parametrize(("mu", "c"), [(0.25, 1.5), (1.0, 20.0)])
 def test_suprema_are_enclosed(mu, c):
     """The bound is at least the smallest of the three numbers, with their suprema on fine grids, and at most 1.4 times it."""
 
@@ -317,7 +317,7 @@ def test_the_bound_is_the_formula_at_its_own_choice():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mu", [0.02, 0.6, 5.0])
+@pytest.mark.parametrize("mu", [0.02, 5.0])
 def test_no_bound_is_above_one_step(mu):
     for steps, eps in itertools.product((1, 2, 10**4, 2**53), (0.0, 0.3, 40.0)):
         exact = GaussianMechanism(1 / mu).log_delta(eps)

@@ -47,7 +47,7 @@ def test_integer_orders_are_the_binomial_sum(sigma, rate, order):
     ("sigma", "rate", "order", "removed"),
     [
         (1.0, 0.01, 1.0, True),
-        (1.0, 0.01, 1.0, False),
+        pytest.param(1.0, 0.01, 1.0, False, marks=pytest.mark.slow),
         pytest.param(0.5, 0.9, 1.0, False, marks=pytest.mark.slow),
         pytest.param(2.0, 1e-6, 1 + 1e-9, False, marks=pytest.mark.slow),
         pytest.param(0.7, 0.3, 40.0, False, marks=pytest.mark.slow),

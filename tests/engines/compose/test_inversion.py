@@ -79,7 +79,6 @@ def test_without_sampling_the_composition_is_one_gaussian(sigma, times, removed)
         pytest.param(1.0, 0.01, True, 0.42, id="removed"),
         pytest.param(0.6, 0.3, False, 0.4, id="added"),
         pytest.param(1.0, 1e-3, True, 0.05, id="rare", marks=pytest.mark.slow),
-        pytest.param(3.0, 0.1, True, 0.05, id="large_sigma", marks=pytest.mark.slow),
         pytest.param(3.0, 0.1, False, 0.05, id="large_sigma_added", marks=pytest.mark.slow),
     ],
 )
@@ -98,7 +97,6 @@ def test_two_releases_are_those_of_an_integral(sigma, rate, removed, eps):
     (1.0, 0.01, True, 4.0),
     (0.3, 1e-6, False, 700.0),
     pytest.param(2.5, 0.9, False, 3.0, marks=pytest.mark.slow),
-    pytest.param(0.05, 0.5, True, 90.0, marks=pytest.mark.slow),
     pytest.param(4.0, 1e-3, True, 2.5, marks=pytest.mark.slow),
 ])
 def test_cumulants_are_those_of_an_integral(mu, rate, removed, theta):
@@ -153,7 +151,7 @@ def test_results_do_not_depend_on_earlier_ones():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sigma", "rate", "times", "eps"), [(1.0, 0.01, 100, 0.95), (0.5, 0.05, 20, 7.0), (4.0, 0.2, 500, 1.0)])
+@pytest.mark.parametrize(("sigma", "rate", "times", "eps"), [(1.0, 0.01, 100, 0.95), (0.5, 0.05, 20, 7.0)])
 @pytest.mark.parametrize("removed", [True, False])
 def test_inversion_and_grid_agree(sigma, rate, times, eps, removed):
     composition = SampledPair(GaussianMechanism(sigma), rate, removed).self_compose(times)

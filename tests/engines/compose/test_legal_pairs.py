@@ -35,12 +35,12 @@ def adaptive(first, second, eps):
     (FiniteRandomizer([[1, 0], [0, 1]]), NOISY), (FiniteRandomizer([[0.5, 0.5], [0.5, 0.5]]), NOISY),
     (FiniteRandomizer([[0, 0, 1.0], [0, 0.25, 0.75], [0.5, 0.375, 0.125]]), NOISY),
 ])
-@pytest.mark.parametrize("eps", [0.0, 0.1, 0.8, 3.5, 709.0])
-def test_two_matrices_with_certain_outputs(first, second, eps):
-    exact = adaptive(first, second, eps)
+def test_two_matrices_with_certain_outputs(first, second):
     both = first.compose(second)
-    assert both.delta(eps, bound="lower") <= exact * (1 + 1e-9) + 1e-15
-    assert exact <= both.delta(eps) * (1 + 1e-9) + 1e-15
+    for eps in (0.0, 0.1, 0.8, 3.5, 709.0):
+        exact = adaptive(first, second, eps)
+        assert both.delta(eps, bound="lower") <= exact * (1 + 1e-9) + 1e-15
+        assert exact <= both.delta(eps) * (1 + 1e-9) + 1e-15
 
 
 def test_what_is_certain_in_the_shuffler_composes():

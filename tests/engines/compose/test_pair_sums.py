@@ -10,7 +10,7 @@ from shufflebounds._engines.compose.pair_sums import PairSums, _Losses, _Placed,
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism
 from shufflebounds.sampling import SampledPair
 from tests.engines.compose.test_inversion import log_delta_of_two
-from tests.strategies import slow, thinned
+from tests.strategies import slow
 
 
 def sums(pair, times, rtol=1e-4):
@@ -23,7 +23,6 @@ def sums(pair, times, rtol=1e-4):
     (2.0, 0.2, True, 7, 1.5, 1e-4, 0.01),
     (0.8, 0.1, False, 5, 0.35, 1e-4, 0.01),
     slow(3.0, 0.3, False, 30, 1.4, 1e-4, 0.01),
-    slow(0.6, 0.01, True, 17, 2.5, 1e-4, 0.01),
     (1.0, 1e-4, True, 320, 1e-3, 1e-3, 0.1),
     (1.0, 1e-3, False, 1000, 2e-3, 1e-3, 0.1),
     slow(2.0, 1e-5, True, 4999, 1e-4, 1e-3, 0.1),
@@ -45,7 +44,7 @@ def test_unsampled_releases_are_one_gaussian():
     assert found.upper - found.lower < 0.01
 
 
-@pytest.mark.parametrize(("sigma", "rate", "eps"), [(1.0, 1e-4, 0.0357), (2.0, 1e-5, 1.2e-4)])
+@pytest.mark.parametrize(("sigma", "rate", "eps"), [(1.0, 1e-4, 0.0357), slow(2.0, 1e-5, 1.2e-4)])
 def test_two_releases_of_rarely_sampled_records(sigma, rate, eps):
     # The grid took up to 40 s for such compositions, and its bounds of eps were up to 24 % apart.
     two = SampledPair(GaussianMechanism(sigma), rate).self_compose(2)
@@ -76,8 +75,8 @@ def test_bounds_of_laplace_noise_enclose_those_of_a_grid(rate):
         assert float(grid.log_delta(eps, bound="lower")) <= found.upper
 
 
-@pytest.mark.parametrize("mechanism", [GaussianMechanism(0.02), LaplaceMechanism(0.0012), LaplaceMechanism(0.02)], ids=repr)
-@pytest.mark.parametrize("eps", thinned([690.0, 0.0, 0.5, 1200.0], 4))
+@pytest.mark.parametrize("mechanism", [slow(GaussianMechanism(0.02)), LaplaceMechanism(0.0012), LaplaceMechanism(0.02)], ids=repr)
+@pytest.mark.parametrize("eps", [690.0, slow(0.0), slow(1200.0)])
 def test_losses_beyond_the_range_of_exponentials(mechanism, eps):
     many = mechanism.subsampled(1e-6).self_compose(5)
     low, high = many.log_delta(eps, bound="lower"), many.log_delta(eps)

@@ -6,7 +6,7 @@ from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMec
 from shufflebounds.sampling import RandomAllocation
 from shufflebounds.shuffle import BinomialNoise, Shuffled, StrongerClones
 
-RTOLS = [1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11, 1e-12]
+RTOLS = [1e-1, 1e-5, 1e-9, 1e-12]
 
 SLOW = pytest.mark.slow
 
@@ -20,9 +20,9 @@ SLOW = pytest.mark.slow
     pytest.param(Shuffled(KaryResponse(10, 1.0), 10**4), 10, 1e-4, marks=SLOW),
     pytest.param(RandomAllocation(GaussianMechanism(2.0), 100), 3, 2e-4, marks=SLOW),
 ], ids=repr)
-def test_a_smaller_rtol_does_not_give_wider_bounds(mechanism, times, least, request):
+def test_a_smaller_rtol_does_not_give_wider_bounds(mechanism, times, least):
     narrowest = 1.0
-    for rtol in RTOLS[:: 2 if request.node.get_closest_marker("slow") else 1]:
+    for rtol in RTOLS:
         composed = mechanism.self_compose(times, rtol=rtol)
         lower, upper = (composed.epsilon(1e-6, bound=bound) for bound in ("lower", "upper"))
         gap = (upper - lower) / upper

@@ -129,7 +129,7 @@ def test_eps_above_700():
 
 
 @pytest.mark.parametrize(("cells", "arc", "users", "held"), [
-    (5, 2, 9, (0, 1, 2, 3)), slow(7, 3, 8, (0, 3, 4)), slow(7, 3, 8, (0, 2, 4)), slow(8, 4, 8, (0, 1, 4)),
+    (5, 2, 9, (0, 1, 2, 3)), slow(7, 3, 8, (0, 2, 4)),
 ])
 def test_arcs_of_a_circle_are_below_the_bound_of_priv_unit(cells, arc, users, held):
     """Some inputs at equal angles and caps that are unions of cells make PrivUnit on the circle a matrix.
@@ -176,8 +176,7 @@ def rappor_rows(report, bits):
 
 @pytest.mark.parametrize(("report", "users", "eps"), [
     (Rappor(0.5, 0.75, 0.5, 1, 3), 8, 0.1), (Rappor(0.5, 0.75, 0.5, 1, 3), 10, 0.02),
-    slow(Rappor(0.5, 0.75, 0.5, 2, 4), 2000, 0.03), slow(Rappor(0.3, 0.9, 0.2, 2, 4), 3000, 0.03),
-    slow(Rappor(0.5, 0.75, 0.5, 2, 5), 1000, 0.05),
+    slow(Rappor(0.3, 0.9, 0.2, 2, 4), 3000, 0.03),
 ])
 def test_all_values_of_rappor_are_below_its_bound(report, users, eps):
     """The upper bound is at least that of the matrix of all values; for few users every dataset is enumerated."""

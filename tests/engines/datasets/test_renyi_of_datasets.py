@@ -10,7 +10,7 @@ import pytest
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.extend import DominatingPairInfo
-from shufflebounds.sampling import AllocationPair, RandomAllocation, WithoutReplacement
+from shufflebounds.sampling import AllocationPair, WithoutReplacement
 from shufflebounds.shuffle import FlippedReports, PersonalizedBits, RealSum, Shuffled
 
 ORDERS = [1.0, 1.0001, 1.5, 2.0, 8.0, 40.0]
@@ -154,9 +154,9 @@ def test_a_profile_without_pairs_has_a_lower_bound_that_some_pair_attains():
 
 
 @pytest.mark.parametrize(("profile", "wider"), [
-    (AllocationPair(GaussianMechanism(2.0), 10, False), 1e-3), (RandomAllocation(GaussianMechanism(1.0), 100), 1e-3),
+    (AllocationPair(GaussianMechanism(2.0), 10, False), 1e-3),
     (Shuffled(GaussianMechanism(2.0), 40), 1e-2),
-], ids=["pair", "allocation", "shuffled"])
+], ids=["pair", "shuffled"])
 @pytest.mark.slow
 def test_a_list_of_orders_has_the_bounds_of_each_order(profile, wider):
     orders = [2.0, 16.0]

@@ -254,7 +254,7 @@ def test_weights_of_a_product_and_their_later_orders():
             assert steps[k] * (2 * k + 3) <= Fraction(found.later) * steps[k - 1]
 
 
-@pytest.mark.parametrize("local_eps", [0.3, 1.0, 2.0, 3.0, 4.0, slow(5.0), slow(6.57), slow(7.1)])
+@pytest.mark.parametrize("local_eps", [0.3, 1.0, 2.0, 3.0, 4.0, slow(7.1)])
 def test_weights_of_the_linear_program_are_nonnegative_at_every_corner(local_eps):
     """W >= 0 at the corners in fractions, by another formula: coefficients of a product of (1 + t x)."""
     half = Fraction(math.sinh(0.5 * local_eps))
@@ -348,7 +348,7 @@ def test_one_user_with_listed_inputs_has_the_delta_of_the_noise(noise):
     # The eps of the blanket are .03785, .004401, .3281, .3281, .2123, .06013, .006932, .02039 and .0975.
     (mechanisms.LaplaceMechanism(1.0), 10**4, 1e-6, 0.03133), (mechanisms.LaplaceMechanism(1.0), 10**6, 1e-8, 0.003623),
     (mechanisms.LaplaceMechanism(1 / 3), 10**4, 1e-6, 0.13556), (mechanisms.LaplaceMechanism(0.25), 10**4, 1e-6, 0.2458),
-    slow(mechanisms.GaussianMechanism(1.0), 10**3, 1e-6, 0.1801), slow(mechanisms.GaussianMechanism(1.0), 10**4, 1e-6, 0.04601),
+    slow(mechanisms.GaussianMechanism(1.0), 10**4, 1e-6, 0.04601),
     (mechanisms.GaussianMechanism(1.0), 10**6, 1e-8, 0.0052394), (mechanisms.GaussianMechanism(2.0), 10**4, 1e-6, 0.017087),
     slow(mechanisms.GaussianMechanism(0.8), 10**4, 1e-6, 0.0783),
 ], ids=repr)
@@ -365,7 +365,6 @@ def test_epsilon_of_noise_on_an_interval(noise, users, delta, most):
 
 @pytest.mark.parametrize(("noise", "users", "eps"), [
     (mechanisms.LaplaceMechanism(1.0), 20, 0.3), (mechanisms.LaplaceMechanism(1.0), 5000, 0.05),
-    pytest.param(mechanisms.GaussianMechanism(1.0), 20000, 0.1, marks=pytest.mark.slow),
     pytest.param(mechanisms.GaussianMechanism(1.0), 10, 0.1, marks=pytest.mark.slow),
     pytest.param(mechanisms.GaussianMechanism(1.0), 10**5, 0.05, marks=pytest.mark.slow),
 ], ids=repr)

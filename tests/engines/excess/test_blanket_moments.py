@@ -107,7 +107,7 @@ def test_large_orders_of_shuffled_gaussian_noise_meet(sigma, users, order, most)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise", "users"), [
-    (GaussianMechanism(3.0), 10**4), (GaussianMechanism(0.7), 30), (DiscreteGaussianMechanism(2.0, 3), 1000),
+    (GaussianMechanism(0.7), 30), (DiscreteGaussianMechanism(2.0, 3), 1000),
 ], ids=repr)
 def test_order_one_is_below_larger_orders_and_above_the_largest_message(noise, users):
     shuffled = noise.shuffled(users)

@@ -87,7 +87,7 @@ def test_doubled_sums_of_many_users_are_close(users, values, mass):
     assert upper - lower < 2e-3
 
 
-@pytest.mark.parametrize(("users", "eps"), [slow(2, 6.0), slow(5, 4.0), (10, 4.0), slow(10, 6.0)])
+@pytest.mark.parametrize(("users", "eps"), [slow(2, 6.0), (10, 4.0)])
 def test_few_users_with_gaussian_noise(users, eps):
     """Fourier inversion has a gap of up to 8 in log delta here, because large values of X decide the sum."""
     law = GaussianMechanism(1.0).excess_laws()[0].upper
@@ -332,7 +332,7 @@ def test_parted_approximation_is_close_for_heavy_tails(sigma: float, users: int,
     assert approximate_excess(-np.abs(values), log_mass, 10.0, True) == -math.inf
 
 
-@pytest.mark.parametrize(("users", "eps", "upper"), [(2, 2.6, True), (2, 2.6, False), (2, 0.3, True)])
+@pytest.mark.parametrize(("users", "eps", "upper"), [(2, 2.6, False), (2, 0.3, True)])
 def test_a_sum_of_few_values_out_of_fifteen_thousand(users, eps, upper):
     # Merging the atoms to 1024 raises the bound of two users by 5e-3, and that of 16 users by 4.
     law = GaussianVector(2.067, 3).shuffled(users)._laws.above[0]

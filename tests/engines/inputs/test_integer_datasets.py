@@ -21,7 +21,7 @@ def geometric_rows(eps, sensitivity):
     return inner / inner.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize(("eps", "sensitivity", "users"), [(1.0, 2, 500), (2.0, 3, 2000), (0.5, 4, 10**5)])
+@pytest.mark.parametrize(("eps", "sensitivity", "users"), [(1.0, 2, 500), slow(2.0, 3, 2000), (0.5, 4, 10**5)])
 def test_geometric_noise_is_its_matrix(eps, sensitivity, users):
     """The bound equals that of the matrix of the noise, computed from its definition, with all pairs of inputs enumerated."""
     noise = GeometricMechanism(eps, sensitivity).shuffled(users)
@@ -47,7 +47,7 @@ def test_gap_at_ten_thousand_users(noise, gap):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [GeometricMechanism(1.0, 3), GeometricMechanism(3.0, 2), DiscreteGaussianMechanism(1.0)])
+@pytest.mark.parametrize("noise", [GeometricMechanism(1.0, 3), DiscreteGaussianMechanism(1.0)])
 @pytest.mark.parametrize("users", [12, 300])
 def test_above_every_dataset_of_a_bit(noise, users):
     """If the analyst learns only a bit of each message (above a threshold), the maximum over all datasets is at most the bound."""
