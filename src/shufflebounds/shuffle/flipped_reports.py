@@ -72,8 +72,8 @@ class _OfRappor(ClosedForms):
         local = np.array([_record_pair.local(self.flip, e) for e in eps.tolist()])
         return np.asarray(np.minimum(self.rappor._log_side(eps, upper=upper), local))
 
-    def epsilon(self, delta: float, upper: bool) -> float:
-        return min(self.rappor._epsilon(delta, upper), self.pure)
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        return min(self.rappor._epsilon(delta, upper), self.pure) if delta else None
 
     def last_positive(self, pure: float) -> float | None:
         return every_bit_budget(self.flip, 2)
