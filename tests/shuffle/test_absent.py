@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from shufflebounds.shuffle import (
     ZeroSum,
     compare_at,
 )
-from tests.oracles import messages
+from tests.oracles import binomial_masses, convolved, messages
 from tests.profile.test_group import encloses, hockey_stick, kary, largest
 from tests.shuffle.test_compare_at import only
 
@@ -81,6 +82,18 @@ def test_the_largest_delta_falls_with_the_users_who_remain():
         deltas = [largest(kary(3, 1.5), users, 1, eps) for users in (3, 4, 5)]
         assert deltas == sorted(deltas, reverse=True)
         encloses(protocol, eps, deltas[0], 1.5)
+
+
+def test_nearly_fair_columns_keep_their_probability_of_a_flip():
+    # lam = 2 flip 3, the parameter of the remaining users, gives another double as flip, whose distance from 1/2 is 10 % larger.
+    protocol = RealSum(5, 4.999999999999995, 2, view="columns", missing=2)
+    q, exact = Fraction(protocol.flip), Fraction(0)
+    for ones in itertools.combinations_with_replacement(range(3), 2):
+        others = [convolved(binomial_masses(m, 1 - q), binomial_masses(2 - m, q)) for m in ones]
+        laws = [[convolved(law, bit) for law in others] for bit in ([1 - q, q], [q, 1 - q])]
+        first, second = ([x * y for x, y in itertools.product(*pair)] for pair in laws)
+        exact = max(exact, sum(max(0, p - r) for p, r in zip(first, second)))
+    assert protocol.log_delta(0.0, bound="lower") <= math.log(exact) + 1e-12 <= protocol.log_delta(0.0)
 
 
 def test_personalized_clones_lose_the_largest_rates():

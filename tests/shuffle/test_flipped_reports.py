@@ -455,3 +455,15 @@ def test_sums_are_searched_only_below_the_bound_without_flips(monkeypatch):
     monkeypatch.setattr("shufflebounds._engines.bits.two_counts.maximize_over_two_counts", lambda *args: searched.append(args))
     assert FlippedReports(10**4, 10**6, 100, 1e-3, view="sums").log_delta(0.02) == high
     assert not searched
+
+
+@pytest.mark.parametrize("protocol", [
+    FlippedReports(100, 1, 10**9, 0.49999, view="sums"), FlippedReports(10**6, 0, 10, 0.25, view="sums"),
+    FlippedReports(50, 0, 3, 0.1, view="records"),
+])  # fmt: skip
+def test_smallest_pure_budget_without_a_search(protocol):
+    # If every report is one in the first bin and zero in the second, the likelihood ratio of the target is e to the budget.
+    odds = 1 / Fraction(protocol.flip) - 1
+    with mp.workdps(50):
+        budget = 2 * mp.log(mp.mpf(odds.numerator) / odds.denominator)
+    assert budget * (1 - 1e-15) <= protocol.epsilon(0.0, bound="lower") <= budget

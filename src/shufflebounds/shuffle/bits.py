@@ -44,7 +44,7 @@ from shufflebounds.profile.profile import GivenCurve, KnownPair
 from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["BitPair", "FlippedProtocol", "IndependentSums", "ShuffledBits", "repeated"]
+__all__ = ["BitPair", "FlippedProtocol", "IndependentSums", "ShuffledBits", "every_bit_budget", "repeated"]
 
 
 class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
@@ -104,6 +104,15 @@ class IndependentSums(ClosedForms):
         return math.inf if self.one is None else math.sqrt(self.times) * self.one._gdp_mu(True) * (1 + 4 * ULP)
 
 
+def every_bit_budget(flip: float, times: int) -> float | None:
+    """Return the pure budget of a target of whose bits `times` differ, rounded down; None if no bit is flipped.
+
+    If every report shows the same bits, one value of each of the target's bits, the likelihood ratio of the two inputs is e to the
+    budget for every dataset, so delta is positive for every smaller eps.
+    """
+    return log_odds(flip).times(times).below if flip else None
+
+
 class ComposedSums(IndependentSums):
     """Answers for `times` sums, each that of `column`, if the target's bit may change in all of them."""
 
@@ -131,6 +140,9 @@ class ComposedSums(IndependentSums):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         # The composition of the columns has its own search for eps, which needs fewer evaluations of its delta.
         return self.composed[upper]._epsilon(delta, upper) if delta else None
+
+    def last_positive(self, pure: float) -> float | None:
+        return every_bit_budget(self.column.flip, self.times)
 
     def releases(self) -> Releases:
         """Return the description of the pair that a composition of several releases uses."""

@@ -33,7 +33,14 @@ from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, Dominat
 from shufflebounds.mechanisms.oracles.rappor import Rappor
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle.absent import AbsentUsers
-from shufflebounds.shuffle.bits import ComposedSums, FlippedProtocol, IndependentSums, ShuffledBits, repeated
+from shufflebounds.shuffle.bits import (
+    ComposedSums,
+    FlippedProtocol,
+    IndependentSums,
+    ShuffledBits,
+    every_bit_budget,
+    repeated,
+)
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.shuffled import Shuffled
 
@@ -65,8 +72,11 @@ class _OfRappor(ClosedForms):
         local = np.array([_record_pair.local(self.flip, e) for e in eps.tolist()])
         return np.asarray(np.minimum(self.rappor._log_side(eps, upper=upper), local))
 
-    def epsilon(self, delta: float, upper: bool) -> float:
-        return min(self.rappor._epsilon(delta, upper), self.pure)
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        return min(self.rappor._epsilon(delta, upper), self.pure) if delta else None
+
+    def last_positive(self, pure: float) -> float | None:
+        return every_bit_budget(self.flip, 2)
 
     def rough(self, upper: bool) -> Curve | None:
         return self.rappor._rough(upper)
@@ -95,6 +105,9 @@ class _Reports(IndependentSums):
     def roughly(self, eps: FloatArray) -> IntervalArray:
         """Return bounds with a gap of about .03 in log delta, in less time than `log_delta`, because curves take many values."""
         return at_each(partial(self._at, rough=True), eps)
+
+    def last_positive(self, pure: float) -> float | None:
+        return every_bit_budget(self.flip, 2)
 
     def _at(self, eps: float, *, rough: bool = False) -> Interval:
         if eps >= self.pure:

@@ -145,10 +145,14 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     def _remaining(self) -> Self:
         if not self._absent():
             return self
-        rest = replace(self, users=self._hiding, lam=min(2 * self.flip * self._hiding, self._hiding), colluding=0, missing=0)
-        # The quotient lam/(2 users) may be rounded to another number.
-        vars(rest)["flip"] = self.flip
-        return rest
+        return self._with(users=self._hiding, lam=min(2 * self.flip * self._hiding, self._hiding), colluding=0, missing=0)
+
+    def _with(self, **fields: Any) -> Self:
+        """Return the protocol with other fields and the same probability of flipping."""
+        other = replace(self, **fields)
+        # The quotient lam/(2 users) may be rounded to another number. Next to 1/2, an ulp changes delta by any factor.
+        vars(other)["flip"] = self.flip
+        return other
 
     @property
     def column(self) -> ShuffledBits:
@@ -171,7 +175,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
             return Between(self.column, self.column, self._total.pure)
         if self.view == "total" or self.flip == 0:
             return self._total
-        return _Columns(replace(self, view="total"), self.column, self.bits, self._total.pure)
+        return _Columns(self._with(view="total"), self.column, self.bits, self._total.pure)
 
     @property
     def _total(self) -> TotalOfBits:
