@@ -54,7 +54,7 @@ def _(protocol: Any) -> Callable[[int], Answer]:
 
 @by_kind
 def _difference(protocol: Any) -> Callable[[], Any] | None:
-    """Return the generating function of the difference of two counts, by which all records of a group move, or None."""
+    """Return the generating function of the difference of two counts that all records of a group change alike, or None."""
     return None
 
 

@@ -97,8 +97,8 @@ def _(mechanism: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
 def geometric_row(mechanism: Any, x: int) -> list[Ball]:
     """Return the output distribution for the input x.
 
-    Without a bound all outputs up to 0 have the same likelihood ratios, and so have all from the sensitivity on: they are two
-    classes.
+        Noise without a bound is listed as finitely many outputs: all outputs up to 0 have the same likelihood ratios and are one
+    output of the list, and so are all outputs from the sensitivity on.
     """
     d, bound, law = mechanism.sensitivity, mechanism.bound, []
     q = (-flint().arb(mechanism.eps) / d).exp()

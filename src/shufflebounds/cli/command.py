@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(words)
     try:
         if arguments.command == "ui":
-            # it runs until Ctrl-C, which nobody needs to be told
+            # No message that it still runs: it runs until Ctrl-C.
             _run(arguments)
         else:
             watched(lambda: _run(arguments), arguments.command)

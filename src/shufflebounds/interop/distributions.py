@@ -25,8 +25,8 @@ __all__ = ["AccountingProfile", "from_dp_accounting"]
 class _LossPair(_ListedPair):
     """One direction of a privacy loss distribution.
 
-    The masses of its losses are not changed, even if they do not sum to 1. Under Q they may sum to more than 1, by far more than
-    rounding; those of the reversed pair are then divided by their sum, because no delta exceeds 1.
+    The masses of its losses are not changed, even if they do not sum to 1. Under Q the sum may exceed 1 by far more than
+    rounding. The masses of the reversed pair are then divided by their sum, because no delta exceeds 1.
     """
 
     forward: bool = True

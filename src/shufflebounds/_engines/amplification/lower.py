@@ -13,7 +13,7 @@ from shufflebounds._engines.excess.evaluation import Effort, largest_of
 __all__ = ["LowerBounds"]
 
 _LISTED = 8
-"""Number of datasets that an explanation lists with their values; matrices have thousands."""
+"""Number of datasets that an explanation lists with their values. Randomizers given by a matrix have thousands of datasets."""
 
 
 class LowerBounds:

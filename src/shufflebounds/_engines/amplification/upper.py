@@ -91,7 +91,7 @@ class UpperBounds:
 
     @staticmethod
     def smallest(bounds: list[tuple[str, float]]) -> str:
-        """Return the name of the smallest of several bounds, the slowest first."""
+        """Return the name of the smallest bound. `bounds` are sorted by run time, the slowest first."""
         smallest = min(value for _, value in bounds)
         # If two theorems give the same number, the simpler one is named; it is later in the list.
         return [name for name, value in bounds if value <= smallest][-1]

@@ -18,8 +18,9 @@ follows from a bound of the probability of f. If no message is exchanged in this
 E' < E and any bound :math:`\Delta` over all datasets. One more exchanged message raises the probability from P'(f) to at most
 :math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1. Every s, E' and F gives a valid bound.
 
-What is rounded or omitted, and where it is charged. The constants g, r^2 and the tail of the ratios come from the randomizer, which
-rounds them up or down (`DatasetLaws`; `matrix` for matrices). Every s, theta, D, eta and limit of large values gives a valid bound.
+The table lists what is rounded or omitted, and which term of the bound covers it. The constants g, r^2 and the tail of the ratios
+come from the randomizer, which rounds them up or down (`DatasetLaws`; `matrix` for matrices). Every s, theta, D, eta and limit of
+large values gives a valid bound.
 
 ===========================================  ========================================  =======================================
 rounded or omitted                           charged                                   where

@@ -1,4 +1,4 @@
-"""The outputs of symmetric noise on one number beside those of the noise plus its sensitivity, in whole numbers or in cells."""
+"""The probabilities of symmetric noise, with and without its sensitivity added, for whole numbers or for cells of real numbers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NoiseOutputs(NamedTuple):
 
     @property
     def in_cells(self) -> bool:
-        """Whether the outputs are cells of real numbers, which have one edge more."""
+        """Whether the outputs are cells of real numbers. There is one more edge than there are cells."""
         return self.ratio.size > self.log_none.size
 
 

@@ -23,7 +23,7 @@ QUESTIONS: dict[str, tuple[str, Any]] = {
     "calibrate": ("the parameters for a target", Calibrate),
     "delta": ("δ at a given ε", DELTA),
 }
-"""For each question about a mechanism: its words on the page, and the command that answers it."""
+"""For each question about a mechanism: its text on the page, and the command that answers it."""
 
 TAILS = tuple(name for name in tails.__all__ if type(getattr(tails, name)).__name__ == "ufunc")
 TEXTS = {"eps": DELTA.text, "delta": EPSILON.text, "users": SHUFFLED, "times": TIMES, "devices": DEVICES}
@@ -55,7 +55,7 @@ def names_of(name: str, question: str) -> Names | None:
 
 
 def _tail(name: str) -> tuple[str, dict[str, str]]:
-    """Return what a log tail is, and the texts of its arguments by their names in order."""
+    """Return the description of a log tail, and those of its arguments by name, in the order of the signature."""
     signature, documented = (inspect.getdoc(getattr(tails, name)) or "").split("\n\n", 2)[1:]
     texts = parameter_texts(inspect.cleandoc(documented))
     return documented.strip().partition("\n")[0], {

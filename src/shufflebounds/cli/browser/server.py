@@ -69,7 +69,7 @@ class Calculator(socketserver.ThreadingTCPServer):
         self.token = secrets.token_urlsafe(16)
         port = self.server_address[1]
         self.address = f"http://{HOST}:{port}/{self.token}/"
-        # a browser leaves the port 80 out
+        # A browser omits port 80 from the Host header.
         self.hosts = {f"{name}{end}" for name in (HOST, "localhost") for end in (f":{port}", *([""] if port == 80 else []))}
         place = resources.files("shufflebounds.cli.browser")
         self.files = {name: (place.joinpath(name).read_bytes(), kind) for name, kind in TYPES.items()}
@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not arguments.no_browser:
             webbrowser.open(server.address)
         with warnings.catch_warnings():
-            # a warning belongs to every request that causes it
+            # Every reply has the warnings of its request, also those that earlier requests caused.
             warnings.simplefilter("always")
             warnings.showwarning = _noted
             server.serve_forever()
