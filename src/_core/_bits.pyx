@@ -148,8 +148,8 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
     if value > rounding:
         lower[0] = log(value - rounding)
         lower[0] = tilt.exponent + lower[0] - slack - 4 * UNIT * fabs(lower[0])
-    # Rounding may choose k where the mode is `steps` values above or below. W is log-concave, so on the way to the mode the tilted
-    # W grows by at most `up` or `down` a step, and the value by at most gain rho^j times that at the j-th step up, gain times that
+    # Because of rounding, the mode may be `steps` values above or below k. W is log-concave, so towards the mode the tilted W grows
+    # by at most `up` or `down` a step. The value grows by at most gain rho^j `up` at the j-th step up, and by at most gain `down`
     # at every step down.
     steps = k - ceil(mean.hi - drift)
     if down > 0 and steps > 0:

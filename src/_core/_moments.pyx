@@ -210,7 +210,7 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
 
 cdef double c_objective(const Atoms *law, const double *weight, double count, double smoothing, double deviation,
                         double log_theta) noexcept nogil:
-    """Returns about log B, up to a constant, as if the sum were normal, with theta limited so that nothing overflows.
+    """Returns log B plus a constant, approximately: as if the sum were normal. A limit of theta prevents overflow.
 
     The value is count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), where
     M(x) = 4/(3x + (x^2 + 8)^(1/2)) is close to Mills' ratio.

@@ -214,8 +214,8 @@ class TiltedSum:
         """Return the middles of :meth:`_centers`; a middle is replaced by a smaller one if the transform of the smaller one is
         not longer and accurate at the level.
 
-        The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean, so that one
-        transform serves levels for which several have been chosen.
+        The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean. One transform is
+        then accurate at levels for which :meth:`_centers` chooses several.
         """
         out = self._centers(levels, self._width)
         for part in range(1, self._widest):

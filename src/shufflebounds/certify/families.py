@@ -97,7 +97,7 @@ def _(mechanism: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
 def geometric_row(mechanism: Any, x: int) -> list[Ball]:
     """Return the output distribution for the input x.
 
-        Noise without a bound is listed as finitely many outputs: all outputs up to 0 have the same likelihood ratios and are one
+    Noise without a bound is listed as finitely many outputs: all outputs up to 0 have the same likelihood ratios and are one
     output of the list, and so are all outputs from the sensitivity on.
     """
     d, bound, law = mechanism.sensitivity, mechanism.bound, []

@@ -120,7 +120,7 @@ class StopLoss(TiltedSum):
         held = np.flatnonzero(law.mass > 0)
         mass, self._times = law.mass[held], times
         middle = int(held[np.argmax(mass)]) if held.size else 0
-        # `error`: rounding of the first grid point of the sum, by two products and a sum, and by one more product if the
+        # `error` is for the first grid point of the sum: two products and a sum are rounded, and one more product if the
         # distribution is reversed.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
         # With these values of `near` and `widest` one transform is used for a wide interval of levels. The likelihood ratio of

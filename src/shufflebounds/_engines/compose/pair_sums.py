@@ -232,8 +232,8 @@ class _Table:
         tail, lost = self._p[place], np.exp(np.minimum(level, LARGEST_EXPONENT)) * self._q[place]
         if not self._upper:
             tail = np.where(level < LARGEST_EXPONENT, tail, 0.0)
-        # `error` covers two errors: sums have a relative error of an ulp for each term, and the rounding error of `level`, an ulp
-        # of eps + |loss|, is a relative error of `lost`, which is at most `tail`.
+        # `error` covers two errors. Sums have a relative error of an ulp for each term. The rounding error of `level`, an ulp of
+        # eps + |loss|, causes a relative error of the same size in `lost`, and `lost` is at most `tail`.
         error = ULP * (2 * self._second.loss.size + 16 + 4 * (eps + np.abs(loss))) * tail
         value = float(p @ np.maximum(tail - lost + way * error, 0.0)) * (1 + way * ULP * (loss.size + 8))
         value += rest + self._second.rest if self._upper else 0.0
