@@ -70,7 +70,8 @@ class Tradeoff(CurveValues):
         ----------
         log_p, log_q : array_like, shape (atoms,)
             Natural logarithms of the probabilities, -inf for an impossible outcome, in any order. The probabilities of each list
-            sum to 1 within 1e-9. Missing mass is omitted from alpha and beta, so the curve is never above the exact one.
+            sum to 1 within 1e-9. Missing mass is omitted from alpha and beta, so the curve is never above the exact one. Mass below
+            1e-15 for each outcome counts as rounding, not as missing.
 
         Returns
         -------
