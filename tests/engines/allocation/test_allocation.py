@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shufflebounds import InfeasibleError
 from shufflebounds._base.convex_order import grid_spread
 from shufflebounds._engines.allocation.grid_sums import GridLaw, StopLoss, contracted
 from shufflebounds._engines.allocation.listed import ListedAllocation
@@ -224,6 +225,14 @@ def test_spread_and_contraction_bound_stop_losses():
     assert (stop(wide.values, wide.mass) >= exact - 1e-13).all()
     assert (stop(narrow.values, narrow.mass) <= exact + 1e-13).all()
     assert abs(narrow.mass @ narrow.values - mass @ means) < 0.05
+
+
+@pytest.mark.parametrize("noise", [
+    GaussianMechanism(0.05), GaussianMechanism(1e-5), LaplaceMechanism.from_eps(eps=400.0), LaplaceMechanism.from_eps(eps=1e4),
+])
+def test_noise_whose_squared_ratios_overflow_is_refused(noise):
+    with pytest.raises(InfeasibleError, match="noise must be larger"):
+        RandomAllocation(noise, 10).epsilon(1e-6)
 
 
 @pytest.mark.parametrize("ratios", [gaussian_ratios(1.0), gaussian_ratios(2.0), laplace_ratios(0.5)])

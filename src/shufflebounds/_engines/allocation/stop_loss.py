@@ -22,6 +22,7 @@ from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.convex_order import grid_spread, largest_charge, merged, shares, to_nodes
 from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
+from shufflebounds._base.validate import InfeasibleError
 from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._engines.allocation.grid_sums import GridLaw, StopLoss, contracted
 from shufflebounds._engines.allocation.ratios import Ratios
@@ -44,6 +45,9 @@ their number is fixed, and more sums."""
 LOWER_CUT = -300.0
 """Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: less tight bounds for delta below this
 mass. Lowered: longer grids."""
+
+LARGEST_LOSS = 353.0
+"""Largest loss of one step of noise. Raised: squares of ratios overflow, e^709.8. Lowered: fewer sizes of noise have an answer."""
 
 BIG_CELLS, MOST_BIG = 300, 12
 """Number of cells of the logarithmic grid for sums of large ratios, and the smallest number j of large ratios whose sum is not
@@ -84,12 +88,16 @@ class Allocation:
     @cached_property
     def loss_range(self) -> tuple[float, float]:
         """The range of losses ln(dP/dQ) outside of which ratios are merged or count as infinite (CUT, LOWER_CUT)."""
-        if math.isfinite(self.law.high):
-            return self.law.low, self.law.high
-        at = np.linspace(-SAFE_EXPONENT, SAFE_EXPONENT, 120_001)
-        low = at[int(np.argmax(self.law.tail_q(at)[0] > LOWER_CUT)) - 1]
-        high = at[int(np.argmax(self.law.tail_p(at)[1] < CUT))]
-        return float(low), float(high)
+        low, high = self.law.low, self.law.high
+        if not math.isfinite(high):
+            at = np.linspace(-SAFE_EXPONENT, SAFE_EXPONENT, 120_001)
+            inside = (self.law.tail_q(at)[0] > LOWER_CUT) & (self.law.tail_p(at)[1] >= CUT)
+            ends = np.flatnonzero(np.diff(inside))
+            low, high = (float(at[ends[0]]), float(at[ends[1] + 1])) if ends.size == 2 else (-math.inf, math.inf)
+        if high > LARGEST_LOSS:
+            raise InfeasibleError(f"random allocation: likelihood ratios of one step exceed e^{LARGEST_LOSS:.0f}, so that one step "
+                                  "nearly identifies the record; noise must be larger")
+        return low, high
 
     @cached_property
     def _rough(self) -> tuple[FloatArray, FloatArray, FloatArray]:
