@@ -87,12 +87,12 @@ def _(group: Any) -> Answer:
 
 @bounds_of.of("Group")
 def _(group: Any) -> Bounds:
-    known, one = group._known, bounds_of(group.profile)
-    if known.above is None:
+    info, one = group._known, bounds_of(group.profile)
+    if info.above is None:
         return lambda eps, upper: [_chain(group, one, eps)] if upper else _lower(group, one, eps)
     if group.size > 1 and _together(group.profile) is not None:
         return bounds_of.default(group)
-    below, above = bounds_of(known.below), bounds_of(known.above)
+    below, above = bounds_of(info.below), bounds_of(info.above)
     return lambda eps, upper: (above if upper else below)(eps, upper)
 
 

@@ -97,10 +97,10 @@ def _(profile: Any) -> Answer:
     size, family = family_of(mechanism)
 
     def value(factor: Ball) -> Ball:
-        known, best = family(), flint().arb(0)
-        for absent in known.rows:
-            mixed = [[(1 - flint().arb(rate)) * p + rate * q for p, q in zip(absent, row, strict=True)] for row in known.rows]
-            best = larger(best, *(hockey_stick(zip(mixed[i], mixed[j], strict=True), factor) for i, j in known.pairs))
+        inputs, best = family(), flint().arb(0)
+        for absent in inputs.rows:
+            mixed = [[(1 - flint().arb(rate)) * p + rate * q for p, q in zip(absent, row, strict=True)] for row in inputs.rows]
+            best = larger(best, *(hockey_stick(zip(mixed[i], mixed[j], strict=True), factor) for i, j in inputs.pairs))
         return best
 
     return Answer(10.0 * size * size, value)

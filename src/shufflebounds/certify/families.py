@@ -72,12 +72,12 @@ def _matrix_family(randomizer: Any, centre: Callable[[], list[float]]) -> tuple[
 
     def family() -> Family:
         ball, rows = flint().arb, matrix()
-        least = [reduce(lambda p, q: p.min(q), column) for column in zip(*rows, strict=True)]
-        if not all(p > 0 for p in least):
-            return Family(rows, pairs, least)
+        blanket = [reduce(lambda p, q: p.min(q), column) for column in zip(*rows, strict=True)]
+        if not all(p > 0 for p in blanket):
+            return Family(rows, pairs, blanket)
         weights = [ball(w) for w in centre()]
-        return Family(rows, pairs, least, [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0))
-                                           for y in range(len(least))])
+        return Family(rows, pairs, blanket, [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0))
+                                             for y in range(len(blanket))])
 
     return len(pairs) * inputs * outputs, family
 
