@@ -385,6 +385,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
 
         return GroupInfo(attained=attained)
 
+    @np.errstate(all="ignore")
     def data(self, eps: float) -> str:
         """Return a description of the dataset of the other users for the lower bound at one eps.
 
@@ -402,6 +403,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         """
         return self._bounds.lower.dataset(_validate.real("eps", eps, 0))
 
+    @np.errstate(all="ignore")
     def argument(self, eps: float) -> str:
         """Return the name of the bound that is the smallest upper bound at one eps.
 

@@ -149,6 +149,9 @@ def test_chernoff_where_negative_values_are_far_larger():
     assert -math.inf < _excess.rough_excess(*law) < -600
     assert chernoff(values, log_mass, 1e7) < _excess.rough_excess(*law) + 10
     assert chernoff(-np.abs(values), log_mass, 1e7) == -math.inf
+    # e^eps times a likelihood ratio may overflow.
+    one, half = np.array([1.0, -math.inf]), np.log([0.5, 0.5])
+    assert chernoff(one, half, 1.0) == pytest.approx(chernoff(np.array([1.0, -1e9]), half, 1.0), abs=1e-9)
 
 
 def test_candidates_with_a_smaller_upper_bound_are_not_evaluated():

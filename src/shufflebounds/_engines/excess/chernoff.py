@@ -11,12 +11,13 @@ import math
 
 import numpy as np
 
-from shufflebounds._base.limits import NEGLIGIBLE, SAFE_EXPONENT
+from shufflebounds._base.limits import LARGEST, NEGLIGIBLE, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray
 
 __all__ = ["chernoff"]
 
 
+@np.errstate(over="ignore")
 def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
     """Return an upper bound of log E S_+ for `users` users with the given values and log masses, which sum to 1."""
     top = float(values.max())
@@ -26,11 +27,13 @@ def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
     # SAFE_EXPONENT/top. Negative values may be far larger than `top` in absolute value; their terms then underflow.
     high = math.log(SAFE_EXPONENT / top)
     low = high - 80
+    # A value of -inf, where e^eps times a likelihood ratio overflows, has the weight 0.
+    finite = np.maximum(values, -LARGEST)
     for _ in range(30):
         theta = math.exp(0.5 * (low + high))
         terms = log_mass + theta * values
         weight = np.exp(terms - terms.max())
-        if users * float(weight @ values) * theta > float(weight.sum()):
+        if users * float(weight @ finite) * theta > float(weight.sum()):
             high = math.log(theta)
         else:
             low = math.log(theta)
