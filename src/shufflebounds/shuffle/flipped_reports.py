@@ -16,7 +16,7 @@ from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
-from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds._engines.bits import records as _record_pair
 from shufflebounds._engines.bits import two_bins as _bin_pair
 from shufflebounds._engines.bits import two_counts as _worst_data
@@ -123,7 +123,8 @@ class _Reports(IndependentSums):
         if self.uniform:
             high = min(high, self.clear._log_side_at(eps, upper=True))
         low, other = self._records(eps) if self.view == "records" else self._sums(eps, rough, high)
-        return Interval(low, max(low, min(high, other)))
+        bounds = IntervalArray(np.array([low]), np.array([min(high, other)]))
+        return consistent(bounds, "log delta at eps={!r}", np.array([eps])).alone()
 
     def _records(self, eps: float) -> Interval:
         if not self.uniform:

@@ -15,7 +15,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.quadrature import capped_exp
-from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.bits.total import TotalOfBits
 from shufflebounds._engines.errors.accuracy import Of, log_chernoff, log_exceeded
 from shufflebounds._engines.errors.counted import bernoulli, message_rows
@@ -382,7 +382,8 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         # Chernoff's bound is that of independent bits: one bit of every user is 1 with a probability between flip and 1 - flip, and
         # the other bits with probability flip or 1 - flip.
         fixed = self.users * (self.bits - 1)
-        return Interval(lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))))
+        upper = log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))
+        return consistent(IntervalArray(np.array([lower]), np.array([upper])), "log Pr[error > {!r}]", np.array([float(a)])).alone()
 
     def _known(self, numbers: FloatArray, users: FloatArray, width: Fraction) -> Interval:
         """Return bounds of log Pr[|y - E y| > width], where y is the number of ones that the analyst sees.
