@@ -31,7 +31,6 @@ LEFT_OUT = {
     "to_opendp": "raises what OpenDP raises", "plot": "takes what matplotlib gives", "plot_profile": "likewise",
     "compare": "likewise",
     "Comparison": "made by compare_at", "Statement": "made by profile.statement", "AmplificationTable": "made by published.compare",
-    "confirms": "takes a ball of python-flint",
     "AccountingProfile": "made by from_dp_accounting", "knots": "an AttributeError is documented",
     "main": "ends the process", "Tradeoff": "made by its class methods, which are called", "ExcessLaw": "likewise",
     "sweep": "starts processes and writes files", "evaluate": "starts processes", "resume": "reads files",

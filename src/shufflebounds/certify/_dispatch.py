@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from shufflebounds._base import validate as _validate
 from shufflebounds._base.validate import CertificateGap, InfeasibleError
 from shufflebounds.certify._by_kind import by_kind
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, certified, flint, hockey_stick
@@ -89,7 +90,9 @@ def reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, dig
 
 def confirms(ball: Ball, stated: float, bound: str, tolerance: float = 0.0) -> bool:
     """Return whether a ball that bounds delta shows that `stated`, a bound of log delta, is valid up to the tolerance."""
-    if bound == "lower":
+    if not isinstance(ball, flint().arb):
+        raise TypeError(f"ball={_validate.short_repr(ball)} must be an arb of python-flint")
+    if not _validate.upper_side(bound):
         return bool(stated == -math.inf or (ball > 0 and ball.lower().log() >= flint().arb(stated) - tolerance))
     if stated == -math.inf:
         # At the end of the pure budget, a difference of equal numbers is a small ball around 0. A wide ball proves nothing.
