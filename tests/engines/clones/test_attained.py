@@ -131,3 +131,9 @@ def test_truncated_numbers_of_messages_enclose_the_exact_value(kept):
         exact, found = whole.log_delta(eps), part.log_delta(eps)
         assert found.lower <= exact.upper
         assert exact.lower <= found.upper
+
+
+def test_no_delta_far_beyond_the_budget():
+    profile = PersonalizedClones.randomized_response([0.5, 1.0], 3)
+    for bound in ("lower", "upper"):
+        assert (profile.log_delta([1.0, 720.0, 1e3, 1e300], bound=bound) == -math.inf).all()

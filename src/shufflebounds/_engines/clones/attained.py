@@ -100,6 +100,8 @@ class _ThirdValue:
 
     def log_delta(self, eps: float) -> Interval:
         """Return bounds of log delta."""
+        if not self.budget.less(eps) > 0:
+            return Interval(-math.inf, -math.inf)
         u, v, factor = threshold_and_factor(self.budget, eps)
         if not v > 0:
             return Interval(-math.inf, -math.inf)
