@@ -120,6 +120,7 @@ class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
     def _rows(self) -> FloatArray:
         return np.array(self.matrix)
 
+    @property
     def _input_rows(self) -> InputRows | None:
         rows = np.array(self.matrix)
         if len(rows) ** 3 * rows.shape[1] > TABLE_SIZE:

@@ -141,6 +141,7 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
     def _shares(self) -> Shares:
         return Shares(0.5, 0.0, 0.0)
 
+    @property
     def _input_rows(self) -> InputRows:
         return self._rows_of_labels(2)
 

@@ -95,12 +95,14 @@ class PrivacyProfile(ExportMixin):
         """The distribution of the likelihood ratio of Gaussian or Laplace noise, otherwise None."""
         return None
 
+    @property
     def _noise_outputs(self) -> NoiseOutputs | None:
-        """Return the outputs of symmetric log-concave noise; None for other mechanisms, or if there are too many outputs."""
+        """The outputs of symmetric log-concave noise; None for other mechanisms, or if there are too many outputs."""
         return None
 
+    @property
     def _input_rows(self) -> InputRows | None:
-        """Return the rows of a finite randomizer, as many as differ by more than a permutation of the outputs; else None."""
+        """The rows of a finite randomizer, as many as differ by more than a permutation of the outputs; else None."""
         return None
 
     # Cached values that are computed from the parameters are not pickled.

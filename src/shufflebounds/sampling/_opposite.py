@@ -56,7 +56,7 @@ class OppositeContributions(OutcomePair):
 
     @cached_property
     def _atoms(self) -> LossAtoms:
-        outputs, rate = self.mechanism._noise_outputs(), self.rate
+        outputs, rate = self.mechanism._noise_outputs, self.rate
         assert outputs is not None
         with np.errstate(divide="ignore"):
             parts = np.log1p(-rate) + outputs.log_none, np.log(rate) + outputs.log_more
@@ -100,7 +100,7 @@ def opposite(profile: PrivacyProfile, spread: bool = False) -> PrivacyProfile | 
     if not isinstance(profile, Subsampled):
         return None
     mechanism, rate = profile.mechanism, profile.rate
-    outputs = mechanism._noise_outputs()
+    outputs = mechanism._noise_outputs
     if outputs is None:
         return ReplacedValues.of(mechanism, rate)
     return OppositeContributions(mechanism, rate, spread and outputs.in_cells)

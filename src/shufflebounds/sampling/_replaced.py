@@ -51,7 +51,7 @@ class _ReplacedPair(OutcomePair):
 
     @cached_property
     def _atoms(self) -> LossAtoms:
-        rows = self.mechanism._input_rows()
+        rows = self.mechanism._input_rows
         assert rows is not None
         return _atoms(rows, self.rate, self.triple)
 
@@ -96,7 +96,7 @@ class ReplacedValues(PrivacyProfile):
 
     @cached_property
     def _triples(self) -> tuple[DominatingPair, ...]:
-        rows = self.mechanism._input_rows()
+        rows = self.mechanism._input_rows
         if rows is None:
             return ()
         # Pairs that differ by a permutation of the outputs only have the same outcomes.

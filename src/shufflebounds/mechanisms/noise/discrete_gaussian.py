@@ -223,6 +223,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         losses = Losses(pair.atoms, (step * self.sensitivity / 2, step), on_lattice=True)
         return DominatingPairInfo(pair.log_delta, losses=losses, attained=SINGLE)
 
+    @property
     def _noise_outputs(self) -> NoiseOutputs | None:
         return whole_normal_outputs(self.sigma, self.sensitivity, self.closed_forms().log_total, self._log_tail)
 

@@ -329,6 +329,7 @@ class GaussianMechanism(AdditiveNoise):
     def _normal_mu(self) -> float:
         return self.mu
 
+    @property
     def _noise_outputs(self) -> NoiseOutputs:
         return normal_outputs(self.mu)
 

@@ -358,6 +358,7 @@ class GeometricMechanism(AdditiveNoise):
         pure = self.eps if self.bound is None else math.inf
         return DominatingPairInfo(noise.log_delta, pure, losses=noise.losses(), attained=noise.attained())
 
+    @property
     def _noise_outputs(self) -> NoiseOutputs | None:
         return None if self.bound is not None else geometric_outputs(self.eps, self.sensitivity)
 

@@ -154,6 +154,7 @@ class LaplaceMechanism(AdditiveNoise):
             _validate.warn(f"scale={self.scale:g} with sensitivity={self.sensitivity:g} has the local budget {budget:g}: scale is "
                            f"the size of the noise. LaplaceMechanism.from_eps(eps={self.scale:g}) makes the noise of a budget")
 
+    @property
     def _noise_outputs(self) -> NoiseOutputs:
         return laplace_outputs(self._budget()[0])
 

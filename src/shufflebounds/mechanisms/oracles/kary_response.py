@@ -66,6 +66,7 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
     def _shares(self) -> Shares:
         return Shares(1 / self.bins, 0.0, (self.bins - 2) / self.bins)
 
+    @property
     def _input_rows(self) -> InputRows:
         return self._rows_of_labels(self.bins)
 
