@@ -1,4 +1,4 @@
-"""Logarithms of binomial probabilities and tails, relatively accurate for every n up to 2**53 and every double p in [0, 1].
+"""Logarithms of binomial probabilities and tails, to a few units of roundoff, for every n up to 2**53 and double p in [0, 1].
 
 Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _binomial.pxd. Their declaration states what they
 check. The ufuncs evaluate blocks of elements by the same formulas in vector code (tails.h), and return NaN outside the domain.

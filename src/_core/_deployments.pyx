@@ -33,9 +33,9 @@ from shufflebounds._core._special cimport c_log_add_exp
 cdef extern from *:
     """
     #include <time.h>
-    #define BLOCK 256                       /* answers of noise between two checks for signals, a few ms */
+    #define BLOCK 256                       /* results for binomial noise between two checks for signals, a few ms */
     #define FINE 2e-7                       /* relative gap of the bounds that are returned; smaller takes longer */
-    #define COARSE 1e-4                     /* relative gap of the bounds that only decide or start a search */
+    #define COARSE 1e-4                     /* relative gap of bounds that decide whether to search, or where to start */
     #define CENTRE 0.623                    /* (value - lower)/(upper - lower) for coarse bounds and smooth densities, measured */
     #define WORK 6e7                        /* largest number of evaluations of an atom for one bound */
     """

@@ -193,8 +193,9 @@ cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step,
         size /= norm
         total += size * (cosine * less + sine * 2 * theta * t) / norm
         total_error += size * (nodes[i].error + sums)
-    # The nodes below e^-band and those with tau t > reach are omitted. With v = tau |s| an omitted term of the sums `most` and
-    # `least` is at most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 left^2 and falls like v^8 e^(-v^2/2) for v > reach.
+    # Nodes with |phi| < e^-band or tau t > reach are omitted. At s = theta + i t and v = tau |s|, an omitted term of the sums
+    # `most` and `least` is at most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 left^2 and falls like v^8 e^(-v^2/2) for
+    # v > reach.
     left = exp(0.5 * square * theta * theta)
     peak = exp(-0.5 * reach * reach)
     total_error = weight * total_error + left * (exp(-band) / (2 * theta) + peak / (end * reach))

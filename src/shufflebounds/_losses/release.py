@@ -37,7 +37,7 @@ Raised: longer run time. Lowered: a wider gap of the bounds.
 """
 
 MOST_VALUE_EFFORT = 1e-4
-"""Largest effort (`Sampling.effort`) of one value with which the divergence is evaluated at every grid point, even of a short grid.
+"""Largest effort (`Sampling.effort`) of one value; above it, the divergence is sampled at few losses, even if the grid is short.
 Raised: longer run time. Lowered: a larger gap."""
 
 Hint = tuple[float, float] | None

@@ -82,7 +82,7 @@ class _Bound(EveryDataset):
 
 
 def _nonnegative(omegas: Sequence[Fraction], pairs: int, less: float) -> bool:
-    """Return whether the weighted sum W is nonnegative at every corner, for likelihood ratios with C - 1 = `less`.
+    """Return whether W (docs/theorems/worst-dataset) is nonnegative at all corners of the t_i, for C = cosh eps0 = 1 + `less`.
 
     The elementary symmetric polynomials in W are computed in rational arithmetic.
     """

@@ -30,8 +30,9 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
     Method  Gauss-Legendre on panels [a, b]. At t = a + tau in a panel the product is its value at a times
             prod_j (1 - sigma_j tau)^c_j, with sigma_j = s_j/(1 - s_j a). Let A = sum_j c_j sigma_j. With b - a = 8/A, twenty nodes
             have an error of e^12.5 4^-40 = 2e-19 of the value at a (the Bernstein ellipse of parameter 4). The product falls by a
-            factor of at least e^8 from panel to panel, so that at most (45 + log k)/8 + 1 panels are needed for k candidates.
-    Error   a few units of roundoff times log k + 45 (the size of the logarithm summed at a node).
+            factor of at least e^8 from panel to panel, and the part below e^-45/k is omitted (k candidates): at most
+            (45 + log k)/8 + 1 panels.
+    Error   a few units of roundoff times (log k + 45), the size of the logarithm summed at a node.
     """
     s = np.exp(log_s)
     stop = -NEGLIGIBLE - math.log(counts.sum())

@@ -164,7 +164,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._sphere_law(_LOG_CUT)
 
     def dataset_laws(self) -> DatasetLaws | None:
-        """Return the distributions for the upper bound over all datasets, or None if X is too heavy-tailed for it."""
+        """Return the distributions of X (`ExcessLaw`) for the bound over all datasets, or None if their tails are too heavy."""
         law, length, norm = self._blanket, math.nextafter(self._line.mu, math.inf), self._cut_norm
         if length > LONGEST:
             return None

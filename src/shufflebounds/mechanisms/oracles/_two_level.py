@@ -50,7 +50,7 @@ class Others(NamedTuple):
 
 def _log_delta(local_eps: float, error: float, top: float, eps: FloatArray) -> IntervalArray:
     """Return bounds of log delta, given the budget with its error, and the log mass `top` of the loss local_eps."""
-    # The margin 4 SLACK (1 + |value|) covers the rounding errors of the shares, of the power and of the quotient in `top`.
+    # The margin 4 SLACK (1 + |value|) covers the rounding errors of `top`: of the shares, of e^-local_eps and of the logarithms.
     sides = []
     for sign in (-1, 1):
         gap = local_eps + sign * error - eps
@@ -165,7 +165,7 @@ class TwoLevel(LocalRandomizer):
     def _kinds(self) -> tuple[Others, ...] | None:
         """Return the inputs of another user that the bound over all datasets uses, or None if they are not known.
 
-        The distribution of X for any input of another user is a mixture of those for the returned inputs.
+        For any input of another user, the distribution of X (`ExcessLaw`) is a mixture of those for the returned inputs.
         """
         return None
 
