@@ -467,7 +467,7 @@ def tilted_moments(const double[::1] logs not None, const double[::1] place not 
 
 def balanced(const double[:] mass not None, const double[:] near not None, const double[:] far not None,
              const uint8_t[:] free not None, Py_ssize_t last):
-    """Return moments at the first last + 1 points between cells, the first of them 0: the recursion of `_engines.allocation.sums`.
+    """Return moments at the first last + 1 points between cells, the first of them 0: the recursion of `grid_sums`.
 
     Cell k gives the mass moment[k]/near[k] to its left end, and the rest, with the moment far[k] times it, to its right end, where
     this is not negative. Right of a free cell the moment is half of the largest one that the next cell can give.

@@ -69,7 +69,7 @@ def log_odds(flip: float) -> Budget:
 
 
 def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
-    """Return log(1 - rate + rate e^loss), with a relative error of at most 8 ulp."""
+    """Return the losses log(1 - rate + rate e^loss) of a sampled record, with a relative error of at most 8 ulp."""
     if rate == 1:
         return loss
     gain = rate * np.expm1(np.minimum(loss, LARGEST_EXPONENT))

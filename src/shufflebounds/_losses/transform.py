@@ -13,7 +13,7 @@ __all__ = ["Cumulants", "LossTransform", "Spectrum", "TiltedTransform"]
 
 
 class Spectrum(NamedTuple):
-    """Values of E e^(z L) e^-scale - 1 at z = theta + i spacing j, j = 0, 1, ..., and a bound of the error of each.
+    """Values of E e^(z L) e^-scale - 1, L the privacy loss, at z = theta + i spacing j, j = 0, 1, ..., with error bounds.
 
     The difference from 1 is stored, because its relative error is small even for small losses. Releases of small losses are the
     ones that are repeated most often.
@@ -50,7 +50,7 @@ class TiltedTransform(Protocol):
         """Return the values at z = theta + i t for the frequencies t = 0, spacing, ..., (count - 1) spacing."""
 
     def decay(self, frequency: float) -> float:
-        """Return an upper bound of log |E e^((theta + i t) L)| - scale for all t >= frequency."""
+        """Return an upper bound of log |E e^((theta + i t) L)| - scale for the loss L and all t >= frequency."""
 
 
 class LossTransform(Protocol):

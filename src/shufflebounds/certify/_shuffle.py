@@ -74,7 +74,7 @@ def _(protocol: Any) -> Answer:
 
 
 def _window(others: int, pair: Pair) -> Answer:
-    """Return delta if each of the other users is a clone."""
+    """Return delta if each of the other users is a clone with the probability of `pair`."""
     return Answer(window_operations(others, float(pair.probability())), lambda factor: binomial_window(others, pair, factor))
 
 
@@ -89,7 +89,7 @@ def _(protocol: Any) -> Answer:
 
 
 def moved_noise(trials: int, prob: float, shift: int = 1) -> Answer:
-    """Return delta of B against B + shift and of the reverse, B binomial: the largest one of all shifts up to this one."""
+    """Return the larger delta of (B, B + shift) and (B + shift, B), B ~ Bin(trials, prob); no smaller shift has a larger one."""
 
     def value(factor: Ball) -> Ball:
         chance, zero, one = (flint().arb(x) for x in (prob, 0, 1))
@@ -373,7 +373,7 @@ def _attained(protocol: Any) -> list[Callable[[], Family]]:
 
 
 def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[[Family], list[Ball]]]]) -> Iterator[Answer]:
-    """Yield the certificates of the largest Phi_n of several (family, target's inputs i and j, m)."""
+    """Yield the certificates of the largest Phi_n (`blanket`) of several (family, target's inputs i and j, m)."""
     users, kinds = protocol.users, max(len(family().blanket) for family, *_ in choices)
 
     def value(factor: Ball, *, phi: Callable[..., Ball]) -> Ball:

@@ -110,6 +110,6 @@ def worst_dataset(protocol: Any) -> Answer:
         choices = datasets.choices(float(factor.log().mid()))
         return _Bound(family().thinned(protocol.participation), protocol.users).value(choices, factor)
 
-    # The estimate is 200 operations for each pair, input and output, because `_contours` skips most distributions by their real
-    # moment generating functions. Equal distributions are not skipped.
+    # The estimate is 200 operations for each pair, input and output, because `LemmaH.value` bounds most terms by moments. Equal
+    # distributions are not skipped.
     return Answer(200.0 * size, value)

@@ -33,7 +33,7 @@ def square(x: Ball) -> Ball:
 
 
 def negative_mass(beyond: Callable[[Ball], Ball], pairs: int) -> Ball:
-    """Return a bound of c_- if W is a product of s = `pairs` >= 1 factors ("Unbounded ratios", "Pairs").
+    """Return a bound of c_- if W is a product of s = `pairs` >= 1 factors (docs/theorems/worst-dataset).
 
     `beyond` returns an upper bound of R_a{R_a/R_j > t} for all inputs a and j.
     """
@@ -73,7 +73,10 @@ class EveryDataset(ABC):
 
     @abstractmethod
     def signed(self, weights: Weights) -> Ball:
-        """Return a bound of c_-, the mass of the negative part of W; raises ArithmeticError if the weights are not allowed."""
+        """Return a bound of c_-, the mass of the negative part of W (docs/theorems/worst-dataset).
+
+        Raises ArithmeticError if the weights are not allowed.
+        """
 
     @abstractmethod
     def spread(self, factor: Ball) -> Ball:
@@ -149,7 +152,7 @@ class EveryDataset(ABC):
 
     @cached_property
     def _changes(self) -> list[tuple[Ball, Ball]]:
-        """Values of ln F, and for each a bound of the divergence at F if one message is drawn from b."""
+        """Values of ln F, and for each a bound of the divergence at F if one message is drawn from b = m/g."""
         ball, users, changes, ratios = flint().arb, self._users, list[tuple[Ball, Ball]](), self.ratios()
         variance = larger(*(sum((m * square(1 - ratio) for ratio, m in law), ball(0)) for law in ratios))
         deviation = math.sqrt(float(variance) / users)

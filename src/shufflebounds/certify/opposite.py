@@ -21,7 +21,7 @@ __all__ = ["NOISES", "Noise", "opposite"]
 
 
 class Noise(NamedTuple):
-    """Noise: ln r(y), Pr[N > y] (for whole numbers Pr[N >= y]), the sensitivity, and whether the noise is whole."""
+    """Noise N: ln r(y), Pr[N > y] (for whole numbers Pr[N >= y]), the sensitivity, and whether the noise is whole."""
 
     log_ratio: Callable[[Ball], Ball]
     tail: Callable[[Ball], Ball]

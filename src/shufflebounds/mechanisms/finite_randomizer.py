@@ -34,7 +34,7 @@ __all__ = ["FiniteRandomizer"]
 
 
 class _ClosestRows(ClosedForms):
-    """The largest delta of all pairs of rows of a matrix; few of them are evaluated with bounds."""
+    """The largest delta of all pairs of rows of a matrix; bounds are computed for a few pairs only."""
 
     __slots__ = ("_pairs", "_rows")
 

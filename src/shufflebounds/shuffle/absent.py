@@ -61,7 +61,7 @@ class AbsentUsers:
         return replace(self, **{"users": self._hiding, "colluding": 0, "missing": 0}) if self.colluding + self.missing else self
 
     def _absent(self) -> str:
-        """Return the fields that are not 0, as in a call."""
+        """Return `colluding` and `missing`, if they are not 0, as they are written in a call."""
         return "".join(f", {name}={getattr(self, name)}" for name in ("colluding", "missing") if getattr(self, name))
 
     def __repr__(self) -> str:

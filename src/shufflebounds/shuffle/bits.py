@@ -149,7 +149,7 @@ class ComposedSums(IndependentSums):
         return Releases(parts=((self.column._pair_info(), self.times),))
 
     def attained(self) -> Attained:
-        """Return pairs for lower bounds: no other bit is 1."""
+        """Return the pairs for lower bounds, in which all other users' bits are 0."""
         return Attained(pairs=repeated(self.column.pair(0), self.times))
 
 

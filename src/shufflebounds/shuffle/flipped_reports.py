@@ -59,7 +59,7 @@ this number. Raised: longer run time. Lowered: less tight bounds."""
 
 
 class _OfRappor(ClosedForms):
-    """Bounds for shuffled records, which are reports `rappor` with one hash."""
+    """Bounds for shuffled records, which are the reports of `rappor`, a shuffled `Rappor` with one hash."""
 
     def __init__(self, rappor: Shuffled, flip: float) -> None:
         self.rappor, self.flip, self.pure = rappor, flip, log_odds(flip).times(2).above
@@ -203,11 +203,11 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _twice(self) -> ComposedSums:
-        """Both sums as two columns: the bin that the target enters is one that its bit leaves, with 0 and 1 exchanged."""
+        """The sums of both bins as two columns: to enter a bin is to leave one, with 0 and 1 exchanged in all bits."""
         return ComposedSums(ShuffledBits(self._others + 1, self.flip), 2, self.pure)
 
     def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins] | None:
-        """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.
+        """Return bounds of log delta with all other users in the target's bin, and tables for the search over datasets.
 
         None is returned if log delta is below DEEPEST or the sums are too wide.
         """

@@ -80,7 +80,7 @@ class _OneUser(ClosedForms):
                 *(f"  not computed: the clone decomposition {kind}, which is larger by an estimate" for kind in omitted)]
 
     def _rounded(self, eps: FloatArray, sides: IntervalArray) -> IntervalArray:
-        """Return the bounds, or those of the privacy blanket with rounded budgets if these are smaller."""
+        """Return the bounds `sides`, or those of the privacy blanket with rounded budgets if these are smaller."""
         if not self.population.rounds:
             return sides
         rounded = [self.population.rounded_blanket(e, self.place) for e in eps.tolist()]

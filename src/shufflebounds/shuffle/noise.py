@@ -70,7 +70,7 @@ def _log_delta(trials: int, prob: float, shifted_first: float, eps: FloatArray) 
 
 
 def _chances(prob: float, shifted_first: bool) -> tuple[float, float]:
-    """Return the probability of 1 and the probability of 0 of the bits of B.
+    """Return the probability of 1 and the probability of 0 of the bits of B (`_ShiftedBinomial`).
 
     If `shifted_first`, they are exchanged: the pair (B + 1, B) is (B', B' + 1) up to a bijection, where B' is the number of zeros.
     """

@@ -131,7 +131,7 @@ class _ByBounds(ClosedForms):
         return limit
 
     def of_mean(self, orders: FloatArray) -> IntervalArray:
-        """Return bounds of the divergences if all other users have the target's second value; trivial ones if not known."""
+        """Return bounds of Renyi divergences if all other users have the target's second value; trivial bounds if not known."""
         if self.noise is None or self.laws.participation < 1:
             return IntervalArray(np.full(orders.size, -math.inf), np.full(orders.size, math.inf))
         return mean_renyi(self.noise._rdp, self.users, orders)

@@ -206,7 +206,7 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
 
 
 def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
-    """Return bounds of log Pr[|error| > a] for the sum S = `total`, with Y as in :class:`ZeroSum`.
+    """Return bounds of log Pr[|error| > a] for the sum S = `total`; Y ~ Bin(users, gamma) zero noise bits, n = `users`.
 
     The probability is Pr[Y < S, |Y - n gamma| > a], plus Pr[Y >= S] if S > a.
     """
@@ -226,7 +226,7 @@ def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
 
 
 def missed_square(users: int, gamma: float, total: int) -> float:
-    r"""Return the mean squared error of the estimate for the sum S = `total`, with Y as in :class:`ZeroSum`.
+    r"""Return the mean squared error of the estimate for the sum S = `total`, with Y and n as in `log_missed`.
 
     With mu = n gamma, the cdf F and the masses b of Y, it is
 

@@ -434,7 +434,7 @@ class Allocation:
 
 
 def _more(trials: int, chance: float, count: int) -> float:
-    """Return the log probability that at least `count` of trials - 1 independent Bernoulli variables are 1."""
+    """Return the log probability that at least `count` of trials - 1 independent events of probability `chance` occur."""
     if count > trials - 1:
         return -math.inf
     return float(binom_logsf(float(count - 1), float(trials - 1), min(chance, 1.0))) if count > 0 else 0.0

@@ -33,7 +33,7 @@ def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[Dom
 
 
 def both_orders(law: ExcessLaw, users: int, spacing: float, error: float) -> list[DominatingPairInfo]:
-    """Return the pairs in both orders whose divergence is Phi of a distribution of X; only one if they are equal.
+    """Return the pairs (P, Q) and (Q, P) whose divergence is Phi of a distribution of X (`excess_law`); one if they are equal.
 
     The two orders have the same two divergences, and share their values.
     """
@@ -52,7 +52,7 @@ def _log_phi(law: ExcessLaw, users: int, eps: FloatArray) -> IntervalArray:
 
 
 def _swapped(law: ExcessLaw, error: float) -> ExcessLaw:
-    """Return the distribution of X for (Q, P) instead of (P, Q), for a lower bound.
+    """Return the distribution of X (`ExcessLaw`) for (Q, P) instead of (P, Q), for a lower bound.
 
     In distributions for lower bounds log a was decreased and log b increased by at most `error`. So twice the error is subtracted
     from the new log a and added to the new log b: once to undo this change, and once to repeat it after the exchange.
@@ -62,7 +62,7 @@ def _swapped(law: ExcessLaw, error: float) -> ExcessLaw:
 
 
 def _mirrored(law: ExcessLaw) -> bool:
-    """Return whether (P, Q) and (Q, P) have the same distribution of X."""
+    """Return whether (P, Q) and (Q, P) have the same distribution of X (`ExcessLaw`)."""
     one, other = (np.stack([law.log_mass, *pair]) for pair in ((law.log_a, law.log_b), (law.log_b, law.log_a)))
     one, other = (array[:, np.lexsort(array)] for array in (one, other))
     return bool(np.all(np.asarray(law.log_cut) == np.asarray(law.log_cut_b)) and np.array_equal(one, other))

@@ -39,7 +39,7 @@ __all__ = ["Bounds"]
 
 
 _LITTLE_CUT = 8.0
-"""As `_MARGIN` of `SmallDelta`, for samples: above e^8 times the truncated mass this mass adds less than 0.1 % to delta."""
+"""As `_MARGIN` of `SmallDelta`, for samples: a truncated mass below e^-8 delta adds less than 0.1 % to delta."""
 
 
 class Bounds:
@@ -216,7 +216,7 @@ class Bounds:
 
     @cached_property
     def _of_blanket(self) -> Bounds:
-        """The bounds without that over all datasets."""
+        """These bounds without the upper bound over all datasets (docs/theorems/worst-dataset)."""
         return Bounds(self._laws.blanket_only, self._users, self._local, None)
 
     @cached_property

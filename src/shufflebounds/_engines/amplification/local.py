@@ -51,9 +51,9 @@ class LocalGuarantee:
 
     @cached_property
     def _far(self) -> tuple[float, float]:
-        """(eps, :meth:`log_delta` at eps minus 1). The second number is below :meth:`log_delta` at every smaller eps.
+        """An eps, and a number below :meth:`log_delta` at every smaller eps: :meth:`log_delta` at this eps, minus 1.
 
-        The reason is that :meth:`log_delta` does not increase with eps.
+        :meth:`log_delta` does not increase with eps.
         """
         eps = min(0.5 * self.pure, 1.0)
         return eps, self.excess(eps, 1.0)

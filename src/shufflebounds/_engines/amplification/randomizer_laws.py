@@ -23,7 +23,7 @@ class Distributions:
     ----------
     source : Randomizer
         The randomizer. It must have `excess_laws`; other attributes that the properties of this class read are optional. If it has
-        `_twin`, a randomizer of another class with the same messages, the distributions are those of the other one.
+        `_twin`, a randomizer of another class with the same messages, that randomizer is used instead.
     participation : float
         Probability with which each user sends a message; "no message" is one more output.
     pairs : tuple of PairLaws, optional

@@ -21,9 +21,9 @@ from shufflebounds._engines.excess.excess_law import ExcessLaw
 __all__ = ["EVERY", "UpperBounds"]
 
 _HIDDEN = 4.0
-"""Messages of the privacy blanket that are expected for each output, as a multiple of the most messages that are expected of the
-users whose datasets are enumerated. For this number of users or more the enumeration is larger than the blanket, and is not
-evaluated. Lowered: the bound may rise with the number of users. Raised: arrays of shuffled matrices take five times as long."""
+"""The datasets of u <= n users are enumerated for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y;
+otherwise that bound is larger than the bound by the privacy blanket. Lowered: the bound may rise with the number of users. Raised:
+arrays of shuffled matrices take five times as long."""
 
 _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is
@@ -32,7 +32,7 @@ computed. Raised: B is computed more often, and D less often. Lowered: B may be 
 by at most this difference if the approximation is close."""
 
 _FEW_OF_NOISE = 64
-"""Largest number of users for which the bound for two users of normal noise is computed; for more users others are smaller.
+"""Largest number of users for which the bound for two users of normal noise is computed; for more users, other bounds are smaller.
 Raised: longer run time. Lowered: less tight bounds of few users."""
 
 _BLANKET, _BITS, _DATASETS, EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
@@ -140,7 +140,7 @@ class UpperBounds:
 
     @cached_property
     def heavy(self) -> bool:
-        """Whether the distribution of the blanket has heavy tails for some pair."""
+        """Whether X (`ExcessLaw`) of the privacy blanket has heavy tails for some pair of inputs."""
         return any(law.heavy for law in self._laws.above)
 
     def _blanket_or_datasets(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
@@ -185,7 +185,7 @@ class UpperBounds:
         return [(name, value) for name, value in ((_DATASETS, by_datasets), (_BLANKET, by_blanket)) if value < math.inf]
 
     def _rough_blanket(self, eps: float, widest: ExcessLaw) -> float:
-        """Return an approximate log delta by the privacy blanket; `widest` is the distribution with likely the largest Phi."""
+        """Return an approximate log delta by the privacy blanket; `widest` has likely the largest Phi (`excess.excess_law`)."""
         if self.over_datasets is not None:
             # `log_blanket` may be far too large for heavy tails, `approximate_log_phi` for few users.
             return min(self.over_datasets.log_blanket(eps), widest.approximate_log_phi(eps, self._users))
@@ -228,7 +228,7 @@ class _Stronger(MixedData):
 
     @cached_property
     def _wide(self) -> ExcessLaw:
-        """The distribution of X with the largest second moment at eps = 0, if all other users have the same input."""
+        """The distribution of X (`ExcessLaw`) with the largest second moment at eps = 0, if all other users have one input."""
         with np.errstate(divide="ignore"):
             scaled = [self.rows / np.sqrt(np.maximum(row, TINY)) for row in self.rows]
         gaps = np.array([((rows[:, None] - rows[None]) ** 2).sum(axis=2) for rows in scaled])

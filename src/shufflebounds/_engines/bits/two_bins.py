@@ -158,7 +158,7 @@ class FakeTable:
         self.table = table
 
     def log_delta(self, first: tuple[int, int], second: tuple[int, int], eps: float) -> Interval | None:
-        """Return bounds of log H of the target's move, with the dummy records and (ones, zeros) other real bits in each bin.
+        """Return bounds of the log divergence if the target moves, given the other users' bits (ones, zeros) of each bin.
 
         Under P the target is in the first bin. None is returned if a table would be too large.
         """
@@ -224,8 +224,8 @@ class FakeTable:
 
     @staticmethod
     def _tested(here: FloatArray, there: FloatArray, second: list[FloatArray], more: float) -> float:
-        """Return a lower bound of H at e^eps = `more` by one test: for each sum of the first bin, the sum of the second bin is
-        compared with a threshold.
+        """Return a lower bound of the divergence at e^eps = `more` by one test: for each sum of the first bin, the sum of the
+        second bin is compared with a threshold.
 
         `here` and `there` are the masses of the sum of the first bin and of the dummy bits of the second one. `second` has minus
         the ratios of the sum of the second bin, and the sums of the masses of its real bits under P and under Q.

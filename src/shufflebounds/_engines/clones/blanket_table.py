@@ -107,7 +107,7 @@ class _Table:
             return math.exp((beta - alpha) * t), (self.k - 2) * math.exp((gamma - alpha) * t)
 
         def rises(t: float) -> bool:
-            """Return whether the bound with the expected number of messages for m increases with t."""
+            """Return whether e^(m K(t))/t (class docstring) increases with t, for m = `messages`, the expected number."""
             other, rest = shares_of(t)
             return messages * t * (alpha + beta * other + gamma * rest) > 1 + other + rest
 

@@ -35,9 +35,9 @@ COMPOSED = 40
 eps computes some distributions again."""
 
 _DEEPER = math.sqrt(DEEPER)
-"""As DEEPER, for the truncation on a grid. Raised: losses far above eps with a negligible mass have most of the tilted mass, so
-that the error of the
-transform hides delta, and expensive divergences are evaluated where they take longest. Lowered: more passes."""
+"""Factor by which the log of the truncated mass is multiplied for the next pass on a grid (see DEEPER). Raised: losses far above
+eps with a negligible mass have most of the tilted mass, so that the error of the transform hides delta, and expensive divergences
+are evaluated where they take longest. Lowered: more passes."""
 
 FARTHEST = 200.0
 """Standard deviations above the mean loss beyond which adaptive choice is ignored: at such eps delta is due to rare outcomes, and

@@ -240,7 +240,7 @@ class Inversion:
     def possible(self) -> bool:
         """Whether the moment generating functions are known at the smallest tilt.
 
-        If it does not, every tilt needs too many quadrature points.
+        If they are not, every tilt needs too many quadrature points.
         """
         return self._known(TILTS[0]) is not None
 

@@ -69,8 +69,8 @@ _SIGNED = 0.1
 """Largest c_- that is tried."""
 
 EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
-"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-; A = 1 + s for s drawn pairs. Twice as many
-values reduce the bound of c_- by 6 to 8 %."""
+"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_- (`negative_mass`); A = 1 + s for s drawn pairs.
+Twice as many values reduce the bound of c_- by 6 to 8 %."""
 
 _TIMES = 1 + np.concatenate([[0.0], EXCEEDED])
 """Likelihood ratios, as multiples of A = 1 + s, at which their tail probability is bounded."""

@@ -46,7 +46,8 @@ _GROUPS = 200
 time, in proportion. Lowered: a larger bound, by about 0.2 % of eps for 100."""
 
 _TILTS = np.exp(np.linspace(-3.0, 4.0, 48))
-"""Values of theta that are tried, in inverse standard deviations of the sum, before a finer grid around the best one."""
+"""Values of theta (module docstring) that are tried, in inverse standard deviations of the sum; a finer grid around the best one
+follows."""
 
 _STEEPEST = 300.0
 """Largest theta X. Every theta gives a valid bound; the best theta gives a far smaller one."""
@@ -62,7 +63,7 @@ _MOST_PAIRS = 512
 
 
 class Norms(NamedTuple):
-    """Norms in L^2(1/b).
+    """Norms in L^2(1/b), for a probability distribution b of messages with g_i b <= R_i for every user i (`WeightedLabels`).
 
     `distance` is the largest sum over a < j of pi_a pi_j |R_a - R_j|^2, over weights pi of sum 1; `square` the squared norm of
     R_0 - b and of R_1 - b; and `product` the scalar product of these two.

@@ -1,6 +1,6 @@
 r"""Renyi divergences of the privacy blanket of noise on an interval, for whole orders, by a sum of positive terms.
 
-Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (module `laws`; with the remaining
+Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (`excess_law`; with the remaining
 probability both are 0), A and B their sums over n independent users. The bound :math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of
 delta, in both orders of the pair and for every eps, implies the same inequality for every f-divergence, such as that of
 

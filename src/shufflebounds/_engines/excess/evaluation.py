@@ -41,14 +41,14 @@ sums that are not close to normal are approximated by normal ones, and searches 
 although a normal approximation would do."""
 
 BLUR = 2.0**-42
-"""Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
+"""Shift of log a and log b (`ExcessLaw`) that covers relative rounding errors of the masses, which are about 1e-14.
 
 In an upper bound it is added to both, as if the measure m were smaller by a relative 2**-42. Raised: less tight bounds. Lowered:
 rounding errors may exceed it.
 """
 
 _CLOSE = 0.1
-"""Gap of log E S_+ that is close enough for one of many samples of heavy tails. Lowered: longer run time."""
+"""Gap of log E S_+ that suffices for one of many samples of delta if tails are heavy. Lowered: longer run time."""
 
 _NEAR = 2 * SEARCH_GAP
 """Gap of log E S_+ above which another method is tried, and which is requested from `close_sum`. Half of it widens an upper bound.
@@ -75,7 +75,7 @@ class Effort(Enum):
 
 
 def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> float:
-    """Return a bound of the relative error of E S_+ that comes from the rounding of these logarithms.
+    """Return a bound of the relative error of E S_+ that comes from the rounding of the given logarithms.
 
     `log_mass` are the log masses of the atoms; `log_a` and `log_b` are the logs of the two terms of each value a - e^eps b.
     """

@@ -230,12 +230,12 @@ class ExcessLaw:
 
     @cached_property
     def _alone(self) -> _deployments.LawTable:
-        """The distribution in the format of the kernel `_deployments`."""
+        """A set of this distribution alone, in the format of the kernel `_deployments`."""
         return packed([[self]])
 
     @cached_property
     def _slack(self) -> float:
-        """A bound of the relative error of Phi that comes from the rounding of the log masses, log a and log b."""
+        """A bound of the relative error of Phi_n(X) that comes from the rounding of the log masses, log a and log b."""
         return rounding(self.log_mass, self.log_a, self.log_b)
 
     @cached_property
@@ -515,7 +515,7 @@ class ExcessLaw:
 
     @cached_property
     def _moderate(self) -> float:
-        """Values of X are at most HEAVY up to this eps."""
+        """The eps up to which no value of X is below -HEAVY."""
         return math.log(HEAVY) - self._largest[1]
 
     @cached_property
@@ -601,7 +601,7 @@ def quick(laws: Sequence[ExcessLaw], users: float) -> bool:
 
 def log_phis(laws: Sequence[ExcessLaw], together: _deployments.LawTable, eps: FloatArray, users: float, effort: Effort,
              otherwise: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
-    """Return bounds of the largest log Phi at each eps by one kernel call, or by `otherwise` where the gap of these is large.
+    """Return bounds of the largest log Phi_n(X) at each eps by one kernel call, or by `otherwise` where their gap is large.
 
     `together` are the distributions in the format of the kernel.
     """

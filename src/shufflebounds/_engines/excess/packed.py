@@ -1,8 +1,8 @@
 """Interface to the kernel `_deployments`: the largest Phi_n(X) of a set of distributions of X, for arrays of deployments.
 
 X is the privacy-amplification random variable (`ExcessLaw`), and Phi_n(X) = E(X_1 + ... + X_n)_+/n is the bound of delta for n
-users. A deployment is a set of distributions, a number n of users, and an eps or a delta. `laws.packed` makes the format that
-the kernel reads.
+users. A deployment is a set of distributions, a number n of users, and an eps or a delta. `excess_law.packed` makes the format
+that the kernel reads.
 """
 
 from __future__ import annotations

@@ -109,7 +109,8 @@ def _largest(length: float, pairs: int, inputs: tuple[float, ...]) -> float:
 def _edges(length: float, count: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the edges of about `count` bins of outputs, symmetric about the middle, denser where W may change its sign.
 
-    The other arrays have for each edge: the larger width of its two bins, its mass under R_0, and a factor of a power of r.
+    The other arrays have for each edge: the larger width of its two bins, its mass under R_0, and e^(beta^2/8) of the
+    module docstring.
     """
     half = 0.5 * length + _BEYOND
     fine = np.linspace(0.0, half, 2001)

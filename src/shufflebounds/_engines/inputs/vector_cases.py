@@ -79,7 +79,7 @@ _FLOOR = 1e-6
 G'."""
 
 _PARTS = np.array([[[1.0, 0.5], [0.5, 0.0]], [[0.0, 0.5], [0.5, 1.0]], [[0.0, -0.5], [-0.5, 0.0]]])
-"""G is the sum of these matrices times the squared lengths of a - x, b - x and a - b."""
+"""The Gram matrix G of (a - x, b - x) is the sum of these matrices times the squared lengths of a - x, b - x and a - b."""
 
 
 @dataclass(frozen=True, eq=False)

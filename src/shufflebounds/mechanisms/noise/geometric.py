@@ -106,7 +106,7 @@ class _Shifts(ClosedForms):
         return np.asarray(np.maximum(k, 0))
 
     def _free(self, e: FloatArray) -> IntervalArray:
-        """Return bounds of log delta of noise without a bound."""
+        """Return bounds of log delta of unclipped noise."""
         below = e < self.eps
         e = np.where(below, e, 0.0)
         s, rate = float(self.sensitivity), self.rate
@@ -161,7 +161,7 @@ class _Shifts(ClosedForms):
         return IntervalArray(*sides)
 
     def classes(self) -> tuple[FloatArray, FloatArray]:
-        """Return the log masses of the classes k <= 0, k = 1, ..., s - 1 and k >= s, for unbounded noise and that noise plus s."""
+        """Return the log masses of the classes k <= 0, k = 1, ..., s - 1 and k >= s, for unclipped noise and noise plus s."""
         k = np.arange(0.0, self.sensitivity + 1)
         log_p = math.log(-math.expm1(-self.rate)) - k * self.rate
         log_p[0], log_p[-1] = 0.0, -self.eps

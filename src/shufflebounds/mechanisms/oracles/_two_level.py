@@ -105,7 +105,7 @@ class TwoLevel(LocalRandomizer):
         return top - self.local_eps, middle, top
 
     def _rows_of_labels(self, labels: int) -> InputRows:
-        """Return the rows of a report of one of these labels, which is the user's with the larger probability."""
+        """Return the rows of a report of one label, where the user's own label is e^local_eps times as likely as any other."""
         # Up to three labels matter, and the other ones are one output.
         inputs, eps = min(labels, 3), self.local_eps
         lifted = np.eye(inputs, inputs + (labels > 3))
@@ -170,7 +170,7 @@ class TwoLevel(LocalRandomizer):
         return None
 
     def _targets(self) -> tuple[Others, Others]:
-        """Return the datasets in which all others have the first or the second of the target's two values."""
+        """Return the datasets in which all other users have the first or the second of the target's two values."""
         one, both, neither = self._shares()
         return (
             Others("every other user has the target's first value", (one, 0.0, both, 0.0), (0.0, one, 0.0, neither)),

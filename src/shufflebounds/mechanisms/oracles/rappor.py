@@ -30,12 +30,13 @@ from shufflebounds.mechanisms.oracles._counts import CountEstimate
 __all__ = ["Rappor"]
 
 _NODES = 72
-"""Number of nodes to which the values of R_0/m, and those of R_1/m, are reduced if there are more; X then has _NODES**2 atoms.
-Raised: longer run time. Lowered: a larger gap."""
+"""Number of nodes to which the values of R_0/m (`ExcessLaw`), and those of R_1/m, are reduced if there are more; X then has
+_NODES**2 atoms. Raised: longer run time. Lowered: a larger gap."""
 
 
 _CELLS = 128
-"""Largest number of probabilities of a filter for which every dataset of few users is enumerated. Raised: longer run time."""
+"""Largest number of entries (values times reports) of the matrix of a filter for which every dataset of few users is enumerated.
+Raised: longer run time."""
 
 
 class _Losses:
