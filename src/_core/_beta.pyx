@@ -1,4 +1,4 @@
-"""Logarithms of negative binomial probabilities and of the regularized incomplete beta function, relatively accurate everywhere.
+"""Logarithms of negative binomial probabilities and of the regularized incomplete beta function, with small relative errors.
 
 Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd. Their declaration states what they check. The ufuncs evaluate
 blocks of elements whose parameters are integers or at least 3 in vector code (tails.h), leave the other elements to the scalar
@@ -12,7 +12,7 @@ The scalar kernels:
         near    the uniform expansion of _binomial.pyx, which does not need integers
         else    x^a y^b/B(a, b) over the even part of Gauss's continued fraction (DLMF 8.17.22), by Lentz's method
     a or b < 1, x <= 1/2 (else the roles of P and Q change); u = log(x^a/(a B(a, b))), in which the logarithm of the Gamma
-                functions is relatively accurate in the small parameter:
+                functions has a small error relative to the small parameter:
         b < 1   P = e^u sum_n (1-b)_n x^n a/(n! (a+n)), all terms positive
         b >= 1  P = x^a y^b/(a B) + I_x(a+1, b)
         Q       where P > 1/2: -expm1(u) - e^u sum_(n > 0), the same terms, for b x < 3/2; else the continued fraction of Q

@@ -49,7 +49,7 @@ cdef extern from "clones.h" nogil:
 
 cdef extern from *:
     """
-    #define BLOCK 64                        /* answers between two checks for signals, about 2 ms */
+    #define BLOCK 64                        /* results between two checks for signals, about 2 ms */
     #define MOST_NODES 96                   /* half a period has at most 64 nodes: about 28 of large distributions */
     #define LEAST_LOG -1e280                /* stands for the log of smaller probabilities in upper bounds */
     #define STEPS 64                        /* products and sums between two computations of a probability */

@@ -145,7 +145,7 @@ cdef double c_compound_log(int kind, double k, double first, const double *log_w
                            double p) noexcept nogil:
     """Returns log Pr[X = k] (kind 0), log Pr[X <= k] (1) or log Pr[X > k] (2), X ~ Bin(S, p), Pr[S = first + i] = e^log_weights[i].
 
-    All terms are positive and relatively accurate. They are evaluated in blocks by vector code; a block whose weights are below
+    All terms are positive, with small relative errors. They are evaluated in blocks by vector code; a block whose weights are below
     e^-50 of the largest term so far is dropped: it is below the rounding error of the sum.
     """
     cdef double top = -INFINITY, total = 0, most

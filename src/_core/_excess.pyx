@@ -8,7 +8,7 @@ _excess.pxd, and thin loops for Python. _tilted.pyx has the tilted distribution,
 tails, excess.h sums over atoms.
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
-decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
+decides the result where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
 Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100 users, 5e7/users for up to 250; up to 3e4 users;
                                   2e3 outcomes if rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of
                                   the rarer kinds are enumerated, and sums over the last two kinds are read from tables (`Kinds`;
@@ -60,14 +60,14 @@ cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
 cdef double LISTED = 2e5                          # largest number of outcomes to enumerate; more is slower than the contour
-cdef double LISTED_USERS = 5e7                    # the same times the number of users: the contour is slower for fewer users
-cdef double MOST_OUTCOMES = 5e5                   # of fewer than 100 users: an enumeration takes at most about .1 s
+cdef double LISTED_USERS = 5e7                    # largest outcomes times users to enumerate: the contour is slower for few users
+cdef double MOST_OUTCOMES = 5e5                   # largest number of outcomes to enumerate for few users, in at most about .1 s
 cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
 cdef double RARE = 40                             # users of the rarer kinds: for fewer, |phi|^n stays above e^-80 on a long contour
 cdef Py_ssize_t FULL_ROW = 512                    # users up to which a table has all weights: a search for the smallest saves less
 cdef Py_ssize_t MOST_HELD = 2**21                 # size of the tables (16 MB) above which they are emptied between two sums
 cdef double MOST_LIGHT = 5                        # theta times the largest value up to which Chernoff's bound is close
-cdef double MOST_ERROR = 1e-9                     # relative; above the roundings of c_most_excess, except of K(theta)
+cdef double MOST_ERROR = 1e-9                     # relative error above the roundings of c_most_excess, except that of K(theta)
 cdef double INCOMPLETE = 1e-6                     # largest permitted distance from 1 of the sum of the masses of a group
 
 

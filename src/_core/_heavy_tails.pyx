@@ -88,7 +88,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
     """Split off the values above an edge, so large that a single one makes the sum S positive with high probability.
 
     The distributions in `groups` are replaced by those given that no user has a value above the edge. If some user has one,
-    E[S_+] = E[S] + E[S_-]. The edge is the lowest one for which E[S_-] in this case is less than rtol/8 of the answer E[S_+].
+    E[S_+] = E[S] + E[S_-]. The edge is the lowest one for which E[S_-] in this case is less than rtol/8 of E[S_+].
     """
     cdef double edge, lower_log, unused, sums, first, later, chance, short_of = 0
     cdef Py_ssize_t i, j
@@ -122,7 +122,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # 0.3 sums is roughly a lower bound of the answer: the edge is at least 2 (mean loss + 8 sigma), so the other users
+            # 0.3 sums is roughly a lower bound of E[S_+]: the edge is at least 2 (mean loss + 8 sigma), so the other users
             # subtract at most half of a value above the edge.
             if short_of <= 0.125 * rtol * fmax(exp(lower_log), 0.3 * sums):
                 break

@@ -6,8 +6,8 @@ Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Abo
 divergence is p (1 - e^(eps - l)). A distribution of losses is a list of (log p, l), l increasing.
 Method
     law_hockey_stick     the hockey-stick divergence at the distribution's own losses, downward:
-                    H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of positive terms, so relatively accurate in the extreme
-                    tail. The sum is compensated, with an adaptive integer exponent.
+                    H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of positive terms, with a small relative error in the
+                    extreme tail. The sum is compensated, with an adaptive integer exponent.
     tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, of a tilted distribution on a grid, at its points and at
                     any K. The discount c = 1 is the hockey-stick divergence, c = 0 the stop-loss transform E (S - K)+. An error
                     of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum of the weights has a

@@ -34,7 +34,7 @@ cdef extern from "excess.h" nogil:
 cdef double SPARE = 7.0                           # aliasing and omitted nodes: about e^-SPARE rtol. Raised: more nodes
 cdef double REACH = 7.0                           # nodes reach to this many standard deviations of the Gaussian factor
 cdef double MORE_DEPTH = 31.0                     # -log of the omitted terms if the result is far below that of a Gaussian
-cdef double MORE_REACH = 8.5                      # the reach in that case
+cdef double MORE_REACH = 8.5                      # REACH if the result is far below that of a Gaussian
 cdef double *ABOVE = [0.6482, -0.063716, 0.10414, 0.018912, 0.0024703]      # coefficients c_k of A
 cdef double *BELOW = [0.4103, -0.1536, -0.01702, -0.007484, 0.0]            # coefficients c_k of B
 cdef double *SIZES = [0.6482, 0.1536, 0.10414, 0.018912, 0.0024703]         # the larger |c_k| of both, for error bounds
@@ -244,7 +244,7 @@ cdef bint c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau
     cdef Py_ssize_t kept, _try
     for _try in range(24):
         alias = c_alias(groups, number, theta, period, depth + 4, at)
-        # compare with the saddle-point approximation of the answer
+        # compare with the saddle-point approximation of e^-K(theta) E S_+
         if alias * theta * 2.5066282746310002 * wide < exp(-effort.depth):
             break
         period *= 1.25

@@ -56,15 +56,15 @@ from shufflebounds._core._special cimport c_deviance
 
 cdef extern from *:
     """
-    #define BATCH 8                         /* intervals halved between two looks at the best value */
-    #define SMALL 1024                      /* candidates up to which the bounds are computed to 1e-9 instead of 1e-3 */
-    #define MOST_HALVED 128                 /* intervals to halve; with more than SMALL candidates the rest is scanned */
-    #define AIM 0.95                        /* fraction of the tolerance that the length of an interval is chosen for */
+    #define BATCH 8                         /* intervals halved before their bounds are compared with the best value */
+    #define SMALL 1024                      /* datasets up to which the bounds are computed to 1e-9 instead of 1e-3 */
+    #define MOST_HALVED 128                 /* intervals to halve; with more than SMALL datasets the rest is scanned */
+    #define AIM 0.95                        /* fraction of the tolerance that an interval of the chosen length should use */
     #define FEW_ONES 8                      /* datasets with fewer ones are evaluated: the worst one is most often among them */
     #define MOST_FEW 63.0                   /* with an expansion, the best one of 0..MOST_FEW ones by the expansion is evaluated */
     #define ROUGH_BAND 28.0                 /* the inversions of intervals omit e^-28: two thirds of the nodes of BAND */
     #define ROUGH_ERROR 1e-8                /* an interval whose value has a larger error is evaluated with BAND */
-    #define VALUE_EVERY 16                  /* intervals scanned between two values */
+    #define VALUE_EVERY 16                  /* intervals scanned between two evaluated datasets */
     #define NEARLY_FAIR 1e-3                /* sum of p - q over the target's bits up to which nearly_fair is used, too */
     #define CENTRE 0.5                      /* expansion in k - mean: the best real k is about the mode of S plus 1/2 */
     """

@@ -7,7 +7,7 @@
 
 #define BETA_MOST 1e100
 
-/* Returns log Gamma(z + e) - log Gamma(z), relatively accurate in e; 0 <= e <= 1, z > 0.
+/* Returns log Gamma(z + e) - log Gamma(z) with a small error relative to e; 0 <= e <= 1, z > 0.
  *
  * For z >= 16 Stirling's series is used, with the differences factored out; smaller z are raised to it by terms log1p(e/(z + i)). */
 static inline double kernel_lgamma_step(double e, double z)
@@ -107,7 +107,7 @@ static inline void beta_both_large(double a, double b, dd x, dd y, double *lower
     }
 }
 
-/* Returns log(1/(a B(a, b))) for a < 1 or b < 1, relatively accurate in a where a < 1. */
+/* Returns log(1/(a B(a, b))) for a < 1 or b < 1; where a < 1, the error is small relative to a. */
 static inline double beta_scale(double a, double b)
 {
     if (a < 1) return kernel_lgamma_step(a, b) - kernel_lgamma1p(a);

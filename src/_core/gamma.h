@@ -5,7 +5,7 @@
 
 #include "special.h"
 
-#define GAMMA_MOST 1e270                        /* squares and double-doubles stay in range */
+#define GAMMA_MOST 1e270                        /* largest argument: its square and double-doubles are finite */
 #define GAMMA_STEEP 0x1p-900                    /* x/a below which a/x is not formed */
 
 /* Returns log Gamma(1 + a) for 0 <= a <= 1; the error is relative to a on [0, 1/2], and absolute above. */

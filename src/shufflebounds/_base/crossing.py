@@ -57,7 +57,7 @@ class Curve:
     cap : float
         The largest eps that is evaluated.
     rtol : float
-        Relative distance from the crossing that an answer may have. Lowered: more evaluations.
+        Relative distance from the crossing that the returned eps may have. Lowered: more evaluations.
     settles : float
         If this curve is the rough curve of another curve and `settles` is larger than the other curve's `rtol`, `settles` replaces
         that `rtol`. Curves whose bounds have a gap, such as those of a search over datasets, set `settles` to their tolerance.
@@ -182,7 +182,7 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
 
     If `upper` is true, the curve was evaluated at the returned eps and is at most the target there, or the returned eps is `pure`.
     If `upper` is false, the curve was evaluated at the returned eps and is at least the target there, or the returned eps is 0 or
-    `pure`. If `pure` is inf and the curve is above the target up to `cap`, the answer is inf. `guess` is an eps and the slope of
+    `pure`. If `pure` is inf and the curve is above the target up to `cap`, the result is inf. `guess` is an eps and the slope of
     sqrt(-log delta) there: if the slope is positive, the search starts there and not where the rough curve meets the target.
     """
     if curve.pure < TINY:

@@ -119,13 +119,13 @@ Raised: memory accesses take longer. Lowered: a loop in Python has more rounds.
 """
 
 TABLE_SIZE = 2**20
-"""Resource limit: number of doubles (8 MB) of one of several tables that are computed or kept for an answer.
+"""Resource limit: number of doubles (8 MB) of one of several tables that are computed or kept for one result.
 
 Raised: more memory and run time. Lowered: a class gives weaker bounds, or raises ValueError, for smaller inputs.
 """
 
 LARGE_TABLE_SIZE = 2**22
-"""Resource limit: number of doubles (32 MB), or of outcomes, of the one table that an answer consists of; it takes up to a second.
+"""Resource limit: number of doubles (32 MB), or of outcomes, of the one table that a result consists of; it takes up to a second.
 
 Raised: more memory and run time. Lowered: a class gives weaker bounds, or raises ValueError, for smaller inputs.
 """
@@ -148,7 +148,7 @@ Raised: longer run time than the grid takes. Lowered: less tight bounds, since e
 """
 
 MOST_ROUNDS = 8
-"""Largest number of refinements of one answer; each at least halves the step, so that eight reduce errors of order two by 65,000.
+"""Largest number of refinements of one result; each at least halves the step, so that eight reduce errors of order two by 65,000.
 
 Lowered: bounds that need more refinements are less tight. Raised: longer run time if the gap cannot be reduced.
 """

@@ -10,7 +10,7 @@ cdef double c_nbinom_logpmf(double k, double r, double p) noexcept nogil
 cdef double c_nbinom_logcdf(double k, double r, double p) noexcept nogil
 cdef double c_nbinom_logsf(double k, double r, double p) noexcept nogil
 
-# log Gamma(z + e) - log Gamma(z), relatively accurate in e; 0 <= e <= 1, z > 0.
+# log Gamma(z + e) - log Gamma(z) with a small error relative to e; 0 <= e <= 1, z > 0.
 cdef double c_lgamma_step(double e, double z) noexcept nogil
 
 # The functions behind the ufuncs and cython_tails: any doubles, NaN outside the domain; k any real number.

@@ -41,7 +41,7 @@ _ROUNDS = 14
 profile has a kink. Lowered: larger p-values of such profiles."""
 
 _CLOSE = 1e-9
-"""Difference of log p between neighbouring eps at which this search ends. Raised: larger p-values."""
+"""Difference of log p between neighbouring eps at which the search of _ROUNDS ends. Raised: larger p-values."""
 
 _LEAST_P = 1e-6
 """Least p-value for which the linear program is solved: its tolerance is an absolute 1e-9. Smaller p-values are those of the best

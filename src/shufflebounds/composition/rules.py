@@ -105,7 +105,7 @@ def composition_delta(
 def composition_log_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
 ) -> float | FloatArray:
-    r"""Natural logarithm of :func:`composition_delta`, relatively accurate where delta itself underflows.
+    r"""Natural logarithm of :func:`composition_delta`, accurate also where delta itself underflows.
 
     Parameters
     ----------

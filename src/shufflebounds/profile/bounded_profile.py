@@ -182,7 +182,7 @@ class BoundedProfile(Answering):
     def log_delta(self, eps: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
     @np.errstate(all="ignore")
     def log_delta(self, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Natural logarithm of :math:`\delta(\varepsilon)`, relatively accurate where delta itself underflows.
+        r"""Natural logarithm of :math:`\delta(\varepsilon)`, accurate also where delta itself underflows.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class BoundedProfile(Answering):
         -----
         A bracketing root search on the square root of -log delta, which is nearly linear in eps, is followed by steps in the
         conservative direction until the evaluated bound of delta satisfies its inequality. In an array of delta, the search for
-        one starts from the answers to others. The answer may then differ from that for this delta alone, by at most the tolerance
+        one starts from the results for others. A result may then differ from that for this delta alone, by at most the tolerance
         of a single search: a relative 1e-13, or more where the bounds have a gap (1e-4 times the `rtol` of a composition).
         """
         upper = _validate.upper_side(bound)

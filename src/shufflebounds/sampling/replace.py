@@ -156,7 +156,7 @@ class _Worst(Between):
 
 
 class _TwoSteps(ClosedForms):
-    """Answers for a removed record (`remove`) and an added one (`add`), one after the other.
+    """Results for a removed record (`remove`) and an added one (`add`), one after the other.
 
     `opposite` is a profile that is attained, and upper bounds of `worst` are valid; both are None unless they are known.
     """

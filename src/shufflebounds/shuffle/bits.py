@@ -114,7 +114,7 @@ def every_bit_budget(flip: float, times: int) -> float | None:
 
 
 class ComposedSums(IndependentSums):
-    """Answers for `times` sums, each that of `column`, if the target's bit may change in all of them."""
+    """Results for `times` sums, each that of `column`, if the target's bit may change in all of them."""
 
     def __init__(self, column: ShuffledBits, times: int, pure: float) -> None:
         # One pair of neighbours is the worst for all columns at once: the other users' bits have the worst number of ones in every
@@ -229,7 +229,7 @@ def _worst_sides(users: int, fakes: int, flip: float, tolerance: float, eps: Flo
 
 
 class _WorstBits(ClosedForms):
-    """Answers for the maximum over all datasets of the other users' bits, if 0 < flip < 1/2."""
+    """Results for the maximum over all datasets of the other users' bits, if 0 < flip < 1/2."""
 
     def __init__(self, users: int, fakes: int, flip: float) -> None:
         self.users, self.fakes, self.flip, self.others = users, fakes, flip, users + fakes - 1

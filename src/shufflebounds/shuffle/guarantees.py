@@ -135,7 +135,7 @@ class _EveryUser(_OneUser):
             return None
         start = best = self.index
         # With many budgets, the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
-        # ten-thousandth of this gap would take longer without a tighter answer.
+        # ten-thousandth of this gap would take longer without a tighter bound.
         settles = 1e-4 * SEARCH_GAP if self.population.budgets.size > COMPARED else SAME_LOG
         one = replace(self.population.rough_single(start), settles=settles)
         if not self.population.exact:

@@ -245,7 +245,7 @@ def pointer_jumping(branching: int, height: int, *, eps: float, delta: float, fa
     Returns
     -------
     SampleSize
-        The answer of :func:`support_identification` for a support of h values.
+        The result of :func:`support_identification` for a support of h values.
 
     {raises}
 

@@ -62,7 +62,7 @@ class _OfBits(Between):
 
 
 class _ByBounds(ClosedForms):
-    """Answers by the engine `bounds`, and by the randomizer if it is a profile; `anywhere` if users may have any value.
+    """Results of the engine `bounds`, and of the randomizer if it is a profile; `anywhere` if users may have any value.
 
     `noise` is the randomizer if its outputs may be truncated at any probability, as those of normal and discrete normal noise.
     """

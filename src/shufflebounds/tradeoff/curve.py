@@ -162,8 +162,8 @@ class Tradeoff(CurveValues):
         Notes
         -----
         The breakpoints are the intersections of neighbouring lines. Each is rounded down, so that the piecewise linear curve is
-        below the maximum of the lines. Where the slope is below -1, :math:`1 - \beta` is a sum of positive terms and therefore
-        relatively accurate, and a small :math:`\beta` is as accurate as the given log delta near 0. Where the slope is above -1,
+        below the maximum of the lines. Where the slope is below -1, :math:`1 - \beta` is a sum of positive terms and has a
+        small relative error, and a small :math:`\beta` is as accurate as the given log delta near 0. Where the slope is above -1,
         this applies to :math:`1 - \alpha`.
 
         Unless delta is 0 at the largest eps, f(0) < 1, and no Gaussian trade-off function is below f.

@@ -47,7 +47,7 @@ LOWER_CUT = -300.0
 mass. Lowered: longer grids."""
 
 LARGEST_LOSS = 353.0
-"""Largest loss of one step of noise. Raised: squares of ratios overflow, e^709.8. Lowered: fewer sizes of noise have an answer."""
+"""Largest loss of one step of noise. Raised: squares of ratios overflow, e^709.8. Lowered: fewer scales of noise are accepted."""
 
 BIG_CELLS, MOST_BIG = 300, 12
 """Number of cells of the logarithmic grid for sums of large ratios, and the smallest number j of large ratios whose sum is not

@@ -177,7 +177,7 @@ class WorstTarget:
         while ends[-1] > 0:
             ends.append(max(2 * ends[-1] - self.targets.size, 0) if ends[-1] < ends[0] else ends[0] - 1)
         blocks = [(0, ends[-1]), *((low + 1, high) for high, low in pairwise(ends))]
-        # The tolerance is below SEARCH_GAP, so that the gap of the answer, rounding included, is at most SEARCH_GAP.
+        # The tolerance is below SEARCH_GAP, so that the gap of the result, rounding included, is at most SEARCH_GAP.
         result = maximum(blocks, measure, halves, tolerance=lambda best: 0.99 * SEARCH_GAP, reached=lower)
         return Interval(result.lower, result.upper)
 

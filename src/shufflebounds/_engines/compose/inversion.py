@@ -295,7 +295,7 @@ class Inversion:
             tilt = self._known(place)
             return place == TILTS[-1] or tilt is None or not tilt.slope(eps) < 0
 
-        # Searches evaluate neighbouring eps in sequence, so the last answer is tried first; the result does not depend on it.
+        # Searches evaluate neighbouring eps in sequence, so the last result is tried first; the result does not depend on it.
         low = self._last_saddle
         if low is None or not rises(low) or (low > TILTS[0] and rises(low - 1)):
             low = least_int(rises, TILTS[0], TILTS[-1], place)

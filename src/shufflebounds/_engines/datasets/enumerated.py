@@ -30,7 +30,7 @@ class MixedData:
         self._every = EveryDataset(self.rows, users)
         self.listed = self._every.listed
 
-    # The caches of `best` and `_every_largest` keep the answers of a composition: up to some thousand eps, for both bounds.
+    # The caches of `best` and `_every_largest` keep the results that a composition needs: up to some thousand eps, for both bounds.
     @kept(4 * MANY)
     def best(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
         """Return a lower bound of log delta, the number of other users with each input, and the target's two inputs.

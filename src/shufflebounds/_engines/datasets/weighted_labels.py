@@ -50,7 +50,7 @@ _TILTS = np.exp(np.linspace(-3.0, 4.0, 48))
 follows."""
 
 _STEEPEST = 300.0
-"""Largest theta X. Every theta gives a valid bound; the best theta gives a far smaller one."""
+"""Largest product of theta and X. Every theta gives a valid bound; the best theta gives a far smaller one."""
 
 _POWERS = 1.0, 0.75, 0.5, 0.25, 0.0
 """Powers of the weights that are tried until the number of pairs to draw is small enough. Every choice gives a valid bound."""

@@ -10,7 +10,7 @@ Here p is the probability of a heavy value. The functions g_k are Fourier integr
 evaluated at many y at once, and are convex in y. The distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by
 distributions on grid points that are larger in the convex order (masses spread to the two neighbours) for the upper bound, or
 smaller (masses merged between neighbours) for the lower bound. More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k];
-k is chosen such that this is at most e^-20 of the answer.
+k is chosen such that this is at most e^-20 of E S_+.
 
 The gap in log E S_+ is about 1e-6 for Gaussian noise of sigma = 3/10 and 1/2 at n = 1e3 .. 1e6, and 1e-4 at n = 100. The run time
 is 0.05 to 0.3 s.

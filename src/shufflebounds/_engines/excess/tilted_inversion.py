@@ -229,7 +229,7 @@ class Gains:
         self.fine = fine
         self.light, self.scale = light, scale
         self.counts = light.users - np.arange(most + 1.0)
-        # For y below `low`, g(y) is at most e^-20 of the answer; above `high`, g(y) is E(y + S) up to a relative error of e^-20.
+        # For y below `low`, g(y) is at most e^-20 of the result; above `high`, g(y) is E(y + S) up to a relative error of e^-20.
         mean, sd = light.mean * light.users, light.deviation
         self.low = float(((scale - LEFT - light.lines(0)) / light.tilts).max())
         self.high = float(((light.lines(1) - math.log(sd) + LEFT) / light.tilts).min())

@@ -372,7 +372,7 @@ class GaussianMechanism(AdditiveNoise):
         # The outputs that are cut are farther than `end` sigma from the middle of the interval.
         end = 0.5 * length - float(ndtri_exp(np.asarray(pair.upper.log_cut)[0]))
         near, far, square = (float(log_ndtr(part * length - end)) for part in (0.5, -0.5, 1.5))
-        # R_0^2/R_L is e^(L^2) times the density of normal noise around -L.
+        # R_0^2/R_L is e^(L^2) times the density of normal noise around -L, with L = `length`.
         norm = 2 * (math.exp(min(length**2 + square, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
         places = tuple((x - inputs[0]) / self.sigma for x in inputs)
         laws = interval_datasets(

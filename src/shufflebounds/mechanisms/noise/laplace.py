@@ -263,7 +263,7 @@ class LaplaceMechanism(AdditiveNoise):
         length = self._pure_epsilon()
 
         def ratio_tail(t: FloatArray) -> FloatArray:
-            # Under input 0, the ratio R_0/R_L exceeds t at outputs to the left of (L - log t)/2.
+            # Under input 0, the ratio R_0/R_L, L = `length`, exceeds t at outputs to the left of (L - log t)/2.
             left = 0.5 * (length - np.log(t * (1 - 4 * ULP))) + 4 * ULP
             return np.where(left > 0, 1 - 0.5 * np.exp(-left), 0.0) * (1 + 8 * ULP)
 
