@@ -365,7 +365,7 @@ cdef void c_forget(Tables *tables) noexcept nogil:
 
 cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second) noexcept nogil:
     """Empty the tables unless they are those of these masses and number of users; returns False without memory."""
-    # the next number of users may be larger, but at most MOST_LISTED
+    # space for a larger number of users in the next call, at most MOST_LISTED
     cdef Py_ssize_t size = users if tables.users == 0 else max(users, min(users + users // 2, <Py_ssize_t> MOST_LISTED)), i
     if users <= tables.users and tables.first == first and tables.second == second and tables.held <= MOST_HELD:
         return True

@@ -242,7 +242,7 @@ class TiltedSum:
         return self._transform(float(self._shared_centers(np.array([level]))[0])).points.size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of log E phi(S - K) at the levels K, and their negative slopes."""
+        """Return the bounds of log E phi(S - K) (class docstring) at the levels K, and their negative slopes."""
         rest = self.log_rest + (self.slack if self.upper else -self.slack)
         values, slopes = np.full(levels.size, rest), np.zeros(levels.size)
         side = -1 if self.upper else 1

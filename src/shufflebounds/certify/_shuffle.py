@@ -136,7 +136,7 @@ def _(protocol: Any) -> Answer:
 @hockey_stick_of.of("FlippedReports")
 def _(protocol: Any) -> Answer:
     users, bins, hidden = protocol.users, protocol.bins, protocol.fakes if protocol.fake == "uniform" else 0
-    # Known dummies may have any bins, as the other users.
+    # Dummy reports whose bins are known may have any bins, as the other users' reports.
     total = users + protocol.fakes
     if total > 200 or bins > 20:
         raise NoCertificateError("only few reports of few bins are enumerated")
@@ -321,7 +321,7 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
             yield _matrix(protocol, protocol.users, protocol.participation, [(shares, pair)])
     if not bounds.lower._laws.below:
         raise NoCertificateError("the dataset of its lower bound is not known")
-    # The engine's dataset is the one of equal inputs whose X has the same second moment.
+    # All other users have one input in the engine's dataset: the input for which X has the same second moment.
     law, candidates = bounds.lower._laws.below[place][2], []
     moment = _log_moment(law.log_mass, law.values(eps))
     for family in _attained(protocol):

@@ -65,7 +65,7 @@ class _Transform:
 
 
 def _put(mu: Ball, steps: int, c: Ball, digits: float, near: tuple[float, float] | None) -> Ball:
-    """Return E (c - S)_+ with an absolute error of about 10^-digits; `near` is (theta, y)."""
+    """Return E (c - S)_+ (module docstring) with an absolute error of about 10^-digits; `near` is (theta, y)."""
     library = flint()
     ball, pair = library.arb, library.acb
     depth = math.log(10) * digits + math.log(steps) + 5

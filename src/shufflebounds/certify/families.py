@@ -165,7 +165,7 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
 
     def family() -> Family:
         free, fraction = 3 if inputs == 4 else 2, flint().fmpq
-        # The word 0 is even for all bins.
+        # The word 0 has even parity for all bins.
         common, shares = fraction(1, randomizer._labels), []
         for inside in _patterns(free):
             summed = inside[0] == inside[1]

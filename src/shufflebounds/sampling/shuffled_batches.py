@@ -48,7 +48,7 @@ class _Forms(OfMechanismForms):
 
     @cached_property
     def law(self) -> ExcessLaw:
-        """The distribution of X if all other vectors are opposite to the target's."""
+        """The distribution of X (`ExcessLaw`) if all other vectors are opposite to the target's."""
         return all_opposite(min(self.noise.mu, _LARGEST_MU))
 
     @cached_property

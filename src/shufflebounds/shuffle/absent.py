@@ -17,7 +17,7 @@ _OF_PRIVACY = ("describe", "closed_forms", "describe_group", "pairs", "data", "a
 
 
 def _of_remaining(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method, which is called on the protocol of the remaining users."""
+    """Return the method, called on the protocol of the remaining users instead."""
     @wraps(method)
     def call(self: AbsentUsers, *arguments: Any, **named: Any) -> Any:
         rest = self._remaining

@@ -253,7 +253,7 @@ class _WorstBits(ClosedForms):
         if not upper:
             return searched
         # The messages of all users are a post-processing of the target's own, whose delta is 1 - q - e^eps q. This is the smaller
-        # bound next to the budget, where the search over datasets has a relative tolerance of 5e-7.
+        # bound for eps close to the budget, where the search over datasets has a relative tolerance of 5e-7.
         alone = pure + math.log1p(-min(delta / (1 - self.flip), 1.0)) if delta < 1 - 2 * self.flip else 0.0
         return min(searched, pure, max(0.0, alone + 8 * ULP * (1 + pure)))
 

@@ -112,12 +112,12 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
     @property
     def _below(self) -> float:
-        """Return K Pr[Z < s], the sum of left**i for i from 1 to s."""
+        """Return K Pr[Z < s] (class docstring), the sum of left**i for i from 1 to s."""
         return self.left * self._geometric(self.left, self.shift)
 
     @cached_property
     def _log_norm(self) -> float:
-        """The logarithm of K."""
+        """The logarithm of K, the divisor in the probabilities of Z."""
         return math.log(self._below + 1 / (1 - self.right))
 
     @staticmethod

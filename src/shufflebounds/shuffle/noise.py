@@ -83,7 +83,7 @@ def _window(trials: int, prob: float, shifted_first: bool) -> Callable[[float], 
 
 
 def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) -> LossAtoms:
-    """Return the outcomes of (B, B + 1), or of (B + 1, B), except those with a mass of at most e^log_tail on either side."""
+    """Return the outcomes of (B, B + 1), or (B + 1, B), B ~ Bin(trials, prob), up to a mass of e^log_tail on either side."""
     one, zero = _chances(prob, shifted_first)
     # Bernstein's inequality bounds both tails of B. The outcomes of B + 1 begin one value later; rounding shifts the range by
     # less than one value.
@@ -100,7 +100,7 @@ def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) ->
 
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
-    """Return the privacy loss of the most likely outcome of (B, B + 1) and its distance from that of the next outcome."""
+    """Return the privacy loss of the likeliest outcome of (B, B + 1), B ~ Bin(trials, prob), and its distance from the next."""
     trials = max(trials, 1)
     k = min(max(1, math.floor((trials + 1) * prob)), trials)
     loss = math.log((trials - k + 1) / k * (prob / (1 - prob)))

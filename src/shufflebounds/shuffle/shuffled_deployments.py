@@ -47,7 +47,7 @@ class _DeploymentArray:
         return kind._of_users(int(self.users[place]))
 
     def laws(self, upper: bool) -> list[list[ExcessLaw]]:
-        """Return for each randomizer the distributions of X; the bound is the largest E(X_1 + ... + X_n)_+/n over them.
+        """Return the distributions of X (`ExcessLaw`) for each randomizer; the bound is the largest E(X_1 + ... + X_n)_+/n.
 
         The list is empty if the bound has no such form.
         """

@@ -21,9 +21,9 @@ from shufflebounds._losses.tilted_sum import LEAST_TILT, Summand, TiltedSum
 __all__ = ["GridLaw", "StopLoss", "contracted"]
 
 LOWEST = 6.0
-"""For levels K at least LOWEST standard deviations below the mean of S no transform is computed. The lower bound is then E S - K.
-The upper bound adds the largest value of E max(0, K - S) for these K, at K = E S - LOWEST deviations: about e^(-LOWEST^2/2)
-deviations. Raised: more Fourier transforms. Lowered: a less tight upper bound."""
+"""For levels K at least LOWEST standard deviations below the mean of the sum S no transform is computed. The lower bound is then
+E S - K. The upper bound adds the largest value of E max(0, K - S) for these K, at K = E S - LOWEST deviations: about
+e^(-LOWEST^2/2) deviations. Raised: more Fourier transforms. Lowered: a less tight upper bound."""
 
 
 @dataclass(frozen=True, eq=False)

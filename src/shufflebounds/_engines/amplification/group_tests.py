@@ -24,7 +24,8 @@ _LARGEST, _FARTHEST = 50.0, 64.0
 def test_of_people(laws: Iterable[ExcessLaw], users: int, size: int, error: float) -> SumTest | None:
     r"""Return the test by the sum of scores of all messages, or None if the transform would be too long.
 
-    The score is the rounded :math:`\ln((n - k + k a)/(n - k + k b))` for n `users` and k = `size`.
+    The score of an output is the rounded :math:`\ln((n - k + k a)/(n - k + k b))`, with a and b of `ExcessLaw`, n = `users` and
+    k = `size`.
 
     The person's `size` messages all have the target's first value under P, and the second under Q; the other users have the value
     of the law. The distribution with the largest second moment of X is used. Outputs that are not among its atoms have the score

@@ -229,7 +229,7 @@ class TwoUsers:
 
 
 def _log_growth(order: float, divergence: float | FloatArray) -> Any:
-    """Return the log of (e^((order - 1) D) - 1)/(order - 1) for D >= 0; of D for order 1."""
+    """Return the log of (e^((order - 1) D) - 1)/(order - 1) for D = `divergence` >= 0; of D for order 1."""
     with np.errstate(divide="ignore"):
         if order == 1:
             return np.log(divergence)

@@ -184,7 +184,7 @@ class Epoch:
         return min(self._step(eps)[0], self._by_one(count, eps, chosen, near))
 
     def _tail(self, c: FloatArray) -> FloatArray:
-        """Return upper bounds of D(c, B).
+        """Return upper bounds of the tail D(c, B) of `weights`.
 
         D bounds the largest mean of E(omega - c)_+ over all families, a convex and decreasing function of c. So linear
         interpolation between upper bounds at `CUTS` gives an upper bound, and so does the last value beyond them.

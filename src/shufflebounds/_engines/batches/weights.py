@@ -50,7 +50,7 @@ _SLACK = 1e-6
 
 
 class Weights:
-    """Upper bounds of D(c) and of D(c, B) at all `CUTS`.
+    """Upper bounds of D(c) and of D(c, B) (module docstring) at all `CUTS`.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class _Nodes:
 
 
 class _Parts(NamedTuple):
-    """The moment generating functions of the releases on one contour, and the cumulant K(theta) of the sum of all losses.
+    """The moment generating functions of the releases on one contour, and K(theta), the cumulant generating function of all losses.
 
     K(theta) is inf if some function is not known.
     """

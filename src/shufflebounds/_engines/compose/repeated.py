@@ -22,7 +22,7 @@ __all__ = ["log_repeated"]
 
 
 def tests(samples: SampledProfile) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of P(S) and upper bounds of Q(S), for one test per sample except the first and last."""
+    """Return lower bounds of P(S) and upper bounds of Q(S), for one test S per sample except the first and last."""
     eps = samples.eps[samples.eps < 300]
     low, high = np.exp(samples.low[: eps.size]), np.exp(samples.high[: eps.size])
     if eps.size < 3:

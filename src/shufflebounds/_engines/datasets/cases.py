@@ -41,7 +41,7 @@ class LawTable(NamedTuple):
 
 
 class Cell(ABC):
-    """A set of cases, with distributions of X that bound those of all cases.
+    """A set of cases, with distributions of X (`ExcessLaw`) that bound those of all cases.
 
     A case consists of the target's two inputs and the input of another user.
     """
@@ -64,7 +64,7 @@ class Cell(ABC):
 
 
 class Cases(ABC):
-    """The distributions of X for the pairs of the target's inputs and the inputs of another user.
+    """The distributions of X (`ExcessLaw`) for the pairs of the target's inputs and the inputs of another user.
 
     If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise those of the cells are added; they are
     usually smaller than the largest distribution of `laws`.

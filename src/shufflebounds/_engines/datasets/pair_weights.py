@@ -55,8 +55,9 @@ _ROUNDS, _LEVEL = 300, 1e-11
 """Largest number of steps of the simplex method (20 are usual), and the largest size of a number that it treats as 0."""
 
 _MORE = (1.0, 1.2, 1.35, 2.0, 3.0, 4.0)
-"""Numbers s of drawn pairs that are tried, as multiples of C - 1. No smaller number is tried. Large multiples serve a small delta,
-where the error term is larger than the increase of the main term: 3 and 4 for a delta below about 1e-10 and 1000 users."""
+"""Numbers s of drawn pairs that are tried, as multiples of C - 1 = cosh(eps0) - 1. No smaller number is tried. Large
+multiples serve a small delta, where the error term is larger than the increase of the main term: 3 and 4 for a delta below about
+1e-10 and 1000 users."""
 
 _PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 175, 200, 230, 260, 300, 350,
           400, 450, 550, 700, 850, 1000, 1500, 2200, 3300, 5000, 10000, 30000)
@@ -213,7 +214,7 @@ def _corners(pairs: int, most: int, less: float) -> FloatArray:
 
 
 def _exact_corner(pairs: int, most: int, less: float, corner: int) -> list[Fraction]:
-    """Return the factors of omega_0 = 1, omega_1, ..., omega_K in W at a corner."""
+    """Return the factors of omega_0 = 1, omega_1, ..., omega_K in W (module docstring) at a corner."""
     high = 2 * Fraction(less)
     low = -high / (1 + high / 2)
     counts = (corner, high), (pairs - corner, low)
@@ -223,7 +224,7 @@ def _exact_corner(pairs: int, most: int, less: float, corner: int) -> list[Fract
 
 
 def _least(pairs: int, less: float, weights: tuple[Fraction, ...]) -> Fraction:
-    """Return the smallest value of W over all corners, in integer arithmetic."""
+    """Return the smallest value of W (module docstring) over all corners, in integer arithmetic."""
     # With C - 1 = p/q, all terms are multiplied by the same positive integer.
     p, q = less.as_integer_ratio()
     ratios = [(1, 1), *(omega.as_integer_ratio() for omega in weights)]

@@ -112,7 +112,7 @@ class Light:
 class _Contour:
     """The Fourier integral of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at one tilt, for y in the interval `ends`.
 
-    It is evaluated for each number of users in `counts`.
+    S is the sum of the light values of one of the numbers of users in `counts`.
     """
 
     light: Light

@@ -82,7 +82,7 @@ def _from_block(mass: float, pairs: int) -> float:
 
 @lru_cache(CACHED_ANSWERS)
 def _largest(length: float, pairs: int, inputs: tuple[float, ...]) -> float:
-    """Return the largest mass of the negative part of W of one block."""
+    """Return the largest mass of the negative part of W (module docstring) of one block."""
     if inputs:
         chosen = [(four, (0.0, 0.0)) for four in combinations_with_replacement(inputs, 4) if four[0] < four[-1]]
     else:
@@ -128,7 +128,7 @@ def _edges(length: float, count: int) -> tuple[FloatArray, FloatArray, FloatArra
 
 
 def _of_inputs(length: float, pairs: int, inputs: tuple[float, ...], widths: tuple[float, float], count: int) -> float:
-    """Return an upper bound of the mass of the negative part of W for four inputs in increasing order.
+    """Return an upper bound of the mass of the negative part of W (module docstring) for four increasing inputs.
 
     The second and the third input each stand for all inputs in a cell of the given width on either side.
     """

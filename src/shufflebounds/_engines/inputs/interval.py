@@ -47,7 +47,7 @@ def interval_laws(
     log_far: FloatArray, log_near: FloatArray, low: FloatArray, high: FloatArray, log_middle: FloatArray | None = None, *,
     unbounded_loss: bool = False, loss_error: float = 0.0,
 ) -> tuple[PairLaws, ...]:
-    """Return the distributions of X for the two ends of the interval.
+    """Return the distributions of X (`ExcessLaw`) for the two ends of the interval.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def interval_laws(
         An upper bound of the relative error of the masses.
     """
     mean = np.where(low == high, low, log_near - log_far)
-    # Recompute the masses under the first end from those under the second one and the mean ratio, so that all three agree.
+    # Recompute the masses under the first end from those under the second one and the mean ratio, so that masses and ratio agree.
     log_near = log_far + mean
     kept = slice(0, -1) if unbounded_loss else slice(None)
     # The mass of each cell is split between the two ends of the cell such that the mean of a = R_0/m stays the same.
@@ -103,7 +103,7 @@ def interval_laws(
 def matrix_laws(
     rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False, names: Sequence[object] = (), error: float = 0.0
 ) -> tuple[PairLaws, ...]:
-    """Return the distributions of X for ordered pairs of rows of a matrix (inputs, outputs); `names` are those of the inputs.
+    """Return the distributions of X (`ExcessLaw`) for pairs of rows of a matrix (inputs, outputs); `names` are the inputs'.
 
     `error` is the relative error of the entries, in addition to a few ulp.
 

@@ -74,7 +74,7 @@ class ListedInputs:
         return bool((np.abs(self.below[::-1, ::-1] - self.below) <= 0.5 * BLUR * self.below).all())
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
-        """Return the distributions of X for all ordered pairs of the inputs, up to symmetry.
+        """Return the distributions of X (`ExcessLaw`) for all ordered pairs of the inputs, up to symmetry.
 
         All pairs share the upper bound of the first and the last value, which are the worst pair.
         """

@@ -60,7 +60,7 @@ class _Shift(ClosedForms):
     def tail_sums(self, start: FloatArray, gain_from: FloatArray | None = None) -> IntervalArray:
         r"""Return bounds of the log of :math:`\sum_{j \ge start} p_j g_j` for each start.
 
-        g_j is 1, or the positive part of 1 - e^(eps - loss_j) for eps = `gain_from`.
+        p_j is the probability of the noise j, and g_j is 1, or the positive part of 1 - e^(eps - loss_j) for eps = `gain_from`.
         """
         rows = max(1, int(BLOCK / (30 * self.sigma + 3)))  # by the largest number of terms of a sum
         if start.size > rows:
@@ -255,7 +255,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         total = self._pair.log_total
         near, far = (-0.5 * ((y - x) / s) ** 2 - total for x in (0.0, float(d)))
         if d % 2 == 0:
-            # Each half of the outcomes gets half of the mass of the middle one.
+            # Each half of the outcomes gets half of the mass of the middle outcome.
             near[0] -= math.log(2)
             far[0] -= math.log(2)
         loss = d * (d - 2 * y) / (2 * s * s)

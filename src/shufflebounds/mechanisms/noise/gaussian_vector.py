@@ -158,7 +158,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @cached_property
     def _blanket(self) -> ExcessLaw:
-        """The distribution of X for two opposite corners, or unit vectors, and the privacy blanket m."""
+        """The distribution of X (`ExcessLaw`) for two opposite corners, or unit vectors, and the privacy blanket m."""
         # The truncated mass is at most e^-60: it is divided among the coordinates, and a larger mass could truncate the whole
         # distribution of a coordinate.
         return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._sphere_law(_LOG_CUT)
@@ -212,7 +212,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
                              f"likelihood ratios of e^{height:.0f}, at most e^{highest:g}; choose a larger sigma")
 
     def _cube_law(self, log_cut: float) -> ExcessLaw:
-        """Return the distribution of X on the cube, for the upper bound.
+        """Return the distribution of X (`ExcessLaw`) on the cube, for the upper bound.
 
         For a message y and m = min(R_0, R_1) in each coordinate, a = R_0/m is the product of R_0/R_1 over the coordinates
         with y_j < 1/2, and b = R_1/m is the product of R_1/R_0 over the coordinates with y_j >= 1/2.
@@ -264,7 +264,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return 1 + self.sigma * (math.sqrt(self.dimension) + math.sqrt(-2 * min(log_cut, -1.0)))
 
     def _sphere_law(self, log_cut: float) -> ExcessLaw:
-        r"""Return the distribution of X for the privacy blanket m on the sphere, for the inputs e and -e.
+        r"""Return the distribution of X (`ExcessLaw`) for the privacy blanket m on the sphere, for the inputs e and -e.
 
         a = :math:`e^{s/\sigma^2}` and b = :math:`e^{t/\sigma^2}` with s = |y| + y.e = u^2 and t = |y| - y.e = v^2. The density is
         smooth in u and v.

@@ -379,7 +379,7 @@ class GeometricMechanism(AdditiveNoise):
         k = np.arange(s // 2 + 1.0)
         near, far = (log[: k.size].copy() for log in self.closed_forms().classes())
         if s % 2 == 0:
-            # Each half of the outcomes gets half of the mass of the middle one.
+            # Each half of the outcomes gets half of the mass of the middle outcome.
             near[-1] -= math.log(2)
             far[-1] -= math.log(2)
         loss = (s - 2 * k) * self._rate

@@ -133,7 +133,7 @@ class TwoLevel(LocalRandomizer):
         return (PairLaws("two different values", self._blanket(), lower, symmetric=True),)
 
     def _blanket(self) -> ExcessLaw:
-        """Return the distribution of X for the privacy blanket: gamma B, times e^eps0 on the outputs of `_common`."""
+        """Return the distribution of X (`ExcessLaw`) for the privacy blanket: gamma B, times e^eps0 on the outputs of `_common`."""
         (one, both, neither), common = self._shares(), self._common()
         return self._law((0.0, 0.0, common, 0.0), (one, one, both - common, neither), self._loss_error(), self._log_rest())
 

@@ -85,7 +85,7 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
 
     @property
     def message_bits(self) -> int:
-        """Length of one message in bits, the logarithm of K."""
+        """Length of one message in bits, log2(K)."""
         return self.bins.bit_length()
 
     def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:

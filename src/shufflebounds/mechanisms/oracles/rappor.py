@@ -277,7 +277,7 @@ class Rappor(CountEstimate, LocalRandomizer):
                            distance * (1 + 256 * ULP * (h + abs(base))), self.eps_instantaneous, self._ratio_tail)
 
     def _of_kind(self, i: int, j: int, *, upper: bool) -> ExcessLaw:
-        """Return the distribution of X if the other user's value sets i bits of the target's first value and j of the second.
+        """Return the distribution of X (`ExcessLaw`) if another value sets i bits of the target's first value and j of the second.
 
         The likelihood ratios are rounded up for an upper bound, and down for a lower bound.
         """
