@@ -141,7 +141,7 @@ def _least_upper(own: SampledProfile, reverse: SampledProfile, order: float) -> 
 
 def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, tail: Tail | None, lower: float,
                 other: KnownUpper | None = None) -> float:
-    """Return an upper bound of the larger one of D_order(P||Q) and D_order(Q||P) from samples of upper bounds of both H.
+    """Return an upper bound of the larger one of D_order(P||Q) and D_order(Q||P) from samples of upper bounds of H.
 
     Samples are added as in `renyi`, one or a few at a time, until the interpolation adds little in comparison to the gap between
     the result and `lower`, a lower bound of the divergence, or -inf. From the eps on at which the samples are those of `other`,

@@ -202,7 +202,7 @@ class Noise:
 
 
 def chosen(laws: Sequence[Law], users: int) -> SumChoices:
-    """Return a witness of Lemma H that is good for some of the distributions, computed in doubles."""
+    """Return a witness of Lemma H that is good for some of the distributions `laws` of X, computed in doubles."""
     floats = [np.array([(float(x), float(p)) for x, p in law]).T for law in laws]
     variance = users * max(float(p @ x**2 - (p @ x) ** 2) for x, p in floats)
 

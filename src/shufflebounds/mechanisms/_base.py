@@ -123,7 +123,7 @@ class LocalRandomizer(PrivacyProfile):
         raise TypeError(f"{type(self).__name__} has no known distributions of X: its shuffled messages have no bounds")
 
     def dataset_laws(self) -> DatasetLaws | None:
-        """Return the distributions for the bound over all datasets (docs/theorems/worst-dataset), or None if they are not known."""
+        """Return the `DatasetLaws` for the bound over all datasets (docs/theorems/worst-dataset), or None if they are not known."""
         return None
 
     def shuffled(self, users: int, participation: float = 1.0, inputs: tuple[float, ...] | None = None) -> Shuffled:

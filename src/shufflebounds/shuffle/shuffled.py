@@ -319,7 +319,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         return (self._bounds.kernel_laws(upper) or []) if self._exact is None else []
 
     def _of_users(self, users: int, *, blanket: bool = False) -> Self:
-        """Return the protocol for another number of users; the distributions that do not depend on it are not computed again.
+        """Return the protocol for another number of users; distributions of X that do not depend on it are not computed again.
 
         With `blanket`, the bound of docs/theorems/worst-dataset is not used.
         """

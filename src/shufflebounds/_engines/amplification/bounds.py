@@ -96,7 +96,7 @@ class Bounds:
 
     @cached_property
     def _quick(self) -> tuple[list[ExcessLaw] | None, list[ExcessLaw] | None]:
-        """The distributions for the lower and for the upper bound, or None if the kernel alone does not give the bounds."""
+        """The distributions of X for the lower and for the upper bound, or None if the kernel alone does not give the bounds."""
         below, above = (laws if laws is not None and quick(laws, self._users) else None
                         for laws in map(self.kernel_laws, (False, True)))
         return below, above

@@ -59,18 +59,18 @@ class Distributions:
 
     @cached_property
     def over_datasets(self) -> DatasetLaws | None:
-        """The distributions for the bound of docs/theorems/worst-dataset, or None if the randomizer has none."""
+        """The `DatasetLaws` for the bound of docs/theorems/worst-dataset, or None if the randomizer has none."""
         laws = getattr(self.source, "dataset_laws", None)
         data = None if laws is None or self._pairs is not None else laws()
         return None if data is None else data.thinned(self.participation)
 
     @cached_property
     def blanket_only(self) -> Distributions:
-        """The same distributions without those for the bound over all datasets."""
+        """These distributions of X, without `over_datasets`."""
         return Distributions(self.source, self.participation, self.pairs)
 
     def truncated(self, cells: int, log_cut: float) -> Distributions:
-        """Return the distributions with outputs divided into `cells` cells and truncated at the probability e^log_cut."""
+        """Return the distributions of X with outputs divided into `cells` cells and truncated at the probability e^log_cut."""
         pairs = tuple(pair.thinned(self.participation) for pair in self.source.excess_laws(cells=cells, log_cut=log_cut))
         return Distributions(self.source, self.participation, pairs)
 

@@ -82,7 +82,7 @@ class _ThirdValue:
 
     @classmethod
     def of(cls, categories: int, budget: float, budgets: FloatArray, counts: FloatArray) -> _ThirdValue | None:
-        """Return the pair, or None if C has too many values."""
+        """Return the pair, or None if C (module docstring) has too many values."""
         x, y = np.exp(-budgets), math.exp(-budget)
         total = 1 + (categories - 1) * x
         own = 1 + (categories - 1) * y

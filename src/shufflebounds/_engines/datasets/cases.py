@@ -91,7 +91,7 @@ class Cases(ABC):
 
     @abstractmethod
     def thinned(self, share: float) -> Cases:
-        """Return the distributions if each user sends a message with probability `share` only."""
+        """Return the distributions of X if each user sends a message with probability `share` only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +232,7 @@ class DatasetLaws:
         return signed_choices(self.ratio_tail)
 
     def thinned(self, share: float) -> DatasetLaws:
-        r"""Return the distributions if each user sends a message with probability `share` only: "no message" is one more output.
+        r"""Return the `DatasetLaws` if each user sends a message with probability `share` only: "no message" is one more output.
 
         Parameters
         ----------

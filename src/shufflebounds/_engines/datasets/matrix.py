@@ -110,7 +110,7 @@ class MatrixDatasets:
         return radius**2 * (1 + 1e-9)
 
     def laws(self) -> DatasetLaws:
-        """Return the distributions for all ordered pairs of different inputs."""
+        """Return the `DatasetLaws` for all ordered pairs of different inputs."""
         log_rows, log_base = np.log(self._rows[self._cases]), np.log(self._base)
         first, second = np.array(list(permutations(range(len(log_rows)), 2))).T
         ratios = log_rows - log_base

@@ -561,11 +561,11 @@ class PairLaws:
 
     @property
     def deferred(self) -> bool:
-        """Whether the distributions for lower bounds are made when they are first used."""
+        """Whether the distributions of X for lower bounds are made when they are first used."""
         return callable(self._lower)
 
     def thinned(self, share: float) -> PairLaws:
-        """Return the distributions if every user participates with probability `share`; see :meth:`ExcessLaw.thinned`."""
+        """Return the distributions of X if every user participates with probability `share`; see :meth:`ExcessLaw.thinned`."""
         if share == 1:
             return self
         return PairLaws(self.inputs, self.upper.thinned(share),
@@ -574,7 +574,7 @@ class PairLaws:
 
     @cached_property
     def lower(self) -> LowerLaws:
-        """The distributions for lower bounds, each with a description of the other users' inputs."""
+        """The distributions of X for lower bounds, each with a description of the other users' inputs."""
         return self._lower() if callable(self._lower) else self._lower
 
 

@@ -17,7 +17,7 @@ __all__ = ["epsilons", "log_deltas"]
 
 
 def epsilons(laws: _deployments.LawTable, places: ArrayLike, users: ArrayLike, delta: ArrayLike, upper: bool) -> FloatArray:
-    """Return the upper or the lower bound of eps for the largest Phi of a set, for arrays of deployments.
+    """Return the upper or the lower bound of eps for the largest Phi_n(X) of a set, for arrays of deployments.
 
     For each deployment, `places` has the index of its set in `laws`, `users` its number of users and `delta` its delta.
     """

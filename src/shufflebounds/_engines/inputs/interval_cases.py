@@ -530,7 +530,7 @@ class _Cell(Cell):
 
 def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float, ratio_tail: Callable[[FloatArray], FloatArray],
                       inputs: Sequence[float] = (), log_left_out: float = -math.inf, cut_norm: float = 0.0) -> DatasetLaws | None:
-    """Return the distributions for the upper bound over all datasets, or None if the privacy blanket has almost no mass.
+    """Return the `DatasetLaws` for the upper bound over all datasets, or None if the privacy blanket has almost no mass.
 
     Parameters
     ----------

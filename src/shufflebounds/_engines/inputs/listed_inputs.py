@@ -87,7 +87,7 @@ class ListedInputs:
         )
 
     def dataset_laws(self) -> DatasetLaws | None:
-        """Return the distributions that the upper bound over all datasets needs, or None."""
+        """Return the `DatasetLaws` that the upper bound over all datasets needs, or None."""
         return self.noise.dataset_laws(self.inputs)
 
 

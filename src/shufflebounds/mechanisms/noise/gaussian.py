@@ -384,7 +384,7 @@ class GaussianMechanism(AdditiveNoise):
                                            FEWEST_LEFT))
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return the distributions if users have one of the given values.
+        """Return the distributions of X (see :meth:`excess_laws`) if users have one of the given values.
 
         :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
 

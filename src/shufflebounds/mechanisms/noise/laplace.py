@@ -272,7 +272,7 @@ class LaplaceMechanism(AdditiveNoise):
         return interval_datasets(LaplaceNoise(length), pair.upper, length, ratio_tail, places)
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return the distributions if users have one of the given values.
+        """Return the distributions of X (see :meth:`excess_laws`) if users have one of the given values.
 
         :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
 
