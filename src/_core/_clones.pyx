@@ -157,7 +157,7 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
 
 def personal_clone_sum(const double[::1] probs not None, const double[::1] counts, double sure, double decay, double beyond,
                        double u, double v):
-    """Return bounds of log E G_(C+1)/(C+1) for C ~ sure + sum Bin(counts, probs); counts may be None (1 each).
+    """Return bounds of log E G_(C+1)/(C+1) (G: _compound.pyx) for C ~ sure + sum Bin(counts, probs); counts may be None (1 each).
 
     The caller has checked: 0 < probs < 1, u in [0, 1], and the conditions of `c_personal_sum`.
     """
@@ -223,9 +223,10 @@ def gaussian_terms(double low, double high, double eps, const double[::1] reach 
 def gaussian_rates(double low, double high, const double[::1] budgets not None, const double[::1] reach not None, double rounding):
     """Return the rates of users with Gaussian noise for targets of budgets low..high, one row for each window.
 
-    They are kappa p/(p + 1) b/high e^l, where p is the largest ratio of R_0 and R_1 in the window and l is `least_log_ratio`, less
-    a relative rounding (1 + |l|): an error of the exponent is a relative error of the rate. l omits the factor b/low; for other
-    targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the factor b/high is valid for all.
+    They are kappa p/(p + 1) b/high e^l, where kappa is the target's mass in the window, p the largest ratio of R_0 and R_1 there, b
+    the user's budget and l `least_log_ratio`, less a relative rounding (1 + |l|): an error of the exponent is a relative error of
+    the rate. l omits the factor b/low; for other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the
+    factor b/high is valid for all.
     """
     cdef Py_ssize_t i, j
     cdef double ratio, log_factor

@@ -439,7 +439,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
 
 cdef Py_ssize_t c_read(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts,
                        Atoms *laws) noexcept nogil:
-    """Write the distributions; returns the largest number of atoms."""
+    """Write the distributions to `laws`; returns the largest number of atoms of one."""
     cdef Py_ssize_t i, most = 1
     for i in range(starts.shape[0] - 1):
         laws[i].x = &values[0] + starts[i]

@@ -59,8 +59,8 @@ cdef inline double c_angle(double square) noexcept nogil:
 cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, double band) noexcept nogil:
     """Returns a distance in t over which |phi| is proven to stay below e^-band.
 
-    The rate of change of arccos |phi_i(t)|, the angle between the states sqrt(p) and sqrt(p) e^(itx), is at most sd_i
-    (Fubini-Study).
+    The rate of change of arccos |phi_i(t)|, the angle between the states sqrt(p) and sqrt(p) e^(itx), is at most the standard
+    deviation of group i (Fubini-Study).
     """
     cdef double best = 0, edge, low, high, middle, total
     cdef Py_ssize_t i
@@ -209,7 +209,7 @@ cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step,
 
 cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double period, double depth,
                     const Cumulant *at) noexcept nogil:
-    """Returns a bound of the aliasing error: sum over m != 0 of e^(theta L m - K(theta)) E(S - L m)_+.
+    """Returns a bound of the aliasing error: sum over m != 0 of e^(theta L m - K(theta)) E(S - L m)_+, L = `period`.
 
     The bound uses (x)_+ <= e^(s x)/(e s) at s = theta +- d, where d is the best tilt for a Gaussian. The factor 2 covers rounding.
     """
@@ -235,7 +235,7 @@ cdef struct Effort:
 
 cdef bint c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau, const Effort *effort, const Cumulant *at,
                       Node *nodes, Turn *turns, double *lower, double *upper, double *errors, Py_ssize_t *used) noexcept nogil:
-    """Writes bounds of e^-K(theta) E S_+, and to errors[0] the part of their gap due to errors.
+    """Writes bounds of e^-K(theta) E S_+, and to errors[0] the part of their gap due to numerical errors.
 
     Returns whether effort.most evaluations sufficed for this tau; if not, a larger tau was used.
     """

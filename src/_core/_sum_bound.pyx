@@ -347,7 +347,7 @@ cdef class SumBound:
 
     cdef int tails(self, const double[::1] values, const double[::1] mass, const Py_ssize_t[::1] starts,
                    const Light *light) noexcept nogil:
-        """Raise T at each edge to its maximum over these distributions; returns 1 if a value was raised, -1 without memory."""
+        """Raise T (header) at each edge to its maximum over these distributions; returns 1 if one was raised, -1 without memory."""
         cdef Py_ssize_t i, j, low, high, middle
         cdef int changed = 0
         cdef double *edges = &self.now[self.tail()]

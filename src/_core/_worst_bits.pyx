@@ -270,7 +270,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
 
 cdef void bit_sides(double ones, double zeros, double flip, double eps, double gap, double band, double *lower,
                     double *upper) noexcept nogil:
-    """Writes both bounds for width 1."""
+    """Writes both bounds of log delta for width 1."""
     cdef double p[2]
     cdef double q[2]
     cdef double counts[2]
