@@ -33,7 +33,7 @@ NODES = 8192
 
 
 class _Transform:
-    """lambda, at the precision of the quadrature."""
+    """The function lambda of the module docstring, at the precision of the quadrature."""
 
     def __init__(self, mu: Ball, bits: int) -> None:
         ball = flint().arb

@@ -132,7 +132,7 @@ class _Sampled:
         return less + top**a * ((a * a - a) / (2 * self.sigma**2)).exp() * normal(high - a)
 
     def value(self, t: Ball) -> Ball:
-        """Return G(a + it), t >= 0."""
+        """Return G(a + it) (module docstring), t >= 0."""
         ball, pair = flint().arb, flint().acb
         error = ball(0, self.error)
         return sum((weight * pair(-t * log_v.imag, t * log_v.real).exp() for weight, log_v in self.points), pair(error, error))

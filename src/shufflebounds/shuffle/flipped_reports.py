@@ -167,7 +167,7 @@ class _Reports(IndependentSums):
         return (self.users - 1, self.fakes, self.bins) if self.uniform else (self._others, 0, 2)
 
     def _sums(self, eps: float, rough: bool, most: float) -> Interval:
-        """Return bounds of log delta for sums.
+        """Return bounds of log delta for ``view="sums"``.
 
         `most` is another upper bound of log delta. The returned upper bound may be 0 where the search cannot go below `most`.
         """

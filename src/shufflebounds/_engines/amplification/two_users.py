@@ -130,7 +130,7 @@ class TwoUsers:
         return np.asarray(np.where((level > SQUARABLE) & (way < 0), -np.inf, value + way * error) - math.log(2))
 
     def _both_sent(self, pair: LossAtoms, eps: float, way: int) -> float:
-        """Return a bound of log delta of the sum and of one pair of distributions of the absolute difference."""
+        """Return a bound of log delta of two messages: of their sum and one pair of distributions of their absolute difference."""
         # Given the difference, delta is that of the sum at eps minus the loss of the difference.
         left = eps - pair.moved(way)
         value, error = gaussian_log_delta(1.0, self._m, np.abs(left))

@@ -159,7 +159,7 @@ def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
 def _thresholds(population: Population, budget: float) -> list[float]:
     """Return the thresholds for a target, from a list whose last entry almost no other user's message exceeds.
 
-    The first one is that for many users.
+    The first threshold is that for many users.
     """
     sketch = population.sketch
     widest = float(sketch.middle.min())

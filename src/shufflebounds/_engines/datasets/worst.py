@@ -286,7 +286,7 @@ class WorstDataset:
         return radii + factorial[2 * k + 1] - falling[2 * k], radii + factorial[2 * k] - falling[2 * k] + math.log(self._users)
 
     def _log_norms(self, eps: float) -> FloatArray:
-        """Return the logs of r^2k l_(2k+1) for the orders k = 1..ORDERS; inf where there are too few users."""
+        """Return the logs of r^2k l_(2k+1) (module docstring) for k = 1..ORDERS; inf where there are too few users."""
         first, second = self._log_factors
         less = math.log(math.expm1(eps)) if eps > 1e-300 else -690.0
         return np.asarray(0.5 * np.logaddexp(first + self._log_norm(eps), second + 2 * less))

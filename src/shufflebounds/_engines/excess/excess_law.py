@@ -520,7 +520,7 @@ class ExcessLaw:
 
     @cached_property
     def heavy(self) -> bool:
-        """Whether some a or b exceeds HEAVY."""
+        """Whether some a or b of the atoms exceeds HEAVY."""
         return max(self._largest) > math.log(HEAVY)
 
     @cached_property
