@@ -17,7 +17,8 @@ import itertools
 import math
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.optimize import brentq
+from scipy.special import ndtr, xlogy
 
 __all__ = ["Dataset", "exact", "sampled"]
 
@@ -148,9 +149,21 @@ class Dataset:
 
     def least_delta(self, eps, draws=2000):
         """Return a random number that is at most the larger hockey-stick divergence, except with probability about 1e-9."""
-        found = []
+        least = []
         for present in (1.0, 0.0):
             first, second = self.log_densities(self.outputs(draws, present))
-            gain = np.maximum(-np.expm1(eps - (first - second if present else second - first)), 0.0)
-            found.append(gain.mean() - WIDTH * gain.std() / math.sqrt(draws))
-        return float(max(found))
+            least.append(_least_mean(np.maximum(-np.expm1(eps - (first - second if present else second - first)), 0.0)))
+        return max(least)
+
+
+def _least_mean(values):
+    """Return a number that is at most the mean of values in [0, 1], except with probability 1e-9 (Hoeffding 1963, Theorem 1).
+
+    Values below the others may be so rare that none is drawn, so the standard deviation of the values gives no bound.
+    """
+    mean = float(values.mean())
+
+    def excess(q):
+        return values.size * (xlogy(mean, mean / q) + xlogy(1 - mean, (1 - mean) / (1 - q))) - 9 * math.log(10)
+
+    return brentq(excess, mean * 1e-12, min(mean, 1 - 1e-12)) if mean * values.size > 1 else 0.0
