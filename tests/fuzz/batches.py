@@ -149,11 +149,11 @@ class Dataset:
 
     def least_delta(self, eps, draws=2000):
         """Return a random number that is at most the larger hockey-stick divergence, except with probability about 1e-9."""
-        least = []
+        bounds = []
         for present in (1.0, 0.0):
             first, second = self.log_densities(self.outputs(draws, present))
-            least.append(_least_mean(np.maximum(-np.expm1(eps - (first - second if present else second - first)), 0.0)))
-        return max(least)
+            bounds.append(_least_mean(np.maximum(-np.expm1(eps - (first - second if present else second - first)), 0.0)))
+        return max(bounds)
 
 
 def _least_mean(values):

@@ -116,8 +116,8 @@ class Bounds:
         if self.two_users is not None:
             return [f"method: above by {EVERY}; below by one dataset: {data}"]
         computed, omitted = self.upper.compared(eps)
-        used = self.upper.smallest(list(computed.items()))
         computed["one message alone"] = float(self._local.log_delta(np.array([eps]))[0])
+        used = self.upper.smallest(list(computed.items()))
         below = self.lower.compared(eps)
         lower, upper = (float(side[0]) for side in self.log_delta(np.array([eps])))
         if upper < min(computed.values()) - SEARCH_GAP:

@@ -58,8 +58,8 @@ _STEP = 0.9
 time."""
 
 _FLAT = 1e-3
-"""The search for a smaller eps ends where the bound falls by less than this part of the fall of eps. Raised: it may end before a
-slow fall becomes a fast one. Lowered: more evaluations, of 10 ms each."""
+"""The search for a smaller eps ends where the relative fall of the bound is below this multiple of the relative fall of eps.
+Raised: the search may end before a smaller bound. Lowered: more evaluations, of 10 ms each."""
 
 _PART = 0.15
 """The mean excess of batches may add this fraction of the excess of single records. Any fraction is valid."""
@@ -159,7 +159,7 @@ class Epoch:
         """Return an eps, at most the given one, at which the bound is small: the factor of the tails increases with E.
 
         Beside eps itself, the powers of _STEP times the last eps are tried, from the largest on, until the bound is flat or rises.
-        If it falls down to eps = 0, that end is taken for every eps, so that the bound does not rise with eps.
+        If the bound at eps = 0 is not larger, 0 is returned, so that all eps of this kind share one bound.
         """
         last, at = self._noise.last, min(eps, self._noise.last)
         power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
