@@ -1,5 +1,6 @@
 """One mechanism with several names has one answer: eps of all names agrees to 0.1 %, and the lower bounds do, too."""
 
+import itertools
 import math
 
 import numpy as np
@@ -18,6 +19,46 @@ def flipped_bits(users, eps0):
             m.FiniteRandomizer([[1 - flip, flip], [flip, 1 - flip]]).shuffled(users), s.PersonalizedBits(np.full(users, eps0)),
             s.PersonalizedBits([eps0], counts=[users], target=0), s.RealSum(users, 2 * users * flip, 1),
             s.PersonalizedClones.randomized_response([eps0, eps0], 2, counts=[users - 1, 1])]
+
+
+def matrix_of_words(bins, p, q):
+    """The matrix of unary encoding."""
+    words = np.array(list(itertools.product((0, 1), repeat=bins)))
+    rates = np.where(np.eye(bins, dtype=bool), p, q)
+    return m.FiniteRandomizer(np.where(words, rates[:, None, :], 1 - rates[:, None, :]).prod(axis=2))
+
+
+def rare_bits(users, eps0, participation):
+    flip = 1 / (math.exp(eps0) + 1)
+    sent = np.array([[1 - flip, flip, 0], [flip, 1 - flip, 0]]) * participation + np.array([0, 0, 1 - participation])
+    return [m.FiniteRandomizer(sent).shuffled(users),
+            *(one.shuffled(users, participation) for one in (m.RandomizedResponse(eps0), m.KaryResponse(2, eps0),
+                                                             m.SubsetSelection(2, eps0, 1)))]
+
+
+def words(bins, p, q, users):
+    return [matrix_of_words(bins, p, q).shuffled(users), m.UnaryEncoding(bins, p, q).shuffled(users)]
+
+
+def filters(bits, f, users, participation=1.0):
+    return [matrix_of_words(bits, 1 - f / 2, f / 2).shuffled(users, participation),
+            m.Rappor(f, bits=bits).shuffled(users, participation)]
+
+
+def parities(users, eps0):
+    low = math.exp(-eps0)
+    codes = np.array([[1, low, 1, low], [1, 1, low, low], [1, low, low, 1]]) / (2 + 2 * low)
+    return [m.FiniteRandomizer(codes[:bins]).shuffled(users) for bins in (2, 3)], [
+        m.HadamardResponse(bins, eps0).shuffled(users) for bins in (2, 3)]
+
+
+def hashes(users, eps0, buckets):
+    """Two bins, whose hashes are equal or not."""
+    low, hit = math.exp(-eps0), 1 / buckets
+    masses = np.array([hit**2, hit * (1 - hit), hit * (1 - hit), (1 - hit) ** 2])
+    rows = masses * np.array([[1, 1, low, low], [1, low, 1, low]])
+    return [m.FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True)).shuffled(users),
+            m.LocalHashing(2, eps0, buckets).shuffled(users)]
 
 
 def several_budgets(users):
@@ -69,6 +110,16 @@ TWINS = {
                               sampling.SampledPair(m.GaussianMechanism(1.0), 0.1, removed=True).self_compose(100)],
     "all randomizers of a budget": lambda: [m.PureLocal(2.0).shuffled(10**4), s.StrongerClones(10**4, 2.0),
                                             m.RatioBounded(math.exp(2.0), math.tanh(1.0), math.exp(2.0)).shuffled(10**4)],
+    "rare bits, 30": lambda: rare_bits(30, 1.0, 0.4), "rare bits, 1e4": lambda: rare_bits(10**4, 2.0, 0.5),
+    "rare bits, 2e8": lambda: rare_bits(2 * 10**8, 9.4, 0.44), "two words, 29": lambda: words(2, 0.4, 0.1, 29),
+    "two words, 118": lambda: words(2, 0.8348, 0.1525, 118), "two words, 5055": lambda: words(2, 0.726, 0.0131, 5055),
+    "three words": lambda: words(3, 0.725, 0.2775, 92), "filter of two bits": lambda: filters(2, 0.279, 204),
+    "filter of four bits": lambda: filters(4, 0.396, 83), "rare filters": lambda: filters(3, 0.708, 16, 0.375),
+    "parities of two bins": lambda: [kind[0] for kind in parities(47, 2.676)],
+    "parities of three bins": lambda: [kind[1] for kind in parities(500, 2.0)],
+    "hashes of two bins": lambda: hashes(94, 3.294, 28), "sets of three bins": lambda: [
+        m.SubsetSelection(3, 2.0, 2).shuffled(6), m.FiniteRandomizer(
+            (np.ones((3, 3)) + (math.exp(-2.0) - 1) * np.eye(3)) / (2 + math.exp(-2.0))).shuffled(6)],
     "clear reports of two bins": lambda: [s.ClearReports(1000, 2), s.BinomialNoise(1000, 0.5)],
 }
 SLOW = {"all of ten", "normal, 1000", "normal, 1e5", "sums, 1e4", "sums, 1e5", "sums, 1e9", "bits of several budgets"}

@@ -60,9 +60,22 @@ def matrix_of(randomizer: object) -> tuple[int, int, Callable[[], list[list[Ball
     raise NoCertificateError(f"{type(randomizer).__name__} has no matrix")
 
 
+@by_kind
+def _two_level_of(randomizer: object) -> tuple[int, Callable[[], Family]]:
+    """Return `family_of` of an oracle for up to three inputs, which stand for those of any number of bins."""
+    raise NoCertificateError(f"the lifted sets of {type(randomizer).__name__} are not known")
+
+
 @family_of.of("FiniteRandomizer")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     return _matrix_family(randomizer, lambda: MatrixDatasets(randomizer._rows).centre.tolist())
+
+
+@family_of.of("FrequencyOracle")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    if randomizer._twin is randomizer:
+        return _two_level_of(randomizer)
+    return _matrix_family(randomizer, lambda: MatrixDatasets(randomizer._twin._rows).centre.tolist())
 
 
 def _matrix_family(randomizer: Any, centre: Callable[[], list[float]]) -> tuple[int, Callable[[], Family]]:
@@ -128,7 +141,7 @@ def _patterns(inputs: int) -> Iterable[tuple[bool, ...]]:
     return itertools.product([True, False], repeat=inputs)
 
 
-@family_of.of("LocalHashing")
+@_two_level_of.of("LocalHashing")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     inputs = min(randomizer.bins, 3)
 
@@ -141,7 +154,7 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     return inputs * 2**inputs, family
 
 
-@family_of.of("SubsetSelection")
+@_two_level_of.of("SubsetSelection")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     inputs, bins, size = min(randomizer.bins, 3), randomizer.bins, randomizer._d
 
@@ -158,7 +171,7 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     return inputs * 2**inputs, family
 
 
-@family_of.of("HadamardResponse")
+@_two_level_of.of("HadamardResponse")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     # The codes of the bins are 1, 2, 3, ...; 3 is the exclusive or of 1 and 2. Parities with 1, 2 and 4 are independent.
     inputs = min(randomizer.bins, 4)
@@ -177,7 +190,7 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     return inputs * 9, family
 
 
-@family_of.of("UnaryEncoding")
+@_two_level_of.of("UnaryEncoding")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     inputs = min(randomizer.bins, 3)
 
@@ -214,9 +227,10 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     return 12, kary_family(2, randomizer.eps)
 
 
+@matrix_of.of("RandomizedResponse")
 @matrix_of.of("KaryResponse")
 def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
-    bins = randomizer.bins
+    bins = getattr(randomizer, "bins", 2)
 
     def rows() -> list[list[Ball]]:
         odds = flint().arb(randomizer.local_eps).exp()
@@ -230,6 +244,12 @@ def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
     columns, counts = np.unique(randomizer._rows[:, randomizer._rows.any(axis=0)], axis=1, return_counts=True)
     return *columns.shape, lambda: [[many * flint().arb(p) for p, many in zip(row, counts.tolist(), strict=True)]
                                     for row in columns.tolist()]
+
+
+@matrix_of.of("FrequencyOracle")
+def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
+    # The three inputs are all inputs.
+    return randomizer.bins, 2**randomizer.bins, lambda: _two_level_of(randomizer)[1]().rows
 
 
 @family_of.of("RatioBounded")

@@ -14,15 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import COMPARED, FIRST_TAIL, LARGEST_EXPONENT, TABLE_SIZE
+from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, largest
-from shufflebounds._engines.datasets.cases import DatasetLaws
-from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds._engines.errors.intervals import CountIntervals, Ends, around
-from shufflebounds._engines.excess.excess_law import PairLaws
-from shufflebounds._engines.inputs.interval import matrix_laws
+from shufflebounds._engines.inputs.few_outputs import FewOutputs
 from shufflebounds._losses.atoms import InputRows, log_ratios
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.mechanisms._base import LocalRandomizer
@@ -55,7 +52,7 @@ class _ClosestRows(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True, repr=False)
-class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
+class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomizer):
     r"""A randomizer given by its matrix of probabilities: one row for each input, one column for each output.
 
     .. math:: \delta(\varepsilon) = \max_{x \ne x'} \sum_y \bigl(R_{x y} - e^\varepsilon R_{x' y}\bigr)_+
@@ -141,17 +138,6 @@ class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
     def closed_forms(self) -> ClosedForms:
         return _ClosestRows(self._rows, self._all_pairs) if len(self._all_pairs) > COMPARED else ClosedForms()
 
-    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
-        return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))
-
-    def dataset_laws(self) -> DatasetLaws | None:
-        datasets = MatrixDatasets(self._rows)
-        return datasets.laws() if datasets.offered else None
-
-    @property
-    def _inputs(self) -> int:
-        return len(self.matrix)
-
     @property
     def _flip(self) -> Interval | None:
         """Bounds of the flip probability, if the matrix is that of randomized response of one bit."""
@@ -159,10 +145,6 @@ class FiniteRandomizer(CountIntervals, CountsOfLabels, LocalRandomizer):
             return None
         flip, missing = min(self.matrix[0]), abs(math.fsum([*self.matrix[0], -1.0]))
         return Interval(max(0.0, flip - missing), min(0.5, flip + missing))
-
-    def _matrix(self) -> FloatArray:
-        """Return the matrix of probabilities, for the enumeration of all datasets of few users."""
-        return self._rows
 
     @property
     def message_bits(self) -> float:

@@ -22,6 +22,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms.oracles._two_level import Shares, TwoLevel
+from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RandomizedResponse"]
@@ -140,6 +141,10 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
 
     def _shares(self) -> Shares:
         return Shares(0.5, 0.0, 0.0)
+
+    @property
+    def _twin(self) -> KaryResponse:
+        return KaryResponse(2, self.eps)
 
     @property
     def _input_rows(self) -> InputRows:

@@ -8,22 +8,30 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.limits import LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.types import ULP, Bound, FloatArray, plain
 from shufflebounds._engines.errors.accuracy import Of, of_truth
 from shufflebounds._engines.errors.count_errors import CountErrors, SupportProbabilities
 from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
+from shufflebounds._engines.inputs.few_outputs import FewOutputs
 from shufflebounds.mechanisms.oracles._two_level import Others, TwoLevel
 
-__all__ = ["CountEstimate", "FrequencyOracle", "stated_users"]
+__all__ = ["CountEstimate", "FrequencyOracle", "independent_patterns", "stated_users"]
+
+LISTED_BINS = 3
+"""Largest number of bins for which the bounds of shuffled messages use the matrix of the messages. Raised to 4: up to 10 s for one
+eps; the bounds are closer for fewer than 30 users, by up to 15 %. Lowered: eps up to twice as large."""
 
 
 def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]:
@@ -215,6 +223,12 @@ def stated_users(users: int | None, truth: ArrayLike | None, each: int = 1) -> i
     return _validate.integer("users", -(-total // each), 1)
 
 
+def independent_patterns(bins: int, hit: Fraction) -> dict[tuple[bool, ...], Fraction]:
+    """Return `FrequencyOracle._patterns` of lifted sets that are independent under B and of mass `hit`."""
+    return {inside: math.prod([hit if one else 1 - hit for one in inside], start=Fraction(1))
+            for inside in product([True, False], repeat=bins)}
+
+
 @with_passages
 class FrequencyOracle(CountEstimate, TwoLevel):
     """A two-level randomizer of one of `bins` values, with an estimate of the histogram from the messages."""
@@ -237,6 +251,32 @@ class FrequencyOracle(CountEstimate, TwoLevel):
             best = min(tried, key=lambda size: float(family(self.bins, self.local_eps, size).variance(0, 1)))
             object.__setattr__(self, name, best)
         _validate.integer_field(self, name, low, high)
+
+    def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
+        """Return the classes of outputs and their masses under B, for at most `LISTED_BINS` bins.
+
+        A class is given by one entry for each bin: whether its outputs are in the lifted set of this bin. It is
+        empty if the classes are not known.
+        """
+        return {}
+
+    def _inverse_odds(self) -> Fraction:
+        """Return e^-local_eps."""
+        return Fraction(math.exp(-self.local_eps))
+
+    @cached_property
+    def _twin(self) -> FrequencyOracle | FewOutputs:
+        """For few bins the matrix of the messages, for which the bounds are closer; otherwise this oracle."""
+        classes = self._patterns() if self.bins <= LISTED_BINS else {}
+        if not classes:
+            return self
+        low, rows = self._inverse_odds(), []
+        for x in range(self.bins):
+            row = [mass * (1 if inside[x] else low) for inside, mass in classes.items()]
+            rows.append([float(p / sum(row)) for p in row])
+        matrix = np.array(rows)
+        # The product of two smaller probabilities would underflow.
+        return self if matrix.min() < SQUARABLE**-0.5 else FewOutputs(matrix, 8 * ULP)
 
     def _kinds(self) -> tuple[Others, ...] | None:
         # Permuting the inputs other than the target's two permutes the outputs, so X has the same distribution for all of them.

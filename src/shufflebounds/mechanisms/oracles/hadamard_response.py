@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -70,6 +71,11 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
         # The word 0 is even for all bins. No other word is an output for all values: the codes 1..k include all powers of 2 below
         # K.
         return 1.0 / self._labels
+
+    def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
+        # A bin x has the words whose bits in common with x + 1 are even in number.
+        return {tuple((word & (x + 1)).bit_count() % 2 == 0 for x in range(self.bins)): Fraction(1, self._labels)
+                for word in range(self._labels)}
 
     def _others(self) -> tuple[Others, ...]:
         eighth = (0.125, 0.125, 0.125, 0.125)

@@ -76,10 +76,10 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
             return ()
         return (Others("every other user has a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
 
-    def _kinds(self) -> None:
-        # The bound over all datasets is not computed: for 3 to 100 bins and 200 to 1e6 users it is not below the blanket bound,
-        # and takes ten times as long.
-        return None
+    def _kinds(self) -> tuple[Others, ...] | None:
+        # For more bins the bound over all datasets is not computed: for 3 to 100 bins and 200 to 1e6 users it is not below the
+        # blanket bound, and takes ten times as long.
+        return self._targets() if self.bins == 2 else None
 
     @property
     def _labels(self) -> int:

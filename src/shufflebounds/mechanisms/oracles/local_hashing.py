@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import BLOCK
 from shufflebounds._engines.errors.counted import message_rows
-from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
+from shufflebounds.mechanisms.oracles._counts import FrequencyOracle, independent_patterns
 from shufflebounds.mechanisms.oracles._two_level import Others, Shares
 
 __all__ = ["LocalHashing"]
@@ -96,6 +97,10 @@ class LocalHashing(FrequencyOracle):
         hit = 1 / self._g
         miss = (self._g - 1) / self._g
         return Shares(hit * miss, hit * hit, miss * miss)
+
+    def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
+        # Of three bins, but not of four, the events that the hash is the bucket are independent.
+        return independent_patterns(self.bins, Fraction(1, self._g)) if self.bins <= 3 else {}
 
     def _others(self) -> tuple[Others, ...]:
         return self._independent(1 / self._g, (self._g - 1) / self._g)

@@ -21,6 +21,7 @@ from shufflebounds._engines.datasets.cases import DatasetLaws, FiniteCases
 from shufflebounds._engines.errors.count_errors import SupportProbabilities
 from shufflebounds._engines.errors.counted import message_rows
 from shufflebounds._engines.excess.excess_law import ExcessLaw, PairLaws
+from shufflebounds._engines.inputs.few_outputs import FewOutputs
 from shufflebounds._engines.inputs.reduced_laws import chosen, product_law
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
@@ -35,7 +36,7 @@ _NODES**2 atoms. Raised: longer run time. Lowered: a larger gap."""
 
 
 _CELLS = 128
-"""Largest number of entries (values times reports) of the matrix of a filter for which every dataset of few users is enumerated.
+"""Largest number of entries (values times reports) of the matrix of a filter from which shuffled reports are bounded.
 Raised: longer run time."""
 
 
@@ -299,19 +300,20 @@ class Rappor(CountEstimate, LocalRandomizer):
         log_a, log_b = (np.broadcast_to(steps, log_mass.shape)[seen] for steps in (log_a, log_b))
         return ExcessLaw(log_mass[seen], log_a, log_b, -math.inf).widened(upper=upper)
 
-    def _matrix(self) -> FloatArray | None:
-        """Return the probabilities of all reports (columns) for all values, for a small filter; otherwise None."""
+    @cached_property
+    def _twin(self) -> Rappor | FewOutputs:
+        """For a small filter the probabilities of all reports for all values, for which bounds are closer; otherwise `self`."""
         if self.bits is None or math.comb(self.bits, self.hashes) << self.bits > _CELLS:
-            return None
+            return self
         if min(self._report()[:4]) < SQUARABLE**-0.5:
-            return None
+            return self
         # The probabilities of bits have errors of a few ulp, which their products would add up.
         f, p, q = (Fraction(x) for x in (self.f, self.p, self.q))
         one, other = p - f * (p - q) / 2, q + f * (p - q) / 2
         each = one, 1 - one, other, 1 - other
         reports = list(product((1, 0), repeat=self.bits))
-        return np.array([[float(math.prod(each[2 * (j not in value) + 1 - bit] for j, bit in enumerate(report)))
-                          for report in reports] for value in combinations(range(self.bits), self.hashes)])
+        return FewOutputs(np.array([[float(math.prod(each[2 * (j not in value) + 1 - bit] for j, bit in enumerate(report)))
+                                     for report in reports] for value in combinations(range(self.bits), self.hashes)]), ULP)
 
     def _ratio_tail(self, t: FloatArray) -> FloatArray:
         """Return the largest probability, over two values, of a likelihood ratio above t."""

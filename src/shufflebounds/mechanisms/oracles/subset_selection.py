@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,6 +84,10 @@ class SubsetSelection(FrequencyOracle):
         k, d = self.bins, self._d
         pairs = k * (k - 1)
         return Shares(d * (k - d) / pairs, d * (d - 1) / pairs, (k - d) * (k - d - 1) / pairs)
+
+    def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
+        sets = list(combinations(range(self.bins), self._d))
+        return {tuple(x in chosen for x in range(self.bins)): Fraction(1, len(sets)) for chosen in sets}
 
     def _others(self) -> tuple[Others, ...]:
         k, d = self.bins, self._d

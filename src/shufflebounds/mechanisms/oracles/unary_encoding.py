@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP
 from shufflebounds._engines.errors.count_errors import SupportProbabilities
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
-from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
+from shufflebounds.mechanisms.oracles._counts import FrequencyOracle, independent_patterns
 from shufflebounds.mechanisms.oracles._two_level import Others, Shares
 
 __all__ = ["UnaryEncoding"]
@@ -138,6 +139,13 @@ class UnaryEncoding(CountsOfColumns, FrequencyOracle):
     def _shares(self) -> Shares:
         q = self.q
         return Shares(q * (1 - q), q * q, (1 - q) ** 2)
+
+    def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
+        return independent_patterns(self.bins, Fraction(self.q))
+
+    def _inverse_odds(self) -> Fraction:
+        p, q = Fraction(self.p), Fraction(self.q)
+        return q * (1 - p) / (p * (1 - q))
 
     def _others(self) -> tuple[Others, ...]:
         return self._independent(self.q, 1 - self.q)
