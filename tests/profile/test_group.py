@@ -15,6 +15,7 @@ from shufflebounds.mechanisms import (
     KaryResponse,
     LaplaceMechanism,
     RandomizedResponse,
+    Rappor,
 )
 from shufflebounds.profile import DominatingPair, Group
 from shufflebounds.profile.chain import Chain
@@ -245,3 +246,49 @@ def test_groups_are_not_mixed_with_single_records():
             make(GaussianMechanism(1.0).for_group(2))
     assert isinstance(person, Group)
     assert person.neighbours.startswith("replace one user's input, up to 2 times")
+
+
+def sums_of(rows):
+    """The distribution of the sums of independent bits, given the probability of a 1 for each message and column."""
+    laws = []
+    for rates in np.transpose(rows):
+        law = np.ones(1)
+        for rate in rates:
+            law = np.convolve(law, [1 - rate, rate])
+        laws.append(law)
+    return {key: math.prod(law[i] for law, i in zip(laws, key)) for key in itertools.product(*(range(len(law)) for law in laws))}
+
+
+def largest_of_sums(values, users, size, eps):
+    """Return delta of the sums over all datasets; `values` has a row of probabilities for each value."""
+    best = 0.0
+    for others in itertools.combinations_with_replacement(values, users - size):
+        laws = [sums_of([*others, *own]) for own in itertools.combinations_with_replacement(values, size)]
+        best = max(best, max(hockey_stick(p, q, eps) for p, q in itertools.permutations(laws, 2)))
+    return best
+
+
+@pytest.mark.parametrize(("users", "size", "bins", "flip"), [(4, 2, 2, 0.2), (4, 2, 3, 0.3), (5, 3, 2, 0.1), (3, 3, 3, 0.25)])
+def test_sums_of_bins_and_columns_of_numbers(users, size, bins, flip):
+    """The lower bounds are attained by messages that all move alike; those of one record were three times smaller in eps."""
+    def rates(bits):
+        return flip + (1 - 2 * flip) * np.array(bits, dtype=float)
+
+    for eps in (0.1, 0.8, 2.0):
+        exact = largest_of_sums([rates(row) for row in np.eye(bins)], users, size, eps)
+        encloses(FlippedReports(users, 0, bins, flip, view="sums").for_group(size), eps, exact)
+        exact = largest_of_sums([rates(np.arange(bins) < ones) for ones in range(bins + 1)], users, size, eps)
+        encloses(RealSum(users, 2 * users * flip, bins, view="columns").for_group(size), eps, exact)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: (ShuffledBits(228, 0.12), PersonalizedBits([math.log(0.88 / 0.12)], counts=[228])),
+    lambda: (FiniteRandomizer(kary(2, 1.0)).shuffled(50), RandomizedResponse(1.0).shuffled(50)),
+    lambda: (FlippedReports(10**4, 0, 8, 0.1, view="records"), Rappor(0.2, bits=8).shuffled(10**4)),
+    pytest.param(lambda: (FlippedReports(10**4, 0, 8, 0.1, view="sums"), RealSum(10**4, 2000.0, 2, view="columns")),
+                 marks=pytest.mark.slow),
+])
+def test_a_group_has_one_answer_whatever_the_name(make):
+    lower, upper = ([one.for_group(3).epsilon(1e-6, bound=bound) for one in make()] for bound in ("lower", "upper"))
+    assert max(lower) <= min(lower) * 1.001
+    assert max(upper) <= min(upper) * 1.001

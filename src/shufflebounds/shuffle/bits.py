@@ -202,6 +202,14 @@ def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]
     return tuple(replace(one, releases=Releases(parts=((one, times),))) for one in both)
 
 
+def group_of_columns(others: int, size: int, flip: float, columns: int) -> GroupInfo:
+    """Return the information on a group that changes `size` bits of every column; all other bits are 0."""
+    if not 0 < flip < 0.5:
+        return GroupInfo()
+    extremes = TotalOfBits(others, size, flip).extremes
+    return GroupInfo(attained=lambda: tuple(KnownPair(one).self_compose(columns).describe() for one in extremes))
+
+
 def _either_order(ones: int, zeros: int, flip: float, eps: FloatArray) -> IntervalArray:
     """Return bounds of the larger log delta of both orders of a pair."""
     # One call gives both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.

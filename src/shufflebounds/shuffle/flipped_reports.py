@@ -32,6 +32,7 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.oracles.rappor import Rappor
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
+from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.shuffle.bits import (
     ComposedSums,
@@ -39,6 +40,7 @@ from shufflebounds.shuffle.bits import (
     IndependentSums,
     ShuffledBits,
     every_bit_budget,
+    group_of_columns,
     repeated,
 )
 from shufflebounds.shuffle.clear_reports import ClearReports
@@ -458,6 +460,15 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         if self.view == "sums" or forms.uniform or not 1 / SQUARABLE <= self.flip < 0.5:
             return forms
         return _OfRappor(Shuffled(Rappor(2 * self.flip, bits=self.bins), self.users + self.fakes), self.flip)
+
+    def describe_group(self, size: int) -> GroupInfo:
+        forms = self._closed
+        if isinstance(forms, _OfRappor):
+            return forms.rappor.describe_group(size)
+        if self.view == "records" or (self.fakes and self.fake == "uniform") or not 0 < self.flip < 0.5:
+            return GroupInfo()
+        # All messages of the group move from one bin to another, and all other messages are in the first of these bins.
+        return group_of_columns(self._reports - size, size, self.flip, 2)
 
     @classmethod
     def calibrate(

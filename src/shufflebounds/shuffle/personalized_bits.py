@@ -32,6 +32,7 @@ from shufflebounds._losses.sampled_profile import DEPTH
 from shufflebounds.mechanisms.randomized_response import RandomizedResponse
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
+from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.shuffle.guarantees import CloneBound, users_of_each
 from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
@@ -384,6 +385,9 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         if self.target is None:
             return _EveryTarget(WorstTarget.of(self.local_eps.copy(), self.bits, self.counts))
         return _GivenPairs(self.pairs())
+
+    def describe_group(self, size: int) -> GroupInfo:
+        return super().describe_group(size) if self._shuffled is None else self._shuffled.describe_group(size)
 
     def ascend(self, eps: float, *, steps: int = 100) -> Self:
         """Return the mechanism with a dataset of large delta at `eps`, found by greedy ascent.

@@ -27,7 +27,7 @@ from shufflebounds.profile.calibration import least_parameter, meets, one_of_rel
 from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.profile import KnownPair
 from shufflebounds.shuffle.absent import AbsentUsers
-from shufflebounds.shuffle.bits import ComposedSums, FlippedProtocol, ShuffledBits
+from shufflebounds.shuffle.bits import ComposedSums, FlippedProtocol, ShuffledBits, group_of_columns
 
 __all__ = ["RealSum"]
 
@@ -183,7 +183,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
 
     def describe_group(self, size: int) -> GroupInfo:
         if self.view == "columns" and self.bits > 1:
-            return GroupInfo()
+            return group_of_columns(self.users - size, size, self.flip, self.bits)
         return GroupInfo.of(KnownPair(TotalOfBits((self.users - size) * self.bits, size * self.bits, self.flip).described()))
 
     @classmethod

@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._engines.errors.counted import message_rows
+from shufflebounds._engines.inputs.few_outputs import FewOutputs
 from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.mechanisms.oracles._two_level import Others, Shares
+from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
 
 __all__ = ["SubsetSelection"]
 
@@ -84,6 +87,10 @@ class SubsetSelection(FrequencyOracle):
         k, d = self.bins, self._d
         pairs = k * (k - 1)
         return Shares(d * (k - d) / pairs, d * (d - 1) / pairs, (k - d) * (k - d - 1) / pairs)
+
+    @cached_property
+    def _twin(self) -> FrequencyOracle | FewOutputs:
+        return KaryResponse(self.bins, self.local_eps) if self._d == 1 else super()._twin
 
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
         sets = list(combinations(range(self.bins), self._d))
