@@ -239,3 +239,29 @@ def test_narrow_windows_and_labels(local):
           return {over: root.scrollWidth - root.clientWidth, live: document.querySelectorAll("output").length,
                   bare: inputs.filter((one) => !one.labels.length).map((one) => one.name)};""")
         assert told == {"over": 0, "live": 1, "bare": []}
+
+
+def test_numbers_as_people_type_them_and_a_budget_that_stays(local):
+    """A budget is kept for another mechanism, a changed field marks the answer as old, and commas of thousands are read."""
+    first = ask(local, {"question": "epsilon", "mechanism": "stronger-clones", "users": "50,000", "local_eps": "2", "delta": "1e-6"})
+    assert first["state"] == "answered"
+    assert first["head"].startswith("ε ≤")
+    assert "StrongerClones(users=50000, local_eps=2)" in first["code"][0]
+    second = local.run(f"""
+const changed = new Event("change", {{bubbles: true}}), select = document.querySelector("select");
+select.value = "randomized-response";
+select.dispatchEvent(changed);
+if (select !== document.querySelector("select")) throw new Error("the list of mechanisms is a new one");
+{SHOWN}""")
+    assert "RandomizedResponse(eps=2).shuffled(50000)" in second["code"][0]
+    marked = local.run("""
+const users = document.querySelector("#field-users"), result = document.querySelector(".result");
+users.value = "10**5";
+users.dispatchEvent(new Event("input", {bubbles: true}));
+const before = result.classList.contains("edited");
+users.dispatchEvent(new Event("change", {bubbles: true}));
+return [before, result.classList.contains("edited")];""")
+    assert marked == [True, False]
+    assert "shuffled(100000)" in local.run(SHOWN)["code"][0]
+    refused = ask(local, {"question": "epsilon", "mechanism": "stronger-clones", "users": "1,234", "local_eps": "2", "delta": "1e-6"})
+    assert refused["state"] == "refused"

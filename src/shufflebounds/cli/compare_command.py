@@ -21,7 +21,7 @@ local eps: the guarantee against the shuffler itself; "plain text" if a message 
 users: those who take part. Fewer users weaken the guarantee, except with dummy reports alone: --missing N covers N missing users"""
 
 
-OPTIONAL = (("devices", 1, "largest number of messages of one person in a release; --users then counts messages"),
+OPTIONAL = (("devices", 1, "largest number of messages of one person in a release; the number of users then counts messages"),
             ("colluding", 0, "number of other users who may reveal their messages"),
             ("missing", 0, "number of users whose messages may not arrive"))
 """Options with their defaults and texts, which are those of `compare_at`."""

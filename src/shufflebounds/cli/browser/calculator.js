@@ -12,8 +12,10 @@
   const SYMBOLS = {epsilon: "ε", delta: "δ", log_delta: "log δ"};
   // what was typed into a field, for the next question that has it; at first an example
   const kept = {
-    users: "1e6", local_eps: "4", eps: "0.5", delta: "1e-8", bins: "20", budget: "4", sigma: "5", k: "60", n: "100", p: "0.5",
+    users: "1e6", local_eps: "4", eps: "0.5", delta: "1e-8", bins: "20", sigma: "5", k: "60", n: "100", p: "0.5",
   };
+  // fields of different mechanisms with the same meaning
+  const SAME = {budget: "local_eps"};
   let fields, asked = "", turn = 0;
 
   /* Returns an element. An attribute that is a function listens to the event of its name; one that is null is left out. */
@@ -111,7 +113,7 @@
       make("label", {for: `field-${name}`}, spaced(name)),
       make("input", {
         id: `field-${name}`, name, type: "text", inputmode: words.length ? "text" : "decimal", autocomplete: "off",
-        spellcheck: "false", value: query[name] ?? usually[name] ?? "", placeholder: usual ?? "",
+        spellcheck: "false", value: query[name] ?? usually[SAME[name] ?? name] ?? "", placeholder: usual ?? "",
         "aria-describedby": `about-${name}`, list: words.length ? `words-${name}` : null,
       }),
       words.length ? make("datalist", {id: `words-${name}`}, ...words.map((word) => make("option", {value: word}))) : null,
@@ -139,30 +141,49 @@
     const usually = Object.keys(query).some((name) => !(name in START)) ? {} : kept;
     const radio = ([value, words]) => make("label", {},
       make("input", {type: "radio", name: "question", value, checked: value === query.question ? "" : null}), ` ${words}`);
-    const form = make("form", {submit: (event) => { event.preventDefault(); ask(); }, change: changed},
-      make("fieldset", {}, make("legend", {}, "I want to know"), ...Object.entries(fields.questions).map(radio)),
-      make("div", {class: "field"},
-        make("label", {for: "field-mechanism"}, query.question === "tail" ? "log tail" : "mechanism"),
-        make("select", {id: "field-mechanism", name: "mechanism", "aria-describedby": "about-mechanism"}, ...choices(query)),
-        make("small", {id: "about-mechanism"}, about(query).text)),
+    let form = place.querySelector("form");
+    if (form?.dataset.question !== query.question) {
+      form = make("form", {
+        submit: (event) => { event.preventDefault(); ask(); }, change: changed, input: edited, "data-question": query.question,
+      },
+        make("fieldset", {}, make("legend", {}, "I want to know"), ...Object.entries(fields.questions).map(radio)),
+        make("div", {class: "field"},
+          make("label", {for: "field-mechanism"}, query.question === "tail" ? "log tail" : "mechanism"),
+          make("select", {id: "field-mechanism", name: "mechanism", "aria-describedby": "about-mechanism"}, ...choices(query)),
+          make("small", {id: "about-mechanism"})),
+        make("div", {class: "parameters"}),
+        make("button", {}, "Compute"));
+      place.replaceChildren(form, make("div", {class: "result"}, make("output", {}), make("div")), make("div", {class: "curves"}));
+    }
+    // The list of mechanisms stays, because a new one would forget the letters that are typed to find a name.
+    form.mechanism.value = query.mechanism;
+    form.querySelector("#about-mechanism").textContent = about(query).text;
+    form.querySelector(".parameters").replaceChildren(
       make("div", {class: "fields"}, ...first.map((name) => field(query, name, usually))),
-      more.length ? closed("More options", make("div", {class: "fields"}, ...more.map((name) => field(query, name, {})))) : null,
-      make("button", {}, "Compute"));
+      more.length ? closed("More options", make("div", {class: "fields"}, ...more.map((name) => field(query, name, {})))) : "");
     if (more.some((name) => query[name])) form.querySelector("details").open = true;
-    place.replaceChildren(form, make("div", {class: "result"}, make("output", {}), make("div")), make("div", {class: "curves"}));
     if (focus) form.querySelector(focus).focus();
     asked = "";
     ask();
   }
 
+  /* Returns a text without the commas of a number such as 50,000, and powers of ten as 1e6. */
+  const number = (text) => (/^[1-9]\d{1,2}(,\d{3})+$|^[1-9](,\d{3}){2,}$/.test(text) ? text.replaceAll(",", "") : text)
+    .replace(/^10(?:\*\*|\^)(\d+)$/, "1e$1");
+
   function typed() {
-    const data = Object.fromEntries(new FormData(place.querySelector("form")));
-    return Object.fromEntries(Object.entries(data).filter(([, value]) => value.trim() !== ""));
+    const data = Object.entries(Object.fromEntries(new FormData(place.querySelector("form"))));
+    return Object.fromEntries(data.map(([name, value]) => [name, number(value.trim())]).filter(([, value]) => value !== ""));
+  }
+
+  /* Marks the answer as that of other parameters. */
+  function edited(event) {
+    if (event.target.type === "text") place.querySelector(".result").classList.add("edited");
   }
 
   function changed(event) {
     const {question, mechanism} = typed(), name = event.target.name;
-    if (name === "question" || name === "mechanism") show({question, mechanism}, name === "question" ? "input:checked" : "select");
+    if (name === "question" || name === "mechanism") show({question, mechanism}, name === "question" ? "input:checked" : null);
     else ask();
   }
 
@@ -225,11 +246,12 @@
 
   async function ask() {
     const query = typed(), words = String(new URLSearchParams(query));
+    place.querySelector(".result").classList.remove("edited");
     if (words === asked) return;
     asked = words;
     const mine = ++turn, [result, curves] = place.querySelectorAll(".result, .curves"), [headed, below] = result.children;
     for (const input of place.querySelectorAll(".field input")) {
-      if (input.value.trim()) kept[input.name] = input.value;
+      if (input.value.trim()) kept[SAME[input.name] ?? input.name] = input.value;
       input.removeAttribute("aria-invalid");
     }
     history.replaceState(null, "", `#${words}`);

@@ -20,7 +20,7 @@ __all__ = ["QUESTIONS", "answer", "fields", "tradeoff"]
 QUESTIONS: dict[str, tuple[str, Any]] = {
     "epsilon": ("ε at a given δ", EPSILON),
     "users": ("how many users I need", users_command),
-    "calibrate": ("the parameters for a target", Calibrate),
+    "calibrate": ("how much noise I need", Calibrate),
     "delta": ("δ at a given ε", DELTA),
 }
 """For each question about a mechanism: its text on the page, and the command that answers it."""

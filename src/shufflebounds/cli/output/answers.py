@@ -16,7 +16,7 @@ from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["DELTA", "DEVICES", "EPSILON", "SHUFFLED", "TIMES", "Calibrate", "add_questions", "asked_of", "several_options"]
 
-DEVICES = "largest number of messages of one person in a release (default 1); --users then counts messages"
+DEVICES = "largest number of messages of one person in a release (default 1); the number of users then counts messages"
 SHUFFLED = "number of users whose messages are shuffled; without it, the guarantee of one user's message alone"
 COMPOSE = "a table or JSON of further releases on the same data; - reads standard input"
 TIMES = "number of releases, each with fresh randomness (default 1)"
