@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
+from shufflebounds.mechanisms import GaussianMechanism, GaussianVector, LaplaceMechanism
 from shufflebounds.shuffle import StrongerClones, shuffled_epsilons
 from tests.fuzz import at_hand
 from tests.strategies import slow
@@ -49,3 +49,11 @@ def test_eps_of_the_blanket_has_the_tolerance_of_its_own_search(noise, users, de
     assert shuffled.argument(upper) == "privacy blanket"
     assert upper == pytest.approx(float(shuffled_epsilons(noise, users, delta, method="blanket")), rel=1e-12)
     assert shuffled.log_delta(upper) <= math.log(delta)
+
+
+def test_few_messages_of_many_users():
+    """With a small participation the approximation of the blanket is poor; 37 users once had a larger bound than 30."""
+    noise = GaussianVector(1.526553737910803, 2)
+    for eps in (0.0, 5.3e-5, 0.02):
+        bounds = [noise.shuffled(users, 0.11551332827834751).log_delta(eps) for users in (30, 37, 60)]
+        assert bounds == sorted(bounds, reverse=True)

@@ -33,7 +33,8 @@ by at most this difference if the approximation is close."""
 
 _FEW_OF_NOISE = 64
 """Largest number of users for which the bound for two users of normal noise is computed; for more users, other bounds are smaller.
-Raised: longer run time. Lowered: less tight bounds of few users."""
+Up to this expected number of messages the blanket is computed, too. Raised: longer run time. Lowered: less tight bounds of few
+users."""
 
 _BLANKET, _BITS, _DATASETS, EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
@@ -180,7 +181,9 @@ class UpperBounds:
             by_datasets = rough
             if search and datasets.has_cells:
                 by_datasets = datasets.log_delta(eps, shared=shared, ceiling=min(by_blanket, datasets.log_blanket(eps)))
-                if by_blanket == math.inf and by_datasets > near - _CLEARLY:
+                # `near` is a poor approximation for few messages.
+                few = self._laws.participation < 1 and self._users * self._laws.participation < _FEW_OF_NOISE
+                if by_blanket == math.inf and (few or by_datasets > near - _CLEARLY):
                     by_blanket = blanket()
         return [(name, value) for name, value in ((_DATASETS, by_datasets), (_BLANKET, by_blanket)) if value < math.inf]
 
