@@ -294,7 +294,8 @@ class Bounds:
         spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
         # Where a value of the upper bound takes .1 s or more, the samples for a Renyi divergence are chosen one by one.
         above = self._sampled_above if self.upper.has_cells else None
-        # Where values at small delta take long, the samples begin where delta is likely above e^-40 times its value at eps = 0.
+        # If values at small delta take long, `scale`, where the samples begin, is reduced until delta there is likely above e^-40
+        # times its value at eps = 0.
         scale, rough = Sampling().scale, partial(self._laws.above[0].approximate_log_phi, users=self._users, parted=True)
         while deep is not None and scale > 1e-300 and rough(scale) < rough(0.0) - 40:
             scale /= 4

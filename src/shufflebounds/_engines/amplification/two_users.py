@@ -76,10 +76,11 @@ class TwoUsers:
         return cls(mu, share) if mu is not None and _LENGTHS[0] <= mu / math.sqrt(2) <= _LENGTHS[1] else None
 
     def _pairs(self, end: float, upper: bool) -> tuple[LossAtoms, LossAtoms]:
-        """Return (F_0, F_m) and (F_m, F_0) on finitely many outcomes, which are a post-processing, or with `upper` a refinement.
+        """Return pairs with finitely many outcomes that are a post-processing of (F_0, F_m) and (F_m, F_0), or, with `upper`, a
+        refinement.
 
-        The outcomes up to `end` are in bins. For a refinement the mass of a bin moves to its two ends such that both masses of the
-        bin remain the same, and the mass beyond `end` is truncated; `log_lost` of the second pair contains this mass.
+        The outcomes up to `end` are in bins. For a refinement the mass of a bin moves to its two ends such that the masses of the
+        bin under both distributions stay the same. The mass beyond `end` is truncated; `log_lost` of the second pair contains it.
         """
         return self._known.of((end, upper), lambda: self._made(end, upper))
 
@@ -103,8 +104,8 @@ class TwoUsers:
     def _compared(self, end: float, upper: bool) -> tuple[LossAtoms, ...]:
         """Return the pairs of `_pairs` whose bounds are compared.
 
-        A lower bound with one message is that for the target's values m and 0 and the other user's value 0, in this order, so that
-        for two messages the pair of this dataset is taken.
+        If the share is below 1, the lower bound for one message is that of the dataset in which the target's values are m and 0, in
+        this order, and the other user's value is 0. So the lower bound for two messages uses the pair of the same dataset.
         """
         pairs = self._pairs(end, upper)
         return pairs if upper or self._share == 1 else pairs[1:]
@@ -210,7 +211,7 @@ class TwoUsers:
 
     @staticmethod
     def _renyi_end(order: float, mean: float) -> float:
-        """Return the end of the bins: the integrand of the order is largest near order * mean."""
+        """Return the end of the bins: the integrand for this order is largest near order * mean."""
         return mean * 2.0 ** math.ceil(math.log2(order)) + _END
 
     def _both_sent_renyi(self, order: float, upper: bool) -> float:

@@ -153,8 +153,8 @@ class UpperBounds:
         def blanket() -> float:
             if not search:
                 return self._rough_blanket(eps, widest)
-            # `bounds` are by Lemma H (docs/theorems/worst-dataset). A distribution with a smaller one than the largest value so far
-            # is not evaluated.
+            # `bounds` are by Lemma H (docs/theorems/worst-dataset). A distribution whose entry is smaller than the largest value so
+            # far is not evaluated.
             bounds = single_bounds(above, eps, self._users) if len(above) > 1 else [math.inf]
             largest = -math.inf
             for place in np.argsort(np.negative(bounds), kind="stable").tolist():

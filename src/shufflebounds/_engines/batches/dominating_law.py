@@ -1,8 +1,9 @@
 r"""The distribution of X* for shuffled batches, and approximations of the sums of such variables.
 
 The unit of length is the standard deviation of the noise, :math:`R_w = N(w, 1)` on the line, :math:`E = e^\varepsilon`, and the
-target's vector has the length mu. By the lemma of docs/theorems/shuffled-batches, every convex function of
-:math:`(R_a - E R_0)/R_w` under :math:`R_w`, for vectors a and w of a ball of radius mu, has an expectation of at most that of X*:
+target's vector has the length mu. Let a and w be vectors of a ball of radius mu. By the lemma of docs/theorems/shuffled-batches,
+the expectation of every convex function of :math:`(R_a - E R_0)/R_w` under :math:`R_w` is at most that of the same function of X*,
+whose distribution is:
 
 - the positive values of X* are those of :math:`(R_\mu - E R_0)/R_w` under R_w for w = -mu, or w = 0 in the other order (Q, P);
 - the negative values are those for w = mu, or w = 2 mu in the other order; with the remaining probability X* = 0.
@@ -33,14 +34,14 @@ _ROUGH_BINS = 40
 """Number of bins for approximations, whose error is about 0.05 in log delta."""
 
 _LOWEST = -40.0
-"""Log of the probability under R_0 of the outputs below the last bin. Their values X < 0 are raised to that of the end of the bin.
-Raised: a looser bound for more than 1e15 steps. Lowered: wider bins."""
+"""Log of the probability under R_0 of the outputs below the last bin. Their values X < 0 are raised to the value at the end of the
+bin. Raised: a looser bound for more than 1e15 steps. Lowered: wider bins."""
 
 _DEEPEST = -250.0
 """Smallest log of the probability of outputs that are bounded instead of computed. Lowered to -280 or less: masses underflow."""
 
 _LEVELS = (-2.0, -4.0, -6.0, -8.0, -10.0, -13.0, -16.0, -20.0)
-"""Logs of the probabilities beyond which an approximation treats large values one at a time."""
+"""Logs of tail probabilities that define levels; an approximation treats the values above a level one at a time."""
 
 _FEW_LARGE = 0.03
 """Expected number of large values in a sum that an approximation treats one at a time. Raised: sums of two large values are
@@ -153,7 +154,7 @@ class Approximation:
         smallest = np.logaddexp(self.log_one, np.log(np.maximum(shift / terms, TINY)))
         need = terms * (self.factor - 1) - shift
         for i, (tilts, curvatures) in enumerate(zip(self._tilts, self._curvatures)):
-            # All levels are approximations at which few values are large, and most often the smallest one is the best.
+            # Every level at which few values are large gives an approximation, and most often the smallest of these is the best.
             used = (self._chance[i] <= _FEW_LARGE / terms) | (i == len(_LEVELS) - 1)
             number, most = terms[used], self._large[i]
             power = number[:, None] * self._logs[i] + shift[used, None] * tilts - 2 * np.log(tilts)

@@ -1,7 +1,7 @@
 r"""The upper bound of delta of one epoch of shuffled batches, by the theorem of docs/theorems/shuffled-batches.
 
-With the variables X* of `kinds`, :math:`\Gamma_N(E; u) = \frac1N \mathbb{E}(X^*_1 + \cdots + X^*_N + u)_+`, the tail D(c, B) of
-`weights`, the divergence h of one step, T steps and :math:`E = e^\varepsilon`,
+With the variables X* of `dominating_law`, :math:`\Gamma_N(E; u) = \frac1N \mathbb{E}(X^*_1 + \cdots + X^*_N + u)_+`, the tail D(c,
+B) of `weights`, the divergence h of one step, T steps and :math:`E = e^\varepsilon`,
 
 .. math:: F_T(E) \le \Gamma_N(E; 0) + (h + E - 1)\, D(T/N, B), \qquad
     F_T(E) \le (1 - \tfrac{k}{T})\, \Gamma_N(E; u) + \tfrac{k}{T} \zeta + (h + E - 1)(\eta + \beta)
@@ -31,8 +31,9 @@ from shufflebounds._engines.batches.weights import CUTS, Weights, log_binomial_e
 __all__ = ["LARGEST_MU", "Epoch"]
 
 LARGEST_MU = 3.25
-"""Largest mu at which an epoch is bounded by more than its single steps. There the second moment of X* is e^42, 200 times the
-largest number of steps, 2**53: for a larger mu rare values dominate the sums, and no bound is below that of a step."""
+"""Largest mu for which the theorem is used; for a larger mu the bound is that of a single step. At this mu the second moment of X*
+is e^42, 200 times the largest number of steps, 2**53: for a larger mu rare values dominate the sums, and no bound by the theorem is
+below that of a step."""
 
 _SMALLEST = -200.0
 """Smallest log delta of one step at which a bound is computed. At a larger eps, the bound is that at the last such eps, or that of
@@ -156,7 +157,7 @@ class Epoch:
         return min(alone, math.log(self._choice(self._best_below(eps)).value))
 
     def _best_below(self, eps: float) -> float:
-        """Return an eps, at most the given one, at which the bound is small: the factor of the tails increases with E.
+        """Return an eps, at most the given one, at which the bound is small; it may rise with eps, as the factor of the tails does.
 
         Beside eps itself, the powers of _STEP times the last eps are tried, from the largest on, until the bound is flat or rises.
         If the bound at eps = 0 is not larger, 0 is returned, so that all eps of this kind share one bound.

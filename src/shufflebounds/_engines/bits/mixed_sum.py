@@ -32,10 +32,11 @@ def enclose_sum(
 ) -> Interval:
     """Return bounds of log sum over i = first..last of pmf(i) g(i).
 
-    The pmf is log-concave with its largest value at `mode`; the error of its logarithm is at most 1e-13 and a few ulp. ``value(i)``
-    returns bounds of log g(i), and g is monotone. A block of terms is bounded by its number of terms times the largest (smallest)
-    mass, which is at an end or at the mode, times the largest (smallest) g, which is at an end. The terms above e^FIRST_TAIL times
-    the largest one are divided into at most MOST_TERMS blocks; if there are at most MOST_TERMS such terms, each is a block.
+    The pmf is log-concave with its largest value at `mode`; the error of its logarithm is at most 1e-13 plus a few ulp.
+    ``value(i)`` returns bounds of log g(i), and g is monotone. A block of terms is bounded by its number of terms times the largest
+    (smallest) mass, which is at an end or at the mode, times the largest (smallest) g, which is at an end. The terms above
+    e^FIRST_TAIL times the largest one are divided into at most MOST_TERMS blocks; if there are at most MOST_TERMS such terms, each
+    is a block.
     """
 
     def upper_terms(i: FloatArray) -> FloatArray:

@@ -59,8 +59,8 @@ def log_blanket_table(
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if the table would have more than `most` cells.
 
-    `log_scale` is a rough upper bound of log delta, from which the truncated mass follows. Bounds further apart are returned if the
-    upper one is at most `enough`.
+    `log_scale` is a rough upper bound of log delta, from which the truncated mass follows. Bounds with a larger gap are returned if
+    the upper one is at most `enough`.
     """
     if local_eps < TINY:
         # No table is computed, because its weights would be subnormal numbers, which have fewer than 53 significant bits.

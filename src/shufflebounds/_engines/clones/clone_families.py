@@ -147,8 +147,8 @@ class LaplaceFamily(Family):
 
     Write z for the output, and x_i and eps_i for the value and the budget of the other user; eps_1 is the target's budget. The
     logarithm of R_i/(R_0+R_1) has slope +-(eps_i - eps_1) for z <= 0 and z >= 1, and is concave on [0, 1]. For eps_i <= eps_1 the
-    ratio is smallest at z = 0 and x_i = 1. For eps_i > eps_1 it tends to 0 in the tails, so that S1 and S2 have rate 0. A window
-    [-T, 1+T] has a positive rate for such users: the ratio at z = -T and x_i = 1.
+    ratio is smallest at z = 0 and x_i = 1. For eps_i > eps_1 the ratio tends to 0 in the tails, so that S1 and S2 have rate 0. A
+    window [-T, 1+T] has a positive rate for such users: the ratio at z = -T and x_i = 1.
     """
 
     windowed: ClassVar[bool] = True

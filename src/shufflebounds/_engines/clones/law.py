@@ -1,7 +1,7 @@
 """The clone sum E[G_(C+1)/(C+1)], from which every clone bound for personalized budgets follows; C is the number of clones.
 
 C has a Poisson-binomial distribution: another user j sends a clone of the target's message with probability 2 r_j, where r_j is the
-user's rate (`families`). G_m is defined in `CloneLaw.log_sum`.
+user's rate (`clone_families`). G_m is defined in `CloneLaw.log_sum`.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class Adaptive:
                 key = (step, log_tail, grid.eps_of_key(releases, step, log_tail, middle), upper)
                 strategy = self._strategies.of(key, adaptive_strategy)
             except TooLongError:
-                # If a loss is too many grid steps away, the bounds without adaptive choice are kept.
+                # If a loss is too many grid steps away from 0, the bounds without adaptive choice are kept.
                 return 0.0 if upper else -math.inf
             return strategy.log_delta(eps)
 
@@ -285,7 +285,7 @@ class _Strategy:
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         margin = NEGLIGIBLE + 2 * math.log1p(theta * spread)
         first = math.floor(-margin / (theta * step)) - 2
-        # Moment generating functions below 1 would not bound h after fewer releases.
+        # Moment generating functions below 1 are replaced by 1, because `grown` must bound h after fewer releases, too.
         grown = np.zeros(more.size)
         for several, r in finite:
             grown += r * np.max([0 * more, *(sum((n * law.ahead for law, n in laws), 0 * more) for laws in several)], axis=0)

@@ -187,8 +187,8 @@ class Composer:
             (low, high), enough = engine.bounds(eps)
             tried.append((engine, Interval(low, high)))
             best = Interval(max(low, best.lower), min(high, best.upper))
-            # Sums give no lower bound if delta is below about 1e-290 e^eps. A grid gives one. A grid may be too long if delta is
-            # tiny, but not if only e^eps is large, as for budgets above 700.
+            # Sums give no lower bound if delta is below about 1e-290 e^eps. If only e^eps is large, as for budgets above 700, a
+            # grid gives one. If delta itself is tiny, the grid may be too long.
             deep = best.lower > -math.inf or best.upper < LOG_TINY + NEGLIGIBLE
             if enough or best.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
                 break
@@ -202,7 +202,7 @@ class Composer:
         return min(value, self._sums_roughly.bounds(eps)[0].upper)
 
     def normal_estimate(self, eps: float) -> float:
-        """Return an estimate of log delta at eps in little time; it may be wrong by orders of magnitude."""
+        """Return an estimate of log delta at eps in little time; the estimate may be wrong by orders of magnitude."""
         if self.inversion is not None:
             return self.inversion.normal_estimate(eps)
         return normal_estimate(eps, self.steps.mean, self.steps.spread)

@@ -194,7 +194,8 @@ class TiltedGaussian:
         return self._own[1]
 
     def cumulants(self, theta: FloatArray) -> Cumulants:
-        """Return the cumulant generating function at real numbers between 0 and the theta of this object, by the same points.
+        """Return the cumulant generating function at real numbers between 0 and this object's theta, from the same quadrature
+        points.
 
         The error of the rule increases with theta, so the step for the largest theta is small enough for all.
         """

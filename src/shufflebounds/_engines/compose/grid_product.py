@@ -60,7 +60,8 @@ class Product(TiltedSum):
             slack += r * (law.slack + abs(total) + 16 * ULP)
             loss_error += r * law.loss_error + 4 * ULP * abs(origin)
             rests.append((log_rest, r))
-        # `widest`: where losses are rarely large, as of sampled records, the total loss tilted to a large eps is ten times as wide.
+        # `widest`: if losses are rarely large, as those of sampled records, the distribution of the total loss is ten times as wide
+        # when tilted to a large eps.
         super().__init__(
             summands, origin, laws[0].step, discount=1.0, near=NEAR, served=_SERVED, widest=2, upper=upper,
             log_rest=union_probability(rests), slack=slack, level_error=loss_error,

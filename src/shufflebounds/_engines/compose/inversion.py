@@ -434,7 +434,7 @@ class Inversion:
     def _last(self, place: int, eps: float, goal: float, spacing: float) -> float:
         """Return a frequency beyond which the integral is below e^goal, or inf if none is found.
 
-        `place` is the exponent of the tilt, `spacing` that of the nodes.
+        `place` is the exponent of the tilt, `spacing` the distance of the nodes.
         """
         tilt = self._tilt(place)
         top = self._part(place).cumulant - tilt.theta * eps

@@ -143,8 +143,8 @@ class GridSteps:
         tried = base / (fewest + np.arange(1 + min(fewest // 2 + 8, MOST_ENUMERATED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
-            # An atom at a distance away * tried from the grid is moved to the grid, and mass of another atom is moved by one
-            # spacing to keep the mean. This adds the product of the distance and the spacing to the variance.
+            # An atom at the distance `away * tried` from the grid is moved to the grid, and mass of another atom is moved by one
+            # `spacing` of the release to keep the mean. This adds the product of this distance and `spacing` to the variance.
             away = np.abs(spacing / tried - np.round(spacing / tried))
             cost += r * spacing * tried * np.where(away > ON_GRID, away, 0.0)
         return float(tried[np.argmin(cost)])

@@ -166,10 +166,10 @@ class FiniteCases(Cases):
 
 
 class Blocks(NamedTuple):
-    """The masses c_- if the drawn users are matched at random within blocks of four users.
+    """The masses c_- (`pair_weights`) if the drawn users are matched at random within blocks of four users.
 
     `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users remain. `rough` returns an
-    approximation in less time; where it is not negligible, it decreases in the number of pairs.
+    approximation in less time, which decreases in the number of pairs where it is not negligible.
     """
 
     bound: Callable[[int], float]

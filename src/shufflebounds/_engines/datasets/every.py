@@ -209,9 +209,9 @@ class EveryDataset:
 class _Losses(NamedTuple):
     """The log masses under P and the privacy losses of the outcomes of many pairs (P, Q), for an upper or a lower bound.
 
-    For an upper bound, `away` are the losses moved away from 0 by their errors, and `raised` the losses increased by them; for a
-    lower bound, losses are moved towards 0 and decreased. `starts` has the first outcome of each pair. `lost` is the number of
-    outcomes with a probability below TINY, whose losses are at most `budget`; an upper bound includes them.
+    For an upper bound, `away` are the losses moved away from 0 by their errors, and `raised` the losses increased by their errors;
+    for a lower bound, losses are moved towards 0 and decreased. `starts` has the first outcome of each pair. `lost` is the number
+    of outcomes with a probability below TINY, whose losses are at most `budget`; an upper bound includes them.
     """
 
     log_p: FloatArray

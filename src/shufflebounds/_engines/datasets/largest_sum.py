@@ -60,12 +60,13 @@ _LIMITS = 1.3
 """Ratio of neighbouring limits of the large values that are tried."""
 
 _PARTS = np.array([1.0, 0.96, 0.85, 0.0])
-"""If values are large, the bound is computed for about these fractions of the number of users, and interpolated between them to
-choose one. More fractions: a better choice, in longer time."""
+"""If values are large, the bound is computed for about these fractions of the number of users. Interpolation between them chooses
+the number that is used. More fractions: a better choice, in longer time."""
 
 _STRIDE, _TRIED = 6, 12
-"""Distance of the limits that are tried first, from about _LARGE/theta to the largest value, and the largest distance from the best
-of these, in steps of _LIMITS. _STRIDE raised or _TRIED lowered: a larger bound if delta is due to rare values."""
+"""Two distances in steps of _LIMITS: _STRIDE between the limits that are tried first, from about _LARGE/theta to the largest value,
+and _TRIED, the largest distance of later limits from the best of these. _STRIDE raised or _TRIED lowered: a larger bound if delta
+is due to rare values."""
 
 _TILTS = np.geomspace(1.0, 0.3, 8)
 """Values of theta that are used after large values are split off, relative to the best theta without them. Raised number: longer
@@ -86,9 +87,8 @@ number of divisions it is raised by 2 _SLACK, and so on. Raised: longer run time
 dominate."""
 
 _DEEPER = 10.0
-"""Outputs may be omitted if their probability is below e^-10 of the bound; their contribution is then at most this fraction of
-the bound. Lowered: a
-larger bound, less smooth in eps. Raised: longer tables."""
+"""Outputs may be omitted if their probability is below e^-10 of the bound; their contribution is then at most this fraction of the
+bound. Lowered: a larger bound, less smooth in eps. Raised: longer tables."""
 
 
 class SumChoices(NamedTuple):

@@ -355,7 +355,7 @@ class WorstDataset:
         return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared, ceiling)
 
     def least_log_delta(self, eps: float, near: float, enough: float) -> float:
-        """Return about the smallest value of :meth:`log_delta`, in milliseconds; `near` is about log delta.
+        """Return about the smallest value that :meth:`log_delta` may have, in milliseconds; `near` is about log delta.
 
         The error term is that for the smallest bound of the probability of the test that could be used. If the result is at most
         `enough`, some choices that would decrease it further may be omitted.

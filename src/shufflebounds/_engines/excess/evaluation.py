@@ -109,9 +109,9 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
     """Return an approximation of log E S_+ for `users` users by the saddle point.
 
     For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the largest values are split off,
-    so that a sum has 1/4 of them on average: the result is about the larger of the saddle point of the other values and of
-    :func:`one_large_value`. The result is at most n E X_+, an upper bound of E S_+ that is close to it if only one user at a time
-    has a positive value.
+    so many that a sum has 1/4 of them on average. The result is then about the larger of the saddle point of the other values and
+    of :func:`one_large_value`. The result is at most n E X_+, an upper bound that is close to E S_+ if only one user at a time has
+    a positive value.
     """
     gains = values > 0
     if not gains.any():

@@ -42,15 +42,15 @@ more, and its contours become inaccurate."""
 
 _DOUBLED = 2**20
 """Largest number of users whose values are added by :func:`sum_of_few`. Raised: such a sum takes more than 0.2 s at a step of 1,
-longer than the other methods. Lowered: no close bounds for more users of `Rappor`."""
+longer than the other methods. Lowered: no close bounds of `Rappor` for larger numbers of users."""
 
 LIGHT = 2**11
 """Largest number of users for which :func:`close_sum` is used for values that are not heavy. Raised: :func:`close_sum` is also
 used where its gap is rarely smaller than that of the kernel, and takes up to 0.3 s for 1e5 users."""
 
 _COARSEST, _FINEST = 2.0, 0.25
-"""Largest and smallest step of :func:`close_sum`. A step of 0.25 takes up to .1 s for 1000 users, 10 to 15 times as long as one of
-1. Lowered: a run time that grows with its inverse square."""
+"""Largest and smallest step of :func:`close_sum`. A step of 0.25 takes up to .1 s for 1000 users, 10 to 15 times as long as a step
+of 1. Lowered: a run time that grows with the inverse square of the step."""
 
 _LEAST = -560.0
 """Smallest log of the unit of the computation, which is an estimate of E S_+. Raised: larger upper bounds if E S_+ is smaller.
@@ -109,7 +109,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     upper : bool
         Whether only the upper bound is needed. The lower one is then less tight, which saves more than half of the run time.
     brief : bool
-        Whether to decline distributions of which more heavy values than are enumerated may add to the sum.
+        Whether to decline a distribution if sums with more than _MOST heavy values, which are not enumerated, may matter.
 
     Returns
     -------
@@ -280,7 +280,7 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
         nodes, additions = fewer, doublings
     larger = smaller = sums = lower_sums = jump, part
     if jump.size > nodes.size:
-        # Values on nodes change the variance as one more doubling does.
+        # Moving the values to the nodes changes the variance as much as one more doubling does.
         whole = np.zeros(1), np.ones(1)
         if selected is not False:
             larger = sums = nodes, spread_sum(jump, part, *whole, nodes)
@@ -314,7 +314,7 @@ def close_sum(values: FloatArray, log_mass: FloatArray, users: float, gap: float
     bounds = sum_of_few(values, log_mass, users, _COARSEST)
     seen = bounds.upper - bounds.lower
     if gap < seen < math.inf:
-        # The gap is proportional to the square of the step, but not exactly: a fifth is spare.
+        # The gap is only about proportional to the square of the step, so the step is a fifth smaller.
         better = sum_of_few(values, log_mass, users, max(0.8 * _COARSEST * math.sqrt(gap / seen), _FINEST))
         bounds = Interval(max(bounds.lower, better.lower), min(bounds.upper, better.upper))
     return bounds
@@ -413,7 +413,8 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
 def _under(y: FloatArray, nodes: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return lower bounds at `y` of a convex increasing function >= 0 with the given bounds at the nodes.
 
-    Between two nodes the function is above the line through the two nodes before, and above the line through the two nodes after.
+    Between two nodes the function is above the line through the two nodes to the left, and above the line through the two nodes to
+    the right.
     """
     place = np.clip(np.searchsorted(nodes, y) - 1, 1, nodes.size - 3)
     left, right = (low[place] - high[place - 1]) / (nodes[place] - nodes[place - 1]), high[place + 2] - low[place + 1]

@@ -103,7 +103,7 @@ def interval_laws(
 def matrix_laws(
     rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False, names: Sequence[object] = (), error: float = 0.0
 ) -> tuple[PairLaws, ...]:
-    """Return the distributions of X (`ExcessLaw`) for pairs of rows of a matrix (inputs, outputs); `names` are the inputs'.
+    """Return the distributions of X (`ExcessLaw`) for pairs of rows of a matrix (inputs, outputs); `names` describe the inputs.
 
     `error` is the relative error of the entries, in addition to a few ulp.
 

@@ -79,7 +79,7 @@ class Bins(NamedTuple):
 class _Function(NamedTuple):
     """A function of outputs: in each bin its mean under R_0, its smallest and its largest value, as rows.
 
-    Of the bins `joined` only the mean over all of them is known, in proportion to which `values` states the means.
+    Of the bins `joined` only the mean over all of them is known; the means in `values` are chosen such that they have this mean.
     """
 
     values: FloatArray
@@ -157,7 +157,7 @@ class _Normal(IntervalNoise):
 
     @property
     def error(self) -> float:
-        # A place or an output has a relative error of a few ulp. The log likelihood of an output at distance z from an input
+        # An input or an output has a relative error of a few ulp. The log likelihood of an output at distance z from an input
         # changes by z per unit, and no output is farther than _FARTHEST beyond the interval.
         return BLUR + 8 * ULP * (self.length + _FARTHEST) ** 2
 
@@ -245,7 +245,7 @@ class DiscreteGaussianNoise(_Normal):
 
     def beyond(self, bins: Bins, x: float) -> float:
         assert bins.starts is not None
-        # Masses fall at least by the factor q from one output to the next, so their sum is at most the first one over 1 - q.
+        # Masses fall at least by the factor q from one output to the next, so their sum is at most the first one divided by 1 - q.
         total = 0.0
         for distance in (x - self.unit * (bins.starts[0] - 1), self.unit * bins.starts[-1] - x):
             total += math.exp(-0.5 * distance**2 - self.log_total) / -math.expm1(-self.unit * distance)
@@ -330,7 +330,7 @@ class GeometricNoise(_Exponential):
 
 
 def _joined(table: FloatArray, first: slice, second: slice) -> FloatArray:
-    """Return a row of `_Bounds` with one bin in place of those of each slice; slices with common bins are one bin together."""
+    """Return a row of `_Bounds` with the bins of each slice merged into one bin; slices with common bins are merged together."""
     one, other = sorted([(first.start, first.stop), (second.start, second.stop)])
     for start, stop in [(one[0], max(one[1], other[1]))] if other[0] < one[1] else [one, other]:
         if stop > start + 1:

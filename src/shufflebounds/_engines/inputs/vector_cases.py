@@ -71,7 +71,7 @@ R_b/R_x. The mixture for two neighbouring factors raises the second moment of X 
 less than that of the bins (_BINS). Raised: a larger bound. Lowered: longer run time, since more distributions are computed."""
 
 _KEPT = 12
-"""Number of tables and distributions that a cell keeps, of about 10 kB each; for two levels, these are for several pairs of
+"""Number of tables and distributions that a cell keeps, of about 10 kB each. They suffice for two levels and several pairs of
 factors. Lowered: longer run time."""
 
 _FLOOR = 1e-6
@@ -249,7 +249,7 @@ class _Triangles(Cell):
         size, axes = np.linalg.eigh(rates)
         root = axes * np.sqrt(np.maximum(size, _FLOOR * size[-1]))
         inverse = np.linalg.inv(root)
-        # The smallest matrix above a Taylor term and above its negative, in the metric of the rates.
+        # `smallest` is the smallest matrix, in the metric of the rates, that is above a Taylor term and above its negative.
         size, axes = np.linalg.eigh(root.T @ parts @ root)
         smallest = inverse.T @ (axes * np.abs(size)[:, None]) @ axes.swapaxes(1, 2) @ inverse
         # Rounding may leave a negative eigenvalue of a difference: raise both to 0.
@@ -313,7 +313,7 @@ class _Triangles(Cell):
 
     def laws(self, eps: float, log_cut: float) -> LawTable:
         # X = R_a/R_x - factor R_b/R_x is linear in the factor. Between two factors of a grid, its distribution is smaller in the
-        # convex order than the mixture of those at the two factors with the same mean (Jensen's inequality), which are kept.
+        # convex order than the mixture, with the same mean, of those at the two factors (Jensen's inequality), which are cached.
         factor, depth = math.exp(eps), math.ceil(min(max(-log_cut, 1.0), LARGEST_EXPONENT) / _CUT)
         level = math.ceil(depth * _CUT / _LEVEL)
         own, both, other = self._products
