@@ -1,7 +1,7 @@
 """Bounds of E max(0, S - K) for levels K and a sum S of independent numbers on a grid, and distributions on a grid.
 
 The numbers are likelihood ratios of random allocation. For an upper bound the caller passes a distribution on the grid that is
-larger in the increasing convex order than that of a ratio, for a lower bound one that is smaller.
+larger in the increasing convex order than the distribution of a ratio, and for a lower bound a smaller distribution.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     adjacent cells give the same moment, so that the mean of the merged mass is the point.
 
     Let `inside` be the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside to its left
-    end and M[k + 1]/(1 - inside) to its right end. The sum of these two masses is at most the mass of the cell. If it equals the
-    mass in every cell, each moment follows from its neighbour, from the left or from the right. Errors alternate in sign and shrink
-    where masses grow, so both recursions run towards the heaviest cell. Near it, one cell is exempt from equality: a cell whose
-    mean is a grid point (`free`), or else the cell with the smallest remainder.
+    end and M[k + 1]/(1 - inside) to its right end. The sum of these two masses is at most the mass of the cell. If the sum equals
+    the mass in every cell, each moment follows from its neighbour, from the left or from the right. Errors alternate in sign and
+    shrink where masses grow, so both recursions run towards the heaviest cell. Near it, one cell is exempt from equality: a cell
+    whose mean is a grid point (`free`), or else the cell with the smallest remainder.
     """
     size = mass.size
     heaviest = int(np.argmax(mass))

@@ -146,9 +146,9 @@ class Allocation:
     def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
         """The grids for an added record, each with the smallest eps for which it is used.
 
-        For large eps only sums far below their mean matter. Their ratios are small, so the grid has a smaller range and a finer
-        spacing. Each of up to 24 grids belongs to one exponential tilt, twice the tilt of the grid before. A grid ends where the
-        tilted probability that any of the t ratios lies above its end is at most 1e-16.
+        For large eps only sums far below their mean matter. The ratios in these sums are small, so the grid has a smaller range and
+        a finer spacing. Each of up to 24 grids belongs to one exponential tilt, twice the tilt of the grid before. A grid ends
+        where the tilted probability that any of the t ratios lies above its end is at most 1e-16.
         """
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]
@@ -385,7 +385,7 @@ class Allocation:
                 owner, left, logs = (np.concatenate(part) for part in zip(*parts))
                 inner = small.log_stop_loss(left, floor=floor[owner] - logs)
                 total += np.bincount(owner, np.exp(inner + logs), minlength=levels.size)
-        # Exponents of at most 800 with two roundings each, and sums of positive terms.
+        # `error` covers two roundings of exponents of at most 800, and the rounding of sums of positive terms.
         error = ULP * (1000 + sum(held.size for _, held, _ in large))
         with np.errstate(divide="ignore"):
             return np.logaddexp(out, np.log(total) + (error if upper else -error)), rest

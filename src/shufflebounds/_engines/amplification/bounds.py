@@ -39,7 +39,7 @@ __all__ = ["Bounds"]
 
 
 _LITTLE_CUT = 8.0
-"""As `_MARGIN` of `SmallDelta`, for samples: a truncated mass below e^-8 delta adds less than 0.1 % to delta."""
+"""The `margin` of `SmallDelta.improved` for samples: a truncated mass below e^-8 delta adds less than 0.1 % to delta."""
 
 
 class Bounds:
@@ -145,7 +145,7 @@ class Bounds:
         return consistent(sides, "log delta at eps={!r}", eps)
 
     def _sampled_above(self, eps: FloatArray) -> IntervalArray:
-        """Return the upper bounds of `_sampled` as both bounds, improved if truncated outputs contribute to them."""
+        """Return the upper bounds of `_sampled` in place of both bounds, improved if truncated outputs contribute to them."""
         above = self.side(eps, upper=True, effort=Effort.SAMPLED)
         if self.small_delta is not None:
             above = self.small_delta.improved(eps, above, upper=True, margin=_LITTLE_CUT)

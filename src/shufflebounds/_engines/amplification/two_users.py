@@ -8,10 +8,10 @@ If the two values are a and z, the analyst sees two messages without their order
 The ratio of the densities of :math:`F_q` and :math:`F_p`, q > p, increases in the outcome. So the optimal tests are threshold
 tests, and every hockey-stick divergence of :math:`(F_p, F_q)` grows as p decreases and as q increases; it is at most that of
 :math:`(F_0, F_m)`, where m is the length of the interval. If the target's values are a and b, the divergence of the two sums
-depends on the distance of a and b alone, which is at most m, and grows with it. The target's values 0 and m, with the other user's
-value 0, attain both maxima. A pair whose hockey-stick divergences are all at most those of another pair is a post-processing of it
-(Blackwell), and so are products of such pairs. So the worst pairs are :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`, in
-both orders (docs/theorems/worst-dataset).
+depends only on the distance of a and b, and grows with this distance, which is at most m. The target's values 0 and m, with the
+other user's value 0, attain both maxima. A pair whose hockey-stick divergences are all at most those of another pair is a
+post-processing of the other pair (Blackwell), and a product of such pairs is a post-processing of the product of the other pairs.
+So the worst pairs are :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`, in both orders (docs/theorems/worst-dataset).
 
 Each user may participate with a probability s only. The analyst sees the number of messages, whose distribution does not depend
 on the values. So delta, and the moments :math:`e^{(\alpha-1) D_\alpha}` of the Renyi divergences, are means over the number of
@@ -79,8 +79,9 @@ class TwoUsers:
         """Return pairs with finitely many outcomes that are a post-processing of (F_0, F_m) and (F_m, F_0), or, with `upper`, a
         refinement.
 
-        The outcomes up to `end` are in bins. For a refinement the mass of a bin moves to its two ends such that the masses of the
-        bin under both distributions stay the same. The mass beyond `end` is truncated; `log_lost` of the second pair contains it.
+        The outcomes up to `end` are in bins. For a refinement, of which the exact pair is a post-processing, the mass of a bin
+        moves to its two ends such that the masses of the bin under both distributions stay the same. The mass beyond `end` is
+        truncated; `log_lost` of the second pair contains it.
         """
         return self._known.of((end, upper), lambda: self._made(end, upper))
 
@@ -230,7 +231,7 @@ class TwoUsers:
 
 
 def _log_growth(order: float, divergence: float | FloatArray) -> Any:
-    """Return the log of (e^((order - 1) D) - 1)/(order - 1) for D = `divergence` >= 0; of D for order 1."""
+    """Return the log of (e^((order - 1) D) - 1)/(order - 1) for D = `divergence` >= 0, and the log of D for order 1."""
     with np.errstate(divide="ignore"):
         if order == 1:
             return np.log(divergence)

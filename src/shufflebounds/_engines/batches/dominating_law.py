@@ -57,8 +57,8 @@ _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int = _BINS) -> tuple[FloatArray, FloatArray]:
     """Return values and log masses of a variable that is larger than X* in the increasing convex order, up to large outputs.
 
-    Outputs whose probability under R_mu is e^log_cut together, and for which X* is large, are moved to X* = 0. As
-    (s + x)_+ <= s_+ + x_+, this decreases the mean positive part of a sum of X* by at most e^log_cut for each term.
+    Outputs for which X* is large, of total probability e^log_cut under R_mu, are moved to X* = 0. As (s + x)_+ <= s_+ + x_+, this
+    decreases the mean positive part of a sum of X* by at most e^log_cut for each term.
 
     In each bin of outputs X* is monotone, and is replaced by its values at the two ends with the same mean. Rounding is covered as
     in `ExcessLaw.widened`: masses are lowered by a relative BLUR, values and means are raised by several BLUR of their terms.
@@ -118,7 +118,8 @@ def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: 
 class Approximation:
     """Approximations of the log of E(X*_1 + ... + X*_N + u)_+ / N for many N and u at one eps, in the order (P, Q).
 
-    The light values have a saddle point. At most one value of a sum is large, and is added to a normal sum of the others.
+    The sum of the light values is approximated at a saddle point. At most one value of a sum is large, and is added to a normal sum
+    of the others.
     """
 
     def __init__(self, mu: float, eps: float) -> None:

@@ -85,7 +85,7 @@ def _log_sum_beyond(
             return float(np.logaddexp(settled, _log_sum(logs, 1.0)))
         settled = float(np.logaddexp(settled, _log_sum(logs[~large], 1.0)))
         # A block is divided into four runs of its terms; empty runs of shorter blocks are dropped. The end of the last run is not
-        # computed from the start of the next one, which may be 2**53 + 1.
+        # computed from the start of the next block, because this start may be 2**53 + 1.
         firsts = np.floor(starts[large, None] + (ends - starts + 1)[large, None] * (np.arange(4) / 4))
         lasts = np.concatenate([firsts[:, 1:] - 1, ends[large, None]], axis=1)
         kept = lasts >= firsts

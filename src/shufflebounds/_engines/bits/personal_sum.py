@@ -140,7 +140,7 @@ class WorstTarget:
         return Interval(max(low for low, _ in sides), max(high for _, high in sides))
 
     def _below(self, budget: float, eps: float) -> float:
-        """Return the lower bound of log delta for the target with the largest budget up to `budget`, without rounding."""
+        """Return the lower bound of log delta for the target with the largest exact budget that is at most `budget`."""
         kinds = self.exact.budgets
         return self._one(False, float(kinds[kinds <= budget].max()), eps)[0]
 

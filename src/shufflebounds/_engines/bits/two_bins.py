@@ -176,7 +176,8 @@ class FakeTable:
 
     def _both(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, ...]:
         """Return the tables that `log_delta` uses at every eps, or () if a table would be too large. They have the masses of both
-        sums under P and under Q; for too many outcomes, the masses of merged outcomes, or the arguments of a test.
+        sums under P and under Q. If there are too many outcomes, they have the masses of merged outcomes, or the arguments of a
+        test.
         """
         sides = self._real(first, second)
         if sides is None:

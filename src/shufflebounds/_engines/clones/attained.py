@@ -11,12 +11,13 @@ g_i = 1/(E_i + k - 1), and lambda = (E_1 + 1)/(E_1 + k - 1). Given M, each of th
 .. math:: \delta(\varepsilon) = \tanh\tfrac{\varepsilon_1}{2}\, (1 + e^\varepsilon) \sum_M \lambda \Pr[C = M - 1]\,
     \frac1M\, \mathbb{E}(D - u_M M)_+, \qquad u_M = u \Bigl(1 + \frac{(1-\lambda) \Pr[C = M]}{\lambda \Pr[C = M-1]}\Bigr).
 
-If the analyst also knew T, u_M would be u: this is the clone decomposition S2. The mean over D is that of binomial noise:
-:math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` with :math:`B \sim \mathrm{Bin}(M-1, \tfrac12)` and tanh(s/2) = u.
+If the analyst also knew T, u_M would be u: this is the clone decomposition S2 (`clone_families`). The mean over D is a divergence
+of binomial noise: :math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` with :math:`B \sim \mathrm{Bin}(M-1, \tfrac12)` and
+tanh(s/2) = u.
 
 Noise: the other users have the value 0, and the number of messages above a threshold t is used, a sum of independent bits. Several
-thresholds are used, because the best one depends on eps: for many users the one at which the target's value moves the number by the
-most standard deviations, for large eps one that few other users exceed.
+thresholds are used, because the best one depends on eps. For many users, it is the threshold at which the target's value moves the
+number by the most standard deviations; for large eps, it is one that few other users exceed.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ the second difference, and C' the number of clones among the users other than th
 probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from their mean.
 Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
-* h decreases and h(c + 1) >= h(c)/4, so the left side is at most :math:`\mathbb{E}\,h(C')`, which is at most
+* h decreases and h(c + 1) >= h(c)/4, so :math:`|\mathbb{E}\,\Delta^2 h(C')|` is at most :math:`\mathbb{E}\,h(C')`, which is at most
   :math:`(1 - \tfrac34 p)^{-2}` times the clone sum, where p is the largest probability;
 * :math:`h(c) \le e^{b - kc}/(c+1)`, with k and b from ``CloneLaw._decay``. The distribution of C' tilted by :math:`e^{-kc}` is
   Poisson-binomial. Let V be its variance; then its characteristic function has
@@ -52,7 +52,7 @@ class BinnedLaw(CloneLaw):
     """Distribution of the number of clones, where all users of a bin have the bin's mean rate.
 
     The bounds of `log_sum` and `log_alone` are valid for all rates of the users that lie in the interval [smallest, largest] of
-    their bin and have its mean. `users` is the number of users in each bin.
+    their bin and have the mean rate of the bin. `users` is the number of users in each bin.
     """
 
     smallest: FloatArray

@@ -29,8 +29,8 @@ class CloneLaw:
     r"""Distribution of the number of clones :math:`C = \sum_j \mathrm{Bin}(g_j, 2 r_j)` among the other users.
 
     There are g_j = `counts` users of rate r_j = `rates`. The factor G_(c+1)/(c+1) of the clone sum (see `log_sum`) decreases about
-    as e^(-decay c), so the largest terms are at the peak of the distribution of C tilted by e^(-decay c), around which the kernel
-    _core/_clones.pyx inverts the characteristic function. `sure` users send a clone with probability 1.
+    as e^(-decay c), so the largest terms are at the peak of the distribution of C tilted by e^(-decay c). The kernel
+    `_core/_clones.pyx` inverts the characteristic function around this peak. `sure` users send a clone with probability 1.
     """
 
     rates: FloatArray

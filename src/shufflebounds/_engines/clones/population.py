@@ -173,7 +173,7 @@ class Population:
         return Interval(min(_total(lower, terms), 0.0), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return an approximation of `value`, which is not a bound; decompositions are chosen by it."""
+        """Return an approximation of `value`, which is not a bound, to choose among decompositions."""
         if kind == "window":
             return float(self._of_windows(eps, i, j, np.array([log_mass]))[0])
         low, high = float(self.budgets[i]), float(self.budgets[j])

@@ -85,7 +85,7 @@ class Composer:
         # An entry of the cache consists of a few numbers, so BLOCK entries take about 3 MB.
         self._known: Kept[float, _Answer] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
-        # Whether one lower bound has the distributions of the upper bound. If they do not, the two bounds differ on every grid.
+        # Whether one lower bound has the distributions of the upper bound. If none has them, the two bounds differ on every grid.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
         self.steps = GridSteps(upper, [pair for side in lower for pair in side], self.tight, rtol)
 

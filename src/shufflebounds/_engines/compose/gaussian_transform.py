@@ -328,9 +328,9 @@ class TiltedGaussian:
         r"""Return a bound of the Renyi divergence of order theta + 1 >= 1.
 
         The points of the rule are the outcomes of a pair of distributions, whose divergence is a sum of positive terms. The error
-        of the rule is an analytic function of theta, and 0 at theta = 0. By the lemma of Schwarz it is at most \|theta\|/r times
-        its largest value on the circle \|theta\| = r, with r = LEAST_THETA. On this circle \|A\| is at most e^(r (1 + r) mu^2/2 +
-        pi r); the term pi r is due to the phases.
+        of the rule is an analytic function of theta, and 0 at theta = 0. By the lemma of Schwarz this error is at most \|theta\|/r
+        times its largest value on the circle \|theta\| = r, with r = LEAST_THETA. On this circle \|A\| is at most e^(r (1 + r)
+        mu^2/2 + pi r); the term pi r is due to the phases.
         """
         points, forward = self._points(self._real_step), self._kind.removed
         at = points.at

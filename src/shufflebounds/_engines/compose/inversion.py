@@ -156,7 +156,7 @@ class _Window:
     """The tilts around a saddle point and the fields of :class:`_Tilt` there, as arrays over increasing tilts.
 
     `cumulant` is rounded up. Entry i of `places` is the exponent k of the tilt theta = RATIO**k in entry i of `theta`. Row i of
-    `apart` is how far every tilt exceeds that of entry i, or 0.
+    `apart` has for every tilt its excess over the tilt of entry i, or 0 if there is none.
     """
 
     places: tuple[int, ...]
@@ -375,7 +375,8 @@ class Inversion:
         return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
-        """Return the goal for the gap of log delta: `_tolerance` times eps times the slope of log delta, about the tilt."""
+        """Return the goal for the gap of log delta: `_tolerance` times eps times the slope of log delta, which is about the tilt.
+        """
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
@@ -394,8 +395,8 @@ class Inversion:
     def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
         """Return (k, spacing of the nodes, number of nodes) of the contour with the tilt RATIO**k.
 
-        They are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the log divergence.
-        A number of nodes above TABLE_SIZE means that no contour is possible.
+        The three numbers are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the
+        log divergence. A number of nodes above TABLE_SIZE means that no contour is possible.
         """
         goal = estimate + math.log(tolerance)
         window = self._window(saddle)

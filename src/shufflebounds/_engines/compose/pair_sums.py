@@ -205,7 +205,7 @@ class _Table:
         for i, one in enumerate(single):
             self._known[tuple(int(j == i) for j in range(len(single)))] = one
         self._first, self._second = (self._product(part) for part in _halves(times))
-        # Suffix sums of the masses of the second group; the last entry is the empty sum.
+        # `_p` and `_q` are suffix sums of the masses of the second group; the last entry is the empty sum.
         self._p, self._q = (np.append(np.cumsum(mass[::-1])[::-1], 0.0) for mass in (self._second.p, self._second.q))
 
     @property

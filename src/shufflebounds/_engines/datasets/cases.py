@@ -98,8 +98,8 @@ class Cases(ABC):
 class FiniteCases(Cases):
     """Distributions of X with finitely many atoms.
 
-    In `DatasetLaws.cases` there is one for every pair of the target's inputs and every kind of another user's input. For every pair
-    and input the distribution of X must be a mixture of these.
+    In `DatasetLaws.cases` there is one distribution for every pair of the target's inputs and every kind of another user's input.
+    For every pair and input the distribution of X must be a mixture of these.
 
     Parameters
     ----------

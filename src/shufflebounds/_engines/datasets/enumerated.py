@@ -97,7 +97,7 @@ def merged_outputs(rows: FloatArray) -> FloatArray:
 
 
 def _almost_merged(columns: list[FloatArray]) -> list[FloatArray]:
-    # All columns are compared with the first of their kind, so that two of a kind differ by at most 6 ulp.
+    # Every column is compared with the first column of each kind, so that two columns of a kind differ by at most 6 ulp.
     kinds: list[FloatArray] = []
     merged: list[FloatArray] = []
     for column in columns:

@@ -31,8 +31,8 @@ from shufflebounds._engines.excess.excess_law import ExcessLaw
 __all__ = ["NODES", "SMOOTHING", "SPREAD", "LargestSums", "SumChoices", "single_bounds"]
 
 SMOOTHING = 5e-4
-"""Variance eta^2 of the smoothing, as a fraction of the variance of the sum. It increases eps by half this fraction. Lowered: the
-sum over m needs more terms."""
+"""Variance eta^2 of the smoothing, as a fraction of the variance of the sum. The smoothing increases eps by half this fraction.
+Lowered: the sum over m needs more terms."""
 
 SPREAD = 6.5
 """Distance between the aliases of the sum, 2 pi/D, in standard deviations of the sum. Raised: more terms are needed. Lowered: the
@@ -69,8 +69,8 @@ and _TRIED, the largest distance of later limits from the best of these. _STRIDE
 is due to rare values."""
 
 _TILTS = np.geomspace(1.0, 0.3, 8)
-"""Values of theta that are used after large values are split off, relative to the best theta without them. Raised number: longer
-run time, in proportion. Lowered: a larger bound."""
+"""Values of theta that are used after large values are split off, relative to the best theta without them. More values: longer run
+time, in proportion. Fewer: a larger bound."""
 
 _JUMPS = 600
 """Number of grid points to which the large value is rounded up if exactly one user has a large value. If two users have large
@@ -79,7 +79,7 @@ values, each of the two values is rounded up to one of _JUMPS/10 points. Lowered
 _SLACK = (1e-4, 3e-3)
 """Permitted increase of the bound of log delta if no value is large, and if some are, which takes ten times as long. A cell is not
 divided further if its bound exceeds the bound without cells by at most this increase. Raised: a larger bound. Lowered: longer run
-time, as the inverse square root near the worst pair."""
+time, in proportion to the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
 """Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After twice this
