@@ -164,7 +164,7 @@ class Grid:
         return log_tail
 
     def _deepest(self, log_tail: float) -> bool:
-        """Whether truncating a mass below e^log_tail would take too long, or would hardly change the samples that end above it.
+        """Whether truncating a mass below e^log_tail would take too long, or would hardly change the samples, which end above it.
 
         Down to a mass of e^(2 FIRST_TAIL) the samples take little time, and samples at smaller masses may make the bound slightly
         tighter.
@@ -246,8 +246,7 @@ class Grid:
         return _Refined(bounds, step, summed)
 
     def _with_sums(self, bounds: Interval, eps: float) -> tuple[Interval, bool]:
-        """Return the tighter of the given bounds and those by sums over pairs of outcomes, and whether the sums give a lower bound.
-        """
+        """Return the tighter of the given bounds and of sums over pairs of outcomes, and whether the sums give a lower bound."""
         assert self._sums is not None
         (low, high), summed = self._sums.bounds(eps)
         return Interval(max(low, bounds.lower), min(high, bounds.upper)), summed

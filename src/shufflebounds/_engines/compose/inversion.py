@@ -375,8 +375,7 @@ class Inversion:
         return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
-        """Return the goal for the gap of log delta: `_tolerance` times eps times the slope of log delta, which is about the tilt.
-        """
+        """Return the goal for the gap of log delta: `_tolerance` times eps times the tilt, about the slope of log delta."""
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:

@@ -129,7 +129,7 @@ class LargestSums:
         while True:
             self._near, laws = near, cases.laws(eps, near - _DEEPER - 2)
             if laws.starts.size == 2 and laws.values.size > 8 * MANY:
-                # Values 3 % apart raise log delta by about 1e-2 at most; they are used for the probability of a test only.
+                # Merging to values 3 % apart raises log delta by about 1e-2 at most. It is done only for the probability of a test.
                 values, log_mass = gathered(laws.values, laws.log_mass, upper=True)
                 laws = laws._replace(values=values, mass=np.exp(log_mass), log_mass=log_mass, starts=np.array([0, values.size]))
             if laws.values.max(initial=0.0) > SQUARABLE:
@@ -166,7 +166,7 @@ class LargestSums:
     def choices(self, place: int = 0) -> SumChoices:
         """Return the numbers on which :meth:`bound` depends if there are no cells and no value is large.
 
-        If some are large, :meth:`bound` may be smaller than the bound that follows from these numbers.
+        If some values are large, :meth:`bound` may be smaller than the bound that follows from these numbers.
         """
         users, first, starts = int(self._counts[place]), self._laws.mass * self._laws.values, self._laws.starts[:-1]
         squares = np.add.reduceat(first * self._laws.values, starts) - np.add.reduceat(first, starts) ** 2
@@ -220,7 +220,9 @@ def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[f
 
 
 def _squarable(laws: LawTable) -> LawTable:
-    """Return the distributions with X = 0 in place of values whose squares overflow; their means are added to `log_cut`."""
+    """Return the distributions with X = 0 in place of values whose squares overflow; the means of these values are added to
+    `log_cut`.
+    """
     large = laws.values > SQUARABLE
     parts = np.where(large, laws.log_mass + np.log(np.where(large, laws.values, 1.0)), -np.inf)
     lost = float(np.logaddexp.reduceat(parts, laws.starts[:-1]).max())
@@ -253,7 +255,7 @@ class _Sum:
 
     def __init__(self, laws: LawTable, counts: FloatArray, blur: float, limit: float, theta: float, coarser: float) -> None:
         self._counts, self._blur, self._limit, self._theta, self._coarser = counts, blur, limit, theta, coarser
-        # Coarse bounds use every second theta, and half of the points of two large values.
+        # Coarse bounds use every second theta, and half of the grid points for two large values.
         thetas = theta * (_TILTS[:: 2 if coarser > 1 else 1] if limit < math.inf else np.ones(1))
         self._bound = _sum_bound.SumBound(*laws[:4], counts=counts, thetas=thetas, limit=limit, smoothing=SMOOTHING * coarser,
                                       spread=SPREAD, nodes=_nodes(coarser), jumps=_JUMPS, pool=20 if coarser > 1 else 10, blur=blur,
@@ -297,7 +299,7 @@ class _Sum:
             return of(wide, place, counts[:1], _COARSEST * coarser).log_sum(0)
 
         # The limits form a grid that does not depend on eps, so that the smallest bound is smooth in eps. The bound does not change
-        # far below and far above the best limit, so the search by small steps begins at the best one of a coarse grid.
+        # far below and far above the best limit, so the search by small steps begins at the best limit of a coarse grid.
         first, last = (math.floor(math.log(x) / math.log(_LIMITS)) for x in (limit, max(limit, float(wide.values.max()))))
         best = first = min(range(first, last + 1, _STRIDE), key=rough)
         move = 1 if rough(first + 1) < rough(first) else -1
@@ -321,7 +323,7 @@ class _Sum:
 
         `slack` is `enough` minus the bound without cells. Returns the bound, and the log of the contribution of outputs that are
         not among the atoms of cells. The bound is `enough`, or larger if the bound of a cell that cannot be divided is larger, or
-        after many divisions (_DIVISIONS). It is inf if it would exceed `limit`.
+        after many divisions (_DIVISIONS). It is inf if a bound above `limit` would be needed.
         """
         divided, most, lost = 0, max(_DIVISIONS, len(cells)), -math.inf
         left, first = list(cells), enough - 0.5 * slack

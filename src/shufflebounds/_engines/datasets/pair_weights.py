@@ -166,7 +166,7 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
 def _basis(columns: FloatArray) -> list[int] | None:
     """Maximize y_0 for `columns` y <= 1 and y >= 0 by the simplex method; return the places of the basis, or None if it fails.
 
-    Places from the number of columns on are those of the slack of a row.
+    A place that is at least the number of columns belongs to the slack of a row.
     """
     rows = len(columns)
     whole = np.concatenate([columns, np.eye(rows)], axis=1)

@@ -56,7 +56,8 @@ _POWERS = 1.0, 0.75, 0.5, 0.25, 0.0
 """Powers of the weights that are tried until the number of pairs to draw is small enough. Every choice gives a valid bound."""
 
 _FEWEST, _LARGEST = 16, 12.0
-"""Smallest number of users, and largest budget and eps, for which the bound is evaluated; outside this range it is about 1."""
+"""Smallest number of users, and largest budget and eps, for which the bound is evaluated; outside this range the bound is about
+1."""
 
 _MOST_PAIRS = 512
 """Largest number s of drawn pairs. Budgets of at most 2, 4 and 6 need s = 2, 6 and 18. Raised: a bound for larger budgets, too."""
@@ -133,7 +134,7 @@ class WeightedLabels:
 
     @classmethod
     def of_records(cls, others: int, fakes: int, bins: int, flip: float) -> WeightedLabels | None:
-        """Return the bound for records of flipped bits of `others` users and `fakes` uniform dummies, or None if it is 1.
+        """Return the bound for records of flipped bits of `others` users and `fakes` uniform dummies, or None if the bound is 1.
 
         A record has one bit for each bin, 1 in the bin of its value and 0 elsewhere, each flipped with the probability `flip`. b is
         the distribution of a record whose bits are all 0 before the flips.
@@ -149,7 +150,7 @@ class WeightedLabels:
         parts = []
         for own in (a, b, c)[: 2 + (rest > 0)]:
             parts.append((log_of_ones(a + b + c, 3, flip) + (2 * own - 1) * odds, 2 * (a - own) * odds, 2 * (b - own) * odds))
-        # A dummy has each bin with probability 1/d. With T ones, R/b is (T (1 - q)/q + (d - T) q/(1 - q))/d.
+        # The value of a dummy is each bin with probability 1/d. With T ones, R/b is (T (1 - q)/q + (d - T) q/(1 - q))/d.
         a, b, t = (x.ravel() for x in np.meshgrid(bits, bits, np.arange(rest + 1.0), indexing="ij"))
         ones = a + b + t
         ratio = np.log((ones * math.exp(odds) + (bins - ones) * math.exp(-odds)) / bins)

@@ -162,7 +162,7 @@ def tail_of_bits(
 
 
 def _first(value: Callable[[int], float], low: int, high: int, start: float, scale: float) -> int:
-    """Return the least integer in low..high at which the nondecreasing function is positive, or `high` if it is nowhere."""
+    """Return the least integer in low..high at which the nondecreasing function is positive, or `high` if there is none."""
     values: dict[int, float] = {}
 
     def at(t: float) -> float:

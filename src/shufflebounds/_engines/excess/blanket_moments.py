@@ -2,7 +2,8 @@ r"""Renyi divergences of the privacy blanket of noise on an interval, for whole 
 
 Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (`excess_law`; with the remaining
 probability both are 0), A and B their sums over n independent users. The bound :math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of
-delta, in both orders of the pair and for every eps, implies the same inequality for every f-divergence. For that of order k,
+delta, in both orders of the pair and for every eps, implies the same inequality for every f-divergence. For the Renyi divergence of
+order k,
 
 .. math:: e^{(k-1) D_k} \le \frac1n\, \mathbb{E}\, A^k B^{1-k} = \frac1{n\,\Gamma(k-1)} \int_0^\infty s^{k-2} F_k(s)\, ds, \qquad
     F_k(s) = \mathbb{E}\, A^k e^{-s B} = k!\, [x^k] \Bigl(\sum_j \frac{M_j(s)}{j!} x^j\Bigr)^n,
@@ -42,8 +43,8 @@ and k (_RATIO/_PARTS)^2/24 to the log of the moment of order k. Larger distance,
 more parts: longer run time."""
 
 _FALL = 0.1
-"""Largest fall of the log of the blanket over an interval on which its integral is bounded, which loses about _FALL^2/24 of it.
-Raised: less tight. Lowered: longer run time."""
+"""Largest fall of log Phi of the blanket over an interval whose part of the integral is bounded by one value of Phi. This loses
+about a fraction _FALL^2/24 of the integral. Raised: less tight. Lowered: longer run time."""
 
 _ATOMS = 200
 """Number N of atoms: for lower bounds, neighbouring atoms are merged to between N and 2 N atoms. Raised: longer run time, in
@@ -53,7 +54,7 @@ _FIRST = 1e-4
 """The first node in units of 1/n. Below it the integrand is not tilted, which adds a relative _FIRST^2. Lowered: more nodes."""
 
 _STRETCHES = 2.0 ** np.arange(1, 11)
-"""Lengths of the chords beyond the largest whole order, in units of the distance from it. More entries: tighter bounds, and
+"""Lengths of the chords beyond the largest whole order, in units of the distance from this order. More entries: tighter bounds, and
 longer run time."""
 
 
@@ -134,7 +135,7 @@ class BlanketRenyi:
             w(t) = e^{(k-1)t} + e^{-kt}.
 
         :math:`\Phi` is convex in e^t, so that its mean over an interval, with the weights w, is at least its value at the mean of
-        e^t. The moment must be that of the atoms: the messages from which the atoms were made have a smaller moment, but it belongs
+        e^t. The moment must be that of the atoms: the messages from which the atoms were made have a smaller moment, which belongs
         to a smaller :math:`\Phi`. The difference of an upper and a lower bound is an upper bound; where the two bounds nearly
         cancel, the difference is less tight.
         """

@@ -493,8 +493,8 @@ class ExcessLaw:
     def effort(self, users: float) -> float:
         """Return a bound of the run time of one value, in seconds.
 
-        The number of samples of delta depends on this bound. To make results the same on every machine, it is computed from sizes
-        by a formula that was fitted to the times of one machine.
+        The number of samples of delta depends on this bound. To make results the same on every machine, the bound is computed from
+        sizes by a formula that was fitted to the times of one machine.
         """
         size = self._distinct[0].size
         if self.lost > 0:
@@ -587,7 +587,7 @@ class Randomizer(Protocol):
 
 
 def is_randomizer(value: Any) -> TypeGuard[Randomizer]:
-    """Return whether the value is a randomizer; a class of randomizers is a function that makes one.
+    """Return whether the value is a randomizer. A class of randomizers is not one, but a function that makes one.
 
     `isinstance` with a protocol would take 15 us, a tenth of one answer for few outputs.
     """

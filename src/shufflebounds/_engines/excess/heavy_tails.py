@@ -122,7 +122,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     # the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     # If positive values are rare, all of them count as heavy, so that a sum of light values is never positive. Otherwise the error
-    # of the sum of light values, about that of the event that all values are 0, would be the largest term.
+    # of the sum of light values, about the error for the event that all values are 0, would be the largest term.
     positive = values > 0
     rare = users * math.fsum(np.exp(log_mass[positive])) < 0.1 * few
     if rare:
@@ -305,7 +305,7 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
 
 
 def close_sum(values: FloatArray, log_mass: FloatArray, users: float, gap: float, most: float = _DOUBLED) -> Interval:
-    """Return the bounds of :func:`sum_of_few` with a step for which they are within `gap` of each other, or with the smallest one.
+    """Return the bounds of :func:`sum_of_few` with a step for which they are at most `gap` apart, or with the smallest step.
 
     The parameters are those of :func:`sum_with_jumps`. For more than `most` users the result is (-inf, inf).
     """
@@ -330,7 +330,7 @@ def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple
 
 
 def log_rest(log_w: FloatArray, log_other: FloatArray) -> float:
-    """Return log(1 - p), where p is the total probability of the masses `log_w` and 1 - p that of `log_other`, within 16 ulp."""
+    """Return log(1 - p) within 16 ulp, where p is the total probability of the masses `log_w` and 1 - p that of `log_other`."""
     prob = math.fsum(np.exp(log_w))
     if prob < 0.5:
         return math.log1p(-prob)

@@ -1,8 +1,9 @@
 r"""The mass c_- for Gaussian noise if the drawn users are matched at random within blocks of four (docs/theorems/worst-dataset).
 
 In a block with the inputs :math:`x_1, \ldots, x_4`, W is the mean over the three matchings of the product of
-:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. The mass of its negative part
-is at most :math:`\nu`, which gives :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0, L]:
+:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. The mass of the negative part
+of W is at most :math:`\nu`, which gives :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0,
+L]:
 
 - **Ends.** A contraction of the line plus noise maps the inputs 0, u, v, L to any other four inputs. So it suffices that one user
   has the input 0 and another one the input L.

@@ -177,8 +177,8 @@ class _Normal(IntervalNoise):
 
     def _between(self, bins: Bins, low: float, high: float, first: FloatArray, last: FloatArray, upper: bool) -> list[_Function]:
         # As a function of x, f(x) = R_x/R_0 has the derivatives (y - x) f(x) and He_4(y - x) f(x), the first and the fourth one.
-        # Its cubic Hermite interpolation has the Bernstein coefficients f(low), f(low) + w f'(low)/3, f(high) - w f'(high)/3 and
-        # f(high), w = high - low, and an error of at most w^4/384 times the largest fourth derivative.
+        # The cubic Hermite interpolation of f has the Bernstein coefficients f(low), f(low) + w f'(low)/3, f(high) - w f'(high)/3
+        # and f(high), w = high - low, and an error of at most w^4/384 times the largest fourth derivative.
         third, sign, log_unit, rows = (high - low) / 3, 1 if upper else -1, self.log_masses(bins, 0.0), []
         for x, step, (mean, _, highest) in ((low, third, first), (high, -third, last)):
             # (1 + step (y - x)) R_x/R_0 is monotone below one output and above it.
@@ -270,7 +270,7 @@ class _Exponential(IntervalNoise):
 
     def _between(self, bins: Bins, low: float, high: float, first: FloatArray, last: FloatArray, upper: bool) -> list[_Function]:
         # R_x is a weighted mean of R_low, R_high, and of (1 - kappa) R_end + kappa B for both ends, where B is a distribution on
-        # the outputs in the cell. How B is spread over them depends on x.
+        # the outputs in the cell. How B is spread over these outputs depends on x.
         kappa = 2 * math.sinh(0.25 * (high - low)) ** 2 / math.cosh(0.5 * (high - low))
         (inside,), more = np.nonzero(self._inside(bins, low, high)), np.zeros_like(first)
         part = slice(int(inside[0]), int(inside[-1]) + 1)

@@ -44,7 +44,8 @@ _CLOSE max(1, 2 T). Raised: a larger bound, by up to 13 times _CLOSE in log delt
 
 _BINS = (0.06, 0.4)
 """Smallest and largest width of a bin of outputs in standard deviations. A width w raises the second moment of X by about a
-relative w^2/2, so wide bins suffice for cells whose second moment is small. Lowered: longer run time, as the inverse square."""
+relative w^2/2, so wide bins suffice for cells whose second moment is small. Lowered: longer run time, in proportion to the inverse
+square."""
 
 _SPARSE = 0.5
 """Smallest density of bins far from the vectors, relative to that near them. The density falls with the cube root of the mass,
@@ -119,9 +120,9 @@ class VectorCases(Cases):
     def tail(self, depth: int) -> tuple[FloatArray, FloatArray, float]:
         """Return values and probabilities of a variable that bounds the tails of X of all triples, and the mass that is omitted.
 
-        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So
-        E(X - s)_+ is at most that for the variance T, whose values are spread to the ends of bins. The bins of X that are wide
-        where the probability is small would make the tails of X much heavier. For a larger depth fewer outputs are omitted.
+        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So E(X
+        - s)_+ is at most its value for e^u with the variance T, whose values are spread to the ends of bins. The bins of X that are
+        wide where the probability is small would make the tails of X much heavier. For a larger depth fewer outputs are omitted.
         """
         length = self.noise.length
         end = length - float(ndtri_exp(-_CUT * depth))
@@ -318,7 +319,8 @@ class _Triangles(Cell):
         level = math.ceil(depth * _CUT / _LEVEL)
         own, both, other = self._products
         square = own + factor**2 * other - 2 * factor * both + math.expm1(eps) ** 2
-        # The second moment of X may cancel. Every unit of the values, and every grid of factors, gives a valid bound.
+        # The computed second moment of X may be inaccurate by cancellation. Every unit of the values, and every grid of factors,
+        # gives a valid bound.
         unit = _power_of_two(math.sqrt(max(square, COMPUTED_ERROR * own)))
         gap = _power_of_two(2 * _BETWEEN * unit / math.sqrt(1 + other))
         low = math.floor(factor / gap) * gap
