@@ -200,12 +200,12 @@ class Allocation:
 
     @cached_property
     def upper(self) -> _Side:
-        """A distribution that is larger in the convex order than that of a ratio, for the upper bound."""
+        """A distribution that is larger in the convex order than the distribution of a ratio, for the upper bound."""
         return self._upper(self._grid)
 
     @cached_property
     def lower(self) -> _Side:
-        """A distribution that is smaller in the increasing convex order than that of a ratio, for the lower bound."""
+        """A distribution that is smaller in the increasing convex order than the distribution of a ratio, for the lower bound."""
         return self._lower(self._grid, mirrored=False)
 
     def _upper(self, grid: _Grid) -> _Side:
@@ -221,9 +221,9 @@ class Allocation:
         return _Side(GridLaw(anchor, step, out + atoms), self._big(float(points[-1]), upper=True))
 
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
-        """Return a distribution that is smaller in the increasing convex order than that of the ratio.
+        """Return a distribution that is smaller in the increasing convex order than the distribution of the ratio.
 
-        If `mirrored`, it is smaller in this order than the distribution of the negative of the ratio.
+        If `mirrored`, the result is smaller in this order than the distribution of the negative of the ratio.
         """
         _, step, size = grid
         anchor = self._lower_anchor(grid)

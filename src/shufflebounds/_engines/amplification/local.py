@@ -85,6 +85,6 @@ class LocalGuarantee:
         target = math.log(delta)
         if self._epsilon is None or self.exceeds(searched, target) or self.excess(min(searched, 1e5), target) > SEARCH_GAP:
             return math.inf
-        # `log_delta` increases the local delta by a few ulp, so the local eps is that of a slightly smaller delta.
+        # `log_delta` increases the local delta by a few ulp, so the local eps at a slightly smaller delta is used.
         local = self._epsilon(min(delta / self._participation, 1.0) * (1 - 64 * ULP))
         return local if math.isfinite(local) and self.excess(local, target) <= 0 else math.inf

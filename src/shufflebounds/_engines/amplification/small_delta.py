@@ -34,7 +34,7 @@ time. Lowered: less tight bounds."""
 class SmallDelta:
     """Improvements of both bounds, for a randomizer whose outputs may be truncated at a far smaller probability.
 
-    One value of log delta takes up to a second. The upper bound is that of the privacy blanket.
+    One value of log delta takes up to a second. The upper bound is that by the privacy blanket.
 
     Parameters
     ----------

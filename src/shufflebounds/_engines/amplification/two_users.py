@@ -133,7 +133,7 @@ class TwoUsers:
 
     def _both_sent(self, pair: LossAtoms, eps: float, way: int) -> float:
         """Return a bound of log delta of two messages: of their sum and one pair of distributions of their absolute difference."""
-        # Given the difference, delta is that of the sum at eps minus the loss of the difference.
+        # Given the difference, delta of both messages is the delta of their sum at eps minus the loss of the difference.
         left = eps - pair.moved(way)
         value, error = gaussian_log_delta(1.0, self._m, np.abs(left))
         value = np.where((np.abs(left) > SQUARABLE) & (way < 0), -np.inf, value + way * error)

@@ -36,8 +36,8 @@ is e^42, 200 times the largest number of steps, 2**53: for a larger mu rare valu
 below that of a step."""
 
 _SMALLEST = -200.0
-"""Smallest log delta of one step at which a bound is computed. At a larger eps, the bound is that at the last such eps, or that of
-one step. Lowered: masses underflow."""
+"""Smallest log delta of one step at which a bound is computed. At a larger eps, the bound at the last such eps, or that of one
+step, is used. Lowered: masses underflow."""
 
 _BELOW = 9.0
 """The outputs that are bounded instead of computed add e^-9 of the bound. Raised: heavier tails and longer run time."""

@@ -1,7 +1,7 @@
 r"""Pairs that neighbouring datasets attain, for users with personalized budgets: lower bounds beside the clone bounds.
 
 All other users have the same value, and the test uses only a number of messages, which is a post-processing. So the divergence of
-every pair is at most that of the protocol.
+every pair is at most the divergence of the protocol.
 
 k-ary response, k >= 3: the other users have a third value. The numbers of messages with the target's first and second value are
 used. Their total is M = C + T, where the C other users and the target (T = 1) send one of the two values with probabilities 2 g_i,

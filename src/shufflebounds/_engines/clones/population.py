@@ -329,7 +329,7 @@ class Population:
         log_others = self._log_others
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
         # e^log_none is the probability that no other user sends a data-independent message. The local delta is an upper bound, and
-        # the local delta times this probability a lower bound. They are returned if their gap in log delta is at most 1e-6.
+        # the local delta times this probability a lower bound. These two are returned if their gap in log delta is at most 1e-6.
         if log_none > -1e-6:
             lower, upper = self.family.log_local(float(self.budgets[j]), eps)
             return Interval(lower + log_none - 1e-12, upper)

@@ -93,7 +93,7 @@ class Composer:
     def inversion(self) -> Inversion | None:
         """The inversion of the moment generating function of the total loss.
 
-        It is None if this function is not known for every release, or if the lower bound comes from other distributions.
+        The value is None if this function is not known for every release, or if the lower bound comes from other distributions.
         """
         releases = [(release.losses.transform, r) for release, r in self._upper if release.losses.transform is not None]
         if not self.tight or len(releases) < len(self._upper):

@@ -156,7 +156,8 @@ def _excess(at: _Ratios, log_normal: FloatArray, order: FloatArray) -> tuple[Flo
 class TiltedGaussian:
     """The function E e^(z L) at complex z with Re z = theta, for the privacy loss L of a :class:`SampledGaussian`.
 
-    It implements :class:`~shufflebounds._losses.transform.TiltedTransform`. The exponent of g is w = a + i t (module docstring).
+    The class implements :class:`~shufflebounds._losses.transform.TiltedTransform`. The exponent of g is w = a + i t (module
+    docstring).
     """
 
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:

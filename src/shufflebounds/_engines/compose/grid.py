@@ -153,7 +153,7 @@ class Grid:
     def tail(self, eps: float) -> float:
         """Return the log of the mass that may be truncated from each release for delta at eps.
 
-        It is so small that the truncated mass of all releases changes delta by less than the rounding error.
+        This mass is so small that the truncated mass of all releases changes delta by less than the rounding error.
         """
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self.upper):

@@ -408,7 +408,8 @@ class Inversion:
             right = (beyond / window.apart[:lower]).min(axis=1)
         needed = np.maximum(left, right)
         # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than a factor e^digits: up to this factor the
-        # rounding error, about 1e-14 of the integrand, is below the tolerance. Raised: more cancellation. Lowered: longer periods.
+        # rounding error, about 1e-14 of the integrand, is below the tolerance. More digits: more cancellation. Fewer: longer
+        # periods.
         digits = min(16.0, math.log(tolerance / 1e-14))
         needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
         index = int(np.argmin(needed))

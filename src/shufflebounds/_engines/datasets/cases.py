@@ -66,8 +66,8 @@ class Cell(ABC):
 class Cases(ABC):
     """The distributions of X (`ExcessLaw`) for the pairs of the target's inputs and the inputs of another user.
 
-    If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise those of the cells are added; they are
-    usually smaller than the largest distribution of `laws`.
+    If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise the distributions of the cells are added;
+    these are usually smaller than the largest distribution of `laws`.
     """
 
     @property

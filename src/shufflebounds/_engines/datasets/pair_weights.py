@@ -48,8 +48,8 @@ _DIGITS = 2**160
 the weights to doubles would change W there by 1e-4."""
 
 _LARGEST_STEP = Fraction(1, 1000)
-"""Largest factor by which the weights of a linear program may be reduced. It replaces _STEP if the simplex method, because of
-rounding errors, ended at a vertex that violates some constraints."""
+"""Largest x for which the weights of a linear program may be multiplied by 1 - x. An x above _STEP is needed if the simplex method,
+because of rounding errors, ended at a vertex that violates some constraints."""
 
 _ROUNDS, _LEVEL = 300, 1e-11
 """Largest number of steps of the simplex method (20 are usual), and the largest size of a number that it treats as 0."""

@@ -244,7 +244,7 @@ class WorstDataset:
     def _exchanges(self) -> tuple[FloatArray, FloatArray]:
         """Trial values of ln F, and for each an upper bound of log H_F(b || R_x) for every input x (module docstring).
 
-        The bound is that of Chernoff, E S_+ <= E e^(theta S)/(e theta), at the best theta of a few.
+        The bound is Chernoff's, E S_+ <= E e^(theta S)/(e theta), at the best theta of a few.
         """
         users, ratios, move = self._users, self._data.ratios, 4 * ULP - self._data.log_minorant
         cases = replace(ratios, log_a=ratios.log_a + move, cuts=tuple((cut + move, cut_b) for cut, cut_b in ratios.cuts))

@@ -1,6 +1,6 @@
 """Methods of every randomizer and protocol that estimates from counts of its messages.
 
-They randomize the values of all users or of a part of them, count the messages, add the counts of parts, and estimate.
+The methods randomize the values of all users or of a part of them, count the messages, add the counts of parts, and estimate.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ _CLOSE = 0.1
 """Gap of log E S_+ that suffices for one of many samples of delta if tails are heavy. Lowered: longer run time."""
 
 _NEAR = 2 * SEARCH_GAP
-"""Gap of log E S_+ above which another method is tried, and which is requested from `close_sum`. Half of it widens an upper bound.
-Lowered: a longer run time; that of `close_sum` grows in inverse proportion. Raised: looser bounds."""
+"""Gap of log E S_+ above which another method is tried, and which is requested from `close_sum`. An upper bound is then too large
+by about half of this gap. Lowered: a longer run time; that of `close_sum` grows in inverse proportion. Raised: looser bounds."""
 
 _LOSSY = 720.0
 """Masses below e^-720 are subnormal doubles with a relative error above 1e-9, up to 1 (`rounding`). They are moved to X = 0, which

@@ -212,7 +212,7 @@ class ExcessLaw:
     def _distinct(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The whole distribution as (log_mass, log_a, log_b), with atoms of equal a and b merged.
 
-        It includes the atom at X = 0, for which log_a = log_b = -inf.
+        The result includes the atom at X = 0, for which log_a = log_b = -inf.
         """
         masses = np.append(self.log_mass, self.log_rest)
         kept = masses > -np.inf
@@ -240,7 +240,7 @@ class ExcessLaw:
 
     @cached_property
     def pure_epsilon(self) -> float:
-        """The largest privacy loss: X <= 0 for every eps at or above it. It is inf if some output has no mass under R_1."""
+        """The largest privacy loss: X <= 0 for every eps at or above it. The value is inf if some output has no mass under R_1."""
         gains = (self.log_mass > -np.inf) & (self.log_a > -np.inf)
         cut = np.asarray(self.log_cut)
         lost = cut > -np.inf

@@ -7,8 +7,8 @@ value; K is binomial with parameters n and p. The sum S has n - K light and K he
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 
 Here p is the probability of a heavy value. The functions g_k are Fourier integrals along a tilted contour (kernel ``_smoothed``),
-evaluated at many y at once, and are convex in y. The distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by
-distributions on grid points that are larger in the convex order (masses spread to the two neighbours) for the upper bound, or
+evaluated at many y at once, and are convex in y. The distribution of Y_1 is exact. The distributions of Y_2, Y_3, ... are replaced
+by distributions on grid points that are larger in the convex order (masses spread to the two neighbours) for the upper bound, or
 smaller (masses merged between neighbours) for the lower bound. More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k];
 k is chosen such that this is at most e^-20 of E S_+.
 

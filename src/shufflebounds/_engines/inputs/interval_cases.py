@@ -52,8 +52,8 @@ _GRID = (128, 1.6, 6, 0.25)
 deviations or scales. A cell of width h near the worst input has the effect of about h^2/8 fewer users, relative to n."""
 
 _WIDEST = 0.25
-"""The first cells of pairs have a width of at most _WIDEST/L, but at least L/16 and at most L/4 unless they are near the worst
-pair. Raised: cells are divided more often. Lowered: more cells, and larger tables."""
+"""The first cells of pairs have a width of at most _WIDEST/L, but at least L/16 and at most L/4, except near the worst pair. L is
+in the unit of the noise. Raised: cells are divided more often. Lowered: more cells, and larger tables."""
 
 _FARTHEST = 39.0
 """Outputs farther than this from the interval, in standard deviations, are omitted: their mass is below e^-LARGEST_EXPONENT."""
