@@ -1,4 +1,4 @@
-"""The numerical methods, one folder a method. Each imports `_losses` and below, and no public class.
+"""The numerical methods, one folder for each. A method imports `_losses` and the modules below it, but no public class.
 
 - `compose`: independent releases, on a grid of losses, by inversion of a transform, or by enumeration;
 - `excess`: (1/n) E(X_1 + ... + X_n)_+, the privacy of a shuffled randomizer, for given distributions of X;

@@ -1,7 +1,7 @@
 """Bounds of E max(0, S - K) for levels K and a sum S of independent numbers on a grid, and distributions on a grid.
 
 The numbers are likelihood ratios of random allocation. For an upper bound the caller passes a distribution on the grid that is
-larger in the increasing convex order than that of a ratio, for a lower bound one that is smaller.
+larger in the increasing convex order than the distribution of a ratio, and for a lower bound a smaller distribution.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["GridLaw", "StopLoss", "contracted"]
 
 LOWEST = 6.0
 """For levels K at least LOWEST standard deviations below the mean of the sum S no transform is computed. The lower bound is then
-E S - K. The upper bound adds the largest value of E max(0, K - S) for these K, at K = E S - LOWEST deviations: about
-e^(-LOWEST^2/2) deviations. Raised: more Fourier transforms. Lowered: a less tight upper bound."""
+the mean minus K. The upper bound adds the largest value of E max(0, K - S) for these K. This value is attained at the largest of
+these K, and is about e^(-LOWEST^2/2) deviations. Raised: more Fourier transforms. Lowered: a less tight upper bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +80,20 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     adjacent cells give the same moment, so that the mean of the merged mass is the point.
 
     Let `inside` be the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside to its left
-    end and M[k + 1]/(1 - inside) to its right end. The sum of these two masses is at most the mass of the cell. If it equals the
-    mass in every cell, each moment follows from its neighbour, from the left or from the right. Errors alternate in sign and shrink
-    where masses grow, so both recursions run towards the heaviest cell. Near this cell, equality is not required of one cell: of
-    one whose mean is a grid point (`free`), or of the one with the smallest remainder.
+    end and M[k + 1]/(1 - inside) to its right end. The sum of these two masses is at most the mass of the cell. If the sum equals
+    the mass in every cell, each moment follows from its neighbour, from the left or from the right. Errors alternate in sign and
+    shrink where masses grow, so both recursions run towards the heaviest cell. Near it, one cell is exempt from equality: a cell
+    whose mean is a grid point (`free`), or else the cell with the smallest remainder.
     """
     size = mass.size
     heaviest = int(np.argmax(mass))
-    # The cell without equality is one of the heaviest cell and the 20 cells on either side; comparing more cells takes longer.
+    # The cell without equality is chosen among the heaviest cell and the 20 cells on either side; comparing more cells takes
+    # longer.
     low, high = max(heaviest - 20, 0), min(heaviest + 20, size - 1)
     back, held = 1 - inside, free.view(np.uint8)
     right_of = _losses.balanced(mass, inside, back, held, high)
     left_of = _losses.balanced(mass[::-1], back[::-1], inside[::-1], held[::-1], size - 1 - low)[::-1]
-    # `first`: moments at the left ends of the cells low..high, from the left; `second`: at their right ends, from the right.
+    # `first`: moments at the left ends of the cells low..high, computed from the left; `second`: at the right ends, from the right.
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -120,8 +121,8 @@ class StopLoss(TiltedSum):
         held = np.flatnonzero(law.mass > 0)
         mass, self._times = law.mass[held], times
         middle = int(held[np.argmax(mass)]) if held.size else 0
-        # `error` is for the first grid point of the sum: two products and a sum are rounded, and one more product if the
-        # distribution is reversed.
+        # `error` bounds the rounding error of the first grid point of the sum: two products and a sum are rounded, and one more
+        # product if the distribution is reversed.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
         # With these values of `near` and `widest` one transform is used for a wide interval of levels. The likelihood ratio of
         # Gaussian noise with sigma below 1 has heavy tails, so otherwise many levels would each need a separate transform. The

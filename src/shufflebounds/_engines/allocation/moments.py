@@ -1,7 +1,7 @@
 r"""Renyi divergences of whole order of random allocation, by a sum of positive terms.
 
-With a whole order a, independent likelihood ratios L_i = dP/dQ under Q and M_k = E L^k = e^((k-1) D_k(P||Q)), the moment of the
-average ratio is a coefficient of a power (multinomial formula):
+Let a be a whole order, L_1, ..., L_t independent likelihood ratios dP/dQ under Q, and M_k = E L^k = e^((k-1) D_k(P||Q)). The moment
+of the average ratio is a coefficient of a power (multinomial formula):
 
     E ((L_1 + ... + L_t)/t)^a = a! [x^a] (sum_k M_k (x/t)^k/k!)^t.
 
@@ -38,7 +38,8 @@ def allocation_renyis(orders: Sequence[int], steps: int, divergences: FloatArray
     """Return bounds of the Renyi divergences between the average and Q^steps, for whole orders from 2 to LARGEST_ORDER.
 
     The average is the distribution of all outputs, averaged over the step that uses the record. `divergences` are upper (or lower)
-    bounds of the divergences D_2(P||Q), ..., D_a(P||Q) of one step, up to the largest order a. The powers of r serve all orders.
+    bounds of the divergences D_2(P||Q), ..., D_a(P||Q) of one step, up to the largest order a. The powers of r are computed once
+    for all orders.
     """
     largest = max(orders)
     if not np.isfinite(divergences).all():
@@ -61,7 +62,7 @@ def allocation_renyis(orders: Sequence[int], steps: int, divergences: FloatArray
         total = np.logaddexp(total, log_choices + log_sums(terms))
     # The moment of order a takes at most a/2 products of power series. The logarithm of every term is below `size` in absolute
     # value. In each product, the error of a term is at most 3 rounding errors of such logarithms, and the relative error of a sum
-    # at most a rounding errors.
+    # is at most a rounding errors, with a the order.
     size = 2 + log_factorial[a] + a * math.log(steps) + np.maximum.accumulate(grown)[a - 2]
     total += (4 * a * size * ULP) * (1 if upper else -1)
     positive = np.maximum(total, 0.0) + np.log1p(np.exp(-np.abs(total)))

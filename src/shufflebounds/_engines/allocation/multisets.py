@@ -1,8 +1,8 @@
 r"""Random allocation to k of t steps of a mechanism with few outcomes, by enumeration of how often each outcome was seen.
 
 P and Q are the distributions of the output of a step with and without the record, and :math:`l_i` is the loss log(P/Q) of outcome
-i. If outcome i was seen :math:`c_i` times, the k steps that used the record are a random subset of all steps, with
-:math:`s_i` outputs i. The likelihood ratio of the counts c is
+i. The k steps that used the record are a random subset of all steps. Let outcome i be seen :math:`c_i` times in all steps, and
+:math:`s_i` times in these k steps. The likelihood ratio of the counts c is
 
 .. math:: \Lambda = \sum_s w_s e^{s \cdot l} = 1 + \sum_s w_s (e^{s \cdot l} - 1), \qquad
     w_s = \prod_i \binom{c_i}{s_i} \Big/ \binom tk.
@@ -27,8 +27,8 @@ __all__ = ["counted_allocation"]
 
 
 def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms | None:
-    """Return the outcomes of (average over the sets of `chosen` of `steps` steps, Q in all steps). The result is None if they are
-    too many.
+    """Return the outcomes of the pair (average over the sets of `chosen` of `steps` steps, Q in all steps), or None if there are
+    too many outcomes.
 
     `atoms` are the outcomes of (P, Q).
     """
@@ -38,7 +38,7 @@ def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms |
     rows = number_of_multisets(loss.size, steps)
     if not loss.size or rows > MOST_ENUMERATED:
         return None
-    # A single outcome has one row of counts, but needs a table of all numbers of steps.
+    # With a single outcome there is only one row of counts, but `_log_ratios` needs a table of all numbers of steps.
     if max(rows * number_of_multisets(loss.size, chosen), (steps + 1) * (chosen + 1)) > TABLE_SIZE:
         return None
     counts, subsets = multisets(loss.size, steps), multisets(loss.size, chosen)
@@ -65,7 +65,7 @@ def _log_ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """Return log Lambda for every row of counts, and bounds of its error."""
     steps, chosen = int(counts[0].sum()), int(subsets[0].sum())
-    # w_s is a ratio of binomial probabilities, for any rate: at `rate` = chosen/steps the logarithms are small.
+    # w_s is a ratio of binomial probabilities of any rate. With `rate` = chosen/steps their logarithms are small.
     table = binom_logpmf(np.arange(chosen + 1.0), np.arange(steps + 1.0)[:, None], rate)
     log_w = -table[steps, chosen] + sum(table[counts[:, None, i], subsets[:, i]] for i in range(loss.size))
     finite = np.where(loss > -np.inf, loss, 0.0)

@@ -47,11 +47,12 @@ LOWER_CUT = -300.0
 mass. Lowered: longer grids."""
 
 LARGEST_LOSS = 353.0
-"""Largest loss of one step of noise. Raised: squares of ratios overflow, e^709.8. Lowered: fewer scales of noise are accepted."""
+"""Largest loss of one step of noise. Raised: squares of ratios overflow (above e^709.8). Lowered: fewer scales of noise are
+accepted."""
 
 BIG_CELLS, MOST_BIG = 300, 12
 """Number of cells of the logarithmic grid for sums of large ratios, and the smallest number j of large ratios whose sum is not
-evaluated: the probability of j or more large ratios is added to the upper bound. Raised: tighter bounds in more time."""
+evaluated. Instead, the probability of j or more large ratios is added to the upper bound. Raised: tighter bounds in more time."""
 
 
 class _Grid(NamedTuple):
@@ -112,7 +113,7 @@ class Allocation:
     def _fine(self) -> float:
         """The grid spacing in standard deviations of one ratio: FINE for at most 10**6 steps of training.
 
-        For more steps it grows like the square root of their number, as the standard deviation of the sum does.
+        For more steps the spacing grows like the square root of their number, as the standard deviation of the sum does.
         """
         return FINE * max(1.0, math.sqrt(self.steps) / 1000)
 
@@ -145,9 +146,9 @@ class Allocation:
     def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
         """The grids for an added record, each with the smallest eps for which it is used.
 
-        For large eps only sums far below their mean matter. Their ratios are small, so the grid has a smaller range and a finer
-        spacing. Each of up to 24 grids belongs to one exponential tilt, twice the tilt of the grid before. A grid ends where the
-        tilted probability that any of the t ratios lies above its end is at most 1e-16.
+        For large eps only sums far below their mean matter. The ratios in these sums are small, so the grid has a smaller range and
+        a finer spacing. Each of up to 24 grids belongs to one exponential tilt, twice the tilt of the grid before. A grid ends
+        where the tilted probability that any of the t ratios lies above its end is at most 1e-16.
         """
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]
@@ -172,8 +173,8 @@ class Allocation:
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
-        # A point at most one step above 0 is at most one step above every mean. The length of the interval is about 7 for a grid
-        # that starts at 0, so after 56 bisections its ends are neighbouring doubles.
+        # The bisection starts at the point `step`, which is at most one step above the mean of the ratios below it. The length of
+        # the interval is about 7 for a grid that starts at 0, so after 56 bisections its ends are neighbouring doubles.
         low, high = math.log(step) - 1e-12, math.log(anchor + 1000 * step)
         for _ in range(56):
             middle = (low + high) / 2
@@ -199,12 +200,12 @@ class Allocation:
 
     @cached_property
     def upper(self) -> _Side:
-        """A distribution that is larger in the convex order than that of a ratio, for the upper bound."""
+        """A distribution that is larger in the convex order than the distribution of a ratio, for the upper bound."""
         return self._upper(self._grid)
 
     @cached_property
     def lower(self) -> _Side:
-        """A distribution that is smaller in the increasing convex order than that of a ratio, for the lower bound."""
+        """A distribution that is smaller in the increasing convex order than the distribution of a ratio, for the lower bound."""
         return self._lower(self._grid, mirrored=False)
 
     def _upper(self, grid: _Grid) -> _Side:
@@ -220,9 +221,9 @@ class Allocation:
         return _Side(GridLaw(anchor, step, out + atoms), self._big(float(points[-1]), upper=True))
 
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
-        """Return a distribution that is smaller in the increasing convex order than that of the ratio.
+        """Return a distribution that is smaller in the increasing convex order than the distribution of the ratio.
 
-        If `mirrored`, it is smaller in this order than the distribution of the negative of the ratio.
+        If `mirrored`, the result is smaller in this order than the distribution of the negative of the ratio.
         """
         _, step, size = grid
         anchor = self._lower_anchor(grid)
@@ -288,9 +289,9 @@ class Allocation:
         # e^(alone - NEGLIGIBLE_ROUGHLY) need not be accurate.
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
-        # The sum of t small ratios is evaluated at one level for each eps, the sums with large ratios at about BIG_CELLS levels for
-        # each eps and j. So `floor` may be lower by the factor e^CUT for sums with a large ratio, if no single ratio is large
-        # enough.
+        # The sums with large ratios are evaluated at about BIG_CELLS levels for each eps and j, the sum of t small ratios only at
+        # one level for each eps. So its floor, `lowest`, may be below `floor`, by a factor of up to e^CUT, if no single ratio is
+        # large enough.
         lowest = np.maximum(alone, 2 * CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=lowest)
         rest = np.full(eps.size, -np.inf)
@@ -309,8 +310,8 @@ class Allocation:
         if upper:
             # Ratios above the range are omitted from the sum: E(A + B - K)+ is at most E(A) + E(B - K)+, where A is the sum of
             # these ratios and B that of the ratios in the range. `cut` is E(A)/t, their mass under P. The computed E(B - K)+ lacks
-            # the sums with such a ratio. Their mass under Q is at most t e^CUT, because it is smaller than under P, and fewer
-            # ratios have a smaller E(B - K)+. So they are a fraction t e^CUT < 1e-25, which the 64 ulp below cover.
+            # the sums with such a ratio. The mass of these sums under Q is at most t e^CUT, because it is smaller than under P, and
+            # sums of fewer ratios have a smaller E(B - K)+. So a fraction t e^CUT < 1e-25 is missing, which the 64 ulp below cover.
             cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         # The logarithms of both sums are rounded to an ulp of their size.
@@ -354,7 +355,8 @@ class Allocation:
         large, rest, last = self._large_sums(upper=upper)
         rest = float(np.logaddexp(rest, above + last))
         total = np.zeros(levels.size)
-        # Several j may use the same sum of small ratios. All its levels are evaluated together, so that they share its transforms.
+        # Several j may use the same sum of small ratios. All levels of this sum are evaluated together, so that they share
+        # transforms.
         for count, group in itertools.groupby(large, lambda part: self._shared(part[0], upper=upper)):
             small = self._sum(count, upper=upper) if count else None
             low, value, slope = small.line if small else (0.0, 0.0, 1.0)
@@ -362,8 +364,8 @@ class Allocation:
             for j, held, log_mass in group:
                 shift, more = self._moved(count - (t - j), upper=upper)
                 mass = np.exp(log_mass + more)
-                # The large ratios from index `first` on move the level to at most `low`, where the bound is a line: suffix sums of
-                # their masses and of their distances replace a sum over them.
+                # Subtracting an entry of `held` of index `first` or more moves the level to at most `low`, where the bound is a
+                # line. So two suffix sums, of the masses and of masses times distances, replace a sum over these entries.
                 edge = levels + shift - low
                 first = np.searchsorted(held, edge)
                 tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
@@ -372,7 +374,7 @@ class Allocation:
                 total += value * tail[first] + slope * (moment[first] + away * tail[first])
                 if small is None:
                     continue
-                # The large ratios before index `start` move it to where the transform is below e^limit.
+                # The entries before index `start` leave the level so high that the transform is below e^limit.
                 limit = floor - float(np.max(log_mass + more))
                 start = np.minimum(np.searchsorted(held, levels + shift - small.reach(limit)), first)
                 total += (tail[0] - tail[start]) * np.exp(limit) if upper else 0.0
@@ -383,7 +385,7 @@ class Allocation:
                 owner, left, logs = (np.concatenate(part) for part in zip(*parts))
                 inner = small.log_stop_loss(left, floor=floor[owner] - logs)
                 total += np.bincount(owner, np.exp(inner + logs), minlength=levels.size)
-        # Exponents of at most 800 with two roundings each, and sums of positive terms.
+        # `error` covers two roundings of exponents of at most 800, and the rounding of sums of positive terms.
         error = ULP * (1000 + sum(held.size for _, held, _ in large))
         with np.errstate(divide="ignore"):
             return np.logaddexp(out, np.log(total) + (error if upper else -error)), rest

@@ -35,7 +35,7 @@ def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[Dom
 def both_orders(law: ExcessLaw, users: int, spacing: float, error: float) -> list[DominatingPairInfo]:
     """Return the pairs (P, Q) and (Q, P) whose divergence is Phi of a distribution of X (`excess_law`); one if they are equal.
 
-    The two orders have the same two divergences, and share their values.
+    The divergence of each order is the reverse divergence of the other order, so the two pairs share their values.
     """
     orders = [law] if _mirrored(law) else [law, _swapped(law, error)]
     efforts = [max(1e-3 if one.log_mass.size < COMPARED else 1e-2, one.effort(users)) for one in orders]

@@ -39,7 +39,7 @@ __all__ = ["Bounds"]
 
 
 _LITTLE_CUT = 8.0
-"""As `_MARGIN` of `SmallDelta`, for samples: a truncated mass below e^-8 delta adds less than 0.1 % to delta."""
+"""The `margin` of `SmallDelta.improved` for samples: a truncated mass below e^-8 delta adds less than 0.1 % to delta."""
 
 
 class Bounds:
@@ -145,7 +145,7 @@ class Bounds:
         return consistent(sides, "log delta at eps={!r}", eps)
 
     def _sampled_above(self, eps: FloatArray) -> IntervalArray:
-        """Return the upper bounds of `_sampled` as both bounds, improved if truncated outputs contribute to them."""
+        """Return the upper bounds of `_sampled` in place of both bounds, improved if truncated outputs contribute to them."""
         above = self.side(eps, upper=True, effort=Effort.SAMPLED)
         if self.small_delta is not None:
             above = self.small_delta.improved(eps, above, upper=True, margin=_LITTLE_CUT)
@@ -294,7 +294,8 @@ class Bounds:
         spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
         # Where a value of the upper bound takes .1 s or more, the samples for a Renyi divergence are chosen one by one.
         above = self._sampled_above if self.upper.has_cells else None
-        # Where values at small delta take long, the samples begin where delta is likely above e^-40 times its value at eps = 0.
+        # If values at small delta take long, `scale`, where the samples begin, is reduced until delta there is likely above e^-40
+        # times its value at eps = 0.
         scale, rough = Sampling().scale, partial(self._laws.above[0].approximate_log_phi, users=self._users, parted=True)
         while deep is not None and scale > 1e-300 and rough(scale) < rough(0.0) - 40:
             scale /= 4

@@ -28,9 +28,9 @@ def test_of_people(laws: Iterable[ExcessLaw], users: int, size: int, error: floa
     k = `size`.
 
     The person's `size` messages all have the target's first value under P, and the second under Q; the other users have the value
-    of the law. The distribution with the largest second moment of X is used. Outputs that are not among its atoms have the score
-    0. Their mass, 1 minus the mass of the atoms, is added to upper bounds of probabilities only. `error` is that of log a and of
-    log b.
+    for which the law is stated. The distribution with the largest second moment of X is used. Outputs that are not among its atoms
+    have the score 0. Their mass, 1 minus the mass of the atoms, is added to upper bounds of probabilities only. `error` bounds the
+    errors of log a and of log b.
     """
     law = max(laws, key=lambda law: law.spread(0.0), default=None)
     if law is None or not law.log_mass.size:

@@ -77,13 +77,14 @@ class LocalGuarantee:
         return np.asarray(np.minimum(bound, self.log_delta(eps)))
 
     def epsilon(self, delta: float, searched: float) -> float:
-        """Return the eps at which this guarantee meets `delta`, if it may be below the eps `searched` by a search; else inf.
+        """Return the eps at which this guarantee meets `delta` if it may be below `searched`, the result of a search; otherwise
+        inf.
 
         The search for eps has a tolerance, so `searched` may exceed the eps of the target's message alone.
         """
         target = math.log(delta)
         if self._epsilon is None or self.exceeds(searched, target) or self.excess(min(searched, 1e5), target) > SEARCH_GAP:
             return math.inf
-        # `log_delta` increases the local delta by a few ulp, so the local eps is that of a slightly smaller delta.
+        # `log_delta` increases the local delta by a few ulp, so the local eps at a slightly smaller delta is used.
         local = self._epsilon(min(delta / self._participation, 1.0) * (1 - 64 * ULP))
         return local if math.isfinite(local) and self.excess(local, target) <= 0 else math.inf

@@ -23,8 +23,8 @@ from shufflebounds._engines.excess.evaluation import Effort
 __all__ = ["SmallDelta"]
 
 _MARGIN = 35.0
-"""Log of the ratio of the smallest delta for which truncation is negligible to the truncated mass (`SmallDelta.limit`).
-Raised: longer run time at delta for which truncation is negligible. Lowered: less tight bounds at small delta."""
+"""Log of the factor by which delta must exceed the truncated mass, so that truncation is negligible (`SmallDelta.limit`). Raised:
+longer run time at delta for which truncation is negligible. Lowered: less tight bounds at small delta."""
 
 _DEEP_CELLS, _TEST_CELLS = 4 * MANY, 32 * MANY
 """Numbers of cells of a density for the upper bound at very small delta, and for the tests of the lower bound. Raised: longer run
@@ -34,7 +34,7 @@ time. Lowered: less tight bounds."""
 class SmallDelta:
     """Improvements of both bounds, for a randomizer whose outputs may be truncated at a far smaller probability.
 
-    One value of log delta takes up to a second. The upper bound is that of the privacy blanket.
+    One value of log delta takes up to a second. The upper bound is that by the privacy blanket.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class SmallDelta:
         return max(float(np.max(law.log_cut, initial=-np.inf)) for law in self._laws.above) + _MARGIN
 
     def decides(self, log_delta: float) -> bool:
-        """Return whether the upper bound with the default truncation cannot be smaller than that of this class."""
+        """Return whether the bound of this class is at most that with the default truncation at this log delta."""
         return log_delta < self.limit - _MARGIN
 
     def improved(self, eps: FloatArray, bound: FloatArray, *, upper: bool, margin: float = _MARGIN) -> FloatArray:
@@ -90,7 +90,7 @@ class SmallDelta:
 
     @cached_property
     def _far(self) -> tuple[UpperBounds, Effort]:
-        """The upper bounds with more cells and outputs truncated later, and the effort of a value."""
+        """The upper bounds with more cells and outputs truncated at a smaller probability, and the effort of a value."""
         laws = self._laws.truncated(_DEEP_CELLS, self._laws.deepest_cut)
         # With at most MANY atoms the full effort takes little time, and only the full effort gives tight bounds for a few large
         # values of X.

@@ -8,10 +8,10 @@ If the two values are a and z, the analyst sees two messages without their order
 The ratio of the densities of :math:`F_q` and :math:`F_p`, q > p, increases in the outcome. So the optimal tests are threshold
 tests, and every hockey-stick divergence of :math:`(F_p, F_q)` grows as p decreases and as q increases; it is at most that of
 :math:`(F_0, F_m)`, where m is the length of the interval. If the target's values are a and b, the divergence of the two sums
-depends on the distance of a and b alone, which is at most m, and grows with it. The target's values 0 and m, with the other user's
-value 0, attain both maxima. A pair whose hockey-stick divergences are all at most those of another pair is a post-processing of it
-(Blackwell), and so are products of such pairs. So the worst pairs are :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`, in
-both orders (docs/theorems/worst-dataset).
+depends only on the distance of a and b, and grows with this distance, which is at most m. The target's values 0 and m, with the
+other user's value 0, attain both maxima. A pair whose hockey-stick divergences are all at most those of another pair is a
+post-processing of the other pair (Blackwell), and a product of such pairs is a post-processing of the product of the other pairs.
+So the worst pairs are :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`, in both orders (docs/theorems/worst-dataset).
 
 Each user may participate with a probability s only. The analyst sees the number of messages, whose distribution does not depend
 on the values. So delta, and the moments :math:`e^{(\alpha-1) D_\alpha}` of the Renyi divergences, are means over the number of
@@ -76,10 +76,12 @@ class TwoUsers:
         return cls(mu, share) if mu is not None and _LENGTHS[0] <= mu / math.sqrt(2) <= _LENGTHS[1] else None
 
     def _pairs(self, end: float, upper: bool) -> tuple[LossAtoms, LossAtoms]:
-        """Return (F_0, F_m) and (F_m, F_0) on finitely many outcomes, which are a post-processing, or with `upper` a refinement.
+        """Return pairs with finitely many outcomes that are a post-processing of (F_0, F_m) and (F_m, F_0), or, with `upper`, a
+        refinement.
 
-        The outcomes up to `end` are in bins. For a refinement the mass of a bin moves to its two ends such that both masses of the
-        bin remain the same, and the mass beyond `end` is truncated; `log_lost` of the second pair contains this mass.
+        The outcomes up to `end` are in bins. For a refinement, of which the exact pair is a post-processing, the mass of a bin
+        moves to its two ends such that the masses of the bin under both distributions stay the same. The mass beyond `end` is
+        truncated; `log_lost` of the second pair contains it.
         """
         return self._known.of((end, upper), lambda: self._made(end, upper))
 
@@ -103,8 +105,8 @@ class TwoUsers:
     def _compared(self, end: float, upper: bool) -> tuple[LossAtoms, ...]:
         """Return the pairs of `_pairs` whose bounds are compared.
 
-        A lower bound with one message is that for the target's values m and 0 and the other user's value 0, in this order, so that
-        for two messages the pair of this dataset is taken.
+        If the share is below 1, the lower bound for one message is that of the dataset in which the target's values are m and 0, in
+        this order, and the other user's value is 0. So the lower bound for two messages uses the pair of the same dataset.
         """
         pairs = self._pairs(end, upper)
         return pairs if upper or self._share == 1 else pairs[1:]
@@ -131,7 +133,7 @@ class TwoUsers:
 
     def _both_sent(self, pair: LossAtoms, eps: float, way: int) -> float:
         """Return a bound of log delta of two messages: of their sum and one pair of distributions of their absolute difference."""
-        # Given the difference, delta is that of the sum at eps minus the loss of the difference.
+        # Given the difference, delta of both messages is the delta of their sum at eps minus the loss of the difference.
         left = eps - pair.moved(way)
         value, error = gaussian_log_delta(1.0, self._m, np.abs(left))
         value = np.where((np.abs(left) > SQUARABLE) & (way < 0), -np.inf, value + way * error)
@@ -210,7 +212,7 @@ class TwoUsers:
 
     @staticmethod
     def _renyi_end(order: float, mean: float) -> float:
-        """Return the end of the bins: the integrand of the order is largest near order * mean."""
+        """Return the end of the bins: the integrand for this order is largest near order * mean."""
         return mean * 2.0 ** math.ceil(math.log2(order)) + _END
 
     def _both_sent_renyi(self, order: float, upper: bool) -> float:
@@ -229,7 +231,7 @@ class TwoUsers:
 
 
 def _log_growth(order: float, divergence: float | FloatArray) -> Any:
-    """Return the log of (e^((order - 1) D) - 1)/(order - 1) for D = `divergence` >= 0; of D for order 1."""
+    """Return the log of (e^((order - 1) D) - 1)/(order - 1) for D = `divergence` >= 0, and the log of D for order 1."""
     with np.errstate(divide="ignore"):
         if order == 1:
             return np.log(divergence)

@@ -22,8 +22,8 @@ __all__ = ["EVERY", "UpperBounds"]
 
 _HIDDEN = 4.0
 """The datasets of u <= n users are enumerated for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y;
-otherwise that bound is larger than the bound by the privacy blanket. Lowered: the bound may rise with the number of users. Raised:
-arrays of shuffled matrices take five times as long."""
+otherwise the enumerated bound is larger than the bound by the privacy blanket. Lowered: the bound may rise with the number of
+users. Raised: arrays of shuffled matrices take five times as long."""
 
 _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is
@@ -154,8 +154,8 @@ class UpperBounds:
         def blanket() -> float:
             if not search:
                 return self._rough_blanket(eps, widest)
-            # `bounds` are by Lemma H (docs/theorems/worst-dataset). A distribution with a smaller one than the largest value so far
-            # is not evaluated.
+            # `bounds` are by Lemma H (docs/theorems/worst-dataset). A distribution whose entry is smaller than the largest value so
+            # far is not evaluated.
             bounds = single_bounds(above, eps, self._users) if len(above) > 1 else [math.inf]
             largest = -math.inf
             for place in np.argsort(np.negative(bounds), kind="stable").tolist():
@@ -203,7 +203,7 @@ class UpperBounds:
 
     @cached_property
     def two_users(self) -> TwoUsers | None:
-        """The bound for two users of normal noise: the messages of more users are a post-processing of theirs."""
+        """The bound for two users of normal noise; the messages of more users are a post-processing of two users' messages."""
         return self._laws.two_users if 2 <= self._users <= _FEW_OF_NOISE else None
 
     @cached_property
@@ -223,7 +223,7 @@ class UpperBounds:
 
 
 class _Stronger(MixedData):
-    """The largest delta over all datasets of few users, as an upper bound of that of a post-processing."""
+    """The largest delta over all datasets of few users, as an upper bound of the delta of a post-processing."""
 
     def may_be_below(self, eps: float, log_delta: float) -> bool:
         """Return False if one dataset, which takes microseconds, has a larger delta; the enumeration takes about 0.1 s."""

@@ -1,8 +1,9 @@
 r"""The distribution of X* for shuffled batches, and approximations of the sums of such variables.
 
 The unit of length is the standard deviation of the noise, :math:`R_w = N(w, 1)` on the line, :math:`E = e^\varepsilon`, and the
-target's vector has the length mu. By the lemma of docs/theorems/shuffled-batches, every convex function of
-:math:`(R_a - E R_0)/R_w` under :math:`R_w`, for vectors a and w of a ball of radius mu, has an expectation of at most that of X*:
+target's vector has the length mu. Let a and w be vectors of a ball of radius mu. By the lemma of docs/theorems/shuffled-batches,
+the expectation of every convex function of :math:`(R_a - E R_0)/R_w` under :math:`R_w` is at most that of the same function of X*,
+whose distribution is:
 
 - the positive values of X* are those of :math:`(R_\mu - E R_0)/R_w` under R_w for w = -mu, or w = 0 in the other order (Q, P);
 - the negative values are those for w = mu, or w = 2 mu in the other order; with the remaining probability X* = 0.
@@ -33,14 +34,14 @@ _ROUGH_BINS = 40
 """Number of bins for approximations, whose error is about 0.05 in log delta."""
 
 _LOWEST = -40.0
-"""Log of the probability under R_0 of the outputs below the last bin. Their values X < 0 are raised to that of the end of the bin.
-Raised: a looser bound for more than 1e15 steps. Lowered: wider bins."""
+"""Log of the probability under R_0 of the outputs below the last bin. Their values X < 0 are raised to the value at the end of the
+bin. Raised: a looser bound for more than 1e15 steps. Lowered: wider bins."""
 
 _DEEPEST = -250.0
 """Smallest log of the probability of outputs that are bounded instead of computed. Lowered to -280 or less: masses underflow."""
 
 _LEVELS = (-2.0, -4.0, -6.0, -8.0, -10.0, -13.0, -16.0, -20.0)
-"""Logs of the probabilities beyond which an approximation treats large values one at a time."""
+"""Logs of tail probabilities that define levels; an approximation treats the values above a level one at a time."""
 
 _FEW_LARGE = 0.03
 """Expected number of large values in a sum that an approximation treats one at a time. Raised: sums of two large values are
@@ -56,8 +57,8 @@ _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int = _BINS) -> tuple[FloatArray, FloatArray]:
     """Return values and log masses of a variable that is larger than X* in the increasing convex order, up to large outputs.
 
-    Outputs whose probability under R_mu is e^log_cut together, and for which X* is large, are moved to X* = 0. As
-    (s + x)_+ <= s_+ + x_+, this decreases the mean positive part of a sum of X* by at most e^log_cut for each term.
+    Outputs for which X* is large, of total probability e^log_cut under R_mu, are moved to X* = 0. As (s + x)_+ <= s_+ + x_+, this
+    decreases the mean positive part of a sum of X* by at most e^log_cut for each term.
 
     In each bin of outputs X* is monotone, and is replaced by its values at the two ends with the same mean. Rounding is covered as
     in `ExcessLaw.widened`: masses are lowered by a relative BLUR, values and means are raised by several BLUR of their terms.
@@ -117,7 +118,8 @@ def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: 
 class Approximation:
     """Approximations of the log of E(X*_1 + ... + X*_N + u)_+ / N for many N and u at one eps, in the order (P, Q).
 
-    The light values have a saddle point. At most one value of a sum is large, and is added to a normal sum of the others.
+    The sum of the light values is approximated at a saddle point. At most one value of a sum is large, and is added to a normal sum
+    of the others.
     """
 
     def __init__(self, mu: float, eps: float) -> None:
@@ -153,7 +155,7 @@ class Approximation:
         smallest = np.logaddexp(self.log_one, np.log(np.maximum(shift / terms, TINY)))
         need = terms * (self.factor - 1) - shift
         for i, (tilts, curvatures) in enumerate(zip(self._tilts, self._curvatures)):
-            # All levels are approximations at which few values are large, and most often the smallest one is the best.
+            # Every level at which few values are large gives an approximation, and most often the smallest of these is the best.
             used = (self._chance[i] <= _FEW_LARGE / terms) | (i == len(_LEVELS) - 1)
             number, most = terms[used], self._large[i]
             power = number[:, None] * self._logs[i] + shift[used, None] * tilts - 2 * np.log(tilts)

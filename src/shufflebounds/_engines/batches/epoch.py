@@ -1,7 +1,7 @@
 r"""The upper bound of delta of one epoch of shuffled batches, by the theorem of docs/theorems/shuffled-batches.
 
-With the variables X* of `kinds`, :math:`\Gamma_N(E; u) = \frac1N \mathbb{E}(X^*_1 + \cdots + X^*_N + u)_+`, the tail D(c, B) of
-`weights`, the divergence h of one step, T steps and :math:`E = e^\varepsilon`,
+With the variables X* of `dominating_law`, :math:`\Gamma_N(E; u) = \frac1N \mathbb{E}(X^*_1 + \cdots + X^*_N + u)_+`, the tail D(c,
+B) of `weights`, the divergence h of one step, T steps and :math:`E = e^\varepsilon`,
 
 .. math:: F_T(E) \le \Gamma_N(E; 0) + (h + E - 1)\, D(T/N, B), \qquad
     F_T(E) \le (1 - \tfrac{k}{T})\, \Gamma_N(E; u) + \tfrac{k}{T} \zeta + (h + E - 1)(\eta + \beta)
@@ -11,7 +11,7 @@ gives. Then :math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)
 either :math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean excess of
 :math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
 
-Every choice of N, k and A is valid. It is made by approximations of :math:`\Gamma`, and the bound is evaluated once.
+Every choice of N, k and A is valid. Approximations of :math:`\Gamma` make the choice, and the bound is evaluated once.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from shufflebounds._engines.batches.weights import CUTS, Weights, log_binomial_e
 __all__ = ["LARGEST_MU", "Epoch"]
 
 LARGEST_MU = 3.25
-"""Largest mu at which an epoch is bounded by more than its single steps. There the second moment of X* is e^42, 200 times the
-largest number of steps, 2**53: for a larger mu rare values dominate the sums, and no bound is below that of a step."""
+"""Largest mu for which the theorem is used; for a larger mu the bound is that of a single step. At this mu the second moment of X*
+is e^42, 200 times the largest number of steps, 2**53: for a larger mu rare values dominate the sums, and no bound by the theorem is
+below that of a step."""
 
 _SMALLEST = -200.0
-"""Smallest log delta of one step at which a bound is computed. At a larger eps, the bound is that at the last such eps, or that of
-one step. Lowered: masses underflow."""
+"""Smallest log delta of one step at which a bound is computed. At a larger eps, the bound at the last such eps, or that of one
+step, is used. Lowered: masses underflow."""
 
 _BELOW = 9.0
 """The outputs that are bounded instead of computed add e^-9 of the bound. Raised: heavier tails and longer run time."""
@@ -54,8 +55,8 @@ _SHARES = np.geomspace(1e-4, 1.0, 500)
 """Values of (c - 1)/(A^2 - 1) that are tried for batches."""
 
 _STEP = 0.9
-"""Ratio of neighbouring smaller eps whose bounds are tried for a given eps. Raised: closer to the smallest bound, and longer run
-time."""
+"""Ratio of neighbouring values of the smaller eps that are tried for a given eps. Raised: closer to the smallest bound, and longer
+run time."""
 
 _FLAT = 1e-3
 """The search for a smaller eps ends where the relative fall of the bound is below this multiple of the relative fall of eps.
@@ -156,10 +157,10 @@ class Epoch:
         return min(alone, math.log(self._choice(self._best_below(eps)).value))
 
     def _best_below(self, eps: float) -> float:
-        """Return an eps, at most the given one, at which the bound is small: the factor of the tails increases with E.
+        """Return an eps, at most the given one, at which the bound is small; it may rise with eps, as the factor of the tails does.
 
         Beside eps itself, the powers of _STEP times the last eps are tried, from the largest on, until the bound is flat or rises.
-        If the bound at eps = 0 is not larger, 0 is returned, so that all eps of this kind share one bound.
+        If the bound at eps = 0 is not larger, 0 is returned, so that all such eps share one bound.
         """
         last, at = self._noise.last, min(eps, self._noise.last)
         power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
@@ -206,7 +207,7 @@ class Epoch:
             best = total.argmin(axis=1)[:, None]
             bound, chosen = (np.take_along_axis(part, best, 1)[:, 0] for part in (total, terms))
             bound = np.minimum(bound, one)
-            # The smallest c at which the mean excess of a batch adds little. It is 0 at c = A^2.
+            # The smallest c at which the mean excess of a batch adds little. The excess is 0 at c = A^2.
             fine = 1 + (level**2 - 1) * _SHARES
             excess = np.exp(log_binomial_excess(self.batch, np.array(level**2), fine))
             place = np.minimum(np.searchsorted(-excess, -_PART * (1 + level) * bound), fine.size - 1)
@@ -243,7 +244,7 @@ class Epoch:
 
 
 def _log_below(level: float) -> float:
-    """Return the log of a level A that is smaller by more than the roundings of this log and of N <= (T - k)/A^2.
+    """Return the log of a level A below `level`, by more than the rounding errors of this log and of N <= (T - k)/A^2.
 
     The divergence decreases with A, and all other parts of the bound grow with A, so that `level` itself is used there.
     """

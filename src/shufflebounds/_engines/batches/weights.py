@@ -42,8 +42,8 @@ CUTS = 1 + np.append(0.0, np.geomspace(1e-3, 1e7, 192))
 values: a tighter bound of delta and a longer run time for the first value of each mu."""
 
 _LARGEST_BATCH = 2**24
-"""Larger batches count as batches of this size, because D(c, B) decreases in B: the mean of B weights is the mean, over sets of
-fewer of them, of their means. In log-gamma functions of larger numbers the rounding error would exceed _SLACK."""
+"""Larger batches count as batches of this size, because D(c, B) decreases in B: the mean of B weights is an average of the means of
+smaller sets of these weights. In log-gamma functions of larger numbers the rounding error would exceed _SLACK."""
 
 _SLACK = 1e-6
 """Relative amount added to binomial probabilities, which covers rounding errors of log-gamma functions up to 3e8."""

@@ -46,7 +46,7 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
     error = _error(users)
     curves = []
     for laws in _sum_laws(users, flip):
-        # A larger sum is likelier under P1. Masses below TINY may have underflowed: at least 0, and at most TINY.
+        # A larger sum is likelier under P1. Computed masses below TINY may have underflowed; the exact ones are between 0 and TINY.
         with np.errstate(divide="ignore"):
             low, high = ([np.log(mass[::-1]) + sign * error for mass in sides] for sign, sides in (
                 (-1, [np.where(law > TINY, law, 0.0) for law in laws]), (1, [np.maximum(law, TINY) for law in laws])))

@@ -1,6 +1,6 @@
 """Blocks of datasets of randomized bits, each with one upper bound of delta(eps), for compositions with adaptively chosen datasets.
 
-In a composition the adversary may choose another block in every release (`Blocks` of `_losses`). The upper bound of a block is
+In a composition the adversary may choose a different block in every release (`Blocks` of `_losses`). The upper bound of a block is
 valid for every dataset in it.
 """
 
@@ -110,8 +110,8 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
 
 
 def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
-    """Yield (budget, other users) of targets in decreasing order of budgets, such that delta of every target is at most that of
-    one of them.
+    """Yield (budget, other users) of targets in decreasing order of budgets, such that delta of every user is at most the delta of
+    one of these targets.
 
     Several targets with neighbouring budgets (a run) are replaced by one target with the largest budget of the run, and the other
     users are those outside of the run. The messages for any target of the run are a post-processing of the messages after this

@@ -124,9 +124,9 @@ def curve_of_sum(
 ) -> Tradeoff | None:
     """Return a lower or an upper bound of the trade-off curve T(S + Ber(flip), S + Ber(keep)), keep = 1 - flip.
 
-    S is the sum of the grouped bits; None is returned if it has too many values. With flip = 0 the curve is T(S, S + 1).
+    S is the sum of the grouped bits; None is returned if S has too many values. With flip = 0 the curve is T(S, S + 1).
 
-    Every mass is decreased and increased by its error bound. The truncated values of S have at most the mass 2 e^log_tail.
+    The bounds of every mass follow from its error bound. The truncated values of S have at most the mass 2 e^log_tail.
     """
     try:
         _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=TABLE_SIZE // 8)

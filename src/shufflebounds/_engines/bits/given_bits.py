@@ -34,8 +34,8 @@ def bit_sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> IntervalArray:
     """Return bounds of log delta between the target's bits 0 and 1; of the other users' bits, `ones` are 1 and `zeros` are 0."""
-    # e^eps must not overflow, so eps is limited to LARGEST_EXPONENT. If the flip probability is below e^-700, the budget may
-    # exceed a larger eps. Without flips delta is 1 at every eps.
+    # e^eps must not overflow, so eps is limited to LARGEST_EXPONENT. At a larger eps delta may still be positive if the flip
+    # probability is below e^-700. Without flips delta is 1 at every eps.
     budget, near = log_odds(flip), np.minimum(eps, LARGEST_EXPONENT)
     lower, upper = _bits.shuffled_bits_log_delta(ones, zeros, flip, near, budget.less(near))
     certain = (near == eps) | (flip == 0)

@@ -66,7 +66,9 @@ class Groups(NamedTuple):
 
 
 def by_kind(local_eps: FloatArray, data: FloatArray, counts: FloatArray | None = None) -> Groups:
-    """Return the distinct (budget, bit) pairs with the numbers of users, if `counts` have each budget and bit, by default one."""
+    """Return the distinct (budget, bit) pairs with their numbers of users; `counts` users have each given budget and bit, by
+    default 1.
+    """
     # Two calls of np.unique, one for each bit, take a tenth of the time of one call for pairs (budget, bit).
     kinds = [(bit, *distinct(local_eps[data == bit], None if counts is None else counts[data == bit])) for bit in (0.0, 1.0)]
     return Groups(np.concatenate([budgets for _, budgets, _ in kinds]), np.repeat([0.0, 1.0], [b.size for _, b, _ in kinds]),
@@ -80,7 +82,7 @@ def distinct(values: FloatArray, counts: FloatArray | None) -> tuple[FloatArray,
         return unique, np.bincount(place, weights=counts, minlength=unique.size).astype(np.float64)
     values.sort()
     if (values[1:] > values[:-1]).all():
-        # In this case np.unique would take twice the time and three times the memory.
+        # If all values are distinct, np.unique would take twice the time and three times the memory.
         return values, np.ones(values.size)
     unique, sizes = np.unique(values, return_counts=True)
     return unique, sizes.astype(np.float64)
@@ -138,7 +140,7 @@ class WorstTarget:
         return Interval(max(low for low, _ in sides), max(high for _, high in sides))
 
     def _below(self, budget: float, eps: float) -> float:
-        """Return the lower bound of log delta for the target with the largest budget up to `budget`, without rounding."""
+        """Return the lower bound of log delta for the target with the largest exact budget that is at most `budget`."""
         kinds = self.exact.budgets
         return self._one(False, float(kinds[kinds <= budget].max()), eps)[0]
 

@@ -63,7 +63,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     ones, size = a + b + c + t, min(bins, 3)
     log_none = log_of_ones(a + b + c, size, q) + (binom_logpmf(t, left, q) if few else 0.0)
     of_users = [log_none + (2 * x - 1) * log_ratio for x in (a, b, c if bins > 2 else a)]
-    # A dummy has each bin with probability 1/d. The mean likelihood ratio 1 replaces the ratios of the omitted bins.
+    # The value of a dummy is each bin with probability 1/d. For the omitted bins, the mean likelihood ratio 1 is used.
     seen = bins if few else size
     likelihood = (ones * (p / q) + (seen - ones) * (q / p) + (bins - seen)) / bins
     return (*of_users, log_none + np.log(likelihood))

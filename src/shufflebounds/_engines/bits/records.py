@@ -40,9 +40,9 @@ def blanket(others: int, fakes: int, bins: int, flip: float) -> CloneLaw:
     """Return the number of clones of the target's record among the other records, for the privacy blanket of every dataset.
 
     The target's record is 10 or 01 with probability c = p^2 + q^2, for either value; given this, it is the record of its own bin
-    with probability p^2/c. With probability q^2 each, any other user's record is a 10 or a 01 whose further bits have the
-    distribution of those of the target's record. For a uniform dummy this probability is (p^2 + q^2)/d + (1 - 2/d) q^2. The bound
-    assumes that the analyst knows which records come from this common part of the distributions.
+    with probability p^2/c. With probability q^2, any other user's record is a clone 10, and with probability q^2 a clone 01: the
+    further bits of a clone have the distribution of those of the target's record. For a uniform dummy each of these probabilities
+    is (p^2 + q^2)/d + (1 - 2/d) q^2. The bound assumes that the analyst knows which records are clones.
     """
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * q * q

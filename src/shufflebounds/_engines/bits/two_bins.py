@@ -29,8 +29,8 @@ LISTED_TAIL = -300.0
 longer lists."""
 
 LEAST_LISTED = -260.0
-"""Logarithm of the smallest listed mass. Truncation changes it by at most a relative e^-35. Lower bounds of log delta below this
-value are not computed. If it is lowered, lower LISTED_TAIL, too."""
+"""Logarithm of the smallest listed mass. Truncation changes a listed mass by at most a relative e^-35. Lower bounds of log delta
+below this value are not computed. If LEAST_LISTED is lowered, lower LISTED_TAIL, too."""
 
 LISTED_ERROR = 4e-12
 """Bound of the relative error of a listed mass: each term is a product of at most five masses whose logarithms are above -300 and
@@ -166,17 +166,18 @@ class FakeTable:
         if not laws:
             return None
         here, there, *order = laws
-        # Fewer than 1e9 products underflow, which have an error of at most TINY each.
+        # Fewer than 1e9 products underflow, and the error of each is at most TINY.
         lost, more = self.lost + 1e9 * TINY, math.exp(eps)
         low, high = (self._tested(here, there, order, more), 1.0) if order else positive_difference(here, there * more, 2.1e-12)
         low -= lost * more
-        # Merged outcomes, which are rows, and tests give a lower bound only.
+        # A test (`order`), and merged outcomes, whose tables have one dimension, give a lower bound only.
         high = 0.0 if order or here.ndim == 1 else min(0.0, math.log(high + lost))
         return Interval(math.log(low) if low > 0 else -math.inf, high)
 
     def _both(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, ...]:
         """Return the tables that `log_delta` uses at every eps, or () if a table would be too large. They have the masses of both
-        sums under P and under Q; for too many outcomes, the masses of merged outcomes, or the arguments of a test.
+        sums under P and under Q. If there are too many outcomes, they have the masses of merged outcomes, or the arguments of a
+        test.
         """
         sides = self._real(first, second)
         if sides is None:

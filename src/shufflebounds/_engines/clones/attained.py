@@ -1,22 +1,23 @@
 r"""Pairs that neighbouring datasets attain, for users with personalized budgets: lower bounds beside the clone bounds.
 
 All other users have the same value, and the test uses only a number of messages, which is a post-processing. So the divergence of
-every pair is at most that of the protocol.
+every pair is at most the divergence of the protocol.
 
 k-ary response, k >= 3: the other users have a third value. The numbers of messages with the target's first and second value are
 used. Their total is M = C + T, where the C other users and the target (T = 1) send one of the two values with probabilities 2 g_i,
-g_i = 1/(E_i + k - 1), and lambda = (E_1 + 1)/(E_1 + k - 1). Given M, both messages of another user have probability 1/2. With
-u = tanh(eps/2)/tanh(eps_1/2) and D the sum of M independent signs,
+g_i = 1/(E_i + k - 1), and lambda = (E_1 + 1)/(E_1 + k - 1). Given M, each of the C other users sends either value with probability
+1/2. With u = tanh(eps/2)/tanh(eps_1/2) and D the sum of M independent signs,
 
 .. math:: \delta(\varepsilon) = \tanh\tfrac{\varepsilon_1}{2}\, (1 + e^\varepsilon) \sum_M \lambda \Pr[C = M - 1]\,
     \frac1M\, \mathbb{E}(D - u_M M)_+, \qquad u_M = u \Bigl(1 + \frac{(1-\lambda) \Pr[C = M]}{\lambda \Pr[C = M-1]}\Bigr).
 
-If the analyst also knew T, u_M would be u: this is the clone decomposition S2. The mean over D is that of binomial noise:
-:math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` with :math:`B \sim \mathrm{Bin}(M-1, \tfrac12)` and tanh(s/2) = u.
+If the analyst also knew T, u_M would be u: this is the clone decomposition S2 (`clone_families`). The mean over D is a divergence
+of binomial noise: :math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` with :math:`B \sim \mathrm{Bin}(M-1, \tfrac12)` and
+tanh(s/2) = u.
 
 Noise: the other users have the value 0, and the number of messages above a threshold t is used, a sum of independent bits. Several
-thresholds are used, because the best one depends on eps: for many users the one at which the target's value moves the number by the
-most standard deviations, for large eps one that few other users exceed.
+thresholds are used, because the best one depends on eps. For many users, it is the threshold at which the target's value moves the
+number by the most standard deviations; for large eps, it is one that few other users exceed.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class _ThirdValue:
                                                    most=most)
             except WideWindowError:
                 continue
-            # The probabilities have errors of a few ulp, which change the log of a mass by at most their distance from the mean.
+            # A relative error r of the probabilities changes the log of the mass at k by at most about r |k - mean|; r is a few
+            # ulp.
             lost = math.log(2) + log_tail if window.size < counts.sum() + 1 else -math.inf
             return cls(Budget(budget), *logs, first, window, error + 8 * ULP * (8 + window.size), lost)
         return None
@@ -136,7 +138,7 @@ def _above(
             lower, upper = np.log(np.concatenate(family.cut(np.array([budget]), at - value)))
         bits.append((float(lower), float(upper)))
 
-    # The log odds of a bit have an error of ROUNDING, which changes the log of a mass by at most its distance from the mean.
+    # The log odds of a bit have an error of ROUNDING, which changes the log of the mass at k by at most ROUNDING |k - mean|.
     rounding = ROUNDING * (2 + min(float(counts.sum()), TABLE_SIZE))
 
     def listed(order: tuple[Bit, Bit]) -> LossAtoms | None:

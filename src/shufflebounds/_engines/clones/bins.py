@@ -1,10 +1,10 @@
 r"""Bins of similar budgets: the clone sum over a few thousand bins instead of millions of users, with a bound of the error.
 
-A user with budget b sends a clone of the target's message with probability 2 r(b); r is the rate (`families`). In every family
-log r is concave in b and r(b)/b does not increase. Within a bin, log r is therefore at least its linear interpolation between the
-ends of the bin, and at most its linear extrapolation from the neighbouring bins; and r is at most the line through the origin and
-the point at the lower end of the bin. The clone sum does not increase in any rate: smaller rates give an upper bound of the sum,
-larger rates a lower bound.
+A user with budget b sends a clone of the target's message with probability 2 r(b); r is the rate (`clone_families`). In every
+family log r is concave in b and r(b)/b does not increase. Within a bin, log r is therefore at least its linear interpolation
+between the ends of the bin, and at most its linear extrapolation from the neighbouring bins; and r is at most the line through the
+origin and the point at the lower end of the bin. The clone sum does not increase in any rate: smaller rates give an upper bound of
+the sum, larger rates a lower bound.
 
 Then all rates of a bin are replaced by their mean. The clone sum :math:`\mathbb{E}\,h(C)` is symmetric in the users' probabilities
 to be a clone, and affine in each. Replacing two probabilities p, q by two that are closer to each other and have the same sum
@@ -13,7 +13,7 @@ the second difference, and C' the number of clones among the users other than th
 probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from their mean.
 Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
-* h decreases and h(c + 1) >= h(c)/4, so this is at most :math:`\mathbb{E}\,h(C')`, which is at most
+* h decreases and h(c + 1) >= h(c)/4, so :math:`|\mathbb{E}\,\Delta^2 h(C')|` is at most :math:`\mathbb{E}\,h(C')`, which is at most
   :math:`(1 - \tfrac34 p)^{-2}` times the clone sum, where p is the largest probability;
 * :math:`h(c) \le e^{b - kc}/(c+1)`, with k and b from ``CloneLaw._decay``. The distribution of C' tilted by :math:`e^{-kc}` is
   Poisson-binomial. Let V be its variance; then its characteristic function has
@@ -52,7 +52,7 @@ class BinnedLaw(CloneLaw):
     """Distribution of the number of clones, where all users of a bin have the bin's mean rate.
 
     The bounds of `log_sum` and `log_alone` are valid for all rates of the users that lie in the interval [smallest, largest] of
-    their bin and have its mean. `users` is the number of users in each bin.
+    their bin and have the mean rate of the bin. `users` is the number of users in each bin.
     """
 
     smallest: FloatArray
@@ -130,10 +130,10 @@ class BudgetBins:
         """Return one division of the increasing budgets into bins for each entry of `sizes`, its approximate number of bins.
 
         `counts` are the numbers of users with each budget. The edges of the bins balance the number of distinct budgets in a bin
-        and the width of the bin. For a family with window decompositions (`windowed`, see `families`) the width is measured in
-        log(budget) and in log(1 + 1000 (budget/smallest - 1)), because a user's rate depends on the ratio of this user's budget to
-        the target's. Targets with the smallest budgets have few clones, so errors of their rates matter most, and the bins near the
-        smallest budget are narrow.
+        and the width of the bin. For a family with window decompositions (`windowed`, see `clone_families`) the width is measured
+        in log(budget) and in log(1 + 1000 (budget/smallest - 1)), because a user's rate depends on the ratio of this user's budget
+        to the target's. Targets with the smallest budgets have few clones, so errors of their rates matter most, and the bins near
+        the smallest budget are narrow.
         """
         # With fewer than 32 bins, narrow bins near the smallest budget would leave too few bins for the other budgets.
         windowed = windowed and min(sizes) >= 32

@@ -13,9 +13,9 @@ window  R_0 and R_1 are restricted to a set G of mass kappa: :math:`r_i = \kappa
         :math:`r_i = \kappa\,\frac{p}{p+1} \inf_G R_i/\max(R_0,R_1)`, where p is the largest ratio of R_0 and R_1 in G.
 
 Every method takes an interval [low, high] of target budgets and returns values that are valid for all targets in it: the largest
-local eps, scale and tail, and the smallest rates. They give an upper bound for every such target, because delta does not increase
-in any rate and, by post-processing, does not decrease in the target's local budget. With low = high the values are those of one
-target.
+local eps, scale and tail, and the smallest rates. These values give an upper bound for every such target, because delta does not
+increase in any rate and, by post-processing, does not decrease in the target's local budget. With low = high the values are those
+of one target.
 
 As a function of the other user's own budget b, every rate is a minimum of log-concave functions (b e^(-b), b e^(-b^2 t),
 1/(e^b + k - 1), a constant, or 0 beyond the target's budget), each of which is b times a decreasing function. So log r is concave,
@@ -102,7 +102,9 @@ class Family:
         raise NotImplementedError
 
     def cut(self, budgets: FloatArray, at: float) -> tuple[FloatArray, FloatArray]:
-        """Return the probabilities that the noise of each budget is at most, and above, `at`, to a relative ROUNDING."""
+        """Return the probabilities that the noise of each budget is at most, and above, `at`; their relative error is at most
+        ROUNDING.
+        """
         raise NotImplementedError
 
     def pure_epsilon(self, budget: float) -> float:
@@ -119,7 +121,7 @@ class Family:
 
 @dataclass(frozen=True)
 class RandomizedResponseFamily(Family):
-    """K-ary randomized response: the true category with probability e^eps/(e^eps + k - 1), each other with 1/(e^eps + k - 1)."""
+    """K-ary randomized response: the true category with probability e^eps/(e^eps + k - 1), any other with 1/(e^eps + k - 1)."""
 
     categories: int
 
@@ -147,8 +149,8 @@ class LaplaceFamily(Family):
 
     Write z for the output, and x_i and eps_i for the value and the budget of the other user; eps_1 is the target's budget. The
     logarithm of R_i/(R_0+R_1) has slope +-(eps_i - eps_1) for z <= 0 and z >= 1, and is concave on [0, 1]. For eps_i <= eps_1 the
-    ratio is smallest at z = 0 and x_i = 1. For eps_i > eps_1 it tends to 0 in the tails, so that S1 and S2 have rate 0. A window
-    [-T, 1+T] has a positive rate for such users: the ratio at z = -T and x_i = 1.
+    ratio is smallest at z = 0 and x_i = 1. For eps_i > eps_1 the ratio tends to 0 in the tails, so that S1 and S2 have rate 0. A
+    window [-T, 1+T] has a positive rate for such users: the ratio at z = -T and x_i = 1.
     """
 
     windowed: ClassVar[bool] = True

@@ -29,7 +29,8 @@ from shufflebounds._engines.clones.blanket_table import blanket_shares, log_blan
 __all__ = ["log_blanket_delta", "log_rounded_blanket", "too_large"]
 
 GROUPS = 16
-"""Number of different budgets if there are too many. Raised: longer run time. Lowered: a larger bound, by 0.7 % of eps for 8."""
+"""Number of budgets to which the budgets are rounded up if too many differ. Raised: longer run time. Lowered: a larger bound; with
+8 budgets eps is 0.7 % larger."""
 
 _ORDER = 6
 """Number of nodes of each of the two quadrature rules on one panel. More nodes take longer; fewer leave a larger gap of the
@@ -87,7 +88,7 @@ def log_blanket_delta(
     present = counts > 0
     number = counts[present]
     few = number.size <= FEW
-    # Up to 2**17 cells, about two thousand users of budget 1, the table is faster than the quadrature and its bounds are tighter.
+    # Up to 2**17 cells, that is about two thousand users of budget 1, the table is faster and tighter than the quadrature.
     most = TABLE_SIZE // 8 if few else TABLE_SIZE
     table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, most, enough)
     if table is not None or not few:
@@ -98,9 +99,9 @@ def log_blanket_delta(
 def log_rounded_blanket(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float
 ) -> float:
-    """Return an upper bound of log delta of the blanket for many distinct budgets, which increase.
+    """Return an upper bound of log delta of the blanket for many distinct budgets in increasing order.
 
-    The other users are divided into GROUPS of about equal numbers, and in each all budgets are replaced by the largest one.
+    The other users are divided into GROUPS groups of about equal size, and all budgets of a group are replaced by its largest one.
     Randomized response with a smaller budget is a post-processing of that with a larger one.
     """
     if eps >= local_eps:

@@ -1,7 +1,7 @@
 """The clone sum E[G_(C+1)/(C+1)], from which every clone bound for personalized budgets follows; C is the number of clones.
 
 C has a Poisson-binomial distribution: another user j sends a clone of the target's message with probability 2 r_j, where r_j is the
-user's rate (`families`). G_m is defined in `CloneLaw.log_sum`.
+user's rate (`clone_families`). G_m is defined in `CloneLaw.log_sum`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class CloneLaw:
     r"""Distribution of the number of clones :math:`C = \sum_j \mathrm{Bin}(g_j, 2 r_j)` among the other users.
 
     There are g_j = `counts` users of rate r_j = `rates`. The factor G_(c+1)/(c+1) of the clone sum (see `log_sum`) decreases about
-    as e^(-decay c), so the largest terms are at the peak of the distribution of C tilted by e^(-decay c), around which the kernel
-    _core/_clones.pyx inverts the characteristic function. `sure` users send a clone with probability 1.
+    as e^(-decay c), so the largest terms are at the peak of the distribution of C tilted by e^(-decay c). The kernel
+    `_core/_clones.pyx` inverts the characteristic function around this peak. `sure` users send a clone with probability 1.
     """
 
     rates: FloatArray

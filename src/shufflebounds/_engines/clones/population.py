@@ -3,8 +3,8 @@
 The search is a branch and bound over blocks of targets: ranges i..j of positions among the sorted distinct budgets. One bound of
 log delta holds for all targets of a block. For many users, the budgets of the other users are grouped into bins. Level 0 of the
 search has the fewest bins, each further level has more, and the last level has every budget. A bound comes from one of the
-decompositions in `families`. A window decomposition restricts the target's distributions to a set of outputs (the window); the mass
-outside this set is a free parameter, for which the best value is searched.
+decompositions in `clone_families`. A window decomposition restricts the target's distributions to a set of outputs (the window);
+the mass outside this set is a free parameter, for which the best value is searched.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Population:
         return Interval(min(_total(lower, terms), 0.0), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return an approximation of `value`, which is not a bound; decompositions are chosen by it."""
+        """Return an approximation of `value`, which is not a bound, to choose among decompositions."""
         if kind == "window":
             return float(self._of_windows(eps, i, j, np.array([log_mass]))[0])
         low, high = float(self.budgets[i]), float(self.budgets[j])
@@ -205,7 +205,7 @@ class Population:
         return min(guesses)
 
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None, *, rough: bool = False) -> float:
-        """Return a log mass outside the window that about minimizes the estimate of log delta for the targets i..j.
+        """Return a log mass outside the window that approximately minimizes the estimate of log delta for the targets i..j.
 
         Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
         """
@@ -291,7 +291,7 @@ class Population:
         last = self.budgets.size - 1
         if blanket is None and i < last and isinstance(self.family, RandomizedResponseFamily) and self.family.categories > 2:
             # The blanket's table for this target is too large; the table for a target with the largest budget is smaller. The bound
-            # for that target is valid for this one, too, because its positive parts increase with the budget of the target.
+            # for that target is valid for target i, too, because the positive parts in the bound increase with the target's budget.
             clones = (self.value(kind, eps, 0, last, last, mass, both=False)[1] for kind, mass in self.candidates(eps, last))
             blanket = self._blanket(eps, i, last, min(clones))
         sides += [blanket] if blanket else []
@@ -329,7 +329,7 @@ class Population:
         log_others = self._log_others
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
         # e^log_none is the probability that no other user sends a data-independent message. The local delta is an upper bound, and
-        # the local delta times this probability a lower bound. They are returned if their gap in log delta is at most 1e-6.
+        # the local delta times this probability a lower bound. These two are returned if their gap in log delta is at most 1e-6.
         if log_none > -1e-6:
             lower, upper = self.family.log_local(float(self.budgets[j]), eps)
             return Interval(lower + log_none - 1e-12, upper)
@@ -348,9 +348,10 @@ class Population:
         return isinstance(self.family, RandomizedResponseFamily) and self.family.categories > 2
 
     def rounded_blanket(self, eps: float, place: int | None) -> float:
-        """Return an upper bound of log delta by the blanket with rounded budgets, of one target, or of every one if None.
+        """Return an upper bound of log delta by the blanket with rounded budgets, for target `place`, or for every target if None.
 
-        For any target, the k-th smallest budget of the other users is at most the (k + 1)-th smallest budget of all users.
+        For every target, the user with the smallest budget is omitted: the k-th smallest budget of the other users is at most the
+        (k + 1)-th smallest budget of all users.
         """
         assert isinstance(self.family, RandomizedResponseFamily)
         budget = float(self.budgets[-1 if place is None else place])

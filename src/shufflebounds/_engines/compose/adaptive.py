@@ -84,9 +84,9 @@ class _Tilted(NamedTuple):
 class AdaptiveChoice(NamedTuple):
     """The mechanism whose pair of datasets may change from release to release.
 
-    `place` is its index among the distributions of the upper bound. For the lower bound, the adversary takes one of `pairs`
-    (products of pairs) in each of the `times` releases of the mechanism, and the releases in `others` have fixed pairs. `pairs` is
-    empty if there is no adaptive lower bound.
+    `place` is the index of the mechanism among the distributions of the upper bound. For the lower bound, the adversary takes one
+    of `pairs` (products of pairs) in each of the `times` releases of the mechanism, and the releases in `others` have fixed pairs.
+    `pairs` is empty if there is no adaptive lower bound.
     """
 
     place: int
@@ -164,7 +164,7 @@ class Adaptive:
                 key = (step, log_tail, grid.eps_of_key(releases, step, log_tail, middle), upper)
                 strategy = self._strategies.of(key, adaptive_strategy)
             except TooLongError:
-                # If a loss is too many grid steps away, the bounds without adaptive choice are kept.
+                # If a loss is too many grid steps away from 0, the bounds without adaptive choice are kept.
                 return 0.0 if upper else -math.inf
             return strategy.log_delta(eps)
 
@@ -181,8 +181,8 @@ class Adaptive:
 
 
 class _Strategy:
-    """The best strategy on one grid. In some releases the adversary chooses one of several distributions; the distributions of
-    the others are fixed.
+    """The best strategy on one grid. In some releases the adversary chooses one of several distributions; the other releases have
+    fixed distributions.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class _Strategy:
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         margin = NEGLIGIBLE + 2 * math.log1p(theta * spread)
         first = math.floor(-margin / (theta * step)) - 2
-        # Moment generating functions below 1 would not bound h after fewer releases.
+        # Moment generating functions below 1 are replaced by 1, because `grown` must bound h after fewer releases, too.
         grown = np.zeros(more.size)
         for several, r in finite:
             grown += r * np.max([0 * more, *(sum((n * law.ahead for law, n in laws), 0 * more) for laws in several)], axis=0)
@@ -324,7 +324,7 @@ def _slack(law: GridPLD) -> float:
 class _State(NamedTuple):
     """The function f_s of the recursion on the grid after s of the releases, divided by e^scale.
 
-    `error` bounds the error of each value, if f_s is 0 to the right of the grid.
+    `error` bounds the error of each value, if f_s is taken as 0 to the right of the grid.
     """
 
     f: FloatArray
@@ -372,7 +372,7 @@ class _Recursion:
     def _released(self, state: _State, law: _Tilted) -> _State:
         """Return E f(x - L) at the grid points x for a loss L with the given distribution.
 
-        The values of f outside the grid are replaced by 0; the error bound includes those to the left.
+        The values of f outside the grid are replaced by 0; the error bound includes the values to the left.
         """
         stage = 4 * ULP * (math.log2(self._length) + 2)
         f, top = state.f, float(state.f.max())

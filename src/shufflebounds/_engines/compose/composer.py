@@ -85,7 +85,7 @@ class Composer:
         # An entry of the cache consists of a few numbers, so BLOCK entries take about 3 MB.
         self._known: Kept[float, _Answer] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
-        # Whether one lower bound has the distributions of the upper bound. If they do not, the two bounds differ on every grid.
+        # Whether one lower bound has the distributions of the upper bound. If none has them, the two bounds differ on every grid.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
         self.steps = GridSteps(upper, [pair for side in lower for pair in side], self.tight, rtol)
 
@@ -93,7 +93,7 @@ class Composer:
     def inversion(self) -> Inversion | None:
         """The inversion of the moment generating function of the total loss.
 
-        It is None if this function is not known for every release, or if the lower bound comes from other distributions.
+        The value is None if this function is not known for every release, or if the lower bound comes from other distributions.
         """
         releases = [(release.losses.transform, r) for release, r in self._upper if release.losses.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
@@ -187,8 +187,8 @@ class Composer:
             (low, high), enough = engine.bounds(eps)
             tried.append((engine, Interval(low, high)))
             best = Interval(max(low, best.lower), min(high, best.upper))
-            # Sums give no lower bound if delta is below about 1e-290 e^eps. A grid gives one. A grid may be too long if delta is
-            # tiny, but not if only e^eps is large, as for budgets above 700.
+            # Sums give no lower bound if delta is below about 1e-290 e^eps. If only e^eps is large, as for budgets above 700, a
+            # grid gives one. If delta itself is tiny, the grid may be too long.
             deep = best.lower > -math.inf or best.upper < LOG_TINY + NEGLIGIBLE
             if enough or best.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
                 break
@@ -202,7 +202,7 @@ class Composer:
         return min(value, self._sums_roughly.bounds(eps)[0].upper)
 
     def normal_estimate(self, eps: float) -> float:
-        """Return an estimate of log delta at eps in little time; it may be wrong by orders of magnitude."""
+        """Return an estimate of log delta at eps in little time; the estimate may be wrong by orders of magnitude."""
         if self.inversion is not None:
             return self.inversion.normal_estimate(eps)
         return normal_estimate(eps, self.steps.mean, self.steps.spread)

@@ -156,7 +156,8 @@ def _excess(at: _Ratios, log_normal: FloatArray, order: FloatArray) -> tuple[Flo
 class TiltedGaussian:
     """The function E e^(z L) at complex z with Re z = theta, for the privacy loss L of a :class:`SampledGaussian`.
 
-    It implements :class:`~shufflebounds._losses.transform.TiltedTransform`. The exponent of g is w = a + i t (module docstring).
+    The class implements :class:`~shufflebounds._losses.transform.TiltedTransform`. The exponent of g is w = a + i t (module
+    docstring).
     """
 
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:
@@ -194,7 +195,8 @@ class TiltedGaussian:
         return self._own[1]
 
     def cumulants(self, theta: FloatArray) -> Cumulants:
-        """Return the cumulant generating function at real numbers between 0 and the theta of this object, by the same points.
+        """Return the cumulant generating function at real numbers between 0 and this object's theta, from the same quadrature
+        points.
 
         The error of the rule increases with theta, so the step for the largest theta is small enough for all.
         """
@@ -327,9 +329,9 @@ class TiltedGaussian:
         r"""Return a bound of the Renyi divergence of order theta + 1 >= 1.
 
         The points of the rule are the outcomes of a pair of distributions, whose divergence is a sum of positive terms. The error
-        of the rule is an analytic function of theta, and 0 at theta = 0. By the lemma of Schwarz it is at most \|theta\|/r times
-        its largest value on the circle \|theta\| = r, with r = LEAST_THETA. On this circle \|A\| is at most e^(r (1 + r) mu^2/2 +
-        pi r); the term pi r is due to the phases.
+        of the rule is an analytic function of theta, and 0 at theta = 0. By the lemma of Schwarz this error is at most \|theta\|/r
+        times its largest value on the circle \|theta\| = r, with r = LEAST_THETA. On this circle \|A\| is at most e^(r (1 + r)
+        mu^2/2 + pi r); the term pi r is due to the phases.
         """
         points, forward = self._points(self._real_step), self._kind.removed
         at = points.at

@@ -83,7 +83,7 @@ class Grid:
         """Return both bounds of log delta at eps, and whether adaptive choice cannot change them much."""
         bounds = self._refined(eps).bounds
         mean, spread = self.steps.mean, self.steps.spread
-        # Without adaptive choice the bounds agree to rtol, all losses are equal, or eps is too large.
+        # `enough` is true if the bounds without adaptive choice agree to rtol, all losses are equal, or eps is too large.
         enough = not bounds.upper - bounds.lower > self.rtol or not spread > 0 or eps > mean + FARTHEST * spread
         return bounds, enough
 
@@ -153,7 +153,7 @@ class Grid:
     def tail(self, eps: float) -> float:
         """Return the log of the mass that may be truncated from each release for delta at eps.
 
-        It is so small that the truncated mass of all releases changes delta by less than the rounding error.
+        This mass is so small that the truncated mass of all releases changes delta by less than the rounding error.
         """
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self.upper):
@@ -164,7 +164,7 @@ class Grid:
         return log_tail
 
     def _deepest(self, log_tail: float) -> bool:
-        """Whether truncating a mass below e^log_tail would take too long, or would hardly change the samples that end above it.
+        """Whether truncating a mass below e^log_tail would take too long, or would hardly change the samples, which end above it.
 
         Down to a mass of e^(2 FIRST_TAIL) the samples take little time, and samples at smaller masses may make the bound slightly
         tighter.
@@ -195,12 +195,14 @@ class Grid:
     def law(
         self, release: DominatingPairInfo, anchor: float, step: float, log_tail: float, middle: float, rtol: float, *, upper: bool
     ) -> GridPLD:
-        """Return the losses of a release on the grid of this step, from above or from below."""
+        """Return the losses of a release on the grid of this step, for the upper or for the lower bound."""
         placed = self.placed(release, log_tail, middle, rtol) if release.sparing(step, log_tail) else None
         return release.law(anchor, step, log_tail, placed, upper=upper)
 
     def _refined(self, eps: float) -> _Refined:
-        """Return bounds on refined grids; if their gap is too large, the tighter of these and of sums over pairs of outcomes."""
+        """Return bounds on refined grids; if their gap is too large, the tighter of these bounds and those by sums over pairs of
+        outcomes.
+        """
         finer, final, step, summed = 0, False, 0.0, False
         # `allowed` is the gap of log delta that changes eps by a factor e.
         bounds, allowed = Interval(-math.inf, 0.0), 1.0
@@ -244,7 +246,7 @@ class Grid:
         return _Refined(bounds, step, summed)
 
     def _with_sums(self, bounds: Interval, eps: float) -> tuple[Interval, bool]:
-        """Return the tighter of the given bounds and those by sums over pairs of outcomes, and whether these have a lower bound."""
+        """Return the tighter of the given bounds and of sums over pairs of outcomes, and whether the sums give a lower bound."""
         assert self._sums is not None
         (low, high), summed = self._sums.bounds(eps)
         return Interval(max(low, bounds.lower), min(high, bounds.upper)), summed

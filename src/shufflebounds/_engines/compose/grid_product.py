@@ -36,9 +36,10 @@ class Product(TiltedSum):
 
     Each release has a distribution of losses on a grid of the same step, and is repeated a number of times.
 
-    The lower bound of a release that may reveal everything has a loss far above all others, where its last line reaches 0. Let A be
-    the event that such a large loss occurs in some release. The divergence is at least that of the outcomes outside of A, plus
-    P(A) - e^eps Q(A). So the transform need not reach to this loss. Without `apart`, no loss is treated as large.
+    The lower bound of a release that may reveal everything has a loss far above all others, where the last line of its divergence
+    reaches 0. Let A be the event that such a large loss occurs in some release. The divergence is at least that of the outcomes
+    outside of A, plus P(A) - e^eps Q(A). So the transform need not reach to this loss. Without `apart`, no loss is treated as
+    large.
     """
 
     def __init__(self, laws: Sequence[GridPLD], times: Sequence[int], *, upper: bool, apart: bool = True) -> None:
@@ -60,7 +61,8 @@ class Product(TiltedSum):
             slack += r * (law.slack + abs(total) + 16 * ULP)
             loss_error += r * law.loss_error + 4 * ULP * abs(origin)
             rests.append((log_rest, r))
-        # `widest`: where losses are rarely large, as of sampled records, the total loss tilted to a large eps is ten times as wide.
+        # `widest`: if losses are rarely large, as those of sampled records, the distribution of the total loss is ten times as wide
+        # when tilted to a large eps.
         super().__init__(
             summands, origin, laws[0].step, discount=1.0, near=NEAR, served=_SERVED, widest=2, upper=upper,
             log_rest=union_probability(rests), slack=slack, level_error=loss_error,
@@ -69,7 +71,7 @@ class Product(TiltedSum):
     def log_delta(self, eps: float) -> tuple[float, float]:
         """Return the bound of the log hockey-stick divergence at eps, and minus its slope."""
         value, slope = (float(each[0]) for each in self.log_values(np.array([eps])))
-        # The fraction of the bound that e^eps Q(A) takes; the rounding errors of its logarithm are far below 1.
+        # `lost` is the log of the ratio of e^eps Q(A) to the bound; its rounding errors are far below 1.
         lost = eps + self._log_other - value if value > -math.inf else -math.inf
         return (value - 2 * math.exp(lost), slope) if lost <= -ALONE else self._whole.log_delta(eps)
 

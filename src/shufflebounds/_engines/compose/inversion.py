@@ -156,7 +156,7 @@ class _Window:
     """The tilts around a saddle point and the fields of :class:`_Tilt` there, as arrays over increasing tilts.
 
     `cumulant` is rounded up. Entry i of `places` is the exponent k of the tilt theta = RATIO**k in entry i of `theta`. Row i of
-    `apart` is how far every tilt exceeds that of entry i, or 0.
+    `apart` has for every tilt its excess over the tilt of entry i, or 0 if there is none.
     """
 
     places: tuple[int, ...]
@@ -375,7 +375,7 @@ class Inversion:
         return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
-        """Return the goal for the gap of log delta: `_tolerance` times eps times the slope of log delta, about the tilt."""
+        """Return the goal for the gap of log delta: `_tolerance` times eps times the tilt, about the slope of log delta."""
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
@@ -394,8 +394,8 @@ class Inversion:
     def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
         """Return (k, spacing of the nodes, number of nodes) of the contour with the tilt RATIO**k.
 
-        They are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the log divergence.
-        A number of nodes above TABLE_SIZE means that no contour is possible.
+        The three numbers are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the
+        log divergence. A number of nodes above TABLE_SIZE means that no contour is possible.
         """
         goal = estimate + math.log(tolerance)
         window = self._window(saddle)
@@ -408,7 +408,8 @@ class Inversion:
             right = (beyond / window.apart[:lower]).min(axis=1)
         needed = np.maximum(left, right)
         # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than a factor e^digits: up to this factor the
-        # rounding error, about 1e-14 of the integrand, is below the tolerance. Raised: more cancellation. Lowered: longer periods.
+        # rounding error, about 1e-14 of the integrand, is below the tolerance. More digits: more cancellation. Fewer: longer
+        # periods.
         digits = min(16.0, math.log(tolerance / 1e-14))
         needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
         index = int(np.argmin(needed))
@@ -434,7 +435,7 @@ class Inversion:
     def _last(self, place: int, eps: float, goal: float, spacing: float) -> float:
         """Return a frequency beyond which the integral is below e^goal, or inf if none is found.
 
-        `place` is the exponent of the tilt, `spacing` that of the nodes.
+        `place` is the exponent of the tilt, `spacing` the distance of the nodes.
         """
         tilt = self._tilt(place)
         top = self._part(place).cumulant - tilt.theta * eps

@@ -41,8 +41,7 @@ SPACING = 0.5
 """Distance of neighbouring nodes near eps, in units of loss * sqrt(rtol), for r >= 32 releases. For r < 32 the distance is smaller
 by the factor (r/32)^(1/4), because fewer sums are needed. Outside the range around eps the distance of neighbouring nodes is five
 times as large, and above `_Placed.large` 25 times. The gap of eps is about rtol for 32 releases, and up to 50 times rtol for
-thousands of releases if small losses
-matter. Lowered: tighter bounds; the run time grows with the square of the number of nodes."""
+thousands of releases if small losses matter. Lowered: tighter bounds; the run time grows with the square of the number of nodes."""
 
 FAINTEST = 1e-306
 """Mass under P below which an outcome is truncated; 1e15 such outcomes have a total mass below TINY. Raised: TINY would not cover
@@ -92,7 +91,7 @@ class PairSums:
     rtol : float
         The largest relative gap of eps that the composition accepts. Below `finest` the gap is that of `finest`.
     scale : float
-        The standard deviation of the sum of all losses; smaller eps have the nodes of this eps.
+        The standard deviation of the sum of all losses; an eps below this number has the nodes of eps = `scale`.
     ratio : float, optional
         Ratio of the ends of an interval of eps that shares its nodes. With a larger ratio more nodes are close to eps.
     """
@@ -206,7 +205,7 @@ class _Table:
         for i, one in enumerate(single):
             self._known[tuple(int(j == i) for j in range(len(single)))] = one
         self._first, self._second = (self._product(part) for part in _halves(times))
-        # Suffix sums of the masses of the second group; the last entry is the empty sum.
+        # `_p` and `_q` are suffix sums of the masses of the second group; the last entry is the empty sum.
         self._p, self._q = (np.append(np.cumsum(mass[::-1])[::-1], 0.0) for mass in (self._second.p, self._second.q))
 
     @property
@@ -226,7 +225,7 @@ class _Table:
         """Return the bound of the log divergence at eps."""
         (loss, p, _, rest), way = self._first, 1 if self._upper else -1
         level = eps - loss
-        # The rounding error of `level` is at most half of this. An upper bound includes losses that may be above the exact level.
+        # The upper bound subtracts twice the rounding error of `level`, so it includes losses that may be above the exact level.
         near = level - ULP * (eps + np.abs(loss)) if self._upper else level
         place = np.searchsorted(self._second.loss, near, side="right")
         tail, lost = self._p[place], np.exp(np.minimum(level, LARGEST_EXPONENT)) * self._q[place]
@@ -244,9 +243,8 @@ def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
     A number of releases of one kind is split at its highest binary digit, so that most sums are of two equal losses, which take
-    half the time. If there are several kinds, 1 is subtracted from the odd numbers, because their digits differ. Powers of two,
-    and even numbers of several kinds,
-    are halved. So a table needs at most two sums for each binary digit of the numbers.
+    half the time. The numbers of several kinds have different digits, so 1 is subtracted from the odd ones instead. Powers of two,
+    and even numbers of several kinds, are halved. So a table needs at most two sums for each binary digit of the numbers.
     """
     top = 1 << (max(times).bit_length() - 1)
     part = tuple(number % 2 if len(times) > 1 else number & top for number in times)

@@ -127,7 +127,7 @@ class GridSteps:
     def shortest(self) -> float:
         """The shortest step of a grid on which no loss is more than TABLE_SIZE steps away from 0.
 
-        Both bounds limit the step, because the losses of the upper bound may have variance 0 while those of the lower do not.
+        Both bounds limit the step, because the losses of the upper bound may have variance 0 while those of the lower bound do not.
         """
         scales = [release.scale(FIRST_TAIL) for release, _ in (*self._upper, *(() if self._tight else self._lower))]
         return max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE
@@ -143,8 +143,8 @@ class GridSteps:
         tried = base / (fewest + np.arange(1 + min(fewest // 2 + 8, MOST_ENUMERATED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
-            # An atom at a distance away * tried from the grid is moved to the grid, and mass of another atom is moved by one
-            # spacing to keep the mean. This adds the product of the distance and the spacing to the variance.
+            # An atom at the distance `away * tried` from the grid is moved to the grid, and mass of another atom is moved by one
+            # `spacing` of the release to keep the mean. This adds the product of this distance and `spacing` to the variance.
             away = np.abs(spacing / tried - np.round(spacing / tried))
             cost += r * spacing * tried * np.where(away > ON_GRID, away, 0.0)
         return float(tried[np.argmin(cost)])
@@ -170,7 +170,7 @@ class GridSteps:
     def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
         """Return (offset, spacing) such that the losses offset + spacing j should be grid points, or None if no loss is preferred.
 
-        Normally these are the release's own lattice, or its most probable loss and the distance to the nearest other loss. A
+        Normally the result is the release's own lattice, or its most probable loss and the distance to the nearest other loss. A
         release may have neither, and the same distribution of the loss for (P, Q) and (Q, P). Then the result is (eps0, 2 eps0) for
         a pure budget eps0 of at most 30 standard deviations, because the losses eps0 and -eps0 may be atoms.
         """

@@ -66,8 +66,8 @@ class Cell(ABC):
 class Cases(ABC):
     """The distributions of X (`ExcessLaw`) for the pairs of the target's inputs and the inputs of another user.
 
-    If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise those of the cells are added; they are
-    usually smaller than the largest distribution of `laws`.
+    If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise the distributions of the cells are added;
+    these are usually smaller than the largest distribution of `laws`.
     """
 
     @property
@@ -98,8 +98,8 @@ class Cases(ABC):
 class FiniteCases(Cases):
     """Distributions of X with finitely many atoms.
 
-    In `DatasetLaws.cases` there is one for every pair of the target's inputs and every kind of another user's input. For every pair
-    and input the distribution of X must be a mixture of these.
+    In `DatasetLaws.cases` there is one distribution for every pair of the target's inputs and every kind of another user's input.
+    For every pair and input the distribution of X must be a mixture of these.
 
     Parameters
     ----------
@@ -166,10 +166,10 @@ class FiniteCases(Cases):
 
 
 class Blocks(NamedTuple):
-    """The masses c_- if the drawn users are matched at random within blocks of four users.
+    """The masses c_- (`pair_weights`) if the drawn users are matched at random within blocks of four users.
 
     `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users remain. `rough` returns an
-    approximation in less time; where it is not negligible, it decreases in the number of pairs.
+    approximation in less time, which decreases in the number of pairs where it is not negligible.
     """
 
     bound: Callable[[int], float]

@@ -76,8 +76,8 @@ class MixedData:
 def merged_outputs(rows: FloatArray) -> FloatArray:
     """Return the rows without zero columns; proportional columns, whose outputs are equally informative, are replaced by their sum.
 
-    Of few columns, those that are proportional up to 6 ulp count, too. Merging outputs is post-processing, which a lower bound may
-    do. For an upper bound it changes the entries by 7 ulp, within the errors of entries that `EveryDataset` includes.
+    If there are few columns, those that are proportional up to 6 ulp are merged, too. Merging is post-processing, so a lower bound
+    remains valid. For an upper bound, merging changes the entries by 7 ulp, within the errors that `EveryDataset` includes.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def merged_outputs(rows: FloatArray) -> FloatArray:
 
 
 def _almost_merged(columns: list[FloatArray]) -> list[FloatArray]:
-    # All columns are compared with the first of their kind, so that two of a kind differ by at most 6 ulp.
+    # Every column is compared with the first column of each kind, so that two columns of a kind differ by at most 6 ulp.
     kinds: list[FloatArray] = []
     merged: list[FloatArray] = []
     for column in columns:

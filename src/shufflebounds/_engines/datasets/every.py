@@ -112,7 +112,8 @@ class EveryDataset:
     def _others(self, steps: list[NDArray[np.intp]], x: int, left: int, law: FloatArray) -> Iterator[FloatArray]:
         """Yield the probabilities of the other users' messages, for all ways to distribute `left` users over inputs from x on.
 
-        The order is that of `all_shares`. `law` has the probabilities of the messages of the users with inputs before x.
+        The datasets come in the order of `all_shares`. `law` has the probabilities of the messages of the users with inputs before
+        x.
         """
         last = x == len(self._rows) - 1
         for moved in range(left + 1):
@@ -209,9 +210,9 @@ class EveryDataset:
 class _Losses(NamedTuple):
     """The log masses under P and the privacy losses of the outcomes of many pairs (P, Q), for an upper or a lower bound.
 
-    For an upper bound, `away` are the losses moved away from 0 by their errors, and `raised` the losses increased by them; for a
-    lower bound, losses are moved towards 0 and decreased. `starts` has the first outcome of each pair. `lost` is the number of
-    outcomes with a probability below TINY, whose losses are at most `budget`; an upper bound includes them.
+    For an upper bound, `away` are the losses moved away from 0 by their errors, and `raised` the losses increased by their errors;
+    for a lower bound, losses are moved towards 0 and decreased. `starts` has the first outcome of each pair. `lost` is the number
+    of outcomes with a probability below TINY, whose losses are at most `budget`; an upper bound includes them.
     """
 
     log_p: FloatArray
@@ -266,7 +267,7 @@ def _affordable(inputs: int, outputs: int, users: int) -> bool:
     cells = math.comb(users + outputs - 1, outputs - 1)
     # For two outputs the tables do not contain the target's message, so one table serves both of its inputs.
     copies = 1 if outputs == 2 else inputs
-    # More than two outputs: the number of datasets is limited, too, because each distribution takes at least 50 us.
+    # For more than two outputs, the number of datasets is limited, too, because each distribution takes at least 50 us.
     return (outputs == 2 or datasets <= MOST_ENUMERATED // 4) and datasets * cells * copies <= TABLE_SIZE
 
 

@@ -93,8 +93,8 @@ def mean_renyi(local: Callable[..., FloatArray], users: int, orders: FloatArray)
             upper[i] = whole(first).upper if orders[i] == first else math.inf
             continue
         # The moments (E L^a - 1)/(a (a - 1)) of a likelihood ratio L are Mellin transforms of hockey-stick divergences (module
-        # `renyi`), so that their log is convex in a: at most its chords between integer orders, and at least the lines through
-        # the two integer orders before or after a.
+        # `renyi`). So their log is convex in a: it is at most its chords between integer orders, and at least the lines through the
+        # two integer orders before or after a.
         left, right, lines = mellin(first), mellin(first + 1), []
         if first > 2:
             lines.append(left.lower + share * (left.lower - mellin(first - 1).upper))

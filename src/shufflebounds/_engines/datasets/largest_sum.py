@@ -31,8 +31,8 @@ from shufflebounds._engines.excess.excess_law import ExcessLaw
 __all__ = ["NODES", "SMOOTHING", "SPREAD", "LargestSums", "SumChoices", "single_bounds"]
 
 SMOOTHING = 5e-4
-"""Variance eta^2 of the smoothing, as a fraction of the variance of the sum. It increases eps by half this fraction. Lowered: the
-sum over m needs more terms."""
+"""Variance eta^2 of the smoothing, as a fraction of the variance of the sum. The smoothing increases eps by half this fraction.
+Lowered: the sum over m needs more terms."""
 
 SPREAD = 6.5
 """Distance between the aliases of the sum, 2 pi/D, in standard deviations of the sum. Raised: more terms are needed. Lowered: the
@@ -60,16 +60,17 @@ _LIMITS = 1.3
 """Ratio of neighbouring limits of the large values that are tried."""
 
 _PARTS = np.array([1.0, 0.96, 0.85, 0.0])
-"""If values are large, the bound is computed for about these fractions of the number of users, and interpolated between them to
-choose one. More fractions: a better choice, in longer time."""
+"""If values are large, the bound is computed for about these fractions of the number of users. Interpolation between them chooses
+the number that is used. More fractions: a better choice, in longer time."""
 
 _STRIDE, _TRIED = 6, 12
-"""Distance of the limits that are tried first, from about _LARGE/theta to the largest value, and the largest distance from the best
-of these, in steps of _LIMITS. _STRIDE raised or _TRIED lowered: a larger bound if delta is due to rare values."""
+"""Two distances in steps of _LIMITS: _STRIDE between the limits that are tried first, from about _LARGE/theta to the largest value,
+and _TRIED, the largest distance of later limits from the best of these. _STRIDE raised or _TRIED lowered: a larger bound if delta
+is due to rare values."""
 
 _TILTS = np.geomspace(1.0, 0.3, 8)
-"""Values of theta that are used after large values are split off, relative to the best theta without them. Raised number: longer
-run time, in proportion. Lowered: a larger bound."""
+"""Values of theta that are used after large values are split off, relative to the best theta without them. More values: longer run
+time, in proportion. Fewer: a larger bound."""
 
 _JUMPS = 600
 """Number of grid points to which the large value is rounded up if exactly one user has a large value. If two users have large
@@ -78,7 +79,7 @@ values, each of the two values is rounded up to one of _JUMPS/10 points. Lowered
 _SLACK = (1e-4, 3e-3)
 """Permitted increase of the bound of log delta if no value is large, and if some are, which takes ten times as long. A cell is not
 divided further if its bound exceeds the bound without cells by at most this increase. Raised: a larger bound. Lowered: longer run
-time, as the inverse square root near the worst pair."""
+time, in proportion to the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
 """Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After twice this
@@ -86,9 +87,8 @@ number of divisions it is raised by 2 _SLACK, and so on. Raised: longer run time
 dominate."""
 
 _DEEPER = 10.0
-"""Outputs may be omitted if their probability is below e^-10 of the bound; their contribution is then at most this fraction of
-the bound. Lowered: a
-larger bound, less smooth in eps. Raised: longer tables."""
+"""Outputs may be omitted if their probability is below e^-10 of the bound; their contribution is then at most this fraction of the
+bound. Lowered: a larger bound, less smooth in eps. Raised: longer tables."""
 
 
 class SumChoices(NamedTuple):
@@ -129,7 +129,7 @@ class LargestSums:
         while True:
             self._near, laws = near, cases.laws(eps, near - _DEEPER - 2)
             if laws.starts.size == 2 and laws.values.size > 8 * MANY:
-                # Values 3 % apart raise log delta by about 1e-2 at most; they are used for the probability of a test only.
+                # Merging to values 3 % apart raises log delta by about 1e-2 at most. It is done only for the probability of a test.
                 values, log_mass = gathered(laws.values, laws.log_mass, upper=True)
                 laws = laws._replace(values=values, mass=np.exp(log_mass), log_mass=log_mass, starts=np.array([0, values.size]))
             if laws.values.max(initial=0.0) > SQUARABLE:
@@ -166,7 +166,7 @@ class LargestSums:
     def choices(self, place: int = 0) -> SumChoices:
         """Return the numbers on which :meth:`bound` depends if there are no cells and no value is large.
 
-        If some are large, :meth:`bound` may be smaller than the bound that follows from these numbers.
+        If some values are large, :meth:`bound` may be smaller than the bound that follows from these numbers.
         """
         users, first, starts = int(self._counts[place]), self._laws.mass * self._laws.values, self._laws.starts[:-1]
         squares = np.add.reduceat(first * self._laws.values, starts) - np.add.reduceat(first, starts) ** 2
@@ -220,7 +220,9 @@ def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[f
 
 
 def _squarable(laws: LawTable) -> LawTable:
-    """Return the distributions with X = 0 in place of values whose squares overflow; their means are added to `log_cut`."""
+    """Return the distributions with X = 0 in place of values whose squares overflow; the means of these values are added to
+    `log_cut`.
+    """
     large = laws.values > SQUARABLE
     parts = np.where(large, laws.log_mass + np.log(np.where(large, laws.values, 1.0)), -np.inf)
     lost = float(np.logaddexp.reduceat(parts, laws.starts[:-1]).max())
@@ -253,7 +255,7 @@ class _Sum:
 
     def __init__(self, laws: LawTable, counts: FloatArray, blur: float, limit: float, theta: float, coarser: float) -> None:
         self._counts, self._blur, self._limit, self._theta, self._coarser = counts, blur, limit, theta, coarser
-        # Coarse bounds use every second theta, and half of the points of two large values.
+        # Coarse bounds use every second theta, and half of the grid points for two large values.
         thetas = theta * (_TILTS[:: 2 if coarser > 1 else 1] if limit < math.inf else np.ones(1))
         self._bound = _sum_bound.SumBound(*laws[:4], counts=counts, thetas=thetas, limit=limit, smoothing=SMOOTHING * coarser,
                                       spread=SPREAD, nodes=_nodes(coarser), jumps=_JUMPS, pool=20 if coarser > 1 else 10, blur=blur,
@@ -297,7 +299,7 @@ class _Sum:
             return of(wide, place, counts[:1], _COARSEST * coarser).log_sum(0)
 
         # The limits form a grid that does not depend on eps, so that the smallest bound is smooth in eps. The bound does not change
-        # far below and far above the best limit, so the search by small steps begins at the best one of a coarse grid.
+        # far below and far above the best limit, so the search by small steps begins at the best limit of a coarse grid.
         first, last = (math.floor(math.log(x) / math.log(_LIMITS)) for x in (limit, max(limit, float(wide.values.max()))))
         best = first = min(range(first, last + 1, _STRIDE), key=rough)
         move = 1 if rough(first + 1) < rough(first) else -1
@@ -321,7 +323,7 @@ class _Sum:
 
         `slack` is `enough` minus the bound without cells. Returns the bound, and the log of the contribution of outputs that are
         not among the atoms of cells. The bound is `enough`, or larger if the bound of a cell that cannot be divided is larger, or
-        after many divisions (_DIVISIONS). It is inf if it would exceed `limit`.
+        after many divisions (_DIVISIONS). It is inf if a bound above `limit` would be needed.
         """
         divided, most, lost = 0, max(_DIVISIONS, len(cells)), -math.inf
         left, first = list(cells), enough - 0.5 * slack

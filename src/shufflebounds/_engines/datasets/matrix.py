@@ -55,7 +55,7 @@ class MatrixDatasets:
     def _sorted_ratios(self) -> list[tuple[FloatArray, FloatArray]]:
         """For each pair of `_ratios`: the increasing likelihood ratios, and for each its tail probability.
 
-        This is the probability, under the first row of the pair, of a ratio that is at least as large.
+        The tail probability is that of a ratio at least as large, under the first row of the pair.
         """
         rows = self._rows[self._cases]
         tails = []

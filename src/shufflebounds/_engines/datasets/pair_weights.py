@@ -44,12 +44,12 @@ _STEP = Fraction(1, 10**9)
 boundary of the constraints. Lowered to 0: the conditions, computed by other formulas, are violated by rounding errors."""
 
 _DIGITS = 2**160
-"""The weights of a linear program are multiples of 1/_DIGITS. At a corner some terms of W are above 1e12 and cancel to 0; a double
-would change W there by 1e-4."""
+"""The weights of a linear program are multiples of 1/_DIGITS. At a corner some terms of W are above 1e12 and cancel to 0; rounding
+the weights to doubles would change W there by 1e-4."""
 
 _LARGEST_STEP = Fraction(1, 1000)
-"""Largest factor by which the weights of a linear program may be reduced. It replaces _STEP if the simplex method, because of
-rounding errors, ended at a vertex that violates some constraints."""
+"""Largest x for which the weights of a linear program may be multiplied by 1 - x. An x above _STEP is needed if the simplex method,
+because of rounding errors, ended at a vertex that violates some constraints."""
 
 _ROUNDS, _LEVEL = 300, 1e-11
 """Largest number of steps of the simplex method (20 are usual), and the largest size of a number that it treats as 0."""
@@ -134,8 +134,8 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
         # There are too many corners to verify each of them.
         return None
     # The unknowns are the positive and negative parts of d_k = omega_(k-1) - omega_k, k = 1..K + 1, whose sum is 1. W at a corner
-    # is the sum of its `terms` times the omega_k, that is of `sums` times the d_k. The unknowns of the dual program are a factor of
-    # the equation and one of each corner, and all 0 is a vertex; its multipliers are the parts of d_k.
+    # is the sum of its `terms` times the omega_k, that is of `sums` times the d_k. The dual program has one unknown for the
+    # equation and one for each corner. Its point 0 is a vertex, and its multipliers are the parts of d_k.
     terms = np.column_stack([np.ones(pairs + 1), _corners(pairs, most, less) * (-0.5) ** np.arange(1.0, most + 1)])
     sums = np.cumsum(terms, axis=1).T
     sums = np.concatenate([np.ones((most + 1, 1)), sums], axis=1)
@@ -145,7 +145,8 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
     used = _basis(columns)
     if used is None:
         return None
-    # The vertex of these columns, exactly: parts whose slack is among the columns are 0, and so is W at the corners among them.
+    # Compute the vertex of these columns exactly: parts whose slack is among the columns are 0, and W is 0 at the corners among the
+    # columns.
     corners = [place - 1 for place in used if 0 < place < columns.shape[1]]
     parts = sorted({place % (most + 1) for place in range(2 * (most + 1)) if place + columns.shape[1] not in used})
     if len(parts) != len(corners) + 1:
@@ -165,7 +166,7 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
 def _basis(columns: FloatArray) -> list[int] | None:
     """Maximize y_0 for `columns` y <= 1 and y >= 0 by the simplex method; return the places of the basis, or None if it fails.
 
-    Places from the number of columns on are those of the slack of a row.
+    A place that is at least the number of columns belongs to the slack of a row.
     """
     rows = len(columns)
     whole = np.concatenate([columns, np.eye(rows)], axis=1)

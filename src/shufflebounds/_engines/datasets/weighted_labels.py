@@ -7,8 +7,8 @@ mean, and with :math:`X_i = (d/R_i)(Y), Y \sim R_i`, the main term of the bound 
 .. math:: \max \frac1{V}\, \mathbb{E}\Bigl(\sum_i v_i X_i\Bigr)_+, \qquad V = \sum_i v_i,
 
 where the maximum is over the inputs of all users. The users of a group have the same weight: the inverse of the largest variance of
-their X at eps = 0. For bits with the flip probability q_i = 1 - p_i it is proportional to p_i q_i.
-With exponents :math:`\alpha_i` of sum 1, Hoelder's inequality separates the users, so that each input is chosen by itself:
+their X at eps = 0. For bits with the flip probability q_i = 1 - p_i this weight is proportional to p_i q_i. With exponents
+:math:`\alpha_i` of sum 1, Hoelder's inequality separates the users, so that each input is chosen by itself:
 
 .. math:: \log \mathbb{E}(\textstyle\sum_i v_i X_i)_+ \le \sum_i \alpha_i \max_x \log \frac{D}{2\pi} \sum_m w_m \rho_m
     |\varphi_{i,x}(z_m)|^{1/\alpha_i}, \qquad z_m = \theta + i m D,
@@ -50,16 +50,17 @@ _TILTS = np.exp(np.linspace(-3.0, 4.0, 48))
 follows."""
 
 _STEEPEST = 300.0
-"""Largest product of theta and X. Every theta gives a valid bound; the best theta gives a far smaller one."""
+"""Largest product of theta and X. Every theta gives a valid bound; at the best theta the product is far smaller."""
 
 _POWERS = 1.0, 0.75, 0.5, 0.25, 0.0
 """Powers of the weights that are tried until the number of pairs to draw is small enough. Every choice gives a valid bound."""
 
 _FEWEST, _LARGEST = 16, 12.0
-"""Smallest number of users, and largest budget and eps, for which the bound is evaluated; outside this range it is about 1."""
+"""Smallest number of users, and largest budget and eps, for which the bound is evaluated; outside this range the bound is about
+1."""
 
 _MOST_PAIRS = 512
-"""Largest number s of drawn pairs. Budgets of at most 2, 4 and 6 need 2, 6 and 18. Raised: a bound for larger budgets, too."""
+"""Largest number s of drawn pairs. Budgets of at most 2, 4 and 6 need s = 2, 6 and 18. Raised: a bound for larger budgets, too."""
 
 
 class Norms(NamedTuple):
@@ -133,7 +134,7 @@ class WeightedLabels:
 
     @classmethod
     def of_records(cls, others: int, fakes: int, bins: int, flip: float) -> WeightedLabels | None:
-        """Return the bound for records of flipped bits of `others` users and `fakes` uniform dummies, or None if it is 1.
+        """Return the bound for records of flipped bits of `others` users and `fakes` uniform dummies, or None if the bound is 1.
 
         A record has one bit for each bin, 1 in the bin of its value and 0 elsewhere, each flipped with the probability `flip`. b is
         the distribution of a record whose bits are all 0 before the flips.
@@ -142,13 +143,14 @@ class WeightedLabels:
             return None
         odds, rest = log_odds(flip).above, bins - 2
 
-        # A user's bin is the target's first, its second, or another one, whose bit is c. R_x/b is (1 - q)/q or its inverse.
+        # A user's bin is the target's first, the target's second, or another bin; a, b and c are the bits of these bins. R_x/b is
+        # (1 - q)/q or its inverse.
         bits = np.array([0.0, 1.0])
         a, b, c = (x.ravel() for x in np.meshgrid(bits, bits, bits, indexing="ij"))
         parts = []
         for own in (a, b, c)[: 2 + (rest > 0)]:
             parts.append((log_of_ones(a + b + c, 3, flip) + (2 * own - 1) * odds, 2 * (a - own) * odds, 2 * (b - own) * odds))
-        # A dummy has each bin with probability 1/d. With T ones, R/b is (T (1 - q)/q + (d - T) q/(1 - q))/d.
+        # The value of a dummy is each bin with probability 1/d. With T ones, R/b is (T (1 - q)/q + (d - T) q/(1 - q))/d.
         a, b, t = (x.ravel() for x in np.meshgrid(bits, bits, np.arange(rest + 1.0), indexing="ij"))
         ones = a + b + t
         ratio = np.log((ones * math.exp(odds) + (bins - ones) * math.exp(-odds)) / bins)

@@ -82,8 +82,8 @@ _LITTLE = math.log(1e-6)
 Raised: a larger bound. Lowered: longer run time."""
 
 _SMALLER, _GAIN = 3.0, 2e-3
-"""The bound at a smaller eps is used for the probability of the test, too, and not only the privacy blanket, if error terms that
-are smaller by a factor e^_SMALLER would reduce the bound of log delta by more than _GAIN. _GAIN raised: a larger bound. Lowered:
+"""If error terms that are smaller by a factor e^_SMALLER would reduce the bound of log delta by more than _GAIN, the probability of
+the test is bounded not only by the privacy blanket, but also by the bound at a smaller eps. _GAIN raised: a larger bound. Lowered:
 longer run time."""
 
 _TIMES = np.arange(3.0, 2 * ORDERS + 2, 2)
@@ -244,7 +244,7 @@ class WorstDataset:
     def _exchanges(self) -> tuple[FloatArray, FloatArray]:
         """Trial values of ln F, and for each an upper bound of log H_F(b || R_x) for every input x (module docstring).
 
-        The bound is that of Chernoff, E S_+ <= E e^(theta S)/(e theta), at the best theta of a few.
+        The bound is Chernoff's, E S_+ <= E e^(theta S)/(e theta), at the best theta of a few.
         """
         users, ratios, move = self._users, self._data.ratios, 4 * ULP - self._data.log_minorant
         cases = replace(ratios, log_a=ratios.log_a + move, cuts=tuple((cut + move, cut_b) for cut, cut_b in ratios.cuts))
@@ -313,11 +313,12 @@ class WorstDataset:
 
         If `shared`, eps' is rounded, so that neighbouring eps have the same eps'.
         """
-        # Any eps' < eps gives a valid bound. The choice eps - `less` nearly minimizes it if delta decreases as for Gaussian noise.
+        # Any eps' < eps gives a valid bound. The choice eps - `less` nearly minimizes the bound if delta decreases as for Gaussian
+        # noise.
         fall = self.approximate_log_delta(0.0) - max(log_delta, -LARGEST_EXPONENT)
         less = eps / max(2 * fall, 1.5)
         if shared:
-            # A multiple of a power of two that is between less/4 and less/2: `less` grows by at most one half.
+            # eps' is rounded down to a multiple of a power of two between less/4 and less/2, so `less` grows by at most one half.
             grid = 2.0 ** (math.floor(math.log2(less)) - 1)
             less = max(eps - grid * math.floor((eps - less) / grid), less)
         return less
@@ -355,10 +356,10 @@ class WorstDataset:
         return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared, ceiling)
 
     def least_log_delta(self, eps: float, near: float, enough: float) -> float:
-        """Return about the smallest value of :meth:`log_delta`, in milliseconds; `near` is about log delta.
+        """Return about the smallest value that :meth:`log_delta` may have, in milliseconds; `near` is about log delta.
 
-        The error term is that for the smallest bound of the probability of the test that could be used. If the result is at most
-        `enough`, some choices that would decrease it further may be omitted.
+        The error term assumes the smallest bound of the probability of the test that could be used. If the result is at most
+        `enough`, some choices that would decrease the result further may be omitted.
         """
         eps = min(eps, 0.9 * math.log(SQUARABLE))
         gamma, log_prob, norms = self._least_gamma(eps, near), -math.inf, self._log_norms(eps)
@@ -398,7 +399,7 @@ class WorstDataset:
         """Return an approximation of :meth:`log_delta` for a sum of normal variables, in a few microseconds."""
         deviation = math.sqrt(self._users * self._data.cases.variance)
         z = self._users * math.expm1(min(eps, LARGEST_EXPONENT)) / deviation
-        # E(Z - z)_+ for a standard normal Z is the density at z times a factor between 1 and 1/(1 + z^2).
+        # E(Z - z)_+ for a standard normal Z is 1 to 1.19 times the density at z divided by 1 + 1.25 z + z^2.
         return min(0.0, math.log(deviation / self._users) - 0.5 * z * z - math.log(math.sqrt(2 * math.pi) * (1 + 1.25 * z + z * z)))
 
     @cached_property
@@ -415,7 +416,7 @@ class WorstDataset:
     def _bound(self, eps: float, every: bool, refined: bool, shared: bool, ceiling: float) -> float:
         """Return the bound. The probability of the test is bounded by the privacy blanket at a smaller eps.
 
-        If `refined`, it is also bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
+        If `refined`, this probability is also bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
         """
         # At larger eps, squares of X would overflow. delta does not increase with eps, so the bound at this eps is valid.
         eps = min(eps, 0.9 * math.log(SQUARABLE))

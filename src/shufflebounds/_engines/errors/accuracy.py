@@ -40,8 +40,8 @@ class Histogram(NamedTuple):
 
 COUNTED = 2**33
 """Largest count for which quantiles include the rounding of the estimate, for protocols that do not know the number of users. It
-exceeds the number of people. Raised: quantiles increase by 1e-16 times this number. Lowered: quantiles are valid for smaller
-counts only."""
+exceeds the world population. Raised: quantiles increase by 1e-16 times this number. Lowered: quantiles are valid for smaller counts
+only."""
 
 _OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, lambda _: 100)
 """Cache of bounds of log Pr[S >= above or S <= below]; the key has the bits, above and below. The bounds for the worst dataset need
@@ -54,7 +54,7 @@ class ErrorLaw(ABC):
     """Base class for the distribution of the error, estimate minus exact value.
 
     ``_error(a, truth)`` returns bounds of log Pr[|error| > a] for one bin and the given truth, or for the worst dataset if `truth`
-    is None. ``_any_error`` returns them for the largest error of any bin. A protocol that estimates one number has one bin.
+    is None. ``_any_error`` returns such bounds for the largest error of any bin. A protocol that estimates one number has one bin.
     """
 
     @property

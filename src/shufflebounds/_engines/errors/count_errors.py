@@ -63,7 +63,7 @@ class CountErrors(CountErrorLaw):
     def _one_mean_square(self, held: int | None) -> float:
         if held is None and self.bins == 1:
             return self.variance
-        # The variance is linear in the number of holders, so its mean over all bins is that of the mean number.
+        # The variance is linear in the number of holders, so its mean over all bins is the variance for the mean number.
         return self._variance(self._held / self.bins if held is None else held)
 
     def _scale(self) -> float:
@@ -79,7 +79,7 @@ class CountErrors(CountErrorLaw):
         return largest_tail(self.users, self._known, self._largest_variance, reach)
 
     def _rounding(self, a: Fraction, truth: Any) -> float:
-        # The estimate has three operations. The computed probabilities are unbiased up to their rounding, at most 8 ULP of `own`.
+        # The estimate takes three operations. It is unbiased up to the rounding of the probabilities, at most 8 ULP of `own`.
         own, _, _, _, gap = self.probabilities
         return ULP * (16 * self.users * own / gap + 4 * float(a))
 

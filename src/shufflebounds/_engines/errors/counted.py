@@ -1,6 +1,6 @@
 """Methods of every randomizer and protocol that estimates from counts of its messages.
 
-They randomize the values of all users or of a part of them, count the messages, add the counts of parts, and estimate.
+The methods randomize the values of all users or of a part of them, count the messages, add the counts of parts, and estimate.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
         return self._messages(self._checked_values([]), source)
 
     def _users_in(self, counts: NDArray[Any]) -> int | None:
-        """Return the number of users whose messages the counts are, or None if counts do not determine it."""
+        """Return the number of users whose messages were counted, or None if counts do not determine it."""
         return None
 
     def _largest_count(self, messages: int) -> int:
@@ -257,7 +257,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
         return total  # type: ignore[no-any-return]
 
     def _read(self, messages: ArrayLike | None, counts: ArrayLike | None, users: int | None) -> tuple[Counts, int]:
-        """Return validated counts, and the number of users whose messages they are; exactly one of the first two is given."""
+        """Return validated counts, and the number of users whose messages were counted; exactly one of the first two is given."""
         if messages is None and counts is None:
             raise ValueError("messages=None: pass the messages, or counts=..., the sum of aggregate(messages) of all parts")
         if messages is not None and counts is not None:

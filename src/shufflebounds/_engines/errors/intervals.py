@@ -34,7 +34,7 @@ class CountLaw(NamedTuple):
     tail : CountTail
         Its tails.
     scale : float
-        The size of an error of the estimate. It may be wrong by any factor, which costs time.
+        The size of an error of the estimate. A wrong size only makes the search longer.
     most : int
         Largest possible truth.
     noise : int, optional
@@ -52,7 +52,7 @@ class CountLaw(NamedTuple):
         reach = math.sqrt(-2 * level)
 
         def excess(held: int, upper: bool) -> float:
-            # The root is about linear in the truth. It is never 0, so its sign decides whether the truth is rejected.
+            # The root is about linear in the truth. The result is never 0, so its sign decides whether the truth is rejected.
             log = min(self.tail(y, held, upper), 0.0)
             distance = reach - math.sqrt(-2 * max(log, -1e18))
             return max(distance, 1e-300) if log > level else min(distance, -1e-300)
@@ -101,11 +101,11 @@ class CountIntervals(Counted[Any, Any]):
         -----
         The coverage is at least `confidence` for every dataset. For a count y of messages, the interval consists of the truths t
         in 0..n for which :math:`\Pr_t[Y \ge y]` and :math:`\Pr_t[Y \le y]` are both above (1 - confidence)/2, for ``of="any"``
-        divided by the number of bins (Neyman's construction; the tails are exact up to rounding, and rounded up). They are
+        divided by the number of bins (Neyman's construction; the tails are exact up to rounding, and rounded up). These truths are
         consecutive, because Y is stochastically increasing in t. If y is too small or too large for every t, the interval is the
-        nearest end of [0, n]. It depends on the counts alone, so the estimate may be fractional, negative or clipped. Without
-        `truth`, `error_quantile` returns the error for the worst t, which may be several times as large as half of an interval.
-        :class:`~shufflebounds.shuffle.RealSum`, :class:`~shufflebounds.mechanisms.FiniteRandomizer` and
+        nearest end of [0, n]. The interval depends on the counts alone, so the estimate may be fractional, negative or clipped.
+        Without `truth`, `error_quantile` returns the error for the worst t, which may be several times as large as half of an
+        interval. :class:`~shufflebounds.shuffle.RealSum`, :class:`~shufflebounds.mechanisms.FiniteRandomizer` and
         :class:`~shufflebounds.mechanisms.RandomizedResponse` return the estimate plus or minus their error for every dataset,
         clipped to the range of the truth. The run time is about a millisecond for each different count.
 
@@ -148,9 +148,9 @@ def tail_of_bits(
     users: int, own: tuple[float, float], other: tuple[float, float], extra: tuple[float, float, int] = (0.0, 1.0, 0),
     rounding: float = 0.0,
 ) -> CountTail:
-    """Return the tails of Bin(held, own) + Bin(users - held, other) + Bin(*extra), each chance with its complement.
+    """Return the tails of Bin(held, own) + Bin(users - held, other) + Bin(*extra), each probability with its complement.
 
-    The smaller one of a chance and its complement has a relative error of at most `rounding`.
+    The smaller one of a probability and its complement has a relative error of at most `rounding`.
     """
     one, zero = (np.array([own[i], other[i], extra[i]]) for i in (0, 1))
 
@@ -162,7 +162,7 @@ def tail_of_bits(
 
 
 def _first(value: Callable[[int], float], low: int, high: int, start: float, scale: float) -> int:
-    """Return the least integer in low..high at which the nondecreasing function is positive, or `high` if it is nowhere."""
+    """Return the least integer in low..high at which the nondecreasing function is positive, or `high` if there is none."""
     values: dict[int, float] = {}
 
     def at(t: float) -> float:

@@ -40,9 +40,9 @@ class CountTails(NamedTuple):
 class _Blocks:
     """Bounds of the log tail for blocks of numbers of holders.
 
-    In a block first, ..., end it is undetermined whether end - first users have the value. By Bernstein's inequality their part of
-    the error exceeds a with probability at most 2 e^-depth. So the tail at `reach` of any number in the block is at most the tail
-    of the other users at reach - a, plus this probability.
+    In a block first, ..., end it is undetermined whether end - first users have the value. By Bernstein's inequality there is an a
+    that their part of the error exceeds with probability at most 2 e^-depth. So the tail at `reach` of any number in the block is
+    at most the tail of the other users at reach - a, plus this probability.
     """
 
     def __init__(self, users: int, tail: Tail, variance: float, reach: Fraction, last: int) -> None:

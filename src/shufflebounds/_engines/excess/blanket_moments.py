@@ -2,20 +2,21 @@ r"""Renyi divergences of the privacy blanket of noise on an interval, for whole 
 
 Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (`excess_law`; with the remaining
 probability both are 0), A and B their sums over n independent users. The bound :math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of
-delta, in both orders of the pair and for every eps, implies the same inequality for every f-divergence, such as that of
+delta, in both orders of the pair and for every eps, implies the same inequality for every f-divergence. For the Renyi divergence of
+order k,
 
 .. math:: e^{(k-1) D_k} \le \frac1n\, \mathbb{E}\, A^k B^{1-k} = \frac1{n\,\Gamma(k-1)} \int_0^\infty s^{k-2} F_k(s)\, ds, \qquad
     F_k(s) = \mathbb{E}\, A^k e^{-s B} = k!\, [x^k] \Bigl(\sum_j \frac{M_j(s)}{j!} x^j\Bigr)^n,
 
-with :math:`M_j(s) = \mathbb{E}\, a^j e^{-s b}`. Where the target's first input is the more likely one, m is the distribution of
-the second end and b = 1; elsewhere a = 1. So :math:`M_j(s) = e^{-s} T_j + \mathbb{E}[e^{-s b}; a = 1]` for j >= 1, and the
-moments :math:`T_j` of a > 1 are at most those of one message, :math:`e^{(j-1) D_j(R_0 \| R_1)}`, however small their probability
-is. This is why large orders need no values of delta.
+with :math:`M_j(s) = \mathbb{E}\, a^j e^{-s b}`. Where the message is more likely under the target's first input, m is the
+distribution of the second end and b = 1; elsewhere a = 1. So :math:`M_j(s) = e^{-s} T_j + \mathbb{E}[e^{-s b}; a = 1]` for j >= 1,
+and the moments :math:`T_j` of a > 1 are at most those of one message, :math:`e^{(j-1) D_j(R_0 \| R_1)}`, however small their
+probability is. This is why large orders need no values of delta.
 
 The powers of the series follow from the recurrence of Euler (J. C. P. Miller), whose terms are positive for k <= n + 1. The
 logarithm of F is convex in s, so that it is at most its chords between nodes; in :math:`u = \log s` the logarithm of the
-integrand is then concave, and at most its tangents. For s beyond the last node F decreases at least as e^-s, because B >= 1 where
-A > 0.
+integrand is then concave, and at most its tangents. For s beyond the last node F decreases at least as fast as e^-s, because B >= 1
+where A > 0.
 """
 
 from __future__ import annotations
@@ -42,18 +43,18 @@ and k (_RATIO/_PARTS)^2/24 to the log of the moment of order k. Larger distance,
 more parts: longer run time."""
 
 _FALL = 0.1
-"""Largest fall of the log of the blanket over an interval on which its integral is bounded, which loses about _FALL^2/24 of it.
-Raised: less tight. Lowered: longer run time."""
+"""Largest fall of log Phi of the blanket over an interval whose part of the integral is bounded by one value of Phi. This loses
+about a fraction _FALL^2/24 of the integral. Raised: less tight. Lowered: longer run time."""
 
 _ATOMS = 200
-"""Number of atoms at which neighbours are merged for lower bounds, to between this number and twice it. Raised: longer run time, in
+"""Number N of atoms: for lower bounds, neighbouring atoms are merged to between N and 2 N atoms. Raised: longer run time, in
 proportion. Lowered: less tight."""
 
 _FIRST = 1e-4
 """The first node in units of 1/n. Below it the integrand is not tilted, which adds a relative _FIRST^2. Lowered: more nodes."""
 
 _STRETCHES = 2.0 ** np.arange(1, 11)
-"""Lengths of the chords beyond the largest whole order, in units of the distance from it. More entries: tighter bounds, and
+"""Lengths of the chords beyond the largest whole order, in units of the distance from this order. More entries: tighter bounds, and
 longer run time."""
 
 
@@ -109,7 +110,7 @@ class BlanketRenyi:
 
     @cached_property
     def _merged(self) -> ExcessLaw:
-        """A smaller distribution in the convex order for every eps: neighbouring atoms at their means of a and of b."""
+        """A smaller distribution in the convex order for every eps: neighbouring atoms are merged at their means of a and of b."""
         order = np.argsort(self._law.log_a - self._law.log_b)
         mass, log_a, log_b = self._law.log_mass, self._law.log_a, self._law.log_b
         mass, a, b = np.exp([mass, mass + log_a, mass + log_b])[:, order]
@@ -117,7 +118,9 @@ class BlanketRenyi:
         return ExcessLaw.of(a, b, mass, math.exp(self._law.log_rest)).widened(upper=False, error=COMPUTED_ERROR)
 
     def level(self, order: float, eps: float) -> float:
-        """Return a lower bound of log delta by the blanket, without truncated outputs; -inf where :meth:`log_rest` is not known."""
+        """Return a lower bound of log delta of the blanket that omits truncated outputs; -inf where :meth:`log_rest` is not
+        evaluated.
+        """
         if order not in self._orders[1:] or max((order - 1) * self._whole[int(order) - 1], order * eps) > LARGEST_EXPONENT / 2:
             return -math.inf
         return self._merged.log_phi_side(eps, self._users, upper=False, effort=Effort.SAMPLED)
@@ -132,8 +135,9 @@ class BlanketRenyi:
             w(t) = e^{(k-1)t} + e^{-kt}.
 
         :math:`\Phi` is convex in e^t, so that its mean over an interval, with the weights w, is at least its value at the mean of
-        e^t. The moment is that of the atoms: the smaller one of the messages from which they were made belongs to a smaller
-        :math:`\Phi`. The difference of an upper and a lower bound is an upper bound; where the two nearly cancel, it is less tight.
+        e^t. The moment must be that of the atoms: the messages from which the atoms were made have a smaller moment, which belongs
+        to a smaller :math:`\Phi`. The difference of an upper and a lower bound is an upper bound; where the two bounds nearly
+        cancel, the difference is less tight.
         """
         bound = _whole_orders(self._law, self._users, self._rises(self._orders), self._orders[:order], _RATIO / 4, capped=False)[-1]
         # the means of a and of b over all messages are 1, up to rounding
@@ -143,8 +147,8 @@ class BlanketRenyi:
         # The integrals of w and of w e^t over each interval.
         weights, first = (np.exp(rise * ends) * np.expm1(rise * step) / rise - np.exp(-fall * ends) * np.expm1(-fall * step) / fall
                           for rise, fall in ((order - 1, order), (order, order - 1)))
-        # Truncated outputs change (1 + e^t) times their mass at each end, and the two orders differ by the rounding of masses, of a
-        # and of b.
+        # Truncated outputs change Phi by at most (1 + e^t) times their masses under both ends, and the two orders differ by the
+        # rounding of masses, of a and of b.
         lost = 2 * math.exp(float(np.logaddexp.reduce(self._law.log_cut))) + 4 * BLUR
         for weight, mean in zip(weights.tolist(), (first / weights).tolist()):
             value = math.exp(self.level(order, math.log(mean) + COMPUTED_ERROR)) - (1 + mean) * lost

@@ -43,16 +43,16 @@ although a normal approximation would do."""
 BLUR = 2.0**-42
 """Shift of log a and log b (`ExcessLaw`) that covers relative rounding errors of the masses, which are about 1e-14.
 
-In an upper bound it is added to both, as if the measure m were smaller by a relative 2**-42. Raised: less tight bounds. Lowered:
-rounding errors may exceed it.
+In an upper bound the shift is added to both logs, as if the measure m were smaller by a relative 2**-42. Raised: less tight bounds.
+Lowered: rounding errors may exceed the shift.
 """
 
 _CLOSE = 0.1
 """Gap of log E S_+ that suffices for one of many samples of delta if tails are heavy. Lowered: longer run time."""
 
 _NEAR = 2 * SEARCH_GAP
-"""Gap of log E S_+ above which another method is tried, and which is requested from `close_sum`. Half of it widens an upper bound.
-Lowered: a longer run time, that of `close_sum` in inverse proportion. Raised: looser bounds."""
+"""Gap of log E S_+ above which another method is tried, and which is requested from `close_sum`. An upper bound is then too large
+by about half of this gap. Lowered: a longer run time; that of `close_sum` grows in inverse proportion. Raised: looser bounds."""
 
 _LOSSY = 720.0
 """Masses below e^-720 are subnormal doubles with a relative error above 1e-9, up to 1 (`rounding`). They are moved to X = 0, which
@@ -81,7 +81,7 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
     """
     all_logs = np.stack([log_mass, log_a, log_b])
     sizes: list[float] = np.abs(np.where(all_logs > -np.inf, all_logs, 0.0)).max(axis=1, initial=0.0).tolist()
-    # Subnormal masses, with a log below -708, have larger relative errors: the second term.
+    # The second term is for subnormal masses, with a log below -708, whose relative errors are larger.
     return 4 * ULP * (1 + 2 * sum(sizes)) + 64 * math.exp(min(0.0, sizes[0] - 744.0))
 
 
@@ -109,9 +109,9 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
     """Return an approximation of log E S_+ for `users` users by the saddle point.
 
     For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the largest values are split off,
-    so that a sum has 1/4 of them on average: the result is about the larger of the saddle point of the other values and of
-    :func:`one_large_value`. The result is at most n E X_+, an upper bound of E S_+ that is close to it if only one user at a time
-    has a positive value.
+    so many that a sum has 1/4 of them on average. The result is then about the larger of the saddle point of the other values and
+    of :func:`one_large_value`. The result is at most n E X_+, an upper bound that is close to E S_+ if only one user at a time has
+    a positive value.
     """
     gains = values > 0
     if not gains.any():
@@ -271,7 +271,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
 
 def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray, upper: bool,
                      effort: Effort) -> float:
-    """Return one bound of log E S_+ from a merged distribution with at most MANY values, plus those of tiny mass and 0.
+    """Return one bound of log E S_+ from a merged distribution with at most MANY values, plus the values of tiny mass and 0.
 
     For the upper bound the merged distribution is larger in the convex order: the mass between two neighbouring nodes moves to
     these nodes and keeps its mean. For the lower bound it is smaller: the mass between two nodes moves to its mean. Shifts of the

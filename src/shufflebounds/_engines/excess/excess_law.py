@@ -212,7 +212,7 @@ class ExcessLaw:
     def _distinct(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The whole distribution as (log_mass, log_a, log_b), with atoms of equal a and b merged.
 
-        It includes the atom at X = 0, for which log_a = log_b = -inf.
+        The result includes the atom at X = 0, for which log_a = log_b = -inf.
         """
         masses = np.append(self.log_mass, self.log_rest)
         kept = masses > -np.inf
@@ -240,7 +240,7 @@ class ExcessLaw:
 
     @cached_property
     def pure_epsilon(self) -> float:
-        """The largest privacy loss: X <= 0 for every eps at or above it. It is inf if some output has no mass under R_1."""
+        """The largest privacy loss: X <= 0 for every eps at or above it. The value is inf if some output has no mass under R_1."""
         gains = (self.log_mass > -np.inf) & (self.log_a > -np.inf)
         cut = np.asarray(self.log_cut)
         lost = cut > -np.inf
@@ -493,8 +493,8 @@ class ExcessLaw:
     def effort(self, users: float) -> float:
         """Return a bound of the run time of one value, in seconds.
 
-        The number of samples of delta depends on this bound. To make results the same on every machine, it is computed from sizes
-        by a formula that was fitted to the times of one machine.
+        The number of samples of delta depends on this bound. To make results the same on every machine, the bound is computed from
+        sizes by a formula that was fitted to the times of one machine.
         """
         size = self._distinct[0].size
         if self.lost > 0:
@@ -587,7 +587,7 @@ class Randomizer(Protocol):
 
 
 def is_randomizer(value: Any) -> TypeGuard[Randomizer]:
-    """Return whether the value is a randomizer; a class of randomizers is a function that makes one.
+    """Return whether the value is a randomizer. A class of randomizers is not one, but a function that makes one.
 
     `isinstance` with a protocol would take 15 us, a tenth of one answer for few outputs.
     """

@@ -7,8 +7,8 @@ value; K is binomial with parameters n and p. The sum S has n - K light and K he
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 
 Here p is the probability of a heavy value. The functions g_k are Fourier integrals along a tilted contour (kernel ``_smoothed``),
-evaluated at many y at once, and are convex in y. The distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by
-distributions on grid points that are larger in the convex order (masses spread to the two neighbours) for the upper bound, or
+evaluated at many y at once, and are convex in y. The distribution of Y_1 is exact. The distributions of Y_2, Y_3, ... are replaced
+by distributions on grid points that are larger in the convex order (masses spread to the two neighbours) for the upper bound, or
 smaller (masses merged between neighbours) for the lower bound. More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k];
 k is chosen such that this is at most e^-20 of E S_+.
 
@@ -42,15 +42,15 @@ more, and its contours become inaccurate."""
 
 _DOUBLED = 2**20
 """Largest number of users whose values are added by :func:`sum_of_few`. Raised: such a sum takes more than 0.2 s at a step of 1,
-longer than the other methods. Lowered: no close bounds for more users of `Rappor`."""
+longer than the other methods. Lowered: no close bounds of `Rappor` for larger numbers of users."""
 
 LIGHT = 2**11
 """Largest number of users for which :func:`close_sum` is used for values that are not heavy. Raised: :func:`close_sum` is also
 used where its gap is rarely smaller than that of the kernel, and takes up to 0.3 s for 1e5 users."""
 
 _COARSEST, _FINEST = 2.0, 0.25
-"""Largest and smallest step of :func:`close_sum`. A step of 0.25 takes up to .1 s for 1000 users, 10 to 15 times as long as one of
-1. Lowered: a run time that grows with its inverse square."""
+"""Largest and smallest step of :func:`close_sum`. A step of 0.25 takes up to .1 s for 1000 users, 10 to 15 times as long as a step
+of 1. Lowered: a run time that grows with the inverse square of the step."""
 
 _LEAST = -560.0
 """Smallest log of the unit of the computation, which is an estimate of E S_+. Raised: larger upper bounds if E S_+ is smaller.
@@ -109,7 +109,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     upper : bool
         Whether only the upper bound is needed. The lower one is then less tight, which saves more than half of the run time.
     brief : bool
-        Whether to decline distributions of which more heavy values than are enumerated may add to the sum.
+        Whether to decline a distribution if sums with more than _MOST heavy values, which are not enumerated, may matter.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     # the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     # If positive values are rare, all of them count as heavy, so that a sum of light values is never positive. Otherwise the error
-    # of the sum of light values, about that of the event that all values are 0, would be the largest term.
+    # of the sum of light values, about the error for the event that all values are 0, would be the largest term.
     positive = values > 0
     rare = users * math.fsum(np.exp(log_mass[positive])) < 0.1 * few
     if rare:
@@ -280,7 +280,7 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
         nodes, additions = fewer, doublings
     larger = smaller = sums = lower_sums = jump, part
     if jump.size > nodes.size:
-        # Values on nodes change the variance as one more doubling does.
+        # Moving the values to the nodes changes the variance as much as one more doubling does.
         whole = np.zeros(1), np.ones(1)
         if selected is not False:
             larger = sums = nodes, spread_sum(jump, part, *whole, nodes)
@@ -305,7 +305,7 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
 
 
 def close_sum(values: FloatArray, log_mass: FloatArray, users: float, gap: float, most: float = _DOUBLED) -> Interval:
-    """Return the bounds of :func:`sum_of_few` with a step for which they are within `gap` of each other, or with the smallest one.
+    """Return the bounds of :func:`sum_of_few` with a step for which they are at most `gap` apart, or with the smallest step.
 
     The parameters are those of :func:`sum_with_jumps`. For more than `most` users the result is (-inf, inf).
     """
@@ -314,7 +314,7 @@ def close_sum(values: FloatArray, log_mass: FloatArray, users: float, gap: float
     bounds = sum_of_few(values, log_mass, users, _COARSEST)
     seen = bounds.upper - bounds.lower
     if gap < seen < math.inf:
-        # The gap is proportional to the square of the step, but not exactly: a fifth is spare.
+        # The gap is only about proportional to the square of the step, so the step is a fifth smaller.
         better = sum_of_few(values, log_mass, users, max(0.8 * _COARSEST * math.sqrt(gap / seen), _FINEST))
         bounds = Interval(max(bounds.lower, better.lower), min(bounds.upper, better.upper))
     return bounds
@@ -330,7 +330,7 @@ def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple
 
 
 def log_rest(log_w: FloatArray, log_other: FloatArray) -> float:
-    """Return log(1 - p), where p is the total probability of the masses `log_w` and 1 - p that of `log_other`, within 16 ulp."""
+    """Return log(1 - p) within 16 ulp, where p is the total probability of the masses `log_w` and 1 - p that of `log_other`."""
     prob = math.fsum(np.exp(log_w))
     if prob < 0.5:
         return math.log1p(-prob)
@@ -413,7 +413,8 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
 def _under(y: FloatArray, nodes: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return lower bounds at `y` of a convex increasing function >= 0 with the given bounds at the nodes.
 
-    Between two nodes the function is above the line through the two nodes before, and above the line through the two nodes after.
+    Between two nodes the function is above the line through the two nodes to the left, and above the line through the two nodes to
+    the right.
     """
     place = np.clip(np.searchsorted(nodes, y) - 1, 1, nodes.size - 3)
     left, right = (low[place] - high[place - 1]) / (nodes[place] - nodes[place - 1]), high[place + 2] - low[place + 1]

@@ -243,7 +243,7 @@ class Cells:
 
 
 def _middles(densities: Densities, cells: Cells, unknown: NDArray[np.bool_]) -> FloatArray:
-    """Return a point in each cell at which to divide it: the middle, or nearer to an end where no ratio is known.
+    """Return a point in each cell at which to divide it: the middle, or a point nearer to an end at which no ratio is known.
 
     In the latter case, and in unbounded cells, about e^-RARER of the probability is beyond the point.
     """

@@ -32,7 +32,7 @@ from shufflebounds._engines.inputs.density_cells import Cells, Densities
 __all__ = ["lower_rows", "upper_rows"]
 
 SMALL_ERROR = 2.0**-32
-"""If the relative error of the probability of a cell is at most this number, it is included in the error of the likelihood
+"""If the relative error of the probability of a cell is at most this number, this error is included in the error of the likelihood
 ratios; otherwise the cell is merged. Raised: less tight bounds for many users. Lowered: the input is revealed with a larger
 probability."""
 

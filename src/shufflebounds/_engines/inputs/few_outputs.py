@@ -15,10 +15,10 @@ __all__ = ["FewOutputs"]
 
 
 class FewOutputs:
-    """A randomizer given by its matrix: what the bounds of shuffled messages ask of a randomizer (`amplification`).
+    """A randomizer given by its matrix, with the methods that the bounds of shuffled messages call (`amplification`).
 
-    A class of mechanisms bounds the messages for any number of inputs by a few kinds of them. With few inputs the matrix gives
-    closer bounds, since the privacy blanket is larger and datasets of few users are enumerated.
+    A class of mechanisms has bounds for any number of inputs, from a few kinds of inputs. With few inputs the matrix gives tighter
+    bounds, because the privacy blanket is larger and datasets of few users are enumerated.
 
     Parameters
     ----------

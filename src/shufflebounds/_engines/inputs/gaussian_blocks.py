@@ -1,14 +1,15 @@
 r"""The mass c_- for Gaussian noise if the drawn users are matched at random within blocks of four (docs/theorems/worst-dataset).
 
 In a block with the inputs :math:`x_1, \ldots, x_4`, W is the mean over the three matchings of the product of
-:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. The mass of its negative part
-is at most :math:`\nu`, which gives :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0, L]:
+:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. The mass of the negative part
+of W is at most :math:`\nu`, which gives :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0,
+L]:
 
 - **Ends.** A contraction of the line plus noise maps the inputs 0, u, v, L to any other four inputs. So it suffices that one user
   has the input 0 and another one the input L.
-- **Cells.** If u is in a cell of width h, W is at least a mixture, over the two ends of the cell, of W with factors. The factor of
-  a positive term is at least :math:`e^{-h^2 t^2/8}`, where t is the sum of the distances from u to the messages of this user. A
-  negative term has a factor of at most :math:`e^{h^2/8}` for each of these messages.
+- **Cells.** If u is in a cell of width h, W is at least a mixture, over the two ends of the cell, of W with a factor for each term.
+  The factor of a positive term is at least :math:`e^{-h^2 t^2/8}`, where t is the sum of the distances from u to the messages of
+  this user. A negative term has a factor of at most :math:`e^{h^2/8}` for each of these messages.
 - **Powers.** With :math:`r = R_L/R_0` every factor :math:`R_z/R_0` is a multiple of :math:`r^{z/L}`. In a bin of outputs this power
   is at least its chord and at most its tangent. The tangent is at most :math:`e^{\beta^2/8}` times the power at the ends of the
   bin, where :math:`2 \beta` is the width of the bin in :math:`\ln r`. So W is at least a function that is affine in r of each

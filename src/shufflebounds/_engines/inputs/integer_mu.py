@@ -73,7 +73,7 @@ def _lowest_quantile(k: int, sigma: float, log_total: float, log_tail: Callable[
     """Return a lower bound of t_k for k >= 1."""
     if k > sigma:
         return float(_quantiles(np.array([log_tail(float(k))[1]]), -1)[0])
-    # Near the middle, t is computed from Pr[|X| < k], because the logarithm of S_k near -log 2 does not determine it.
+    # Near the middle, t is computed from Pr[|X| < k], because the logarithm of S_k near -log 2 does not determine t.
     inside = 2 * float(np.exp(-0.5 * (np.arange(1.0, k) / sigma) ** 2 - log_total).sum()) + math.exp(-log_total)
     return math.sqrt(2) * float(erfinv(inside * (1 - (k + 32) * ULP))) * (1 - SLACK)
 
@@ -119,7 +119,7 @@ def _windows_beyond(sigma: float, log_total: float, j: float) -> float:
 
 def _smoothed(sigma: float, shift: int) -> float:
     """Return the bound by post-processing of normal noise, at the best of several tau; inf if sigma is too small for any."""
-    # `exponent` is 2 (pi tau)^2 of rho: below 5 the term of eta exceeds 0.13, and at 40 it is below the rounding of mu.
+    # `exponent` is 2 (pi tau)^2 of rho: below 5 the term with eta exceeds 0.13, and at 40 this term is below the rounding of mu.
     exponent = np.linspace(5.0, 45.0, 400)
     variance = sigma**2 - exponent / (2 * math.pi**2)
     exponent, variance = exponent[variance > 0], variance[variance > 0]

@@ -70,13 +70,13 @@ def interval_laws(
     below, above = log_parts(log_far[kept], log_shares(mean[kept], low[kept], high[kept]))
     log_mass, log_a = np.concatenate([above, below]), np.concatenate([high[kept], low[kept]]) + loss_error
     if not unbounded_loss:
-        # No loss exceeds the pure budget, so log a is limited to its largest value.
+        # No loss exceeds the pure budget, so log a is limited to the largest loss.
         log_a = np.minimum(log_a, high.max())
     seen = log_mass > -np.inf
     log_mass, log_a = log_mass[seen], log_a[seen]
     log_b = np.zeros_like(log_a)
-    # Under m both masses are those of the farther input. The excess mass of the nearer input and the mass of a cell that is cut are
-    # moved to X = 0.
+    # Under m, a cell and its mirror image have the mass of the farther input. The excess mass of the nearer input and the mass of a
+    # cell that is cut are moved to X = 0.
     rest = math.fsum(np.exp(log_near[kept]) * -np.expm1(-mean[kept])) + loss_error
     if unbounded_loss:
         rest += math.exp(log_far[-1]) + math.exp(log_near[-1])
@@ -103,7 +103,7 @@ def interval_laws(
 def matrix_laws(
     rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False, names: Sequence[object] = (), error: float = 0.0
 ) -> tuple[PairLaws, ...]:
-    """Return the distributions of X (`ExcessLaw`) for pairs of rows of a matrix (inputs, outputs); `names` are the inputs'.
+    """Return the distributions of X (`ExcessLaw`) for pairs of rows of a matrix (inputs, outputs); `names` describe the inputs.
 
     `error` is the relative error of the entries, in addition to a few ulp.
 

@@ -52,8 +52,8 @@ _GRID = (128, 1.6, 6, 0.25)
 deviations or scales. A cell of width h near the worst input has the effect of about h^2/8 fewer users, relative to n."""
 
 _WIDEST = 0.25
-"""The first cells of pairs have a width of at most _WIDEST/L, but at least L/16 and at most L/4 unless they are near the worst
-pair. Raised: cells are divided more often. Lowered: more cells, and larger tables."""
+"""The first cells of pairs have a width of at most _WIDEST/L, but at least L/16 and at most L/4, except near the worst pair. L is
+in the unit of the noise. Raised: cells are divided more often. Lowered: more cells, and larger tables."""
 
 _FARTHEST = 39.0
 """Outputs farther than this from the interval, in standard deviations, are omitted: their mass is below e^-LARGEST_EXPONENT."""
@@ -79,7 +79,7 @@ class Bins(NamedTuple):
 class _Function(NamedTuple):
     """A function of outputs: in each bin its mean under R_0, its smallest and its largest value, as rows.
 
-    Of the bins `joined` only the mean over all of them is known, in proportion to which `values` states the means.
+    Of the bins `joined` only the mean over all of them is known; the means in `values` are chosen such that they have this mean.
     """
 
     values: FloatArray
@@ -157,7 +157,7 @@ class _Normal(IntervalNoise):
 
     @property
     def error(self) -> float:
-        # A place or an output has a relative error of a few ulp. The log likelihood of an output at distance z from an input
+        # An input or an output has a relative error of a few ulp. The log likelihood of an output at distance z from an input
         # changes by z per unit, and no output is farther than _FARTHEST beyond the interval.
         return BLUR + 8 * ULP * (self.length + _FARTHEST) ** 2
 
@@ -177,8 +177,8 @@ class _Normal(IntervalNoise):
 
     def _between(self, bins: Bins, low: float, high: float, first: FloatArray, last: FloatArray, upper: bool) -> list[_Function]:
         # As a function of x, f(x) = R_x/R_0 has the derivatives (y - x) f(x) and He_4(y - x) f(x), the first and the fourth one.
-        # Its cubic Hermite interpolation has the Bernstein coefficients f(low), f(low) + w f'(low)/3, f(high) - w f'(high)/3 and
-        # f(high), w = high - low, and an error of at most w^4/384 times the largest fourth derivative.
+        # The cubic Hermite interpolation of f has the Bernstein coefficients f(low), f(low) + w f'(low)/3, f(high) - w f'(high)/3
+        # and f(high), w = high - low, and an error of at most w^4/384 times the largest fourth derivative.
         third, sign, log_unit, rows = (high - low) / 3, 1 if upper else -1, self.log_masses(bins, 0.0), []
         for x, step, (mean, _, highest) in ((low, third, first), (high, -third, last)):
             # (1 + step (y - x)) R_x/R_0 is monotone below one output and above it.
@@ -245,7 +245,7 @@ class DiscreteGaussianNoise(_Normal):
 
     def beyond(self, bins: Bins, x: float) -> float:
         assert bins.starts is not None
-        # Masses fall at least by the factor q from one output to the next, so their sum is at most the first one over 1 - q.
+        # Masses fall at least by the factor q from one output to the next, so their sum is at most the first one divided by 1 - q.
         total = 0.0
         for distance in (x - self.unit * (bins.starts[0] - 1), self.unit * bins.starts[-1] - x):
             total += math.exp(-0.5 * distance**2 - self.log_total) / -math.expm1(-self.unit * distance)
@@ -270,7 +270,7 @@ class _Exponential(IntervalNoise):
 
     def _between(self, bins: Bins, low: float, high: float, first: FloatArray, last: FloatArray, upper: bool) -> list[_Function]:
         # R_x is a weighted mean of R_low, R_high, and of (1 - kappa) R_end + kappa B for both ends, where B is a distribution on
-        # the outputs in the cell. How B is spread over them depends on x.
+        # the outputs in the cell. How B is spread over these outputs depends on x.
         kappa = 2 * math.sinh(0.25 * (high - low)) ** 2 / math.cosh(0.5 * (high - low))
         (inside,), more = np.nonzero(self._inside(bins, low, high)), np.zeros_like(first)
         part = slice(int(inside[0]), int(inside[-1]) + 1)
@@ -330,7 +330,7 @@ class GeometricNoise(_Exponential):
 
 
 def _joined(table: FloatArray, first: slice, second: slice) -> FloatArray:
-    """Return a row of `_Bounds` with one bin in place of those of each slice; slices with common bins are one bin together."""
+    """Return a row of `_Bounds` with the bins of each slice merged into one bin; slices with common bins are merged together."""
     one, other = sorted([(first.start, first.stop), (second.start, second.stop)])
     for start, stop in [(one[0], max(one[1], other[1]))] if other[0] < one[1] else [one, other]:
         if stop > start + 1:

@@ -18,16 +18,16 @@ _END = 36.0
 """Outputs beyond this number of standard deviations, with a probability of about e^-650, form one cell on either side."""
 
 _CELLS = 8 * MANY
-"""Number of cells. Raised: longer run time. Lowered: a smaller lower bound; their width is about 0.01 standard deviations."""
+"""Number of cells, each about 0.01 standard deviations wide. Raised: longer run time. Lowered: a smaller lower bound."""
 
 
 class NoiseOutputs(NamedTuple):
     """Outputs of noise in increasing order, which are symmetric about 0: whole numbers, or cells of real numbers.
 
     `log_none` and `log_more` are the log masses of noise alone and of noise plus Delta; those of noise minus Delta are `log_more`
-    reversed. `ratio` is the logarithm of their ratio for each whole number, or at each edge of a cell. `error` and `ratio_error`
-    bound the errors of the log masses, which are accurate above `floor`, and of the ratios. `log_lost` is the log mass beyond the
-    outputs.
+    reversed. `ratio` is the log of the ratio of noise plus Delta to noise alone, for each whole number or at each edge of a cell.
+    `error` and `ratio_error` bound the errors of the log masses, which are accurate above `floor`, and of the ratios. `log_lost` is
+    the log mass beyond the outputs.
     """
 
     log_none: FloatArray

@@ -44,7 +44,8 @@ _CLOSE max(1, 2 T). Raised: a larger bound, by up to 13 times _CLOSE in log delt
 
 _BINS = (0.06, 0.4)
 """Smallest and largest width of a bin of outputs in standard deviations. A width w raises the second moment of X by about a
-relative w^2/2, so wide bins suffice for cells whose second moment is small. Lowered: longer run time, as the inverse square."""
+relative w^2/2, so wide bins suffice for cells whose second moment is small. Lowered: longer run time, in proportion to the inverse
+square."""
 
 _SPARSE = 0.5
 """Smallest density of bins far from the vectors, relative to that near them. The density falls with the cube root of the mass,
@@ -71,7 +72,7 @@ R_b/R_x. The mixture for two neighbouring factors raises the second moment of X 
 less than that of the bins (_BINS). Raised: a larger bound. Lowered: longer run time, since more distributions are computed."""
 
 _KEPT = 12
-"""Number of tables and distributions that a cell keeps, of about 10 kB each; for two levels, these are for several pairs of
+"""Number of tables and distributions that a cell keeps, of about 10 kB each. They suffice for two levels and several pairs of
 factors. Lowered: longer run time."""
 
 _FLOOR = 1e-6
@@ -119,9 +120,9 @@ class VectorCases(Cases):
     def tail(self, depth: int) -> tuple[FloatArray, FloatArray, float]:
         """Return values and probabilities of a variable that bounds the tails of X of all triples, and the mass that is omitted.
 
-        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So
-        E(X - s)_+ is at most that for the variance T, whose values are spread to the ends of bins. The bins of X that are wide
-        where the probability is small would make the tails of X much heavier. For a larger depth fewer outputs are omitted.
+        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So E(X
+        - s)_+ is at most its value for e^u with the variance T, whose values are spread to the ends of bins. The bins of X that are
+        wide where the probability is small would make the tails of X much heavier. For a larger depth fewer outputs are omitted.
         """
         length = self.noise.length
         end = length - float(ndtri_exp(-_CUT * depth))
@@ -249,7 +250,7 @@ class _Triangles(Cell):
         size, axes = np.linalg.eigh(rates)
         root = axes * np.sqrt(np.maximum(size, _FLOOR * size[-1]))
         inverse = np.linalg.inv(root)
-        # The smallest matrix above a Taylor term and above its negative, in the metric of the rates.
+        # `smallest` is the smallest matrix, in the metric of the rates, that is above a Taylor term and above its negative.
         size, axes = np.linalg.eigh(root.T @ parts @ root)
         smallest = inverse.T @ (axes * np.abs(size)[:, None]) @ axes.swapaxes(1, 2) @ inverse
         # Rounding may leave a negative eigenvalue of a difference: raise both to 0.
@@ -313,12 +314,13 @@ class _Triangles(Cell):
 
     def laws(self, eps: float, log_cut: float) -> LawTable:
         # X = R_a/R_x - factor R_b/R_x is linear in the factor. Between two factors of a grid, its distribution is smaller in the
-        # convex order than the mixture of those at the two factors with the same mean (Jensen's inequality), which are kept.
+        # convex order than the mixture, with the same mean, of those at the two factors (Jensen's inequality), which are cached.
         factor, depth = math.exp(eps), math.ceil(min(max(-log_cut, 1.0), LARGEST_EXPONENT) / _CUT)
         level = math.ceil(depth * _CUT / _LEVEL)
         own, both, other = self._products
         square = own + factor**2 * other - 2 * factor * both + math.expm1(eps) ** 2
-        # The second moment of X may cancel. Every unit of the values, and every grid of factors, gives a valid bound.
+        # The computed second moment of X may be inaccurate by cancellation. Every unit of the values, and every grid of factors,
+        # gives a valid bound.
         unit = _power_of_two(math.sqrt(max(square, COMPUTED_ERROR * own)))
         gap = _power_of_two(2 * _BETWEEN * unit / math.sqrt(1 + other))
         low = math.floor(factor / gap) * gap
