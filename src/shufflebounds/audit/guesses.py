@@ -100,7 +100,9 @@ def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, cana
     wrong = np.unique(np.concatenate([points, points + 1, (points[1:] + points[:-1]) // 2, [edge, edge + 1]]))
 
     def interpolated(at: FloatArray) -> FloatArray:
-        """Return the matrix that maps values at the points to values at these numbers; 0 outside of 0..r - 1."""
+        """Return the matrix that interpolates values at the points to the numbers `at`; its rows for numbers outside of 0..r - 1
+        are 0.
+        """
         return np.array([np.interp(at, points, row, left=0.0, right=0.0) for row in np.eye(points.size)]).T
 
     kept, moved = interpolated(wrong) * ((r - wrong) / r)[:, None], interpolated(wrong - 1) * (wrong / r)[:, None]

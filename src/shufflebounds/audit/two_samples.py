@@ -115,7 +115,7 @@ class TwoSamples(Refuted):
 
     @cached_property
     def _limits(self) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
-        """For each order: lower limits of the rate of hits and upper ones of its complement; the same of misses, exchanged."""
+        """For each order: limits of the hit rate from below and of the miss rate from above for D, and the reverse for D'."""
         level = self.together.log_eta(self.log_alpha) + math.log(2)
         by_size: dict[tuple[int, bytes], list[FloatArray]] = {}
 
@@ -203,7 +203,8 @@ def decisions(
     .. math:: \varepsilon = \log\frac{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
     where l is the lower confidence limit of the rate of hits on D and u the upper limit of that on D'. Each limit has half of the
-    error probability 1 - confidence. They hold for the opposite decision, too, and the result is the larger one of the two eps.
+    error probability 1 - confidence. The limits hold for the opposite decision, too, and the result is the larger one of the eps
+    of both decisions.
 
     Parameters
     ----------
@@ -289,7 +290,7 @@ def scores(
     -----
     For all thresholds, the error probability of one limit is the largest one at which the limits of the four families (lower and
     upper, both samples) hold together; it is computed by a recursion of positive terms, in up to 3 s for 3000 scores, and kept.
-    For T thresholds it is a 4T-th of the whole.
+    With T chosen thresholds it is 1/(4T) of the total error probability.
 
     Examples
     --------

@@ -103,8 +103,8 @@ class AccountingProfile(PrivacyProfile):
         return self.directions
 
     def describe(self) -> DominatingPairInfo:
-        # `all_pairs` is False because an adversary cannot choose a direction anew for every release: in all releases it is the
-        # same one of the two neighbouring datasets that contains the record.
+        # `all_pairs` is False because an adversary cannot choose a direction anew for every release: in all releases the same one
+        # of the two neighbouring datasets contains the record.
         info = super().describe()
         return replace(info, attained=info.attained._replace(all_pairs=False))
 

@@ -310,7 +310,7 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         Parameters
         ----------
         truth, users
-            As in :meth:`error_quantile`; If `truth` is None, the result is for the worst dataset, in which all users have one
+            As in :meth:`error_quantile`. If `truth` is None, the result is for the worst dataset, in which all users have one
             input.
 
         Returns

@@ -390,7 +390,8 @@ class AllocationPair(OfPresence, DominatingPair):
         # samples delta at few eps (`spacing`), because most values of eps need a new transform.
         reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
-        # With few steps and outcomes, the kernel enumerates the sums, and values closer than those for a curve take little time.
+        # With few steps and outcomes, the kernel enumerates the sums, so a curve can use delta itself in place of `curve`, its
+        # rougher bounds.
         few = listed is not None and self.steps <= COMPARED
         info = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=None if few else curve),
                                    losses=Losses(unbounded=reveals), attained=SINGLE)
@@ -419,14 +420,14 @@ class RandomAllocation(OfPresence):
 
     Notes
     -----
-    Adjacency: **add or remove** one record. For chosen = 1 both directions are exact (:class:`AllocationPair`), and for mechanisms
-    of two or few outcomes for any `chosen`: the numbers of the outcomes are enumerated. For other mechanisms and chosen = k > 1 the
-    outputs are compared with and without the record by tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))` of the
-    likelihood ratios of the steps, for several :math:`\lambda < k/t`. This lower bound holds for compositions of several epochs,
-    too. The upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). For a removed
-    record, a sum over the steps gives a second upper bound (see ``sampling/_several.py``), and the smaller one is used; a
-    composition of several epochs uses the first. At delta = 1e-6 eps of the two bounds differs by less than 1 % for t >= 1000 steps
-    of Gaussian noise with sigma >= 1, and by up to 3 % otherwise; the gap decreases as t grows.
+    Adjacency: **add or remove** one record. Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any
+    `chosen` if the mechanism has few outcomes, whose numbers are then enumerated. For other mechanisms and chosen = k > 1 the
+    lower bound is that of tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda < k/t`, where
+    :math:`L_i` is the likelihood ratio of step i. It holds for compositions of several epochs, too. The upper bound is that of k
+    epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). For a removed record, a sum over the steps
+    gives a second upper bound (see ``sampling/_several.py``), and the smaller one is used; a composition of several epochs uses
+    the first. At delta = 1e-6 eps of the two bounds differs by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >=
+    1, and by up to 3 % otherwise; the gap decreases as t grows.
 
     Shuffling the records and cutting them into batches of fixed size is *not* random allocation: there, the batches of the other
     records depend on the batch of this record. :class:`ShuffledBatches` is for that sampling.

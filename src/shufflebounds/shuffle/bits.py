@@ -76,8 +76,8 @@ class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
 
 
 class IndependentSums(ClosedForms):
-    """Results of a protocol whose output is a function of `times` independent sums, each distributed as the sum of `one`; None
-    for other protocols.
+    """Results of a protocol whose output is a function of `times` independent sums, each distributed as the sum of `one`. For
+    other protocols `one` is None.
 
     `exact`: the output is the sums themselves, and one pair of neighbours is the worst for all sums at once, so that the Renyi
     divergences are exactly `times` those of one sum. `pure` is the pure budget of the protocol.
@@ -105,10 +105,10 @@ class IndependentSums(ClosedForms):
 
 
 def every_bit_budget(flip: float, times: int) -> float | None:
-    """Return the pure budget of a target of whose bits `times` differ, rounded down; None if no bit is flipped.
+    """Return the pure budget if the target's two inputs differ in `times` bits, rounded down; None if no bit is flipped.
 
-    If every report shows the same bits, one value of each of the target's bits, the likelihood ratio of the two inputs is e to the
-    budget for every dataset, so delta is positive for every smaller eps.
+    If all reports show the bits of one of the two inputs, the likelihood ratio of the inputs is e to the budget for every
+    dataset, so delta is positive for every smaller eps.
     """
     return log_odds(flip).times(times).below if flip else None
 
@@ -594,6 +594,6 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
             return bits_exceeded(self.users, self.flip, width, held)
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, held, fakes)
-        # A second upper bound counts the dummy zeros as users with any bits. The search over all datasets covers more datasets,
-        # but has a smaller tolerance.
+        # A second upper bound counts the dummy zeros as further users, whose bits are arbitrary. It covers more datasets than the
+        # protocol has, but its search has a smaller tolerance.
         return Interval(lower, upper if held is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))

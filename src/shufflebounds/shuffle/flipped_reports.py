@@ -52,7 +52,7 @@ DEEPEST, WIDEST = -540.0, 9000.0
 """Smallest log delta, and largest number of flipped bits in a bin, for which all datasets of both bins are searched by tables.
 
 For a smaller delta the probabilities in a table would underflow; for more bits the search ends with a gap of 1 % of eps and more.
-Two releases of one bin's sum then have the tighter bound, in less time.
+In both cases the composition of two releases of one bin's sum gives a tighter bound in less time.
 """
 
 SEARCHED = 128
@@ -345,11 +345,11 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The worst dataset is not the one without other reports in
     the two bins: delta is largest if all other users are in the bin that the target leaves (4.7 times as large at
     n = 10**6, q = 4.26e-5, eps = 1). For more than 9000 flipped bits in a bin, or if log delta is below -540, the two sums are
-    composed as the columns of :class:`RealSum` are: above each with its worst dataset, below with all other users in the bin that
-    the target leaves.
+    composed as the columns of :class:`RealSum` are: for the upper bound each sum has its worst dataset, for the lower bound all
+    other users are in the bin that the target leaves.
 
     The sums of the target's two bins are independent, so the Renyi divergences are twice those of one sum,
-    ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times its mu.
+    ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times mu of one sum.
 
     **Sums, uniform dummies**: the upper and the lower bound differ. With two bins and up to 128 reports their gap is small, as
     above. Otherwise the upper bound is the smaller of the bound for known dummies and the bound of :class:`ClearReports` (flipping
@@ -361,8 +361,8 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
 
     **Records, no dummies or known ones**: a record is a report of :class:`~shufflebounds.mechanisms.Rappor` with one hash,
     ``Rappor(2 * flip, bits=bins)``, and the bounds are those of :class:`Shuffled` for n + m users. The lower bound is that of the
-    dataset in which all others are in a bin other than the target's two; from 1e4 users on, eps of the two bounds differs by less
-    than 0.2 % at delta = 1e-6.
+    dataset in which all other users are in a bin other than the target's two; from 1e4 users on, eps of the two bounds differs by
+    less than 0.2 % at delta = 1e-6.
 
     **Records, uniform dummies**: the upper bound is the smallest of the local guarantee :math:`p^2 - e^\varepsilon q^2` (0 for
     :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q), :class:`ClearReports`, for up to 1024 bins a bound by weighted labels
@@ -448,8 +448,8 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         info = replace(info, attained=Attained(pairs=pairs))
         if forms.uniform and self.clear.variance > self.users * self.flip:
             return info
-        # The sums of the two bins are composed, each with its worst dataset. The composition of two columns is an upper bound
-        # only among uniform dummies, because it assumes that the analyst knows the dummy reports.
+        # The sums of the two bins are composed, each with its worst dataset. With uniform dummies this composition gives an upper
+        # bound only, because it assumes that the analyst knows the dummy reports.
         return replace(info, releases=Releases(parts=((forms.one._pair_info(), 2),)))
 
     def closed_forms(self) -> _Reports | _OfRappor | ComposedSums:

@@ -32,8 +32,8 @@ from shufflebounds.profile.profile import GivenCurve, KnownPair, PrivacyProfile,
 __all__ = ["BinomialNoise"]
 
 MOST_TRIALS = 2**25
-"""Largest number of trials whose outcomes a composition enumerates, about 11 standard deviations on either side of the mean, 64,000
-numbers. With more outcomes, delta at the points of the grid takes less time."""
+"""Largest number of trials whose outcomes a composition enumerates: about 11 standard deviations on either side of the mean,
+which are 64,000 outcomes at this number of trials. With more outcomes, delta at the points of the grid takes less time."""
 
 
 @dataclass(frozen=True)

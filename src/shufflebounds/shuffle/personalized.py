@@ -150,7 +150,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     def _remaining(self) -> Self:
         if not self._absent():
             return self
-        # delta does not increase in the number of clones, so that of all subsets the users with the largest rates are absent.
+        # delta does not increase in the number of clones, so in the worst case the absent users are those with the largest rates.
         order = np.argsort(-self.rates)
         left = np.clip(np.cumsum(self.counts[order]) - self.colluding - self.missing, 0, self.counts[order])
         rates = self.rates[order][left > 0] if left.any() else np.zeros(1)
@@ -198,7 +198,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
             most delta of one dataset. For k-ary response all other users have a third value, and the test uses the numbers of
             messages with the target's two values. For noise all other users have the value 0, and the test uses the number of
             messages above a threshold. For every user, the lower bound is the larger one for the targets with the largest and
-            with the smallest budget. It is 0 for more than about 1e9 users. With two categories the guarantee is
+            with the smallest budget. Every lower bound is 0 for more than about 1e9 users. With two categories the guarantee is
             :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their bounds are tighter.
 
         {raises: If an argument lies outside its range, or the shapes differ.}
@@ -206,9 +206,9 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         Notes
         -----
         With more than eight distinct budgets, the budgets of the blanket are rounded up to 16 values if its table would have more
-        than 2**20 cells, which about ten thousand users have, or 45,000 with 61 categories. With more than 1024 distinct
-        budgets, a decomposition is first bounded with budgets in bins; it is evaluated with all budgets only if it may be the
-        smallest.
+        than 2**20 cells, which is the case from about ten thousand users on, or 45,000 with 61 categories. With more than 1024
+        distinct budgets, a decomposition is first bounded with budgets in bins; it is evaluated with all budgets only if it may
+        be the smallest.
 
         Examples
         --------

@@ -224,9 +224,9 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     Notes
     -----
     Neighbours: the target's bit is replaced. For a given dataset: exact for the protocol, with a gap of about 1e-12. With
-    ``target=None`` the maximum is found to a relative 1e-3 in delta by branch and bound over intervals of sorted budgets. For every
-    user of an interval, delta is at most that of the user with the largest budget without the other users of the interval, by
-    post-processing.
+    ``target=None`` the maximum is found to a relative 1e-3 in delta by branch and bound over intervals of sorted budgets. By
+    post-processing, delta of every user of an interval is at most that of the user with the largest budget after the other users
+    of the interval are removed.
 
     For all datasets: if all budgets are equal, the bounds are those of :class:`Shuffled`. Otherwise the upper bound is the smaller
     one of the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`) and, for budgets up to 12, of a bound by

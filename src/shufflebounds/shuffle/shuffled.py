@@ -51,7 +51,7 @@ _CLOSE = 0.02
 Lowered: longer run time."""
 
 _LOCAL: Kept[Any, LocalGuarantee] = Kept(64)
-"""The guarantees of one message of the last randomizers with their participation, which are the same for every number of users."""
+"""Cached guarantees of one message, for the last randomizers and participations; they are the same for every number of users."""
 
 
 class _OfBits(Between):
@@ -62,7 +62,7 @@ class _OfBits(Between):
 
 
 class _ByBounds(ClosedForms):
-    """Results of the engine `bounds`, and of the randomizer if it is a profile; `anywhere` if users may have any value.
+    """Results of the engine `bounds`, and of the randomizer `one` if it is a profile. `anywhere`: users may have any value.
 
     `noise` is the randomizer if its outputs may be truncated at any probability, as those of normal and discrete normal noise.
     """
@@ -186,15 +186,15 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
     subset selection, unary encoding, RAPPOR of up to 26 hashes, Hadamard response, wide caps of PrivUnit, Laplace and Gaussian
     noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and discrete Gaussian noise. For noise it holds for
-    every pair of the target's inputs and every input of the other users. :meth:`argument` returns which one is used.
-    For Gaussian and discrete Gaussian noise and a delta below 1e-11 the upper bound is a privacy blanket with outputs truncated at
-    a probability of e^-700, and the lower bound is that of the largest message, if all other users have an end of the interval: for
-    sigma = 1 and 1e4 users, eps of the two differs by 0.4 % at delta = 1e-30 and 0.1 % at 1e-100.
-    The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from
-    a mixture that the randomizer lists. For a matrix and few users (1023 of two outputs; with two inputs, 100 of three and 40 of
-    four outputs) every dataset is enumerated, and both bounds equal the largest delta, up to rounding. For two users of Gaussian
-    noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about a relative 1e-5 of delta.
-    The largest delta of few users is also an upper bound for more users.
+    every pair of the target's inputs and every input of the other users. :meth:`argument` returns which upper bound is used. For
+    Gaussian and discrete Gaussian noise and a delta below 1e-11 the upper bound is a privacy blanket with outputs truncated at a
+    probability of e^-700, and the lower bound is that of the largest message, if all other users have an end of the interval: for
+    sigma = 1 and 1e4 users, eps of the two differs by 0.4 % at delta = 1e-30 and 0.1 % at 1e-100. The lower bound is attained by
+    the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from a mixture that the
+    randomizer lists. For a matrix and few users (1023 of two outputs; with two inputs, 100 of three and 40 of four outputs) every
+    dataset is enumerated, and both bounds equal the largest delta, up to rounding. For two users of Gaussian noise on an interval
+    the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about a relative 1e-5 of delta. The largest delta of
+    few users is also an upper bound for more users.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
     R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So :class:`ShuffledBits` is an upper
@@ -315,7 +315,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         return Bounds(self._laws, self.users, self._local, None if bits is None else of_bits)
 
     def _kernel_laws(self, upper: bool) -> list[ExcessLaw]:
-        """Return the distributions of X whose largest E(X_1 + ... + X_n)_+/n is the bound; an empty list if it has another form."""
+        """Return the distributions of X whose largest E(X_1 + ... + X_n)_+/n is the bound; an empty list if the bound has another
+        form.
+        """
         return (self._bounds.kernel_laws(upper) or []) if self._exact is None else []
 
     def _of_users(self, users: int, *, blanket: bool = False) -> Self:

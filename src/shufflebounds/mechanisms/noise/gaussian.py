@@ -128,8 +128,9 @@ class GaussianMechanism(AdditiveNoise):
     for vectors.
 
     **Floating point.** :meth:`randomize` adds a double to a double. The set of possible results depends on the value, so an
-    adversary who sees all bits of the output may learn more than delta states (Mironov 2012). Use it for simulations, or round the
-    output to a grid that is coarse relative to `sigma`. To release data use :class:`DiscreteGaussianMechanism` on whole numbers.
+    adversary who sees all bits of the output may learn more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for
+    simulations, or round the output to a grid that is coarse relative to `sigma`. To release data use
+    :class:`DiscreteGaussianMechanism` on whole numbers.
 
     References
     ----------
@@ -193,7 +194,7 @@ class GaussianMechanism(AdditiveNoise):
         Notes
         -----
         Sigma is a root of the exact profile. The closed form sqrt(2 ln(1.25/delta))/eps is larger for small eps, and invalid for
-        large eps: at delta = 1e-5, above 8.42.
+        large eps (at delta = 1e-5, for eps above 8.42).
 
         Examples
         --------
