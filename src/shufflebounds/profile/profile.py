@@ -49,8 +49,8 @@ class PrivacyProfile(ExportMixin):
 
     .. math:: \delta(\varepsilon) = \max_{(P, Q)} \sum_y \max(0, P(y) - e^\varepsilon Q(y))
 
-    over the ordered pairs of output distributions (P, Q) of neighbouring inputs. A subclass states what it is by
-    :meth:`describe`, and by :meth:`closed_forms` if it has any; all other methods are derived from them.
+    over the ordered pairs of output distributions (P, Q) of neighbouring inputs. A subclass implements :meth:`describe`, and
+    :meth:`closed_forms` if it has closed forms; all other methods are derived from these two.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class PrivacyProfile(ExportMixin):
 
     @property
     def _input_rows(self) -> InputRows | None:
-        """The rows of a finite randomizer, as many as differ by more than a permutation of the outputs; else None."""
+        """The rows of a finite randomizer that suffice up to permutations of its outputs; None if too many, or not finite."""
         return None
 
     # Cached values that are computed from the parameters are not pickled.
@@ -146,7 +146,7 @@ class PrivacyProfile(ExportMixin):
             return largest_of(pairs)
         if own._log_delta is PrivacyProfile._log_delta:
             raise TypeError(f"{own.__name__} has no bounds of delta: define describe(), or list pairs()")
-        # A class of another package may still define the private methods that were its interface before `describe`.
+        # A class of another package may define the private methods in place of `describe`.
         bounded = own._pure_epsilon is not PrivacyProfile._pure_epsilon
         return DominatingPairInfo(self._log_delta, self._pure_epsilon() if bounded else math.inf)
 
@@ -161,7 +161,8 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         GroupInfo
-            By default nothing: the upper bound is that of single changes, and the lower bound that of one record.
+            By default without properties: the upper bound follows from the changes of single records, and the lower bound is that
+            of one record.
         """
         return GroupInfo()
 
@@ -399,8 +400,8 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         Group
-            With an upper and a lower bound; see the class for the proof. For several releases call it on their composition:
-            ``profile.self_compose(3).for_group(10)``.
+            The guarantee, with an upper and a lower bound; see the class for the proof. For several releases call `for_group` of
+            their composition: ``profile.self_compose(3).for_group(10)``.
 
         Raises
         ------
@@ -691,15 +692,15 @@ class Composition(PrivacyProfile):
     the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound repeats one test in every release; the
     slope of delta at eps gives its probabilities.
 
-    Method. See :doc:`/composition`: losses on a grid, exponentially tilted to eps and convolved by FFT. Errors are relative to
-    delta, however small it is. Losses on a common lattice, such as those of randomized response, are exact, and so are compositions
-    of Gaussian noise alone. A mechanism with expensive delta is evaluated at a few hundred eps, placed where they matter most. For
-    too many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a single
-    release. Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
-    complex plane. Where this inversion fails because records are rarely sampled, or where a grid would be too long, the sums of
-    all pairs of losses are formed and reduced to fewer losses, whose spacing is proportional to the loss. Clone bounds of one
-    budget whose numbers of users differ by a relative rtol/4 or less share one distribution: that of the fewest users for the
-    upper bound, of the most users for the lower one.
+    Method (:doc:`/composition`). The losses are put on a grid, and their distributions are exponentially tilted to eps and
+    convolved by FFT. Errors are relative to delta, however small it is. Losses on a common lattice, such as those of randomized
+    response, are exact, and so are compositions of Gaussian noise alone. A mechanism with expensive delta is evaluated at a few
+    hundred eps, placed where they matter most. For too many pure releases, about 1e10, the upper bound uses the Gaussian
+    guarantees of the releases and the lower bound a single release. Gaussian noise on Poisson samples needs no grid: its moment
+    generating function is inverted along a contour in the complex plane. Where this inversion fails because records are rarely
+    sampled, or where a grid would be too long, the sums of all pairs of losses are formed and reduced to fewer losses, whose
+    spacing is proportional to the loss. Clone bounds of one budget whose numbers of users differ by a relative rtol/4 or less
+    share one distribution: that of the fewest users for the upper bound, of the most users for the lower one.
 
     For an rtol below 1e-6 the gap is that of the finest grid. Measured at delta = 1e-6, this gap is 1e-9 to 1e-7 for Laplace
     noise and for samples of noise, 1e-6 for counts, and 1e-5 where records are rarely sampled. Where delta of a factor has a
@@ -863,14 +864,14 @@ class Group(PrivacyProfile):
     person add up against the same noise. ``self_compose(k)`` is for separate shuffles with independent noises, and does not cover
     this case.
 
-    **Exact**: normal, Laplace, discrete normal and geometric noise (k times the sensitivity), :class:`BinomialNoise
-    <shufflebounds.shuffle.BinomialNoise>` and :class:`ZeroSum <shufflebounds.shuffle.ZeroSum>` (noise shifted by k),
-    :class:`ShuffledBits <shufflebounds.shuffle.ShuffledBits>` without dummy zeros, the total of a :class:`RealSum
+    The bounds are **exact** for normal, Laplace, discrete normal and geometric noise (k times the sensitivity),
+    :class:`BinomialNoise <shufflebounds.shuffle.BinomialNoise>` and :class:`ZeroSum <shufflebounds.shuffle.ZeroSum>` (noise
+    shifted by k), :class:`ShuffledBits <shufflebounds.shuffle.ShuffledBits>` without dummy zeros, the total of a :class:`RealSum
     <shufflebounds.shuffle.RealSum>`, and compositions of them. Proofs: :doc:`/composition`.
 
-    **Others**: the upper bound changes one record after the other, for the best split of eps that a search over two parameters
-    finds; every split is valid. The lower bound is the larger of two: that of one message, and (for shuffled randomizers, clear
-    reports and histograms) that of a test of k messages that all change from one value to another.
+    **In all other cases** the upper bound changes one record after the other, for the best split of eps that a search over two
+    parameters finds; every split is valid. The lower bound is the larger of two: that of one message, and (for shuffled
+    randomizers, clear reports and histograms) that of a test of k messages that all change from one value to another.
 
     One value of the upper bound requires about k values of the upper bound of `profile`, at most 64, and 17 to 65 more values
     that serve several eps.

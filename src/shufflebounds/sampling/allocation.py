@@ -292,8 +292,8 @@ class AllocationPair(OfPresence, DominatingPair):
     combinations, such as 16,383 steps of two outcomes or 179 of three. Otherwise, for the upper bound, the mass of L between two
     points of a grid is split between them (larger in the convex order); for the lower bound, neighbouring masses are merged at grid
     points (smaller). The distribution of the sum is a convolution power by FFT, tilted to each level, with a bound of its errors.
-    Ratios above the grid are treated by their number. The gap of the bounds is about 1e-3 of delta; measured for sigma 0.5 to 1 and
-    1000 or 1e6 steps it is below 1e-2 of delta down to delta = 1e-12.
+    Ratios above the grid are treated separately for each possible number of them. The gap of the bounds is about 1e-3 of delta;
+    measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2 of delta down to delta = 1e-12.
 
     If the record is removed, Renyi divergences of the whole orders 2 to 256 are exact: they are sums of those of one step (Feldman
     and Shenfeld 2025). Other orders follow from the nearest whole ones, or from samples of delta. Where the gap of the two bounds

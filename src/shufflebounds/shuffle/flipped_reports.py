@@ -364,14 +364,15 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     dataset in which all other users are in a bin other than the target's two; from 1e4 users on, eps of the two bounds differs by
     less than 0.2 % at delta = 1e-6.
 
-    **Records, uniform dummies**: the upper bound is the smallest of the local guarantee :math:`p^2 - e^\varepsilon q^2` (0 for
-    :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q), :class:`ClearReports`, for up to 1024 bins a bound by weighted labels
-    (theorem w of docs/theorems/weighted-labels), and a privacy blanket: with probability at least :math:`2q^2` (dummies:
-    :math:`2((p^2+q^2)/d + (1-2/d) q^2)`) another record has the bits 10 or 01 in the target's two bins, with equal probabilities,
-    and the target's bits in all other bins. The lower bound is that of tests of a sum of scores of the records, if all other users
-    are in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies eps of the two
-    differs by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the error term of weighted labels dominates, and the gap may
-    be a factor of 2 in eps. For two bins and at most 24 reports the value is exact, over all datasets.
+    **Records, uniform dummies**: the upper bound is the smallest of four: the local guarantee :math:`p^2 - e^\varepsilon q^2` (0
+    for :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q); the bound of :class:`ClearReports`; for up to 1024 bins, a bound by
+    weighted labels (theorem w of docs/theorems/weighted-labels); and that of a privacy blanket. In the blanket, another record
+    has the bits 10 or 01 in the target's two bins, with equal probabilities, and the target's bits in all other bins; this has
+    probability at least :math:`2q^2` (for a dummy :math:`2((p^2+q^2)/d + (1-2/d) q^2)`). The lower bound is that of tests of a
+    sum of scores of the records, if all other users are in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4,
+    10 bins and 1e3 to 1e5 dummies, eps of the two bounds differs by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the
+    error term of weighted labels dominates, and the gap may be a factor of 2 in eps. For two bins and at most 24 reports the
+    value is exact, over all datasets.
 
     The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
     bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the

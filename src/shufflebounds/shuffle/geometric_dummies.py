@@ -60,10 +60,10 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
     Notes
     -----
-    Neighbours: one user's bin is replaced. Exact for the protocol, and equal for (P, Q) and (Q, P): all other reports are
-    independent of the two numbers of dummy reports, so they are post-processing. For keep = 1 the formula is exact for every
-    dataset. For keep < 1 it is exact for datasets in which no other user is in the two bins, and no dataset has a larger delta.
-    The sum has nine terms, with a relative error of about 1e-15 (1 + \|log D(0)\|).
+    Neighbours: one user's bin is replaced. delta is exact for the protocol, and equal for (P, Q) and (Q, P): all other reports
+    are independent of the numbers of dummy reports in the two bins, so adding them is post-processing. For keep = 1 the formula
+    is exact for every dataset. For keep < 1 it is exact for datasets in which no other user is in the two bins, and no dataset
+    has a larger delta. The sum has nine terms, with a relative error of about 1e-15 (1 + \|log D(0)\|).
 
     The users' values are bins 0..d - 1, and so are the messages, int64. :meth:`randomize` returns the values that are kept, and the
     messages of :meth:`dummies`, whose number is random, hide them. One party must add all dummy reports of a bin. Counts: the

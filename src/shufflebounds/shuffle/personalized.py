@@ -192,14 +192,15 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         -------
         PrivacyProfile
             The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and :meth:`gaussian`:
-            with the target's values 0 and 1). For every user, the search over users leaves a gap of up to a relative
-            1e-3 in delta (for delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20 distinct
-            budgets are divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta. The lower bound is at
-            most delta of one dataset. For k-ary response all other users have a third value, and the test uses the numbers of
-            messages with the target's two values. For noise all other users have the value 0, and the test uses the number of
-            messages above a threshold. For every user, the lower bound is the larger one for the targets with the largest and
-            with the smallest budget. Every lower bound is 0 for more than about 1e9 users. With two categories the guarantee is
-            :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their bounds are tighter.
+            with the target's values 0 and 1). If the guarantee is for every user, the search over users leaves a gap of up to a
+            relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20
+            distinct budgets are divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta. The lower
+            bound is at most delta of one dataset. For k-ary response all other users have a third value, and the test uses the
+            numbers of messages with the target's two values. For noise all other users have the value 0, and the test uses the
+            number of messages above a threshold. If the guarantee is for every user, the lower bound is the larger of two: those
+            of the targets with the largest and with the smallest budget. Every lower bound is 0 for more than about 1e9 users.
+            With two categories the guarantee is :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their bounds
+            are tighter.
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 

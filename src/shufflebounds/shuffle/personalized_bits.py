@@ -223,7 +223,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
     Notes
     -----
-    Neighbours: the target's bit is replaced. For a given dataset: exact for the protocol, with a gap of about 1e-12. With
+    Neighbours: the target's bit is replaced. For a given dataset delta is exact for the protocol, with a gap of about 1e-12. With
     ``target=None`` the maximum is found to a relative 1e-3 in delta by branch and bound over intervals of sorted budgets. By
     post-processing, delta of every user of an interval is at most that of the user with the largest budget after the other users
     of the interval are removed.

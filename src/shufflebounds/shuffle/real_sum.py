@@ -78,10 +78,10 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
 
     Notes
     -----
-    Neighbours: one user's number is replaced. **Total**: exact for the protocol. The distributions of the total, for k ones of the
-    target, have monotone likelihood ratios in k. So the best tests are thresholds, and for every M the worst pair is k = 0 against
-    k = r; random encodings are mixtures over k. M is found by branch and bound as in :class:`ShuffledBits`. The gap is at most
-    a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by 2e-4 in log delta.
+    Neighbours: one user's number is replaced. **Total**: delta is exact for the protocol. The distributions of the total, for k
+    ones of the target, have monotone likelihood ratios in k. So the best tests are thresholds, and for every M the worst pair is
+    k = 0 against k = r; random encodings are mixtures over k. M is found by branch and bound as in :class:`ShuffledBits`. The gap
+    is at most a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by 2e-4 in log delta.
 
     **Columns**: x = 0 and x = 1 differ in all r columns, other pairs of numbers in fewer. The upper bound is the composition of r
     columns, each with its largest delta over all datasets at every eps. The lower bound is the larger one of that of the total,

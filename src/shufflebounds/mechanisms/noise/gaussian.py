@@ -118,9 +118,9 @@ class GaussianMechanism(AdditiveNoise):
 
     Notes
     -----
-    Neighbours: the value differs by at most `sensitivity`. Exact: the bounds contain the mechanism's delta, however small. x is
-    computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their difference is the series
-    of positive terms :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, where h = mu/2, c = eps/mu,
+    Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: the bounds contain the mechanism's delta,
+    however small. x is computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their
+    difference is the series of positive terms :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, where h = mu/2, c = eps/mu,
     :math:`I_n(c) = \int_0^\infty s^n e^{-s^2/2-cs} ds`, and the ratios of the I_n are from their continued fraction. The gap is
     about a relative 1e-13, or a few ulp of the logarithm if that is larger.
 

@@ -248,9 +248,9 @@ class GeometricMechanism(AdditiveNoise):
 
     Notes
     -----
-    Neighbours: the whole number differs by at most `sensitivity`. Exact: delta is a sum over classes of outcomes with equal
-    likelihood ratio. Without a bound the largest shift is the worst, as the distribution is log-concave; with a bound delta is the
-    maximum over all shifts up to `sensitivity`. All terms are positive and computed by logarithms and ``expm1``.
+    Neighbours: the whole number differs by at most `sensitivity`. delta is exact: it is a sum over classes of outcomes with equal
+    likelihood ratio. Without a bound the largest shift is the worst, as the distribution is log-concave; with a bound delta is
+    the maximum over all shifts up to `sensitivity`. All terms are positive and computed by logarithms and ``expm1``.
 
     Noise that is cut off at B and renormalized is another mechanism, with another delta;
     :meth:`DominatingPair.from_pmfs <shufflebounds.profile.DominatingPair.from_pmfs>` takes its probabilities.
