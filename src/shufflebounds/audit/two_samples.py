@@ -158,7 +158,8 @@ class TwoSamples(Refuted):
         return best
 
     def _log_p(self, claim: Claim) -> float:
-        # Errors of the first kind are those on D', whose hits are false: the curve is T(D', D), then that of the other order.
+        # An error of the first kind is a hit on D'. So the first curve is T(D', D), and the second curve is that of the other
+        # order.
         curves = (claim, claim) if isinstance(claim, Tradeoff) else (claim.reverse().tradeoff(), claim.tradeoff())
         if self.test == "product":
             # The lower bound of a profile's curve is convex; another claim implies its convex hull.
@@ -289,8 +290,8 @@ def scores(
     Notes
     -----
     For all thresholds, the error probability of one limit is the largest one at which the limits of the four families (lower and
-    upper, both samples) hold together; it is computed by a recursion of positive terms, in up to 3 s for 3000 scores, and kept.
-    With T chosen thresholds it is 1/(4T) of the total error probability.
+    upper, both samples) hold together. A recursion with positive terms computes this probability, in up to 3 s for 3000 scores,
+    and the result is cached. With T chosen thresholds it is 1/(4T) of the total error probability.
 
     Examples
     --------

@@ -58,7 +58,8 @@ class _LossPair(_ListedPair):
             log_p, log_q = np.append(log_p, np.log(infinite)), np.append(log_q, -np.inf)
         # A difference that the rounding of the logarithms explains counts as 0.
         if beyond > rounding:
-            # Mass of Q at outcomes that P cannot produce has no effect in this direction, and infinite loss in the other one.
+            # Mass of Q at outcomes that P cannot produce has no effect in this direction, and counts as infinite loss in the
+            # other direction.
             log_p, log_q = np.append(log_p, -np.inf), np.append(log_q, np.log(beyond))
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 

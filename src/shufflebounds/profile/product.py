@@ -420,7 +420,7 @@ class Product(ClosedForms):
 
 
 def _alone(profile: Any, info: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
-    """Return a lower bound of log delta of one release, or `lower` where an upper bound shows that it is not below this."""
+    """Return a lower bound of log delta of one release, or `lower` where an upper bound shows that it is at least as large."""
     raised, at = lower.copy(), np.flatnonzero(info.hockey_sticks[0].above(eps) > lower)
     if not at.size:
         return raised

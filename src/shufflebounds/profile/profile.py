@@ -60,7 +60,8 @@ class PrivacyProfile(ExportMixin):
         The neighbouring relation of the guarantee; one line.
     relation : {"replace-one", "add-remove", "zeroed", "either"}
         The kind of this relation. "zeroed": the record keeps its place, and counts as zero. "either": neighbours' values differ by
-        at most the sensitivity, which covers any relation, as for noise on a sum. Composing two of the other kinds raises an error.
+        at most the sensitivity, which covers any relation, as for noise on a sum. Composing guarantees of two different kinds
+        raises an error unless one of the two is "either".
     """
 
     theorem: ClassVar[str] = "not stated"
@@ -351,8 +352,8 @@ class PrivacyProfile(ExportMixin):
         TypeError
             If one of the others is not a profile.
         ValueError
-            If `rtol` lies outside its range. Methods of the result raise it if a transform would need more than 2**22 points; the
-            message states the number.
+            If `rtol` lies outside its range. Methods of the result raise ValueError if a transform would need more than 2**22
+            points; the message states the number.
 
         Examples
         --------

@@ -101,7 +101,8 @@ class AmplificationTable:
     def undecided(self) -> dict[str, NDArray[np.intp]]:
         """Return the rows in which a bound is at least `attained` and below `upper`.
 
-        The eps of the randomizer, or of the worst one, is in this range, so that these rows do not show whether the bound is valid.
+        The eps of the randomizer, or of the worst one, is in the same range, so these rows do not show whether the bound is
+        valid.
 
         Returns
         -------

@@ -224,9 +224,7 @@ class AdditiveBound:
         return Product([releases.law(0.0, step, upper=True)], [t], upper=True), log_mass + self._error
 
     def log_delta(self, eps: float, log_known: float) -> float:
-        """Return the bound of log delta at eps. It may exceed `log_known`, another upper bound, which only sets the neglected
-        mass.
-        """
+        """Return the bound of log delta at eps, even above `log_known`, an upper bound that only sets the neglected mass."""
         # Both parameters are rounded, so that neighbouring eps share a transform.
         unit = 0.05 / math.sqrt(self.chosen)
         log_z, log_outside = unit * round(float(np.interp(eps, *self._rates)) / unit), math.floor(log_known) - 6.0

@@ -158,7 +158,8 @@ class _Worst(Between):
 class _TwoSteps(ClosedForms):
     """Results for a removed record (`remove`) and an added one (`add`), one after the other.
 
-    `opposite` is a profile that is attained, and upper bounds of `worst` are valid; both are None unless they are known.
+    Lower bounds of `opposite` are valid, because neighbours attain it, and so are upper bounds of `worst`. A profile not known is
+    None.
     """
 
     def __init__(self, remove: PrivacyProfile, add: PrivacyProfile, opposite: PrivacyProfile | None, worst: PrivacyProfile | None,

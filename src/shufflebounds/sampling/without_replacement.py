@@ -124,8 +124,8 @@ class WithoutReplacement(OfMechanism):
 def _attained(mechanism: PrivacyProfile, rate: float) -> tuple[DominatingPair, ...]:
     if not mechanism._pair_info().attained.single:
         return ()
-    # First the pair with the same divergence in both orders, if there is one. The other pairs are those, in both orders, of the
-    # mechanism that also reveals whether the record was drawn.
+    # If there is one, the first pair is that with the same divergence in both orders. The other pairs are those, in both orders,
+    # of the mechanism that also reveals whether the record was drawn.
     remove = SampledPair(mechanism, rate)
     both = both_orders(mechanism, rate) if rate < 1 else None
     return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())

@@ -273,8 +273,8 @@ class _WorstBits(ClosedForms):
             return _all_data.curve_of_all(self.users, self.flip, upper)
         if not upper:
             return None
-        # 0, 0.1, 1, 10 and 50 % of the other users' bits are 1. At every eps one of these datasets is close to the worst one, which
-        # has few ones for large eps and half ones at eps = 0.
+        # 0, 0.1, 1, 10 and 50 % of the other users' bits are 1. At every eps one of these datasets is close to the worst one,
+        # which has few ones for large eps, and as many ones as zeros at eps = 0.
         tried = sorted({int((self.users - 1) * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})
         curves = [self._pair(ones)._tradeoff(True) for ones in tried]
         return convex_hull([*curves, *(curve.inverse() for curve in curves)])

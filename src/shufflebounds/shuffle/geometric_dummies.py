@@ -210,8 +210,8 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         Notes
         -----
         With :math:`x = l^s`, delta at eps is proportional to :math:`x(\alpha - \beta x)/(\gamma - \theta x)^2` with positive
-        constants, whose derivative changes its sign once, from plus to minus as s grows. So if s = 0 misses the target, the
-        shifts that meet it are those from a smallest one on, which bisection finds.
+        constants. The derivative of this expression in s changes its sign once, from plus to minus. So if s = 0 misses the
+        target, all shifts from a smallest one on meet it, and no smaller shift does; bisection finds the smallest one.
 
         Examples
         --------

@@ -47,8 +47,8 @@ _PAGES = {"privacy blanket": "docs/theorems/stronger-clones", "shuffled bits": "
 """Pages with the proofs of arguments that :meth:`Shuffled.argument` names; all others are in docs/theorems/worst-dataset."""
 
 _CLOSE = 0.02
-"""Relative gap of the bounds of a Renyi divergence by one large message at which both are returned. Raised: less tight bounds.
-Lowered: longer run time."""
+"""Largest relative gap at which the two bounds of a Renyi divergence that follow from one large message are returned. Raised:
+less tight bounds. Lowered: longer run time."""
 
 _LOCAL: Kept[Any, LocalGuarantee] = Kept(64)
 """Cached guarantees of one message, for the last randomizers and participations; they are the same for every number of users."""

@@ -117,8 +117,8 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
         Returns
         -------
         ZeroSum
-            Its upper delta at `eps` was evaluated and is at most `delta`; just below this gamma it is larger. Since delta
-            oscillates in gamma, a slightly smaller gamma may meet the target, too.
+            Its upper delta at `eps` was evaluated and is at most `delta`; just below this gamma the upper delta exceeds `delta`.
+            Since delta oscillates in gamma, a slightly smaller gamma may meet the target, too.
 
         {raises}
         InfeasibleError
