@@ -62,9 +62,7 @@ class Mechanism:
             raise
 
     def parameters_of(self, profile: PrivacyProfile) -> dict[str, Any]:
-        """Return the profile's parameters by the names of the command's options; for a shuffled randomizer also the number of
-        users.
-        """
+        """Return the profile's parameters by the names of the command's options; with `users` if it is shuffled."""
         one, more = (profile.randomizer, {"users": profile.users}) if isinstance(profile, shuffle.Shuffled) else (profile, {})
         told = {option: getattr(one, self.renamed.get(option, option)) for option in self.options} | more
         return {option: value for option, value in told.items() if value or option not in UNUSUAL}

@@ -30,8 +30,9 @@ __all__ = ["BudgetSum"]
 
 
 WHOLE = 64
-"""Largest number of equal randomized responses for which every number of adverse answers (loss -eps) is enumerated; for more, the
-range is truncated. Raised: longer run time. Lowered: groups of fewer responses are truncated, too."""
+"""Largest number of equal randomized responses for which every number of adverse answers (loss -eps) is enumerated; for more
+responses, the range of these numbers is truncated. Raised: longer run time. Lowered: groups of fewer responses are truncated,
+too."""
 
 
 class _Half(NamedTuple):
@@ -177,8 +178,7 @@ class BudgetSum:
     def _tilt(self, e: float, *, conversion: bool = False) -> float:
         """Return theta >= 0 at which the tilted mean loss is e, or 0 if the mean exceeds e. Every value gives a valid bound.
 
-        If `conversion` is true, the result is the theta for the bound from one moment: there the tilted mean loss is e + log(1 +
-        1/theta).
+        If `conversion` is true, the result is for the bound from one moment: the tilted mean loss is e + log(1 + 1/theta).
         """
         # To save time, the bound from one moment divides the sorted budgets into up to 1024 groups, and replaces each budget by
         # the smallest one of its group.

@@ -195,9 +195,7 @@ class Ledger:
 
     @property
     def left(self) -> float:
-        """The eps of the budget minus the spent eps. One more release may increase it by more or by less than the eps of this
-        release.
-        """
+        """The eps of the budget minus the spent eps. A release may increase the spent eps by more or less than its own eps."""
         return self._eps - self.spent
 
     def _with(self, *more: tuple[PrivacyProfile, int]) -> Composition:

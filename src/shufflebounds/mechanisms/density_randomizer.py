@@ -314,7 +314,7 @@ class _TwoDensities:
         return left, right
 
     def _slack(self, size: float) -> float:
-        """Return a bound of the error of a log likelihood ratio, for log densities of that size."""
+        """Return a bound of the error of a log likelihood ratio, for log densities of absolute value `size`."""
         return (2 * self.randomizer.accuracy + 4 * ULP) * (1 + size)
 
     @cached_property

@@ -39,9 +39,9 @@ class Answering(metaclass=Explaining):
     `_last_positive`    `last_positive`     -                              a search on `_log_side`
     `_loss_tail`        -                   largest of the pairs           secants of `_log_side`; `quicker` if expensive
     `_tradeoff`         `tradeoff`          outcomes; hull of pairs        samples; in stages if expensive
-    `_gdp_mu`           `mu`                inf if unbounded; outcomes;      samples, at most `mu_limit`
+    `_gdp_mu`           `mu`                inf if unbounded; outcomes;    samples, at most `mu_limit`
                                             largest of the pairs
-    `_rdp`              `renyi`, where it   inf if unbounded; outcomes;      samples up to `tail` or `known_upper`, at most
+    `_rdp`              `renyi`, where it   inf if unbounded; outcomes;    samples up to `tail` or `known_upper`, at most
                         is not NaN          largest of the pairs;          `renyi_limit`; a lower bound is at least
                                             lower bound: attained pairs    `renyi_limit`
     ==================  ==================  =============================  ==================================================

@@ -249,7 +249,7 @@ def least_of_goal(release: Callable[[float], PrivacyProfile], goal: Goal, near: 
             raise InfeasibleError(missed_by_all)
     if low < high:
         _, high, _, _ = narrowed(excess, low, high, excess(low), excess(high), rtol=0.0, xtol=rtol / 2)
-    # The two directions of a target, and rounding, may disagree by a tolerance of their searches.
+    # By rounding, and by the tolerance of the searches, the conditions on delta(eps) and on epsilon(delta) may disagree.
     step = rtol
     while not goal.met(profile(high)):
         high, step = high + step, 2 * step

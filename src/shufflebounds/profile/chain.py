@@ -27,8 +27,8 @@ EXPENSIVE = 1e-2
 """Effort of one value (`Sampling.effort`) from which only EXPENSIVE_POINTS values are used."""
 
 ROUNDS = 12
-"""Number of times that parts above the pure budget of one link are shared among the others. Raised: longer run time. Lowered:
-splits whose sum is below eps."""
+"""Number of rounds in which the excess of parts above the pure budget of one link is divided among the other parts. Raised:
+longer run time. Lowered: splits whose sum is below eps."""
 
 NEGLIGIBLE_ROOT = 1e6
 """Value of sqrt(-log delta) that stands for delta = 0 when splits are proposed."""

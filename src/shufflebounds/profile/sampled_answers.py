@@ -76,9 +76,9 @@ class Samples:
     ) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q) that are `step` apart.
 
-        With `first_stage` they extend only down to the delta of the first stage (see STAGES). Without `deep_reverse` those of
-        H(Q||P) end where it is below e^-32 times its value at eps = 0: beyond, the weight e^(-order eps) makes the contribution to
-        the integral of a Renyi divergence small.
+        With `first_stage` they extend only down to the delta of the first stage (see STAGES). Without `deep_reverse` the samples
+        of H(Q||P) end at the eps where H(Q||P) is below e^-32 times its value at 0: at larger eps, the weight e^(-order eps)
+        makes the contribution to the integral of a Renyi divergence small.
         """
         info = self.info
         sides = info.sampling.curve or CurveBounds(info.hockey_stick)

@@ -113,7 +113,8 @@ def _maker(kind: type[BoundedProfile]) -> tuple[str, Callable[..., object]]:
 def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
     """Return the public classes of this library by name, either the imported ones or all."""
     if everywhere:
-        # Subpackages import their modules on first use. This module must not depend on them, so it imports them by name.
+        # This module must not depend on the subpackages, so it imports them by name. Each of them imports its modules on first
+        # use.
         for subpackage in SUBPACKAGES:
             module = importlib.import_module(f"shufflebounds.{subpackage}")
             for name in module.__all__:

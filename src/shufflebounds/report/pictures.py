@@ -168,7 +168,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
 
 def effort(profile: BoundedProfile) -> float:
     """Return about how many seconds a value of delta takes, which decides how many values a page or a table shows by default."""
-    # The effort in the information of a composition is that of a value between known ones; the first needs a grid or a transform.
+    # The effort stated for a composition is that of a value between known ones; the first value also needs a grid or a transform.
     return 0.05 if hasattr(profile, "factors") else profile._pair_info().sampling.effort
 
 

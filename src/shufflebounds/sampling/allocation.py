@@ -53,7 +53,7 @@ class _OneForms(OfMechanismForms):
         return np.full(eps.size, np.inf) if isinstance(self.engine, Allocation) else self.engine.add_at_most(eps)
 
     def sampled(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta for interpolation between many values; enumerated outcomes then take less time."""
+        """Return bounds of log delta for interpolation between many values; if outcomes are enumerated, these take less time."""
         engine = self.engine
         if isinstance(engine, Allocation):
             return self.log_delta(eps)
@@ -218,7 +218,7 @@ class _EpochForms(OfMechanismForms):
             return None
         remove, add = self.ways
         larger = np.array(remove._log_side(eps, upper=upper))
-        # As in `largest`; the tests take less time than a rough upper bound.
+        # As in `largest`, but without a rough upper bound for the lower bound: the tests take less time than such a bound.
         wanted = add._forms.at_most(eps) > larger if upper else np.full(eps.size, True)
         if wanted.any():
             larger[wanted] = np.maximum(larger[wanted], add._log_side(eps[wanted], upper=upper))
@@ -352,7 +352,7 @@ class AllocationPair(OfPresence, DominatingPair):
 
     @cached_property
     def _counted(self) -> LossAtoms | None:
-        """The numbers of all outcomes as the outcome, if they are few and known; otherwise None."""
+        """The numbers of each outcome in all steps, as joint outcomes, if they are few and known; otherwise None."""
         listed = self._listed()
         # For a pair that is given by lists, the outcomes are the only description. Other mechanisms truncate outcomes, but can
         # evaluate their divergences.

@@ -1,6 +1,6 @@
 """Shuffled randomized response with one bit per user: bounds of its delta, for a given dataset and for the worst one.
 
-It also has the base class of all protocols whose users flip their bits.
+The module also has the base class of all protocols whose users flip their bits.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class ComposedSums(IndependentSums):
         changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
         column to column; a lower bound of this composition is not valid for the protocol.
         """
-        # With a smaller rtol, the gap of the bounds comes mainly from the different datasets of the two compositions.
+        # With an even smaller rtol, the gap of the bounds would come mainly from the different datasets of the two compositions.
         below, above = (Composition(((one, self.times),), rtol=0.1 * SEARCH_GAP) for one in (self.column.pair(0), self.column))
         return below, above
 

@@ -34,7 +34,8 @@ __all__ = ["ClearReports"]
 class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
-    Let N be the number of dummy reports in the target's two possible bins. Each of these is in either bin with probability 1/2:
+    Let N be the number of dummy reports in the target's two possible bins. Each of these reports is in either bin with
+    probability 1/2:
 
     .. math::
         \delta(\varepsilon) = \sum_N \Pr[\mathrm{Bin}(m, 2/d) = N]\, D_N, \qquad

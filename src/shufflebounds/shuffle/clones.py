@@ -32,7 +32,8 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["CLONE_SAMPLING", "ClonePair", "Clones", "StrongerClones"]
 
 CLONE_SAMPLING = Sampling(1e-5)
-"""How the delta of clone pairs is sampled: one value is a sum over the number of clones, or an integral (effort 1e-5)."""
+"""How the delta of clone pairs is sampled. The effort 1e-5 is that of one value: a sum over the number of clones, or an
+integral."""
 
 
 class ClonePair(ClosedForms):

@@ -160,7 +160,7 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _blanket(self) -> CloneLaw:
-        """The number of clones in the privacy blanket of records. Its tables are used for several eps."""
+        """The number of clones in the privacy blanket of records, with tables that are used for several eps."""
         return _record_pair.blanket(self.users - 1, self.fakes, self.bins, self.flip)
 
     @property
@@ -205,7 +205,7 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _twice(self) -> ComposedSums:
-        """The sums of both bins as two columns: to enter a bin is to leave one, with 0 and 1 exchanged in all bits."""
+        """The sums of both bins as two columns: with 0 and 1 exchanged in all bits, entering a bin is the same as leaving one."""
         return ComposedSums(ShuffledBits(self._others + 1, self.flip), 2, self.pure)
 
     def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins] | None:
@@ -356,8 +356,8 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     is post-processing). The lower bound is the divergence of the sums in the target's two bins: up to 16 reports for the worst
     dataset, for more reports if all other users are in the target's bin. If the table of both sums would be too large, the lower
     bound is that of the sum of one bin. The lower bounds ignore the sums of the other bins, which reveal how many dummies are not
-    in the target's two bins. The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, it is a
-    factor of about 10 in delta.
+    in the target's two bins. The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, the gap
+    is a factor of about 10 in delta.
 
     **Records, no dummies or known ones**: a record is a report of :class:`~shufflebounds.mechanisms.Rappor` with one hash,
     ``Rappor(2 * flip, bits=bins)``, and the bounds are those of :class:`Shuffled` for n + m users. The lower bound is that of the
@@ -444,7 +444,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         info = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(1.0, 0.6, curve=CurveBounds(forms.roughly)))
         if forms.one is None:
             return info
-        # The attained pair is that for the dataset with all others in the target's bin.
+        # The attained pair is that for the dataset with all other users in the target's bin.
         pairs = forms.listed_below if forms.uniform else repeated(ShuffledBits(self._reports, self.flip).pair(0), 2)
         info = replace(info, attained=Attained(pairs=pairs))
         if forms.uniform and self.clear.variance > self.users * self.flip:

@@ -47,7 +47,7 @@ class _OneUser(ClosedForms):
     """The clone bounds of the user with this index."""
 
     def __init__(self, population: Population, index: int, place: int | None) -> None:
-        # `place` is that of the target among the distinct budgets, or None for every user.
+        # `place` is the index of the target's budget among the distinct budgets, or None for every user.
         self.population, self.index, self.place = population, index, place
         self.budget = float(population.budgets[index])
         self.pure = population.family.pure_epsilon(self.budget)

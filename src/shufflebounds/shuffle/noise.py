@@ -100,7 +100,7 @@ def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) ->
 
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
-    """Return the privacy loss of the likeliest outcome of (B, B + 1), B ~ Bin(trials, prob), and its distance from the next."""
+    """Return the loss of the likeliest outcome of (B, B + 1), B ~ Bin(trials, prob), and the distance to the next loss."""
     trials = max(trials, 1)
     k = min(max(1, math.floor((trials + 1) * prob)), trials)
     loss = math.log((trials - k + 1) / k * (prob / (1 - prob)))

@@ -91,8 +91,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use the hull, whose delta may be below `delta`.
 
     For given rates, the value of the formula lies between the lower and the upper bound; delta of a protocol with these rates may
-    be below both. Equal rates are grouped. The sum is truncated by
-    exponential tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of the logarithm if that is larger.
+    be below both. Equal rates are grouped. The sum is truncated by exponential tilting; the gap is a relative 1e-12 to 3e-11, or
+    a few ulp of the logarithm if that is larger.
 
     References
     ----------
@@ -172,10 +172,10 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     ) -> PrivacyProfile:
         r"""Return the guarantee for users who run k-ary randomized response with personalized budgets.
 
-        The bound is the smallest of the clone decompositions S1, :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`, and S2,
-        :math:`r_i = \frac{1}{E_i+k-1}` with :math:`\lambda = \frac{E_1+1}{E_1+k-1}`, and for k >= 3 of the privacy blanket in which
-        user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i = e^{\varepsilon_i}`, and user 1 is the
-        target.
+        The bound is the smallest of three: the clone decomposition S1 with :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`; the
+        clone decomposition S2 with :math:`r_i = \frac{1}{E_i+k-1}` and :math:`\lambda = \frac{E_1+1}{E_1+k-1}`; and, for k >= 3,
+        the privacy blanket in which user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i =
+        e^{\varepsilon_i}`, and user 1 is the target.
 
         Parameters
         ----------

@@ -163,9 +163,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest of the probability,}
 
     where :math:`R_x` is the output distribution of input x and 0, 1 are the target's two inputs. With :math:`m = R_{x^*}` the
-    formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, it is an
-    upper bound for every dataset. A second upper bound for every dataset is this sum for n - 2s users (s is chosen) whose inputs
-    are the worst possible ones, plus an error term of order :math:`n^{-5/2}`.
+    formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, the formula
+    is an upper bound for every dataset. A second upper bound for every dataset is this sum for n - 2s users (s is chosen) whose
+    inputs are the worst possible ones, plus an error term of order :math:`n^{-5/2}`.
 
     Parameters
     ----------
@@ -315,9 +315,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         return Bounds(self._laws, self.users, self._local, None if bits is None else of_bits)
 
     def _kernel_laws(self, upper: bool) -> list[ExcessLaw]:
-        """Return the distributions of X whose largest E(X_1 + ... + X_n)_+/n is the bound; an empty list if the bound has another
-        form.
-        """
+        """Return the distributions of X whose largest E(X_1 + ... + X_n)_+/n is the bound, or an empty list."""
         return (self._bounds.kernel_laws(upper) or []) if self._exact is None else []
 
     def _of_users(self, users: int, *, blanket: bool = False) -> Self:

@@ -58,10 +58,10 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
 
     The users' values are bits. Messages are given as the number of copies that each user sends, int8: 0, 1 or 2. All copies are
     equal, so the analyst sees their number y alone. Counts: y. The error depends only on the sum S of the users' bits, which
-    :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits it is :math:`n\gamma - Y` if Y <
-    S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: for a larger one an estimate of 0 is less likely, and for a
-    smaller one an estimate of 0 has an error of at most a. The mean squared error, too, is largest for one sum, between
-    :math:`n\gamma/2` and a few standard deviations above :math:`n\gamma`: it is up to about :math:`(n\gamma)^2`.
+    :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits the error is :math:`n\gamma -
+    Y` if Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: for a larger one an estimate of 0 is less
+    likely, and for a smaller one an estimate of 0 has an error of at most a. The mean squared error, too, is largest for one sum,
+    between :math:`n\gamma/2` and a few standard deviations above :math:`n\gamma`: it is up to about :math:`(n\gamma)^2`.
 
     {balcer2020: Figure 1, Theorem 3.1}
 

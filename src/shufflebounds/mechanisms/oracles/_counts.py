@@ -244,7 +244,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def _check_size(self, name: str, near: int, low: int, high: int) -> None:
         """Validate the field `name`, a size in low..high.
 
-        If it is None it becomes `near` or near + 1, whichever has the smaller variance for a bin with few users.
+        If the field is None, it becomes `near` or near + 1, whichever has the smaller variance for a bin with few users.
         """
         if getattr(self, name) is None:
             tried = sorted({min(max(size, low), high) for size in (near, near + 1)})
