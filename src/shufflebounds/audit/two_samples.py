@@ -78,7 +78,8 @@ class Counts(NamedTuple):
         If f is convex, the logarithm of the product is concave in alpha: the tails are distribution functions of beta
         distributions, whose densities are log-concave, at concave functions of alpha. So the largest of several values lies beside
         the maximum, and the straight line through two neighbouring points bounds the product in the next interval. At a kink of f
-        the smaller bound is that of the monotone tails: the first one at the right end, the second one at the left end.
+        a smaller bound follows from the monotone tails: the first tail at the right end of the interval times the second tail at
+        the left end.
         """
         tiny, small, large = np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), np.geomspace(0.5, 1e-9, 24)
         alpha = np.concatenate([[0.0], tiny, small, 1 - large[1:], [1.0]]) + np.zeros((self.x.size, 1))

@@ -302,8 +302,8 @@ class PrivacyProfile(ExportMixin):
         The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
         with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap is
         1e-6, or that of delta. Without pure privacy, the integral beyond the largest t is bounded for sampled, allocated and
-        shuffled mechanisms. By joint convexity their delta is at most that of the mechanism itself, and Renyi divergences of the
-        mechanism of higher orders bound its delta. So their upper bounds are finite where those of the mechanism are.
+        shuffled mechanisms. By joint convexity their delta is at most that of the mechanism itself, and the mechanism's Renyi
+        divergences of higher orders bound its delta. So their upper bounds are finite where those of the mechanism are.
 
         References
         ----------

@@ -315,7 +315,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         return Bounds(self._laws, self.users, self._local, None if bits is None else of_bits)
 
     def _kernel_laws(self, upper: bool) -> list[ExcessLaw]:
-        """Return the distributions of X whose largest E(X_1 + ... + X_n)_+/n is the bound, or an empty list."""
+        """Return the distributions of X if the bound is the largest E(X_1 + ... + X_n)_+/n of them; otherwise an empty list."""
         return (self._bounds.kernel_laws(upper) or []) if self._exact is None else []
 
     def _of_users(self, users: int, *, blanket: bool = False) -> Self:
