@@ -206,8 +206,8 @@ def compare_at(
     Notes
     -----
     Each oracle has the largest local budget that the upper bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Sizes of
-    subsets and numbers of buckets are those with the smallest error at the budget that the privacy blanket alone allows, which is
-    smaller and faster to compute. The search finds them to within 1, or to within a 32nd of the size.
+    subsets and numbers of buckets are those with the smallest error at the budget that the privacy blanket alone allows. This
+    budget is smaller and faster to compute. The search finds the best size to within 1, or to within a 32nd of the size.
 
     The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
     messages of a user apart; clear reports and geometric dummies also need a trusted party that adds the dummy reports. The run
@@ -317,7 +317,7 @@ def _of_both(calibrate: Calibration, releases: int, devices: int, eps: float, de
     goal = eps
     while True:
         one = one_of_releases(calibrate, releases, devices, eps=goal, delta=delta)
-        # epsilon(delta) may exceed eps by the tolerance of its search; for several messages it was compared already.
+        # epsilon(delta) may exceed eps by the tolerance of its search; for several releases or messages it was compared already.
         reached = one.epsilon(delta) if releases == devices == 1 else 0.0
         if reached <= eps:
             return one
@@ -393,8 +393,8 @@ class _Target:
         """
         # The upper bound is at most that of the privacy blanket, so the budget that the blanket allows is allowed here, too.
         blanket = self.budget(build, 1e-6, near)
-        # The search stops at this tolerance even where the upper bound of delta jumps: the search over datasets has a tolerance of
-        # 3e-3 in log delta.
+        # The tolerance 1e-7 ends the search even where the upper bound of delta jumps as a function of the budget. It may jump
+        # because the search over datasets has a tolerance of 3e-3 in log delta.
         shuffled = self._shuffled(build(self.budget(build, 1e-7, blanket, self._excess)))
         if not shuffled.delta(self.eps) <= self.delta * (1 + 1e-9):
             raise _validate.InfeasibleError(f"delta={self.delta:g} cannot be met at eps={self.eps:g}: {shuffled.randomizer!r} has "

@@ -56,8 +56,8 @@ def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_de
     .. math:: P^* = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr)
 
     with :math:`\beta = \Pr[\mathrm{Bin}(r, q) \ge v]`, :math:`b = \Pr[\mathrm{Bin}(r, q) = v]` and
-    :math:`q = 1/(1 + e^{-\varepsilon})`. The tails are those of the number of wrong guesses, because 1 - q is accurate for large
-    eps.
+    :math:`q = 1/(1 + e^{-\varepsilon})`. The tails are computed from the number of wrong guesses, because their probability 1 - q
+    is accurate for large eps.
     """
     wrong, most, small = float(guesses - right), float(guesses), (1 - 4 * ULP) / (1 + np.exp(np.minimum(eps, LARGEST_EXPONENT)))
     beta, rest, exactly = (np.asarray(f(wrong, most, small)) for f in (binom_logcdf, binom_logsf, binom_logpmf))
@@ -100,7 +100,7 @@ def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, cana
     wrong = np.unique(np.concatenate([points, points + 1, (points[1:] + points[:-1]) // 2, [edge, edge + 1]]))
 
     def interpolated(at: FloatArray) -> FloatArray:
-        """Return the matrix that maps values at the points to values at these numbers; 0 outside of 0..r - 1."""
+        """Return the matrix that interpolates values at the points to the numbers `at`; rows outside of 0..r - 1 are 0."""
         return np.array([np.interp(at, points, row, left=0.0, right=0.0) for row in np.eye(points.size)]).T
 
     kept, moved = interpolated(wrong) * ((r - wrong) / r)[:, None], interpolated(wrong - 1) * (wrong / r)[:, None]

@@ -46,15 +46,16 @@ def program(
     protocol : PrivacyProfile
         The protocol that the program is meant to implement. It chooses the score; :meth:`Refuted.p_value` tests its guarantee.
     data, neighbour : array_like
-        The two datasets, the values of all users, as the program takes them. Of equal length they must differ in one user
-        ("replace-one"); otherwise one has one user more ("add-remove").
+        The two datasets, the values of all users, as the program takes them. If their lengths are equal, they must differ in one
+        user ("replace-one"); otherwise one has one user more ("add-remove").
     runs : int
-        Number of runs on each dataset, 10 to 10**7. A tenth more, and 10, are pilot runs that choose the
+        Number of runs on each dataset, 10 to 10**7. A tenth of this number and 10 further runs are pilot runs, which choose the
         thresholds and do not count.
     {rng}
     score : callable, optional
-        Takes an output and returns a number, large if the output looks like one of `neighbour`. By default a number itself, and for
-        counts the estimated difference between the users in the bins in which the datasets differ.
+        Takes an output and returns a number, large if the output looks like one of `neighbour`. By default the score of a number
+        is the number itself, and that of counts is the estimated difference between the users in the bins in which the datasets
+        differ.
     confidence : float
         Probability in (0, 1) that no true claim is refuted.
     log_alpha : float, optional
@@ -63,7 +64,8 @@ def program(
     Returns
     -------
     Refuted
-        By up to 40 thresholds in both orders of the datasets, each with the product of its two p-values (:func:`decisions`).
+        The tests are those of up to 40 thresholds in both orders of the datasets, each by the product of its two p-values
+        (:func:`decisions`).
 
     Raises
     ------
@@ -147,7 +149,9 @@ def _score(statistic: Callable[[Any], float], output: Any) -> float:
 
 
 def _statistic(protocol: PrivacyProfile, data: NDArray[Any], neighbour: NDArray[Any]) -> Callable[[Any], float]:
-    """Return the score of an output: a number itself, or the difference that the counts show in the bins that change."""
+    """Return the function that scores an output: a number is its own score; counts are scored by the difference in the bins that
+    change.
+    """
     base: Any = getattr(protocol, "randomizer", protocol)
     matrix = np.array(getattr(base, "matrix", ()))
 

@@ -36,7 +36,7 @@ def rounded_up(log_p: float) -> float:
 
 
 def largest_refuted(refutes: Callable[[float], bool], most: float) -> float:
-    """Return the largest number found, at most `most`, that satisfies a predicate true up to some number; 0 if 0 does not."""
+    """Return the largest number found, at most `most`, that is refuted, or 0; `refutes` is true up to some number."""
     if not refutes(0.0):
         return 0.0
     return most if refutes(most) else bracket(lambda at: not refutes(at), 0.0, min(1.0, most), rtol=1e-12)[0]

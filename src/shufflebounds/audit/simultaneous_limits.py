@@ -1,7 +1,7 @@
 """Simultaneous confidence limits of binomial rates, at several declared thresholds or at all thresholds of a score.
 
-All limits have the same error probability eta, the local level. :class:`Together` relates eta to the probability that one of them
-fails.
+All limits have the same error probability eta, the local level. :class:`Together` relates eta to the probability that any of the
+limits fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ number: about two seconds at 3,000. Lowered: fewer samples have limits for all t
 
 _LOG_DROPPED = -80.0
 """Log of the probability that one step of the recursion may drop; it is added to the result. Raised: less tight limits at small
-error probabilities. Lowered: longer rows."""
+error probabilities. Lowered: longer rows of the recursion."""
 
 _LOG_LEAST = -50.0
 """Log of the least local level at which the recursion is evaluated. For a smaller error probability the result for this one, or

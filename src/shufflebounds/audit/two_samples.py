@@ -78,7 +78,8 @@ class Counts(NamedTuple):
         If f is convex, the logarithm of the product is concave in alpha: the tails are distribution functions of beta
         distributions, whose densities are log-concave, at concave functions of alpha. So the largest of several values lies beside
         the maximum, and the straight line through two neighbouring points bounds the product in the next interval. At a kink of f
-        the smaller bound is that of the monotone tails: the first one at the right end, the second one at the left end.
+        a smaller bound follows from the monotone tails: the first tail at the right end of the interval times the second tail at
+        the left end.
         """
         tiny, small, large = np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), np.geomspace(0.5, 1e-9, 24)
         alpha = np.concatenate([[0.0], tiny, small, 1 - large[1:], [1.0]]) + np.zeros((self.x.size, 1))
@@ -115,7 +116,7 @@ class TwoSamples(Refuted):
 
     @cached_property
     def _limits(self) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
-        """For each order: lower limits of the rate of hits and upper ones of its complement; the same of misses, exchanged."""
+        """For each order: limits of the hit rate from below and of the miss rate from above for D, and the reverse for D'."""
         level = self.together.log_eta(self.log_alpha) + math.log(2)
         by_size: dict[tuple[int, bytes], list[FloatArray]] = {}
 
@@ -158,7 +159,8 @@ class TwoSamples(Refuted):
         return best
 
     def _log_p(self, claim: Claim) -> float:
-        # Errors of the first kind are those on D', whose hits are false: the curve is T(D', D), then that of the other order.
+        # An error of the first kind is a hit on D'. So the first curve is T(D', D), and the second curve is that of the other
+        # order.
         curves = (claim, claim) if isinstance(claim, Tradeoff) else (claim.reverse().tradeoff(), claim.tradeoff())
         if self.test == "product":
             # The lower bound of a profile's curve is convex; another claim implies its convex hull.
@@ -203,7 +205,8 @@ def decisions(
     .. math:: \varepsilon = \log\frac{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
     where l is the lower confidence limit of the rate of hits on D and u the upper limit of that on D'. Each limit has half of the
-    error probability 1 - confidence. They hold for the opposite decision, too, and the result is the larger one of the two eps.
+    error probability 1 - confidence. The limits hold for the opposite decision, too, and the result is the larger one of the eps
+    of both decisions.
 
     Parameters
     ----------
@@ -288,8 +291,8 @@ def scores(
     Notes
     -----
     For all thresholds, the error probability of one limit is the largest one at which the limits of the four families (lower and
-    upper, both samples) hold together; it is computed by a recursion of positive terms, in up to 3 s for 3000 scores, and kept.
-    For T thresholds it is a 4T-th of the whole.
+    upper, both samples) hold together. A recursion with positive terms computes this probability, in up to 3 s for 3000 scores,
+    and the result is cached. With T chosen thresholds it is 1/(4T) of the total error probability.
 
     Examples
     --------

@@ -64,8 +64,8 @@ def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[i
                 dummies: int = 0) -> Answer:
     """Return the maximum of delta over datasets.
 
-    `chosen` lists the counts of the other users' inputs, with the target's pair or None for all pairs; None for all datasets. Each
-    of the `dummies` has a random input.
+    `chosen` lists counts of the other users' inputs, each with the target's pair of inputs, or None for all pairs. If `chosen` is
+    None, the maximum is over all datasets. Each of the `dummies` has a random input.
     """
     inputs, largest, polynomials = reports
     size = 8.0 * (largest * (others + 1 + dummies) + 1)

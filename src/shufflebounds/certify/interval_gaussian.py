@@ -21,7 +21,8 @@ Upper bounds:
 
    With m and r^2 = |R_0 - R_L|^2/4 (Lemma R), all constants of the theorem are integrals of exponentials.
 
-Lower bound: delta if all other users have one input x, or half of them either end. It is Phi_n of :mod:`.blanket` with m = R_x.
+Lower bound: delta if all other users have one input x, or half of them each end. This delta is Phi_n of :mod:`.blanket` with m =
+R_x.
 
 The engine gives E' for the probability of the best test, the name of its argument and dataset, and the stated value, near which
 this module chooses s, the numbers of Lemma H, the bins and the cells itself. For c_- the users are in pairs, not in blocks of

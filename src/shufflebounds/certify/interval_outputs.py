@@ -7,7 +7,7 @@ Upper bound: the privacy blanket m = min(R_0, R_d), whose worst pair of inputs i
 X = (R_0 - E R_d)/m is between two numbers; two atoms at these with the same mass and mean are larger in the convex order. Numbers
 beyond the last cells of discrete Gaussian noise add at most their probability under R_0.
 
-Lower bound: delta if all other users have one input x, or half of them either end, and the analyst sees only the cell.
+Lower bound: delta if all other users have one input x, or half of them each end, and the analyst sees only the cell.
 
 Both are Phi_n of :mod:`.blanket`. The engine gives the stated value, from which the number of cells follows, and the dataset.
 """

@@ -5,8 +5,8 @@ is even and log-concave, so r(y) = N_d(y)/N_0(y) does not decrease, and P - E Q 
 
 .. math:: g(y) = (1 - q)(1 - E) + q\,(r(y) - E\, r(-y)),
 
-which does not decrease either and is at most 0 at y = 0. So delta is V(c) = P(y > c) - E Q(y > c) at the point c where g changes
-its sign, which bisection encloses. Among all contributions these are the worst (`sampling/_opposite.py`).
+which does not decrease either and is at most 0 at y = 0. So delta is V(c) = P(y > c) - E Q(y > c), where g changes its sign at c;
+bisection encloses c. Opposite contributions d and -d are the worst of all old and new contributions (`sampling/_opposite.py`).
 """
 
 from __future__ import annotations

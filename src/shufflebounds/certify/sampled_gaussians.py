@@ -138,7 +138,7 @@ class _Sampled:
         return sum((weight * pair(-t * log_v.imag, t * log_v.real).exp() for weight, log_v in self.points), pair(error, error))
 
     def beyond(self, t: Ball) -> Ball:
-        """Return a bound of |G(a + is)| for all s >= t; the shift is free, and near the best one."""
+        """Return a bound of |G(a + is)| for all s >= t. Every shift is valid; the one that is used is near the best."""
         ball, bounds = flint().arb, []
         weights = [(float(abs(weight)), float(log_v.imag)) for weight, log_v in self.points]
         slope = math.fsum(w * turn for w, turn in weights) / math.fsum(w for w, _ in weights) / float(self.b)

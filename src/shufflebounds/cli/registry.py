@@ -62,7 +62,7 @@ class Mechanism:
             raise
 
     def parameters_of(self, profile: PrivacyProfile) -> dict[str, Any]:
-        """Return the profile's parameters by the names of the command's options; those of a shuffled randomizer with the users."""
+        """Return the profile's parameters by the names of the command's options; with `users` if it is shuffled."""
         one, more = (profile.randomizer, {"users": profile.users}) if isinstance(profile, shuffle.Shuffled) else (profile, {})
         told = {option: getattr(one, self.renamed.get(option, option)) for option in self.options} | more
         return {option: value for option, value in told.items() if value or option not in UNUSUAL}
@@ -78,7 +78,7 @@ class Mechanism:
 
     @property
     def calibrates_shuffled(self) -> bool:
-        """Whether the calibration finds the parameters of the messages of a number of users, which are shuffled."""
+        """Whether the calibration is that of the shuffled messages of a given number of users."""
         return self.shuffles and self.calibrate is not None and "users" in inspect.signature(self.calibrate).parameters
 
     @property

@@ -107,7 +107,7 @@ def _run(command: str, arguments: argparse.Namespace, given: dict[str, Any], tra
             raise ValueError("argument --delta: --sigma needs it, such as --delta 1e-6")
         target, sigma, whole = {}, arguments.sigma, training(arguments.sigma)
         answers = {"epsilon": both(whole.epsilon, arguments.delta)}
-    # The number next to which the table shows sigma; The JSON output has all digits.
+    # The number next to which the table shows sigma; the JSON output has all digits.
     shown = next(name for name in ("epsilon", "advantage", "fnr") if name in answers)
     parameters = {"sigma": sigma, **given, **{f"target_{name}": value for name, value in target.items() if name != "delta"}}
     if arguments.delta is not None:

@@ -30,8 +30,9 @@ __all__ = ["BudgetSum"]
 
 
 WHOLE = 64
-"""Largest number of equal randomized responses for which every number of adverse answers (loss -eps) is enumerated; for more, the
-range is truncated. Raised: longer run time. Lowered: groups of fewer responses are truncated, too."""
+"""Largest number of equal randomized responses for which every number of adverse answers (loss -eps) is enumerated; for more
+responses, the range of these numbers is truncated. Raised: longer run time. Lowered: groups of fewer responses are truncated,
+too."""
 
 
 class _Half(NamedTuple):
@@ -133,7 +134,7 @@ class BudgetSum:
 
     @cached_property
     def _composer(self) -> Composer:
-        """Composes the mechanisms, joined to few products with enumerated outcomes, so that few distributions are on a grid."""
+        """Composes the mechanisms on a grid, after they are joined to few products with enumerated outcomes."""
         large = self.counts > WHOLE
         # `common_step` recognises a lattice only if its step is at least 1/4096 of the largest gap. So products of mechanisms whose
         # losses lie on one lattice have at most 2**8 outcomes.
@@ -177,9 +178,10 @@ class BudgetSum:
     def _tilt(self, e: float, *, conversion: bool = False) -> float:
         """Return theta >= 0 at which the tilted mean loss is e, or 0 if the mean exceeds e. Every value gives a valid bound.
 
-        For the bound from one moment (`conversion`) it is the theta at which the tilted mean loss is e + log(1 + 1/theta).
+        If `conversion` is true, the result is for the bound from one moment: the tilted mean loss is e + log(1 + 1/theta).
         """
-        # For the bound from one moment, each of up to 1024 groups of sorted budgets counts as its smallest budget, to save time.
+        # To save time, the bound from one moment divides the sorted budgets into up to 1024 groups, and replaces each budget by
+        # the smallest one of its group.
         starts = np.unique(np.linspace(0, self.eps.size, 1025).astype(int)[:-1]) if conversion else np.arange(self.eps.size)
         eps, counts = self.eps[starts], np.add.reduceat(self.counts, starts)
 

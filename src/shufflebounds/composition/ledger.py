@@ -75,7 +75,8 @@ class RenyiFilter(NamedTuple):
 
 
 def best_order(eps: float, delta: float) -> float:
-    """Return the order at which (eps, delta) admits the largest Renyi divergence relative to the order, as of Gaussian noise.
+    """Return the order a at which (eps, delta) admits the largest quotient of Renyi divergence and a, which for Gaussian noise is
+    constant in a.
 
     It is the best order of the largest rho for which rho-zero-concentrated privacy implies (eps, delta).
     """
@@ -109,10 +110,10 @@ class Ledger:
     -----
     Without a filter, the budget is guaranteed if a list of mechanisms, with the number of releases of each, is fixed before the
     first result, the composition of the whole list meets the budget, and only mechanisms of this list are released. Earlier results
-    may then determine the order of the releases and an early end. The budget is **not** guaranteed if results select one of several
-    mechanisms each of which meets the budget while all of them together do not: delta may then exceed that of the budget
-    (:ref:`an example <chosen-by-results>`). With a filter the budget is guaranteed even if the mechanisms, the data and the end of
-    the releases depend on earlier results. "gdp" admits as much Gaussian noise as a list that is fixed in advance, and refuses
+    may then determine the order of the releases and an early end. The budget is **not** guaranteed if results select one of
+    several mechanisms, each of which meets the budget while all of them together do not: delta may then exceed that of the budget
+    (:ref:`an example <chosen-by-results>`). With a filter the budget is guaranteed even if the mechanisms, the data and the end
+    of the releases depend on earlier results. "gdp" admits as much Gaussian noise as a list that is fixed in advance, and refuses
     mechanisms without a finite mu. Gaussian noise on a sample of the records has the same mu as on all records. "rdp" refuses
     mechanisms without a finite Renyi divergence of the order.
 
@@ -185,7 +186,7 @@ class Ledger:
     def spent(self) -> float:
         """The upper bound of eps of all entries at the delta of the budget; a guarantee for mechanisms that were fixed in advance.
 
-        With a filter, it is the eps of any mechanisms with the same sum of costs. If results decide which mechanisms are
+        With a filter, the value covers all mechanisms with the same sum of costs. If results decide which mechanisms are
         released, or when the releases end, only the budget is a guarantee (see the notes of the class), and the spent eps is not.
         """
         if self._whole is None:
@@ -194,9 +195,7 @@ class Ledger:
 
     @property
     def left(self) -> float:
-        """The eps of the budget minus the spent eps. One more release may increase it by more or by less than the eps of this
-        release.
-        """
+        """The eps of the budget minus the spent eps. A release may increase the spent eps by more or less than its own eps."""
         return self._eps - self.spent
 
     def _with(self, *more: tuple[PrivacyProfile, int]) -> Composition:
@@ -231,8 +230,8 @@ class Ledger:
         Returns
         -------
         bool
-            True if the upper bound of delta at the eps of the budget is at most the delta of the budget: delta of the composition,
-            or with a filter that of the sum.
+            True if the upper bound of delta at the eps of the budget is at most the delta of the budget. The bound is that of the
+            composition, or, with a filter, that of the sum of the costs.
         """
         return self._holds(self._with((mechanism, times)), self._cost(mechanism, times))
 

@@ -47,8 +47,8 @@ def least_noise(
     -------
     float
         An x whose profile was evaluated and meets the target, with (eps, delta) in both directions: ``delta(eps) <= delta`` and
-        ``epsilon(delta) <= eps``. If delta does not increase in x, it exceeds the smallest such x by about a relative `rtol`; the
-        gap of the bounds makes both larger than the smallest noise that the exact delta permits.
+        ``epsilon(delta) <= eps``. If delta does not increase in x, the returned x exceeds the smallest such x by about a relative
+        `rtol`. Because of the gap of the bounds, both are larger than the smallest noise that the exact delta permits.
 
     {raises}
         Also what `release` raises at an x above `near`.

@@ -58,7 +58,8 @@ class _LossPair(_ListedPair):
             log_p, log_q = np.append(log_p, np.log(infinite)), np.append(log_q, -np.inf)
         # A difference that the rounding of the logarithms explains counts as 0.
         if beyond > rounding:
-            # Mass of Q at outcomes that P cannot produce has no effect in this direction, and infinite loss in the other one.
+            # Mass of Q at outcomes that P cannot produce has no effect in this direction, and counts as infinite loss in the
+            # other direction.
             log_p, log_q = np.append(log_p, -np.inf), np.append(log_q, np.log(beyond))
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 
@@ -103,8 +104,8 @@ class AccountingProfile(PrivacyProfile):
         return self.directions
 
     def describe(self) -> DominatingPairInfo:
-        # `all_pairs` is False because an adversary cannot choose a direction anew for every release: in all releases it is the
-        # same one of the two neighbouring datasets that contains the record.
+        # `all_pairs` is False because an adversary cannot choose a direction anew for every release: in all releases the same one
+        # of the two neighbouring datasets contains the record.
         info = super().describe()
         return replace(info, attained=info.attained._replace(all_pairs=False))
 

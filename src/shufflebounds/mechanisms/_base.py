@@ -54,7 +54,7 @@ def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _multiplied(value: float, times: int, upper: bool) -> float:
-    """Return a product of a number and a whole number, rounded up or down; a whole number stays one."""
+    """Return a product of a number and a whole number, rounded up or down; a product of whole numbers is exact."""
     if isinstance(value, int):
         return value * times
     rounded, exact = value * times, Fraction(value) * times

@@ -42,7 +42,7 @@ multiplied by the probability of the outputs within it. Raised: wider bounds. Lo
 MOST_LOST = 2.0**-28
 """Largest truncated probability at which the bound over all datasets is computed. The truncated probability is added to delta and
 to the errors of likelihood ratios. Raised: the bound is also computed in cases in which it is not below the other bounds.
-Lowered: the bound is not computed in more cases."""
+Lowered: the bound is computed in fewer cases."""
 
 SEARCHED = 600
 """Number of cells times number of inputs in the bound over all datasets. Raised: longer run time. Lowered: less tight bounds."""
@@ -314,7 +314,7 @@ class _TwoDensities:
         return left, right
 
     def _slack(self, size: float) -> float:
-        """Return a bound of the error of a log likelihood ratio, for log densities of that size."""
+        """Return a bound of the error of a log likelihood ratio, for log densities of absolute value `size`."""
         return (2 * self.randomizer.accuracy + 4 * ULP) * (1 + size)
 
     @cached_property

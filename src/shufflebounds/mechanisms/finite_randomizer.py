@@ -310,7 +310,7 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         Parameters
         ----------
         truth, users
-            As in :meth:`error_quantile`; If `truth` is None, the result is for the worst dataset, in which all users have one
+            As in :meth:`error_quantile`. If `truth` is None, the result is for the worst dataset, in which all users have one
             input.
 
         Returns
@@ -345,8 +345,8 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         return total, held
 
     def _rounding(self, users: int) -> float:
-        """Return an upper bound of the rounding error of `estimate`: that of the weights, which makes it biased, and that of the
-        sum over outputs.
+        """Return an upper bound of the rounding error of `estimate`: errors of the weights, which make the estimate biased, and
+        of the sum over outputs.
         """
         bias = np.abs(self._rows @ self._weights - np.eye(len(self.matrix))).max()
         return users * float(bias + 3 * ULP * self._weights.shape[0] * np.abs(self._weights).max())

@@ -47,8 +47,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     caps makes X smaller in the convex order. Messages are drawn by rejection from the exact distribution of the height
     :math:`\langle x, y\rangle`.
 
-    **Floating point.** The outputs are doubles. As for all real-valued noise, their last bits may reveal more than delta states
-    (Mironov 2012, cited in :class:`GaussianMechanism`).
+    **Floating point.** The outputs are doubles. As for all real-valued noise, their last bits may reveal more than
+    :math:`\delta(\varepsilon)` allows (Mironov 2012, cited in :class:`GaussianMechanism`).
 
     References
     ----------

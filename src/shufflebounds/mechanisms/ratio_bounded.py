@@ -68,12 +68,12 @@ class RatioBounded(TwoLevel):
     Neighbours: the input is replaced, and p, beta and q are valid for the two inputs. The bounds are upper bounds for every such
     randomizer.
 
-    After a shuffle the upper bound is :math:`\frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` for independent copies of X, which has the
-    values :math:`q(p - e^\varepsilon)/p` and :math:`q(1 - p e^\varepsilon)/p` of mass :math:`p\alpha/q` each, :math:`\alpha =
-    \beta/(p-1)`, :math:`q(1 - e^\varepsilon)` of mass :math:`(1 - (p+1)\alpha)/q`, and 0 with the rest of the mass. Proof: where
-    :math:`R_0 \ge R_1`, the pair is :math:`\lambda (p, 1) + \mu (1, 1)` with :math:`\lambda = (R_0 - R_1)/(p-1)` and
-    :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda` and :math:`\mu`. So X is a mean-preserving
-    spread of the X of the privacy blanket, and a larger beta spreads it further.
+    After a shuffle the upper bound is :math:`\frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` for independent copies of X. With
+    :math:`\alpha = \beta/(p-1)`, X has the values :math:`q(p - e^\varepsilon)/p` and :math:`q(1 - p e^\varepsilon)/p` with mass
+    :math:`p\alpha/q` each, the value :math:`q(1 - e^\varepsilon)` with mass :math:`(1 - (p+1)\alpha)/q`, and 0 with the rest of
+    the mass. Proof: where :math:`R_0 \ge R_1`, the pair of their values is :math:`\lambda (p, 1) + \mu (1, 1)` with
+    :math:`\lambda = (R_0 - R_1)/(p-1)` and :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda`
+    and :math:`\mu`. So X is a mean-preserving spread of the X of the privacy blanket, and a larger beta spreads it further.
 
     A randomizer with four outputs attains this upper bound, and its delta is the lower bound after a shuffle. The output
     probabilities are :math:`(p\alpha, \alpha, 1-(p+1)\alpha, 0)` for the input 0 of the target,
@@ -138,8 +138,8 @@ class RatioBounded(TwoLevel):
         return top - self.local_eps, math.log(rest) if rest > 0 else -math.inf, top
 
     def _shares(self) -> Shares:
-        # The two distributions of the target have the masses p a, a and the rest. The distribution of another user is proportional
-        # to a, a and the rest.
+        # The two distributions of the target have the masses p a, a and the rest. The base distribution B (`_two_level`) is
+        # proportional to a, a and the rest.
         a = self.beta / (self.p - 1)
         rest = max(0.0, 1 - (self.p + 1) * a)
         return Shares(a / (2 * a + rest), 0.0, rest / (2 * a + rest))

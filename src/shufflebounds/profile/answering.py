@@ -26,25 +26,28 @@ __all__ = ["Answering"]
 
 
 class Answering(metaclass=Explaining):
-    """What a profile answers, from `describe()` and `closed_forms()`. Each answer is the first one that is known:
+    """What a profile answers, from `describe()` and `closed_forms()`. Each answer is the first one in its row that is known:
 
-    ==================  ==================  =========================  ==================================================
-    private method      closed form         then                       else
-    ==================  ==================  =========================  ==================================================
-    `_log_delta`        `log_delta`         -                          `hockey_stick` of the description
-    `_log_side`         `side`              -                          one of `_log_delta`; both are kept if expensive
-    `_epsilons`         `epsilons`          `epsilon` for each delta;  one search on `_log_side` for all others, from
-                                            0: pure, `_last_positive`  `rough`
-    `_epsilon`          `epsilon`           as above                   a search on `_log_side` from `rough`
-    `_last_positive`    `last_positive`     -                          a search on `_log_side`
-    `_loss_tail`        -                   largest of the pairs       secants of `_log_side`; `quicker` if expensive
-    `_tradeoff`         `tradeoff`          outcomes; hull of pairs    samples; in stages if expensive
-    `_gdp_mu`           `mu`                unbounded: inf; outcomes;  samples, at most `mu_limit`
+    ==================  ==================  =============================  ==================================================
+    private method      closed form         then                           else
+    ==================  ==================  =============================  ==================================================
+    `_log_delta`        `log_delta`         -                              `hockey_stick` of `describe()`
+    `_log_side`         `side`              -                              one side of `_log_delta`; both cached if expensive
+    `_epsilons`         `epsilons`          `epsilon` for each delta;      one search on `_log_side` for all other deltas,
+                                            0: `pure` or `_last_positive`  from `rough`
+    `_epsilon`          `epsilon`           as above                       a search on `_log_side` from `rough`
+    `_last_positive`    `last_positive`     -                              a search on `_log_side`
+    `_loss_tail`        -                   largest of the pairs           secants of `_log_side`; `quicker` if expensive
+    `_tradeoff`         `tradeoff`          outcomes; hull of pairs        samples; in stages if expensive
+    `_gdp_mu`           `mu`                inf if unbounded; outcomes;    samples, at most `mu_limit`
                                             largest of the pairs
-    `_rdp`              `renyi`, where it   unbounded: inf; outcomes;  samples up to `tail` or `known_upper`, at most
-                        is not NaN          largest of the pairs;      `renyi_limit`; a lower bound is at least
-                                            lower: attained pairs      `renyi_limit`
-    ==================  ==================  =========================  ==================================================
+    `_rdp`              `renyi`, where it   inf if unbounded; outcomes;    samples up to `tail` or `known_upper`, at most
+                        is not NaN          largest of the pairs;          `renyi_limit`; a lower bound is at least
+                                            lower bound: attained pairs    `renyi_limit`
+    ==================  ==================  =============================  ==================================================
+
+    "outcomes" are exact results from the enumerated outcomes, "pairs" results of the listed pairs. At delta = 0 the upper bound of
+    eps is `pure` and the lower bound is `_last_positive`.
 
     By default `tail`, `renyi_limit` and `mu_limit` are computed from `mixture`; a class may define tighter ones. The methods
     `mixture`, `mu_in_tails` and `eps_scale` are also called by other profiles.
@@ -56,7 +59,7 @@ class Answering(metaclass=Explaining):
 
     @abstractmethod
     def _listed_pairs(self) -> tuple[Any, ...]:
-        """Return the pairs, or an empty tuple if they are not enumerated, or if the only one is the profile itself."""
+        """Return the pairs, or an empty tuple if they are not enumerated, or if the only pair is the profile itself."""
 
     @property
     @abstractmethod
@@ -98,7 +101,7 @@ class Answering(metaclass=Explaining):
     def _adjacencies(self) -> tuple[Any, ...]:
         """Return the guarantees for a removed and for an added record, or an empty tuple if one guarantee covers both.
 
-        In all releases of a composition, the same one of the two neighbouring datasets has the record.
+        The same one of the two neighbouring datasets has the record in all releases of a composition.
         """
         return self._described.profiles if self._described.attained.directed else ()
 
@@ -146,7 +149,7 @@ class Answering(metaclass=Explaining):
         return self._within_range(eps, self._log_side(eps, upper=upper), upper=upper)
 
     def _within_range(self, eps: FloatArray, value: FloatArray, *, upper: bool) -> FloatArray:
-        """Return a bound of log delta at each eps: at most 0, -inf from the budget on, and the trivial bound in place of NaN."""
+        """Return a bound of log delta, at most 0, at each eps: -inf from the pure budget on, the trivial bound in place of NaN."""
         value = np.where(np.isnan(value), 0.0 if upper else -np.inf, value)
         # Rounding near the pure budget may leave a positive bound beyond it, where delta is 0.
         return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)

@@ -42,7 +42,8 @@ class BoundedProfile(Answering):
     """A function delta(eps) given by bounds of its logarithm, with the methods delta, epsilon and loss_tail.
 
     The description and the closed forms contain functions of the parameters, or methods of an object that holds the parameters.
-    They contain no methods of the profile: the profile caches them, so its own methods would make reference cycles.
+    They contain no methods of the profile: the profile caches both objects, so its own methods in them would make reference
+    cycles.
     """
 
     theorem: ClassVar[str]
@@ -154,14 +155,14 @@ class BoundedProfile(Answering):
 
     @cached_property
     def _certified(self) -> Kept[tuple[float, bool], bool]:
-        """The values of eps, with whether the upper bound is meant, at which :meth:`certify` has shown the stated bound."""
+        """The pairs (eps, whether the bound is the upper one) for which :meth:`certify` has shown the stated bound."""
         return Kept(CACHED_ANSWERS)
 
     def _compared(self, question: str, at: FloatArray, value: FloatArray, upper: bool) -> FloatArray:
-        """Return `value`, the bounds of a quantity at these arguments, after comparing them with earlier bounds.
+        """Return `value`, the bounds of a quantity at these arguments, after checking that they do not contradict earlier bounds.
 
-        Raises InconsistentBoundsError if one of them is NaN, or if the opposite bound was returned before and contradicts. Nothing
-        is evaluated for this.
+        Raises InconsistentBoundsError if a bound is NaN, or if it contradicts the opposite bound that was returned before. No
+        bound is evaluated for this check.
         """
         for one in at[np.isnan(value)].tolist():
             raise InconsistentBoundsError(question.format(one), *((-math.inf, math.nan) if upper else (math.nan, math.inf)))
@@ -189,7 +190,7 @@ class BoundedProfile(Answering):
         eps : float or array_like
             Privacy loss in nats, finite and >= 0.
         bound : {"upper", "lower"}
-            "upper" is never below the exact value of the quantity that the class documents, "lower" never above.
+            "upper" is never below the exact value of the quantity that the class documents, "lower" is never above it.
 
         Returns
         -------

@@ -25,13 +25,14 @@ __all__ = [
 Protocol = TypeVar("Protocol", bound=PrivacyProfile)
 
 SHARE = 1e-3
-"""Relative tolerance of the eps of one of several releases. Lowered tenfold: one or two more compositions."""
+"""Relative tolerance of eps of one release, if several are calibrated together. Lowered tenfold: one or two more compositions."""
 
 LONGEST = 80.0
 """Largest absolute log x of the search. Raised: distributions overflow. Lowered: targets that some x meets raise an error."""
 
 OUT = 60.0
-"""Value of the searched function if the target is missed or met by an unbounded factor, where its slope cannot be used."""
+"""Value of the function whose root is searched, if the target is missed or met by an unbounded factor and the function has no
+usable slope."""
 
 NEAR = 1.02
 """First step, as a ratio, of the search for eps/eps' that starts at the value found for another protocol. Steps double. Raised:
@@ -47,7 +48,7 @@ def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
 def _log_excess(log_delta: float, delta: float) -> float:
     """Return a number that is positive if log delta misses the target.
 
-    -log delta is about a power of a parameter, so its logarithm is nearly linear in that of the parameter.
+    -log delta is about a power of the parameter, so log(-log delta) is nearly linear in the logarithm of the parameter.
     """
     if not -math.inf < log_delta < 0:
         return -OUT if log_delta < 0 else OUT
@@ -75,7 +76,7 @@ def least_parameter(
         return bool(probability(log_delta(value), True) <= delta)
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
-    # epsilon(delta) is itself found by a search. With a tolerance near the rounding errors, the parameter is first increased by it,
+    # epsilon(delta) is itself found by a search. If `rtol` is near the rounding errors, the parameter is first increased by it,
     # so that rounding rarely makes epsilon(delta) exceed eps.
     value, step = value * (1 + rtol) if rtol < 1e-12 else value, rtol
     while value < high:
@@ -248,7 +249,7 @@ def least_of_goal(release: Callable[[float], PrivacyProfile], goal: Goal, near: 
             raise InfeasibleError(missed_by_all)
     if low < high:
         _, high, _, _ = narrowed(excess, low, high, excess(low), excess(high), rtol=0.0, xtol=rtol / 2)
-    # The two directions of a target, and rounding, may disagree by a tolerance of their searches.
+    # By rounding, and by the tolerance of the searches, the conditions on delta(eps) and on epsilon(delta) may disagree.
     step = rtol
     while not goal.met(profile(high)):
         high, step = high + step, 2 * step

@@ -20,15 +20,15 @@ BLOCKS = 64
 """Largest number of different eps in a split. Raised: longer run time. Lowered: less tight bounds for more than BLOCKS people."""
 
 POINTS, EXPENSIVE_POINTS = 65, 17
-"""Numbers of values of log delta from which a split is proposed; the second one if a value is expensive. Raised: longer run time.
-Lowered: splits that are farther from the best one."""
+"""Numbers of values of log delta from which a split is proposed; the second number applies if a value is expensive. Raised:
+longer run time. Lowered: splits that are farther from the best one."""
 
 EXPENSIVE = 1e-2
 """Effort of one value (`Sampling.effort`) from which only EXPENSIVE_POINTS values are used."""
 
 ROUNDS = 12
-"""Number of times that parts above the pure budget of one link are shared among the others. Raised: longer run time. Lowered:
-splits whose sum is below eps."""
+"""Number of rounds in which the excess of parts above the pure budget of one link is divided among the other parts. Raised:
+longer run time. Lowered: splits whose sum is below eps."""
 
 NEGLIGIBLE_ROOT = 1e6
 """Value of sqrt(-log delta) that stands for delta = 0 when splits are proposed."""
@@ -42,7 +42,7 @@ class GroupInfo(NamedTuple):
     below, above : PrivacyProfile, optional
         Profiles of the whole group, one for lower and one for upper bounds; they are the same object if the profile is exact.
     attained : callable
-        Returns descriptions of pairs that neighbours attain, or that they dominate; for lower bounds.
+        For lower bounds: returns descriptions of pairs that neighbours attain or dominate.
     """
 
     below: Any = None
@@ -60,8 +60,8 @@ class Chain(ClosedForms):
 
     For a split :math:`\varepsilon = \varepsilon_1 + \cdots + \varepsilon_k`, delta is at most
     :math:`\sum_j e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}} \delta(\varepsilon_j)`. The splits that are tried are
-    :math:`\varepsilon_j = \frac{\varepsilon}{k} (1 + c x_j + b y_j)_+`, rescaled, and at most the pure budget, where x is
-    linear in j and y quadratic: for normal noise the best split is linear in j.
+    :math:`\varepsilon_j = \frac{\varepsilon}{k} (1 + c x_j + b y_j)_+`, where x is linear and y quadratic in j. They are rescaled
+    to the sum eps, and no part exceeds the pure budget. For normal noise the best split is linear in j.
     """
 
     def __init__(self, profile: Any, size: int, pure: float, attained: Callable[[], tuple[Any, ...]]) -> None:

@@ -44,8 +44,8 @@ class ExportMixin(BoundedProfile):
         interval : float
             Spacing of the losses, in (0, 10]; distributions to be composed need the same spacing.
         log_tail : float
-            Losses are resolved up to the eps at which log delta falls below `log_tail`, in [-700, -1]; the mass beyond counts as
-            infinite loss.
+            Losses are resolved up to the eps at which log delta falls below `log_tail`, in [-700, -1]; the mass of larger losses
+            counts as mass of infinite loss.
 
         Returns
         -------
@@ -62,9 +62,9 @@ class ExportMixin(BoundedProfile):
 
         Notes
         -----
-        Method of Connect the Dots: the pair whose hockey-stick divergence is piecewise linear in :math:`e^\varepsilon` between the
-        grid points, with masses formed from differences of slopes rather than of delta. dp-accounting stores probabilities, not
-        logarithms: for delta below 1e-300 use :meth:`log_delta`.
+        By the method Connect the Dots, the distribution is that of the pair whose hockey-stick divergence is piecewise linear in
+        :math:`e^\varepsilon` between the grid points. Its masses are differences of slopes, not of delta. dp-accounting stores
+        probabilities, not logarithms: for delta below 1e-300 use :meth:`log_delta`.
 
         References
         ----------
@@ -218,7 +218,7 @@ class ExportMixin(BoundedProfile):
     def statement(self, *, delta: float) -> Statement:
         """Return the guarantee in five plain paragraphs, for a report or a privacy review.
 
-        They say what is protected, from whom, the guarantee with both bounds, the assumptions with the neighbouring
+        They state what is protected and from whom, the guarantee with both bounds, the assumptions with the neighbouring
         relation, and the proof with the version of the library.
 
         Parameters

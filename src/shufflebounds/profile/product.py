@@ -186,8 +186,8 @@ class Product(ClosedForms):
     def _composed(self, eps: FloatArray, *, lower_profiles: bool = True, composer: Composer | None = None) -> IntervalArray:
         """Return both bounds of log delta.
 
-        Without `lower_profiles` the profiles in `_lower_profiles` are not evaluated, and the lower bound may be smaller. `composer`
-        is that of the product by default; another composer gives less tight bounds.
+        If `lower_profiles` is false, the profiles in `_lower_profiles` are not evaluated, and the lower bound may be smaller. The
+        default of `composer` is that of the product; another composer gives less tight bounds.
         """
         if self.ways:
             return _larger(self.ways, eps, lower_profiles)
@@ -239,7 +239,7 @@ class Product(ClosedForms):
         whether a value takes long. If many losses are smaller than a step of the grid, rounding them may reduce the lower bound
         by more than omitting them.
         """
-        # An empty `releases` means that the releases of this factor are combined with those of another factor.
+        # If `releases` is empty, the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self.released.pairs)
                       if not releases or any(self.composer.steps.resolves(pair) for pair, _ in releases))
         rest = Product(large, self.rtol)
@@ -310,8 +310,9 @@ class Product(ClosedForms):
             # A profile defined by a user may return NaN outside of its range; the result is then None.
             return any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains)
 
-        # The upper bound often takes less time, and if it is too small, the lower one is, too. By joint convexity, delta of a
-        # mixture is at most that of the profiles that cover it, which take little time at an eps far above their losses.
+        # The upper bound often takes less time. If it is too small to decide, the lower bound is too small as well. By joint
+        # convexity, delta of a mixture is at most that of the profiles that cover it, which take little time at an eps far above
+        # their losses.
         return math.inf if exceeds(True, mixed=True) and exceeds(True) and exceeds(False) else None
 
     @property
@@ -366,9 +367,11 @@ class Product(ClosedForms):
     def mu(self, upper: bool) -> float:
         if self.ways:
             if not upper:
-                # As for Renyi divergences: if the pairs for one direction give no lower bound, mu is at least that of each release.
+                # As for Renyi divergences, the pairs for one direction may give no lower bound; then mu is at least mu of each
+                # release.
                 return max(way.mu(False) for way in self.ways) or max(profile._gdp_mu(False) for profile, _ in self.factors)
-            # mu is at most the Gaussian rule. If the rule for one adjacency is at most mu of the other, its curve is not needed.
+            # mu is at most the value of the Gaussian rule. If this value for one adjacency is at most mu of the other adjacency,
+            # the curve of the first is not needed.
             largest = 0.0
             for way in sorted(self.ways, key=lambda way: way.pure, reverse=True):
                 if way._gaussian_rule > largest:
@@ -399,8 +402,8 @@ class Product(ClosedForms):
             return np.asarray(total * (1 + EXP_SLACK))
         from shufflebounds._engines.compose.released import matched
 
-        # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets. Of several mechanisms with several pairs,
-        # only one certainly attains its best pair in every release.
+        # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets. If several of the mechanisms have
+        # several pairs, only one of them certainly attains its best pair in every release.
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
             info = profile._pair_info()
@@ -417,7 +420,7 @@ class Product(ClosedForms):
 
 
 def _alone(profile: Any, info: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
-    """Return a lower bound of log delta of one release, or `lower` where an upper bound shows that it is not below this."""
+    """Return a lower bound of log delta of one release, or `lower` where an upper bound shows that it is at least as large."""
     raised, at = lower.copy(), np.flatnonzero(info.hockey_sticks[0].above(eps) > lower)
     if not at.size:
         return raised
@@ -452,7 +455,7 @@ def _largest_once(composers: Sequence[Composer], eps: float) -> float:
 def _larger(ways: Sequence[Product], eps: FloatArray, lower_profiles: bool = True) -> IntervalArray:
     """Return bounds of the larger log delta of the products `ways`, one for each adjacency (record added, record removed).
 
-    If a rough bound shows which one is larger, the other one is not computed accurately.
+    If a rough bound shows which product has the larger delta, delta of the other product is not computed accurately.
     """
     rough = [way.roughly(eps) for way in ways]
     lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)

@@ -49,8 +49,8 @@ class PrivacyProfile(ExportMixin):
 
     .. math:: \delta(\varepsilon) = \max_{(P, Q)} \sum_y \max(0, P(y) - e^\varepsilon Q(y))
 
-    over the ordered pairs of output distributions (P, Q) of neighbouring inputs. A subclass states what it is by
-    :meth:`describe`, and by :meth:`closed_forms` if it has any; all other methods are derived from them.
+    over the ordered pairs of output distributions (P, Q) of neighbouring inputs. A subclass implements :meth:`describe`, and
+    :meth:`closed_forms` if it has closed forms; all other methods are derived from these two.
 
     Attributes
     ----------
@@ -60,7 +60,8 @@ class PrivacyProfile(ExportMixin):
         The neighbouring relation of the guarantee; one line.
     relation : {"replace-one", "add-remove", "zeroed", "either"}
         The kind of this relation. "zeroed": the record keeps its place, and counts as zero. "either": neighbours' values differ by
-        at most the sensitivity, which covers any relation, as for noise on a sum. Composing two of the other kinds raises an error.
+        at most the sensitivity, which covers any relation, as for noise on a sum. Composing guarantees of two different kinds
+        raises an error unless one of the two is "either".
     """
 
     theorem: ClassVar[str] = "not stated"
@@ -70,8 +71,8 @@ class PrivacyProfile(ExportMixin):
     _covers_absence: ClassVar[bool] = False
     """Whether a guarantee for replaced values covers the absence of a record."""
     _covers_many: ClassVar[bool] = False
-    """Whether the guarantee is for a class of mechanisms. Then the lower bound is for the worst mechanism, and eps of another one
-    may be below it."""
+    """Whether the guarantee is for a class of mechanisms. Then the lower bound is that of the worst mechanism of the class, and
+    eps of another mechanism of the class may be below it."""
 
     @property
     def _people(self) -> int:
@@ -102,7 +103,7 @@ class PrivacyProfile(ExportMixin):
 
     @property
     def _input_rows(self) -> InputRows | None:
-        """The rows of a finite randomizer, as many as differ by more than a permutation of the outputs; else None."""
+        """The rows of a finite randomizer that suffice up to permutations of its outputs; None if too many, or not finite."""
         return None
 
     # Cached values that are computed from the parameters are not pickled.
@@ -124,7 +125,7 @@ class PrivacyProfile(ExportMixin):
         raise TypeError(f"{type(self).__name__} is not given by a list of pairs")
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the pairs, or an empty tuple if they are not enumerated, or if the only one is the profile itself."""
+        """Return the pairs, or an empty tuple if they are not enumerated, or if the only pair is the profile itself."""
         if type(self).pairs is PrivacyProfile.pairs:
             return ()
         try:
@@ -146,7 +147,7 @@ class PrivacyProfile(ExportMixin):
             return largest_of(pairs)
         if own._log_delta is PrivacyProfile._log_delta:
             raise TypeError(f"{own.__name__} has no bounds of delta: define describe(), or list pairs()")
-        # A class of another package may still define the private methods that were its interface before `describe`.
+        # A class of another package may define the private methods in place of `describe`.
         bounded = own._pure_epsilon is not PrivacyProfile._pure_epsilon
         return DominatingPairInfo(self._log_delta, self._pure_epsilon() if bounded else math.inf)
 
@@ -161,7 +162,8 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         GroupInfo
-            By default nothing: the upper bound is that of single changes, and the lower bound that of one record.
+            By default without properties: the upper bound follows from the changes of single records, and the lower bound is that
+            of one record.
         """
         return GroupInfo()
 
@@ -195,17 +197,18 @@ class PrivacyProfile(ExportMixin):
         -------
         Tradeoff
             Convex. At every eps, the delta of the lower curve is at least that of the mechanism, and the delta of the upper curve
-            at most that. The infimum of the pairs' curves need not be convex: at some levels alpha no single pair of
-            neighbours then attains :math:`f(\alpha)`.
+            is at most that of the mechanism. The infimum of the pairs' curves need not be convex: at some levels alpha no single
+            pair of neighbours then attains :math:`f(\alpha)`.
 
         {raises: If `bound` is neither word.}
 
         Notes
         -----
-        The lower bound is the supremum of the lines given by the upper delta at some hundred eps. The upper bound uses that f is
-        convex, with the lines through neighbouring values. Unless the class states otherwise, the deltas of the two bounds have a
-        relative gap of about :math:`10^{-4} |\log\delta|`, or that of :meth:`delta` itself if it is larger. For
-        :math:`\alpha < e^{-50}` the gap is larger, and f(0) is exact for pure privacy only.
+        The lower bound is the supremum of the lines given by the upper delta at some hundred eps. For the upper bound, delta is
+        bounded from below between these eps: it is convex in :math:`e^\varepsilon`, so it is at or above the continued lines
+        through neighbouring values. Unless the class states otherwise, the deltas of the two bounds have a relative gap of about
+        :math:`10^{-4} |\log\delta|`, or that of :meth:`delta` itself if it is larger. For :math:`\alpha < e^{-50}` the gap is
+        larger, and f(0) is exact for pure privacy only.
 
         {dong2022: section 2}
 
@@ -246,8 +249,9 @@ class PrivacyProfile(ExportMixin):
         A Gaussian curve is convex, so mu of a piecewise linear curve is attained at one of its corners. The two curves of
         :meth:`tradeoff` are refined where they determine mu, until the relative gap is 1e-7 or that of delta.
 
-        Rare events may decide mu. For Gaussian noise on Poisson samples it is :math:`\sqrt{\text{steps}}/\sigma` at every sampling
-        rate, the value of the event that every sample has the record; :meth:`tradeoff` describes such a run better.
+        Rare events may decide mu. For Gaussian noise on Poisson samples mu is :math:`\sqrt{\text{steps}}/\sigma` at every
+        sampling rate: the event that every sample contains the record decides it. For such a run :meth:`tradeoff` is more
+        informative.
 
         {dong2022: section 2}
 
@@ -298,8 +302,8 @@ class PrivacyProfile(ExportMixin):
         The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
         with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap is
         1e-6, or that of delta. Without pure privacy, the integral beyond the largest t is bounded for sampled, allocated and
-        shuffled mechanisms. By joint convexity their delta is at most that of the mechanism itself, which the Renyi divergences of
-        higher orders bound. So their upper bounds are finite where those of the mechanism are.
+        shuffled mechanisms. By joint convexity their delta is at most that of the mechanism itself, and the mechanism's Renyi
+        divergences of higher orders bound its delta. So their upper bounds are finite where those of the mechanism are.
 
         References
         ----------
@@ -348,8 +352,8 @@ class PrivacyProfile(ExportMixin):
         TypeError
             If one of the others is not a profile.
         ValueError
-            If `rtol` lies outside its range. Methods of the result raise it if a transform would need more than 2**22 points; the
-            message states its size.
+            If `rtol` lies outside its range. Methods of the result raise ValueError if a transform would need more than 2**22
+            points; the message states the number.
 
         Examples
         --------
@@ -397,8 +401,8 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         Group
-            With an upper and a lower bound; see the class for the proof. For several releases call it on their composition:
-            ``profile.self_compose(3).for_group(10)``.
+            The guarantee, with an upper and a lower bound; see the class for the proof. For several releases call `for_group` of
+            their composition: ``profile.self_compose(3).for_group(10)``.
 
         Raises
         ------
@@ -465,7 +469,7 @@ def checked_profile(name: str, value: object) -> PrivacyProfile:
 
 
 def of_one_record(name: str, value: object) -> PrivacyProfile:
-    """Return the argument called `name`, or raise an error if it is not a profile, or one of a group."""
+    """Return the argument called `name`, or raise an error if it is not a profile, or is the guarantee for a group."""
     profile = checked_profile(name, value)
     if profile._people > 1:
         raise ValueError(f"{name}={_validate.short_repr(profile)} is a guarantee for groups of {profile._people}: pass that of one "
@@ -526,9 +530,9 @@ class DominatingPair(PrivacyProfile):
         -------
         Tradeoff
             Up to 2**17 atoms the curve is exact except for the truncation: every atom has at most ("upper": at least) its mass
-            under P and under Q, so the curve is a bound of the exact one. For a sum of bits the masses are moved by their error
-            bound, a relative 1e-12. For more atoms the breakpoints are selected: the deltas of the two bounds then differ by about
-            a relative :math:`10^{-4} |\log\delta|`, for any number of atoms.
+            under P and under Q, so the curve is a bound of the exact one. For a sum of bits the masses are decreased ("upper":
+            increased) by their error bound, a relative 1e-12. For more than 2**17 atoms breakpoints are selected: the deltas of
+            the two bounds then differ by about a relative :math:`10^{-4} |\log\delta|`, for any number of atoms.
 
         {raises: If `bound` is neither word, or `log_tail` lies outside its range.}
 
@@ -689,19 +693,19 @@ class Composition(PrivacyProfile):
     the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound repeats one test in every release; the
     slope of delta at eps gives its probabilities.
 
-    Method. See :doc:`/composition`: losses on a grid, exponentially tilted to eps and convolved by FFT. Errors are relative to
-    delta, however small it is. Losses on a common lattice, such as those of randomized response, are exact, and so are compositions
-    of Gaussian noise alone. A mechanism with expensive delta is evaluated at a few hundred eps, placed where they matter most. For
-    too many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a single
-    release. Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
-    complex plane. Where this fails because records are rarely sampled, and where a grid would be too long, sums over all pairs of
-    outcomes are reduced to losses whose distance is proportional to the loss. Clone bounds of one budget whose numbers of users
-    differ by a relative rtol/4 or less share one distribution: that of the fewest users for the upper bound, of the most users for
-    the lower one.
+    Method (:doc:`/composition`). The losses are put on a grid, and their distributions are exponentially tilted to eps and
+    convolved by FFT. Errors are relative to delta, however small it is. Losses on a common lattice, such as those of randomized
+    response, are exact, and so are compositions of Gaussian noise alone. A mechanism with expensive delta is evaluated at a few
+    hundred eps, placed where they matter most. For too many pure releases, about 1e10, the upper bound uses the Gaussian
+    guarantees of the releases and the lower bound a single release. Gaussian noise on Poisson samples needs no grid: its moment
+    generating function is inverted along a contour in the complex plane. Where this inversion fails because records are rarely
+    sampled, or where a grid would be too long, the sums of all pairs of losses are formed and reduced to fewer losses, whose
+    spacing is proportional to the loss. Clone bounds of one budget whose numbers of users differ by a relative rtol/4 or less
+    share one distribution: that of the fewest users for the upper bound, of the most users for the lower one.
 
-    For an rtol below 1e-6 the gap is that of the finest grid. Measured at delta = 1e-6, it is 1e-9 to 1e-7 for Laplace noise and
-    for samples of noise, 1e-6 for counts, and 1e-5 where records are rarely sampled. Where delta of a factor has a larger gap, as
-    for random allocation and most shuffled randomizers, this gap remains.
+    For an rtol below 1e-6 the gap is that of the finest grid. Measured at delta = 1e-6, this gap is 1e-9 to 1e-7 for Laplace
+    noise and for samples of noise, 1e-6 for counts, and 1e-5 where records are rarely sampled. Where delta of a factor has a
+    larger gap, as for random allocation and most shuffled randomizers, this gap remains.
 
     Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If mu is determined at a smaller delta, the
     upper bound of mu is the square root of the sum of the squares of the factors' mu.
@@ -857,20 +861,21 @@ class Group(PrivacyProfile):
     Notes
     -----
     Neighbours: up to k records change, in the way in which one record changes for `profile`. The collection must enforce k: nothing
-    in shuffled messages shows who sent them. All messages of one shuffle share one noise, so k messages of one person add up like
-    k; ``self_compose(k)`` is for separate shuffles, whose noises are independent, and does not cover this case.
+    in shuffled messages shows who sent them. All messages of one shuffle share one noise, so the changes of k messages of one
+    person add up against the same noise. ``self_compose(k)`` is for separate shuffles with independent noises, and does not cover
+    this case.
 
-    **Exact**: normal, Laplace, discrete normal and geometric noise (k times the sensitivity), :class:`BinomialNoise
-    <shufflebounds.shuffle.BinomialNoise>` and :class:`ZeroSum <shufflebounds.shuffle.ZeroSum>` (noise shifted by k),
-    :class:`ShuffledBits <shufflebounds.shuffle.ShuffledBits>` without dummy zeros, the total of a :class:`RealSum
+    The bounds are **exact** for normal, Laplace, discrete normal and geometric noise (k times the sensitivity),
+    :class:`BinomialNoise <shufflebounds.shuffle.BinomialNoise>` and :class:`ZeroSum <shufflebounds.shuffle.ZeroSum>` (noise
+    shifted by k), :class:`ShuffledBits <shufflebounds.shuffle.ShuffledBits>` without dummy zeros, the total of a :class:`RealSum
     <shufflebounds.shuffle.RealSum>`, and compositions of them. Proofs: :doc:`/composition`.
 
-    **Others**: the upper bound changes one record after the other, for the best split of eps that a search over two parameters
-    finds; every split is valid. The lower bound is the larger one of that of one message, and of a test of k messages that all
-    change from one value to another (shuffled randomizers, clear reports, histograms).
+    **In all other cases** the upper bound changes one record after the other, for the best split of eps that a search over two
+    parameters finds; every split is valid. The lower bound is the larger of two: that of one message, and (for shuffled
+    randomizers, clear reports and histograms) that of a test of k messages that all change from one value to another.
 
-    One value of the upper bound takes about k values of the upper bound of `profile`, at most 64, after 17 to 65 values that serve
-    several eps.
+    One value of the upper bound requires about k values of the upper bound of `profile`, at most 64, and 17 to 65 more values
+    that serve several eps.
 
     References
     ----------

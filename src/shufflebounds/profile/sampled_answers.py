@@ -76,9 +76,9 @@ class Samples:
     ) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q) that are `step` apart.
 
-        With `first_stage` they extend only down to the delta of the first stage (see STAGES). Without `deep_reverse` those of
-        H(Q||P) end where it is below e^-32 times its value at eps = 0: beyond, the weight e^(-order eps) makes the contribution to
-        the integral of a Renyi divergence small.
+        With `first_stage` they extend only down to the delta of the first stage (see STAGES). Without `deep_reverse` the samples
+        of H(Q||P) end at the eps where H(Q||P) is below e^-32 times its value at 0: at larger eps, the weight e^(-order eps)
+        makes the contribution to the integral of a Renyi divergence small.
         """
         info = self.info
         sides = info.sampling.curve or CurveBounds(info.hockey_stick)
@@ -91,8 +91,8 @@ class Samples:
         return sampled(sides.reverse or info.reverse.hockey_stick, info.reverse.pure, depth=depth), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        """Return the relative gap at which a refinement ends, and the largest number of values, given the two numbers for a delta
-        that is fast to evaluate.
+        """Return the relative gap at which a refinement ends, and the largest number of values; `rtol` and `most` are these two
+        numbers for a delta that is fast to evaluate.
         """
         sampling = self.info.sampling
         if sampling.spacing < 0.1:
@@ -151,7 +151,7 @@ class Samples:
         return Kept(16)
 
     def _divergences(self, orders: FloatArray, upper: bool) -> list[Interval]:
-        """Return bounds of the Renyi divergences of these finite orders; if `upper`, the lower ones may be trivial."""
+        """Return bounds of the Renyi divergences of these finite orders; if `upper`, the lower bounds may be trivial."""
         tail = self.beside.tail() if self.info.pure == math.inf else None
         # One refinement of the samples gives both bounds; whether the upper bound is infinite was decided before it.
         infinite = {a: upper and self.info.pure == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
@@ -177,7 +177,7 @@ class Samples:
         return self._known.of((orders.tobytes(), any(infinite.values())), computed)
 
     def _upper_divergences(self, orders: FloatArray, infinite: dict[float, bool], tail: Tail | None) -> list[Interval]:
-        """Return the upper bounds of `_divergences`, from samples of upper bounds alone; the lower ones are trivial."""
+        """Return the upper bounds of `_divergences`, from samples of upper bounds alone; the lower bounds are trivial."""
         above, bounds = self.info.sampling.above, {}
         assert above is not None
         samples, (rtol, most) = self._first(above).copy(), self._effort(1e-6, 2**13)

@@ -21,9 +21,9 @@ SUBPACKAGES = ("mechanisms", "profile", "sampling", "shuffle")
 """Subpackages that define classes of profiles, and that may not have been imported yet."""
 
 MOST_NESTED = 16
-"""Largest depth of profiles and lists in saved data. A composition with a replacement of a composition of samples has 8 levels, and
-no class takes one with more. Raised: adversarial data may use up the 1000 frames of Python's stack. Lowered: valid saved profiles
-may raise ValueError."""
+"""Largest depth of profiles and lists in saved data. A composition with a replacement of a composition of samples has 8 levels,
+and no class accepts a profile with more levels. Raised: adversarial data may use up the 1000 frames of Python's stack. Lowered:
+valid saved profiles may raise ValueError."""
 
 
 def to_dict(profile: BoundedProfile) -> dict[str, Any]:
@@ -113,7 +113,8 @@ def _maker(kind: type[BoundedProfile]) -> tuple[str, Callable[..., object]]:
 def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
     """Return the public classes of this library by name, either the imported ones or all."""
     if everywhere:
-        # Subpackages import their modules on first use. This module must not depend on them, so it imports them by name.
+        # This module must not depend on the subpackages, so it imports them by name. Each of them imports its modules on first
+        # use.
         for subpackage in SUBPACKAGES:
             module = importlib.import_module(f"shufflebounds.{subpackage}")
             for name in module.__all__:

@@ -147,7 +147,7 @@ def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
         + \bigl((1+s)^a - 1 - a s\bigr) e^{-(n-1)/(8 e^{\varepsilon_0})}\Bigr)
 
     with :math:`\bar n = \lfloor (n-1)/(2e^{\varepsilon_0}) \rfloor + 1` and
-    :math:`s = (e^{2\varepsilon_0}-1)/(2 e^{\varepsilon_0})`; at most :math:`\varepsilon_0`.
+    :math:`s = (e^{2\varepsilon_0}-1)/(2 e^{\varepsilon_0})`. The result is at most :math:`\varepsilon_0`.
 
     >>> round(published.girgis2021_rdp(10**6, 1.0, 8), 9)
     0.000104489

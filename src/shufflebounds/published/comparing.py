@@ -61,8 +61,9 @@ class AmplificationTable:
         Bounds of the eps of the stronger clone bound, which holds for every pure local randomizer with this budget; with a
         randomizer, bounds of the eps of its shuffled messages.
     attained : ndarray
-        An eps below which a bound is false: without a randomizer the lower bound of the eps of binary randomized response with this
-        budget, all other users at 0, because a valid bound for every pure randomizer cannot be smaller; with a randomizer `lower`.
+        An eps below which a bound is false. With a randomizer it is `lower`. Without one it is the lower bound of the eps of
+        binary randomized response with this budget, all other users at 0: a bound that is valid for every pure randomizer cannot
+        be smaller.
     bounds : dict of ndarray
         eps of every bound by its name; NaN where the bound does not apply to the row.
     statuses : dict of str
@@ -100,7 +101,8 @@ class AmplificationTable:
     def undecided(self) -> dict[str, NDArray[np.intp]]:
         """Return the rows in which a bound is at least `attained` and below `upper`.
 
-        The eps of the randomizer, or of the worst one, is in this range, so that these rows do not show whether the bound is valid.
+        The eps of the randomizer, or of the worst one, is in the same range, so these rows do not show whether the bound is
+        valid.
 
         Returns
         -------

@@ -1,4 +1,4 @@
 """Presentation of results: the statement in sentences, figures and tables.
 
-It imports `profile` and below; nothing below imports it at the top of a module.
+This package imports `profile` and below; no module below imports it at its top.
 """

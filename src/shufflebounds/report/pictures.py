@@ -67,7 +67,8 @@ def _losses_of_each(profiles: tuple[Any, ...], eps: ArrayLike | None, points: in
     """Return the values of eps to draw for each profile, and then those of all together.
 
     They are `eps` if given, otherwise the points of one grid from 0 to the first at which the profile's delta is negligible or
-    constant: the figure ends there, and smaller delta take longer. Fewer points show corners in the curve; more points take longer.
+    constant: the figure ends there, and a smaller delta takes longer. Fewer points show corners in the curve; more points take
+    longer.
     """
     if eps is not None:
         return [np.unique(_validate.real_array("eps", eps, 0))] * (len(profiles) + 1)
@@ -167,7 +168,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
 
 def effort(profile: BoundedProfile) -> float:
     """Return about how many seconds a value of delta takes, which decides how many values a page or a table shows by default."""
-    # The effort in the information of a composition is that of a value between known ones; the first needs a grid or a transform.
+    # The effort stated for a composition is that of a value between known ones; the first value also needs a grid or a transform.
     return 0.05 if hasattr(profile, "factors") else profile._pair_info().sampling.effort
 
 

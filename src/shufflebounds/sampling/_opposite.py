@@ -9,7 +9,7 @@ discrete normal and geometric noise are: for a > 0 the ratio of the densities of
 output. Take a set S of outputs and the half-line {y > c} of the same probability without the record; for whole numbers, the
 output c belongs to the half-line with a probability that makes both equal. By the lemma of Neyman and Pearson, the contribution
 a gives S at most the probability that Delta gives the half-line, and b gives S at least the probability that -Delta gives it.
-For normal noise the same holds for vectors, with half-spaces. It fails for noise with two modes.
+For normal noise the same holds for vectors, with half-spaces. For noise with two modes the statement fails.
 
 References: the pair of a substituted record of sampled normal noise is that of Koskela, A., Jälkö, J., Honkela, A. (Computing tight
 differential privacy guarantees using FFT, AISTATS 2020, arXiv 1906.03049). Dominating pairs under substitution: Lebeda, C. J.,

@@ -99,7 +99,7 @@ class ReplacedValues(PrivacyProfile):
         rows = self.mechanism._input_rows
         if rows is None:
             return ()
-        # Pairs that differ by a permutation of the outputs only have the same outcomes.
+        # Pairs that differ only by a permutation of the outputs have the same outcomes.
         triples: dict[bytes, tuple[int, int, int]] = {}
         inputs = range(len(rows.log_rows))
         for fixed, (old, new) in itertools.product(inputs, itertools.permutations(inputs, 2)):

@@ -7,10 +7,10 @@ outputs of t steps, of which a uniformly random set of k used the record, have t
 
 with the elementary symmetric polynomial e_k. Whichever set was drawn, the outputs of k steps have the distribution P and those of
 t - k steps the distribution Q, so the distribution of a sum :math:`S = \sum_i s(L_i)` under both hypotheses is a convolution.
-**Lower bound**: the tests :math:`\{S \ge c\}` (`_losses.sum_test`), for a sum near
-:math:`\sum_i \log(1 + \lambda (L_i - 1))`. For every :math:`\lambda \in (0, 1)` this second sum equals :math:`\log \Lambda` up to a
-term that changes slowly: with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`,
-:math:`\Lambda\, \Pr[\mathrm{Bin}(t, \lambda) = k] = e^S \Pr[\sum_i B_i = k]`.
+**Lower bound**: that of the tests :math:`\{S \ge c\}` (`_losses.sum_test`) for a sum S close to :math:`\sum_i \log(1 + \lambda
+(L_i - 1))`. For every :math:`\lambda \in (0, 1)` the latter sum equals :math:`\log \Lambda` up to a term that changes slowly:
+with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`, :math:`\Lambda\, \Pr[\mathrm{Bin}(t,
+\lambda) = k] = e^S \Pr[\sum_i B_i = k]`.
 
 **Upper bound**: for every z > 0, with :math:`p_i = z L_i/(1 + z L_i)` and :math:`v = \sum_i p_i (1 - p_i)`,
 
@@ -224,7 +224,7 @@ class AdditiveBound:
         return Product([releases.law(0.0, step, upper=True)], [t], upper=True), log_mass + self._error
 
     def log_delta(self, eps: float, log_known: float) -> float:
-        """Return the bound of log delta at eps, given another upper bound `log_known`, which may be smaller."""
+        """Return the bound of log delta at eps, even above `log_known`, an upper bound that only sets the neglected mass."""
         # Both parameters are rounded, so that neighbouring eps share a transform.
         unit = 0.05 / math.sqrt(self.chosen)
         log_z, log_outside = unit * round(float(np.interp(eps, *self._rates)) / unit), math.floor(log_known) - 6.0

@@ -53,7 +53,7 @@ class _OneForms(OfMechanismForms):
         return np.full(eps.size, np.inf) if isinstance(self.engine, Allocation) else self.engine.add_at_most(eps)
 
     def sampled(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta for interpolation between many values; enumerated outcomes then take less time."""
+        """Return bounds of log delta for interpolation between many values; if outcomes are enumerated, these take less time."""
         engine = self.engine
         if isinstance(engine, Allocation):
             return self.log_delta(eps)
@@ -218,7 +218,7 @@ class _EpochForms(OfMechanismForms):
             return None
         remove, add = self.ways
         larger = np.array(remove._log_side(eps, upper=upper))
-        # As in `largest`; the tests take less time than a rough upper bound.
+        # As in `largest`, but without a rough upper bound for the lower bound: the tests take less time than such a bound.
         wanted = add._forms.at_most(eps) > larger if upper else np.full(eps.size, True)
         if wanted.any():
             larger[wanted] = np.maximum(larger[wanted], add._log_side(eps[wanted], upper=upper))
@@ -292,8 +292,8 @@ class AllocationPair(OfPresence, DominatingPair):
     combinations, such as 16,383 steps of two outcomes or 179 of three. Otherwise, for the upper bound, the mass of L between two
     points of a grid is split between them (larger in the convex order); for the lower bound, neighbouring masses are merged at grid
     points (smaller). The distribution of the sum is a convolution power by FFT, tilted to each level, with a bound of its errors.
-    Ratios above the grid are treated by their number. The gap of the bounds is about 1e-3 of delta; measured for sigma 0.5 to 1 and
-    1000 or 1e6 steps it is below 1e-2 of delta down to delta = 1e-12.
+    Ratios above the grid are treated separately for each possible number of them. The gap of the bounds is about 1e-3 of delta;
+    measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2 of delta down to delta = 1e-12.
 
     If the record is removed, Renyi divergences of the whole orders 2 to 256 are exact: they are sums of those of one step (Feldman
     and Shenfeld 2025). Other orders follow from the nearest whole ones, or from samples of delta. Where the gap of the two bounds
@@ -352,7 +352,7 @@ class AllocationPair(OfPresence, DominatingPair):
 
     @cached_property
     def _counted(self) -> LossAtoms | None:
-        """The numbers of all outcomes as the outcome, if they are few and known; otherwise None."""
+        """The numbers of each outcome in all steps, as joint outcomes, if they are few and known; otherwise None."""
         listed = self._listed()
         # For a pair that is given by lists, the outcomes are the only description. Other mechanisms truncate outcomes, but can
         # evaluate their divergences.
@@ -390,7 +390,8 @@ class AllocationPair(OfPresence, DominatingPair):
         # samples delta at few eps (`spacing`), because most values of eps need a new transform.
         reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
-        # With few steps and outcomes, the kernel enumerates the sums, and values closer than those for a curve take little time.
+        # With few steps and outcomes, the kernel enumerates the sums, so a curve can use delta itself in place of `curve`, its
+        # rougher bounds.
         few = listed is not None and self.steps <= COMPARED
         info = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=None if few else curve),
                                    losses=Losses(unbounded=reveals), attained=SINGLE)
@@ -419,14 +420,14 @@ class RandomAllocation(OfPresence):
 
     Notes
     -----
-    Adjacency: **add or remove** one record. For chosen = 1 both directions are exact (:class:`AllocationPair`), and for mechanisms
-    of two or few outcomes for any `chosen`: the numbers of the outcomes are enumerated. For other mechanisms and chosen = k > 1 the
-    outputs are compared with and without the record by tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))` of the
-    likelihood ratios of the steps, for several :math:`\lambda < k/t`. This lower bound holds for compositions of several epochs,
-    too. The upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). For a removed
-    record, a sum over the steps gives a second upper bound (see ``sampling/_several.py``), and the smaller one is used; a
-    composition of several epochs uses the first. At delta = 1e-6 eps of the two bounds differs by less than 1 % for t >= 1000 steps
-    of Gaussian noise with sigma >= 1, and by up to 3 % otherwise; the gap decreases as t grows.
+    Adjacency: **add or remove** one record. Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any
+    `chosen` if the mechanism has few outcomes, whose numbers are then enumerated. For other mechanisms and chosen = k > 1 the
+    lower bound is that of tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda < k/t`, where
+    :math:`L_i` is the likelihood ratio of step i. It holds for compositions of several epochs, too. The upper bound is that of k
+    epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). For a removed record, a sum over the steps
+    gives a second upper bound (see ``sampling/_several.py``), and the smaller one is used; a composition of several epochs uses
+    the first. At delta = 1e-6 eps of the two bounds differs by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >=
+    1, and by up to 3 % otherwise; the gap decreases as t grows.
 
     Shuffling the records and cutting them into batches of fixed size is *not* random allocation: there, the batches of the other
     records depend on the batch of this record. :class:`ShuffledBatches` is for that sampling.

@@ -263,7 +263,8 @@ class Subsampled(_Sampled):
     mechanism : PrivacyProfile
         The mechanism on the sampled records, compared with and without the record: for example noise on a sum to which a record
         contributes at most `sensitivity`. For a local randomizer, a record that is not sampled is replaced by a fixed value. A
-        protocol that is private only under the replacement of a record is refused: that does not bound the effect of its removal.
+        protocol that is private only under the replacement of a record is refused: its guarantee does not bound the effect of a
+        removal.
     rate : float
         The probability q that a record enters, in [1e-100, 1].
 

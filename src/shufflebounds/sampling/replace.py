@@ -133,7 +133,8 @@ class ReplaceOne(PrivacyProfile):
         pairs = (*self.profile._attained, *((pair,) if isinstance(pair, DominatingPair) else ()))
         losses, attained = Losses(), Attained(profiles=lambda: pairs)
         if worst is not None and pair is not None:
-            # Upper bounds of compositions use the outcomes of the pair that is not attained, lower bounds the attained pair.
+            # Upper bounds of compositions use the outcomes of the pair `worst`, which need not be attained; lower bounds use the
+            # attained pair.
             losses, attained = worst._pair_info().losses, attained._replace(pairs=(pair._pair_info(),))
             sampling = worst._pair_info().sampling if isinstance(forms, _Worst) else sampling
         assert isinstance(forms, _TwoSteps | _Worst)
@@ -158,7 +159,8 @@ class _Worst(Between):
 class _TwoSteps(ClosedForms):
     """Results for a removed record (`remove`) and an added one (`add`), one after the other.
 
-    `opposite` is a profile that is attained, and upper bounds of `worst` are valid; both are None unless they are known.
+    Lower bounds of `opposite` are valid, because neighbours attain it, and so are upper bounds of `worst`. Either one is None if
+    unknown.
     """
 
     def __init__(self, remove: PrivacyProfile, add: PrivacyProfile, opposite: PrivacyProfile | None, worst: PrivacyProfile | None,

@@ -42,7 +42,7 @@ class _Forms(OfMechanismForms):
     """Each bound of delta without the other one, and approximations of both."""
 
     def __init__(self, noise: GaussianMechanism, batches: int, batch_size: int) -> None:
-        # Given the step that has the record, the outputs are those of this step and a function of them.
+        # Given which step has the record, all outputs are a post-processing of the output of that step.
         super().__init__(noise, (noise,))
         self.noise, self.batches, self.epoch = noise, batches, Epoch(noise.mu, batches, batch_size)
 
@@ -111,10 +111,11 @@ class ShuffledBatches(PrivacyProfile):
 
     The lower bound is delta of a dataset in which the vectors of all other records are opposite to the target's vector (Chua et al.
     2024), with outputs rounded to 500 cells. In eight cases with sensitivity/sigma <= 5 the cells lowered log delta by less than
-    0.007, and for 10 by 0.015. Above 10 the lower bound is that of 10. Given T, the quotient of the two eps is smallest for large
-    B. For T from 1e4 to 1e6, B = 1e4 and delta = 1e-5 it is 1.2 to 1.3 for sigma = 2 and 4; for T -> infinity, where eps -> 0 at a
-    delta that falls faster than 1/sqrt(T), it tends to at most 1.12 for every sigma. For sigma <= 1 the upper bound is better than
-    that of one step for large T only, and for sigma = 0.6 up to 1e6 steps it is not.
+    0.007, and for a quotient of 10 by 0.015. For quotients above 10 the lower bound is that for 10. Given T, the quotient of the
+    upper and the lower eps is smallest for large B. For T from 1e4 to 1e6, B = 1e4 and delta = 1e-5 it is 1.2 to 1.3 for sigma =
+    2 and 4; for T -> infinity, where eps -> 0 at a delta that falls faster than 1/sqrt(T), this quotient tends to at most 1.12
+    for every sigma. For sigma <= 1 the upper bound is better than that of one step for large T only, and for sigma = 0.6 up to
+    1e6 steps it is not.
 
     One eps takes 0.5 s for a new sigma and 0.1 s afterwards; a composition of epochs 1 to 10 s.
 

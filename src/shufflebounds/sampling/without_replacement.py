@@ -52,16 +52,16 @@ class WithoutReplacement(OfMechanism):
     datasets; the lower bound refers to that mechanism. The upper bound of a composition uses for each release, at each real eps,
     the larger divergence of the two orders.
 
-    *Tightness of compositions.* Let P and Q be the distributions of the output for a batch with one or the other record, and R that
-    for a batch with neither. Then, for E > 1,
-    :math:`H_E((1-\gamma) R + \gamma P \| (1-\gamma) R + \gamma Q) = \gamma H_F(P \| (1-w) R + w Q)`, where
-    :math:`F = 1 + (E-1)/\gamma` and w = E/F. This divergence equals the bound :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q,
-    and that of the other order equals its bound if R = P wherever Q > P. Both conditions hold for R = min(P, Q) with its remaining
-    mass where P = Q. A mechanism with these P, Q and R has the required delta if :math:`H_F(R \| P) \le \delta_M(\ln F)`. If P = Q
-    nowhere, as for Gaussian noise, no R satisfies this for all E. So losses up to a small c are merged into one outcome first, and
-    the result is composed for the lower bound, if the mechanism has one symmetric pair: for 1000 batches with m/n = 0.01 the gap is
-    0.3 % of eps at sigma 2 (sensitivity 2), and 4 % for Laplace noise. If no such c is found (binary response), only the mechanism
-    that states whether the record is in the batch is used, and the gap is up to 20 %.
+    *Tightness of compositions.* Let P and Q be the distributions of the output for a batch with one or the other record, and R
+    the distribution for a batch with neither record. Then, for E > 1, :math:`H_E((1-\gamma) R + \gamma P \| (1-\gamma) R + \gamma
+    Q) = \gamma H_F(P \| (1-w) R + w Q)`, where :math:`F = 1 + (E-1)/\gamma` and w = E/F. This divergence equals the bound
+    :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q; in the other order of the datasets the bound is attained if R = P wherever
+    Q > P. Both conditions hold if R = min(P, Q) wherever P and Q differ, and the rest of the mass of R is where P = Q. A
+    mechanism with these P, Q and R has the required delta if :math:`H_F(R \| P) \le \delta_M(\ln F)`. If P = Q nowhere, as for
+    Gaussian noise, no R satisfies this for all E. So outcomes with losses between -c and c, for a small c, are first merged into
+    one. If the mechanism has one symmetric pair, the lower bound is the composition of the result: for 1000 batches with m/n =
+    0.01 the gap is 0.3 % of eps at sigma 2 (sensitivity 2), and 4 % for Laplace noise. If no such c is found (binary response),
+    the lower bound refers only to the mechanism that states whether the record is in the batch, and the gap is up to 20 %.
 
     References
     ----------
@@ -123,8 +123,8 @@ class WithoutReplacement(OfMechanism):
 def _attained(mechanism: PrivacyProfile, rate: float) -> tuple[DominatingPair, ...]:
     if not mechanism._pair_info().attained.single:
         return ()
-    # First the pair with the same divergence in both orders, if there is one. The other pairs are those, in both orders, of the
-    # mechanism that also reveals whether the record was drawn.
+    # If there is one, the first pair is that with the same divergence in both orders. The other pairs are those, in both orders,
+    # of the mechanism that also reveals whether the record was drawn.
     remove = SampledPair(mechanism, rate)
     both = both_orders(mechanism, rate) if rate < 1 else None
     return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())

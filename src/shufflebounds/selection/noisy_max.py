@@ -75,7 +75,8 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
     out = y - math.log(2) + log_flip_and_permute(y - math.log(2), counts)
     best, edge = -math.inf, 0.0
     for index in range(y.size):
-        # Consider the interval between y[index + 1] and y[index]; m candidates have scores above it, and `lift` is their sum.
+        # Consider the interval between y[index + 1] and y[index]; m candidates have scores above it, and `lift` is the sum of
+        # these scores.
         m, lift = float(levels[index]), float(weighted[index])
         low = float(y[index + 1]) if index + 1 < y.size else -math.inf
         height = _log_product(y, counts, np.array([edge]))[0] - edge

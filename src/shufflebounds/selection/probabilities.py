@@ -164,8 +164,8 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
     Returns
     -------
     float
-        Upper bound of the (1 - beta)-quantile of the error, in units of the score. For monotone scores the bound is half of it, as
-        eps may be doubled. The bound also holds for permute-and-flip.
+        Upper bound of the (1 - beta)-quantile of the error, in units of the score. For monotone scores half of this bound is
+        valid, because eps may be doubled. The bound also holds for permute-and-flip.
 
     {raises}
 

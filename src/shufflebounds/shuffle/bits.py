@@ -1,6 +1,6 @@
 """Shuffled randomized response with one bit per user: bounds of its delta, for a given dataset and for the worst one.
 
-It also has the base class of all protocols whose users flip their bits.
+The module also has the base class of all protocols whose users flip their bits.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
 
 
 class IndependentSums(ClosedForms):
-    """Results of a protocol whose output is a function of `times` independent sums, each distributed as the sum of `one`; None
-    for other protocols.
+    """Results of a protocol whose output is a function of `times` independent sums, each distributed as the sum of `one`. For
+    other protocols `one` is None.
 
     `exact`: the output is the sums themselves, and one pair of neighbours is the worst for all sums at once, so that the Renyi
     divergences are exactly `times` those of one sum. `pure` is the pure budget of the protocol.
@@ -105,10 +105,10 @@ class IndependentSums(ClosedForms):
 
 
 def every_bit_budget(flip: float, times: int) -> float | None:
-    """Return the pure budget of a target of whose bits `times` differ, rounded down; None if no bit is flipped.
+    """Return the pure budget if the target's two inputs differ in `times` bits, rounded down; None if no bit is flipped.
 
-    If every report shows the same bits, one value of each of the target's bits, the likelihood ratio of the two inputs is e to the
-    budget for every dataset, so delta is positive for every smaller eps.
+    If all reports show the bits of one of the two inputs, the likelihood ratio of the inputs is e to the budget for every
+    dataset, so delta is positive for every smaller eps.
     """
     return log_odds(flip).times(times).below if flip else None
 
@@ -130,7 +130,7 @@ class ComposedSums(IndependentSums):
         changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
         column to column; a lower bound of this composition is not valid for the protocol.
         """
-        # With a smaller rtol, the gap of the bounds comes mainly from the different datasets of the two compositions.
+        # With an even smaller rtol, the gap of the bounds would come mainly from the different datasets of the two compositions.
         below, above = (Composition(((one, self.times),), rtol=0.1 * SEARCH_GAP) for one in (self.column.pair(0), self.column))
         return below, above
 
@@ -273,8 +273,8 @@ class _WorstBits(ClosedForms):
             return _all_data.curve_of_all(self.users, self.flip, upper)
         if not upper:
             return None
-        # 0, 0.1, 1, 10 and 50 % of the other users' bits are 1. At every eps one of these datasets is close to the worst one, which
-        # has few ones for large eps and half ones at eps = 0.
+        # 0, 0.1, 1, 10 and 50 % of the other users' bits are 1. At every eps one of these datasets is close to the worst one,
+        # which has few ones for large eps, and as many ones as zeros at eps = 0.
         tried = sorted({int((self.users - 1) * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})
         curves = [self._pair(ones)._tradeoff(True) for ones in tried]
         return convex_hull([*curves, *(curve.inverse() for curve in curves)])
@@ -594,6 +594,6 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
             return bits_exceeded(self.users, self.flip, width, held)
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, held, fakes)
-        # A second upper bound counts the dummy zeros as users with any bits. The search over all datasets covers more datasets,
-        # but has a smaller tolerance.
+        # A second upper bound counts the dummy zeros as further users, whose bits are arbitrary. It covers more datasets than the
+        # protocol has, but its search has a smaller tolerance.
         return Interval(lower, upper if held is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))

@@ -34,7 +34,8 @@ __all__ = ["ClearReports"]
 class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
-    Let N be the number of dummy reports in the target's two possible bins. Each of these is in either bin with probability 1/2:
+    Let N be the number of dummy reports in the target's two possible bins. Each of these reports is in either bin with
+    probability 1/2:
 
     .. math::
         \delta(\varepsilon) = \sum_N \Pr[\mathrm{Bin}(m, 2/d) = N]\, D_N, \qquad
@@ -49,11 +50,10 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
 
     Notes
     -----
-    Neighbours: one user's bin is replaced. Exact for the protocol, for every dataset and number of users, and equal for (P, Q) and
-    (Q, P). There is no pure differential privacy. The pair is that of :class:`Clones` with an infinite local budget and
-    probability 2/d of a clone, and is computed in the same way. The gap of log delta is about a relative 1e-12 (1 + \|log
-    delta\|), and at most 1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7
-    d.
+    Neighbours: one user's bin is replaced. delta is exact for the protocol, for every dataset and number of users, and equal for
+    (P, Q) and (Q, P). There is no pure differential privacy. The pair is that of :class:`Clones` with an infinite local budget
+    and probability 2/d of a clone, and is computed in the same way. The gap of log delta is about 1e-12 (1 + \|log delta\|), and
+    at most 1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7 d.
 
     The users' values are bins 0..d - 1, and so are the messages, int64: :meth:`randomize` returns the values themselves, and the
     messages of :meth:`dummies` hide them. Counts: the number of reports of each bin. The estimate of a bin is its number of reports

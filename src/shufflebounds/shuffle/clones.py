@@ -32,7 +32,8 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["CLONE_SAMPLING", "ClonePair", "Clones", "StrongerClones"]
 
 CLONE_SAMPLING = Sampling(1e-5)
-"""How the delta of clone pairs is sampled: one value is a sum over the number of clones, or an integral (effort 1e-5)."""
+"""How the delta of clone pairs is sampled. The effort 1e-5 is that of one value: a sum over the number of clones, or an
+integral."""
 
 
 class ClonePair(ClosedForms):
@@ -240,12 +241,13 @@ class StrongerClones(_UniformClones):
 
     Notes
     -----
-    Proven here for every eps0-LDP randomizer that all users share, for arbitrary inputs and adaptive protocols; if all other users
-    have the same input, the statement is due to Shvets (arXiv 2603.21197). Under :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}`,
-    which is at most every output distribution, the privacy blanket's :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex
-    order than :math:`X_i`; :doc:`/theorems/stronger-clones` has the proof and its limits. Lemma 3.5 of the published proof fails;
-    its erratum claims the theorem for a restricted class of randomizers. The bound is never above :class:`Clones`. Use it for a
-    randomizer of which only the budget is known; if more is known, :class:`Shuffled` is smaller.
+    The bound is proven here for every eps0-LDP randomizer that all users share, for arbitrary inputs and adaptive protocols; if
+    all other users have the same input, the statement is due to Shvets (arXiv 2603.21197). With the target's two output
+    distributions :math:`R_0, R_1`, the measure :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}` is at most every output distribution,
+    and under m the privacy blanket's :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex order than :math:`X_i`;
+    :doc:`/theorems/stronger-clones` has the proof and its limits. Lemma 3.5 of the published proof fails; its erratum claims the
+    theorem for a restricted class of randomizers. The bound is never above :class:`Clones`. Use it for a randomizer of which only
+    the budget is known; if more is known, :class:`Shuffled` is smaller.
 
     Neighbours, gap and run time are those of :class:`Clones`.
 

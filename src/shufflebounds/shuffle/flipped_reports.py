@@ -52,7 +52,7 @@ DEEPEST, WIDEST = -540.0, 9000.0
 """Smallest log delta, and largest number of flipped bits in a bin, for which all datasets of both bins are searched by tables.
 
 For a smaller delta the probabilities in a table would underflow; for more bits the search ends with a gap of 1 % of eps and more.
-Two releases of one bin's sum then have the tighter bound, in less time.
+In both cases the composition of two releases of one bin's sum gives a tighter bound in less time.
 """
 
 SEARCHED = 128
@@ -160,7 +160,7 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _blanket(self) -> CloneLaw:
-        """The number of clones in the privacy blanket of records. Its tables are used for several eps."""
+        """The number of clones in the privacy blanket of records, with tables that are used for several eps."""
         return _record_pair.blanket(self.users - 1, self.fakes, self.bins, self.flip)
 
     @property
@@ -205,7 +205,7 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _twice(self) -> ComposedSums:
-        """The sums of both bins as two columns: to enter a bin is to leave one, with 0 and 1 exchanged in all bits."""
+        """The sums of both bins as two columns: with 0 and 1 exchanged in all bits, entering a bin is the same as leaving one."""
         return ComposedSums(ShuffledBits(self._others + 1, self.flip), 2, self.pure)
 
     def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins] | None:
@@ -345,33 +345,34 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The worst dataset is not the one without other reports in
     the two bins: delta is largest if all other users are in the bin that the target leaves (4.7 times as large at
     n = 10**6, q = 4.26e-5, eps = 1). For more than 9000 flipped bits in a bin, or if log delta is below -540, the two sums are
-    composed as the columns of :class:`RealSum` are: above each with its worst dataset, below with all other users in the bin that
-    the target leaves.
+    composed as the columns of :class:`RealSum` are: for the upper bound each sum has its worst dataset, for the lower bound all
+    other users are in the bin that the target leaves.
 
     The sums of the target's two bins are independent, so the Renyi divergences are twice those of one sum,
-    ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times its mu.
+    ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times mu of one sum.
 
     **Sums, uniform dummies**: the upper and the lower bound differ. With two bins and up to 128 reports their gap is small, as
     above. Otherwise the upper bound is the smaller of the bound for known dummies and the bound of :class:`ClearReports` (flipping
     is post-processing). The lower bound is the divergence of the sums in the target's two bins: up to 16 reports for the worst
     dataset, for more reports if all other users are in the target's bin. If the table of both sums would be too large, the lower
     bound is that of the sum of one bin. The lower bounds ignore the sums of the other bins, which reveal how many dummies are not
-    in the target's two bins. The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, it is a
-    factor of about 10 in delta.
+    in the target's two bins. The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, the gap
+    is a factor of about 10 in delta.
 
     **Records, no dummies or known ones**: a record is a report of :class:`~shufflebounds.mechanisms.Rappor` with one hash,
     ``Rappor(2 * flip, bits=bins)``, and the bounds are those of :class:`Shuffled` for n + m users. The lower bound is that of the
-    dataset in which all others are in a bin other than the target's two; from 1e4 users on, eps of the two bounds differs by less
-    than 0.2 % at delta = 1e-6.
+    dataset in which all other users are in a bin other than the target's two; from 1e4 users on, eps of the two bounds differs by
+    less than 0.2 % at delta = 1e-6.
 
-    **Records, uniform dummies**: the upper bound is the smallest of the local guarantee :math:`p^2 - e^\varepsilon q^2` (0 for
-    :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q), :class:`ClearReports`, for up to 1024 bins a bound by weighted labels
-    (theorem w of docs/theorems/weighted-labels), and a privacy blanket: with probability at least :math:`2q^2` (dummies:
-    :math:`2((p^2+q^2)/d + (1-2/d) q^2)`) another record has the bits 10 or 01 in the target's two bins, with equal probabilities,
-    and the target's bits in all other bins. The lower bound is that of tests of a sum of scores of the records, if all other users
-    are in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies eps of the two
-    differs by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the error term of weighted labels dominates, and the gap may
-    be a factor of 2 in eps. For two bins and at most 24 reports the value is exact, over all datasets.
+    **Records, uniform dummies**: the upper bound is the smallest of four: the local guarantee :math:`p^2 - e^\varepsilon q^2` (0
+    for :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q); the bound of :class:`ClearReports`; for up to 1024 bins, a bound by
+    weighted labels (theorem w of docs/theorems/weighted-labels); and that of a privacy blanket. In the blanket, another record
+    has the bits 10 or 01 in the target's two bins, with equal probabilities, and the target's bits in all other bins; this has
+    probability at least :math:`2q^2` (for a dummy :math:`2((p^2+q^2)/d + (1-2/d) q^2)`). The lower bound is that of tests of a
+    sum of scores of the records, if all other users are in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4,
+    10 bins and 1e3 to 1e5 dummies, eps of the two bounds differs by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the
+    error term of weighted labels dominates, and the gap may be a factor of 2 in eps. For two bins and at most 24 reports the
+    value is exact, over all datasets.
 
     The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
     bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the
@@ -443,13 +444,13 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         info = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(1.0, 0.6, curve=CurveBounds(forms.roughly)))
         if forms.one is None:
             return info
-        # The attained pair is that for the dataset with all others in the target's bin.
+        # The attained pair is that for the dataset with all other users in the target's bin.
         pairs = forms.listed_below if forms.uniform else repeated(ShuffledBits(self._reports, self.flip).pair(0), 2)
         info = replace(info, attained=Attained(pairs=pairs))
         if forms.uniform and self.clear.variance > self.users * self.flip:
             return info
-        # The sums of the two bins are composed, each with its worst dataset. The composition of two columns is an upper bound
-        # only among uniform dummies, because it assumes that the analyst knows the dummy reports.
+        # The sums of the two bins are composed, each with its worst dataset. With uniform dummies this composition gives an upper
+        # bound only, because it assumes that the analyst knows the dummy reports.
         return replace(info, releases=Releases(parts=((forms.one._pair_info(), 2),)))
 
     def closed_forms(self) -> _Reports | _OfRappor | ComposedSums:

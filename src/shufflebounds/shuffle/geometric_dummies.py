@@ -60,10 +60,10 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
     Notes
     -----
-    Neighbours: one user's bin is replaced. Exact for the protocol, and equal for (P, Q) and (Q, P): all other reports are
-    independent of the two numbers of dummy reports, so they are post-processing. For keep = 1 it is exact for every dataset; for
-    keep < 1 for those in which no other user is in the two bins, and no dataset has a larger delta. The sum has nine terms, with a
-    relative error of about 1e-15 (1 + \|log D(0)\|).
+    Neighbours: one user's bin is replaced. delta is exact for the protocol, and equal for (P, Q) and (Q, P): all other reports
+    are independent of the numbers of dummy reports in the two bins, so adding them is post-processing. For keep = 1 the formula
+    is exact for every dataset. For keep < 1 it is exact for datasets in which no other user is in the two bins, and no dataset
+    has a larger delta. The sum has nine terms, with a relative error of about 1e-15 (1 + \|log D(0)\|).
 
     The users' values are bins 0..d - 1, and so are the messages, int64. :meth:`randomize` returns the values that are kept, and the
     messages of :meth:`dummies`, whose number is random, hide them. One party must add all dummy reports of a bin. Counts: the
@@ -210,8 +210,8 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         Notes
         -----
         With :math:`x = l^s`, delta at eps is proportional to :math:`x(\alpha - \beta x)/(\gamma - \theta x)^2` with positive
-        constants, whose derivative changes its sign once, from plus to minus as s grows. So if s = 0 misses the target, the
-        shifts that meet it are those from a smallest one on, which bisection finds.
+        constants. The derivative of this expression in s changes its sign once, from plus to minus. So if s = 0 misses the
+        target, all shifts from a smallest one on meet it, and no smaller shift does; bisection finds the smallest one.
 
         Examples
         --------

@@ -47,7 +47,7 @@ class _OneUser(ClosedForms):
     """The clone bounds of the user with this index."""
 
     def __init__(self, population: Population, index: int, place: int | None) -> None:
-        # `place` is that of the target among the distinct budgets, or None for every user.
+        # `place` is the index of the target's budget among the distinct budgets, or None for every user.
         self.population, self.index, self.place = population, index, place
         self.budget = float(population.budgets[index])
         self.pure = population.family.pure_epsilon(self.budget)
@@ -91,7 +91,8 @@ class _OneUser(ClosedForms):
         return ((GaussianMechanism(1.0, self.budget * (1 + 4 * ULP)),) if self.pure == math.inf else ()), 1.0
 
     def rough(self, upper: bool) -> Curve | None:
-        # The clone bounds alone are far above the privacy blanket, which is used if budgets are rounded.
+        # If budgets are rounded, the privacy blanket is used, and the clone bounds alone are too far above it for an
+        # approximation.
         return self.population.rough_single(self.index) if self.population.exact and not self.population.rounds else None
 
     def described(self) -> DominatingPairInfo:
@@ -271,7 +272,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
             high = info.hockey_stick(eps).upper
             return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
 
-        # A composition takes the first pair in both orders, which is the best one for many users and for small eps.
+        # A composition uses the first pair only, in both orders. For many users and for small eps this pair is the best one.
         return replace(info, hockey_stick=hockey_stick, sampling=info.sampling._replace(above=above_alone),
                        attained=Attained(profiles=lambda: below.listed[:2]))
 

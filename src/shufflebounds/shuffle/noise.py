@@ -32,8 +32,8 @@ from shufflebounds.profile.profile import GivenCurve, KnownPair, PrivacyProfile,
 __all__ = ["BinomialNoise"]
 
 MOST_TRIALS = 2**25
-"""Largest number of trials whose outcomes a composition enumerates, about 11 standard deviations on either side of the mean, 64,000
-numbers. With more outcomes, delta at the points of the grid takes less time."""
+"""Largest number of trials whose outcomes a composition enumerates: about 11 standard deviations on either side of the mean,
+which are 64,000 outcomes at this number of trials. With more outcomes, delta at the points of the grid takes less time."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) ->
 
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
-    """Return the privacy loss of the likeliest outcome of (B, B + 1), B ~ Bin(trials, prob), and its distance from the next."""
+    """Return the loss of the likeliest outcome of (B, B + 1), B ~ Bin(trials, prob), and the distance to the next loss."""
     trials = max(trials, 1)
     k = min(max(1, math.floor((trials + 1) * prob)), trials)
     loss = math.log((trials - k + 1) / k * (prob / (1 - prob)))

@@ -91,8 +91,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use the hull, whose delta may be below `delta`.
 
     For given rates, the value of the formula lies between the lower and the upper bound; delta of a protocol with these rates may
-    be below both. Equal rates are grouped. The sum is truncated by
-    exponential tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of the logarithm if that is larger.
+    be below both. Equal rates are grouped. The sum is truncated by exponential tilting; the gap is a relative 1e-12 to 3e-11, or
+    a few ulp of the logarithm if that is larger.
 
     References
     ----------
@@ -150,7 +150,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     def _remaining(self) -> Self:
         if not self._absent():
             return self
-        # delta does not increase in the number of clones, so that of all subsets the users with the largest rates are absent.
+        # delta does not increase in the number of clones, so in the worst case the absent users are those with the largest rates.
         order = np.argsort(-self.rates)
         left = np.clip(np.cumsum(self.counts[order]) - self.colluding - self.missing, 0, self.counts[order])
         rates = self.rates[order][left > 0] if left.any() else np.zeros(1)
@@ -172,10 +172,10 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     ) -> PrivacyProfile:
         r"""Return the guarantee for users who run k-ary randomized response with personalized budgets.
 
-        The bound is the smallest of the clone decompositions S1, :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`, and S2,
-        :math:`r_i = \frac{1}{E_i+k-1}` with :math:`\lambda = \frac{E_1+1}{E_1+k-1}`, and for k >= 3 of the privacy blanket in which
-        user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i = e^{\varepsilon_i}`, and user 1 is the
-        target.
+        The bound is the smallest of three: the clone decomposition S1 with :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`; the
+        clone decomposition S2 with :math:`r_i = \frac{1}{E_i+k-1}` and :math:`\lambda = \frac{E_1+1}{E_1+k-1}`; and, for k >= 3,
+        the privacy blanket in which user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i =
+        e^{\varepsilon_i}`, and user 1 is the target.
 
         Parameters
         ----------
@@ -192,23 +192,24 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         -------
         PrivacyProfile
             The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and :meth:`gaussian`:
-            with the target's values 0 and 1). For every user, the search over users leaves a gap of up to a relative
-            1e-3 in delta (for delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20 distinct
-            budgets are divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta. The lower bound is at
-            most delta of one dataset. For k-ary response all other users have a third value, and the test uses the numbers of
-            messages with the target's two values. For noise all other users have the value 0, and the test uses the number of
-            messages above a threshold. For every user, the lower bound is the larger one for the targets with the largest and
-            with the smallest budget. It is 0 for more than about 1e9 users. With two categories the guarantee is
-            :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their bounds are tighter.
+            with the target's values 0 and 1). If the guarantee is for every user, the search over users leaves a gap of up to a
+            relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20
+            distinct budgets are divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta. The lower
+            bound is at most delta of one dataset. For k-ary response all other users have a third value, and the test uses the
+            numbers of messages with the target's two values. For noise all other users have the value 0, and the test uses the
+            number of messages above a threshold. If the guarantee is for every user, the lower bound is the larger of two: those
+            of the targets with the largest and with the smallest budget. Every lower bound is 0 for more than about 1e9 users.
+            With two categories the guarantee is :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their bounds
+            are tighter.
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 
         Notes
         -----
         With more than eight distinct budgets, the budgets of the blanket are rounded up to 16 values if its table would have more
-        than 2**20 cells, which about ten thousand users have, or 45,000 with 61 categories. With more than 1024 distinct
-        budgets, a decomposition is first bounded with budgets in bins; it is evaluated with all budgets only if it may be the
-        smallest.
+        than 2**20 cells, which is the case from about ten thousand users on, or 45,000 with 61 categories. With more than 1024
+        distinct budgets, a decomposition is first bounded with budgets in bins; it is evaluated with all budgets only if it may
+        be the smallest.
 
         Examples
         --------

@@ -223,18 +223,18 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
     Notes
     -----
-    Neighbours: the target's bit is replaced. For a given dataset: exact for the protocol, with a gap of about 1e-12. With
-    ``target=None`` the maximum is found to a relative 1e-3 in delta by branch and bound over intervals of sorted budgets. For every
-    user of an interval, delta is at most that of the user with the largest budget without the other users of the interval, by
-    post-processing.
+    Neighbours: the target's bit is replaced. For a given dataset delta is exact for the protocol, with a gap of about 1e-12. With
+    ``target=None`` the maximum is found to a relative 1e-3 in delta by branch and bound over intervals of sorted budgets. By
+    post-processing, delta of every user of an interval is at most that of the user with the largest budget after the other users
+    of the interval are removed.
 
-    For all datasets: if all budgets are equal, the bounds are those of :class:`Shuffled`. Otherwise the upper bound is the smaller
-    one of the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`) and, for budgets up to 12, of a bound by
-    weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are rounded up to 200 values. The lower bound is
-    exact for the dataset in which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, eps of the two
-    bounds differs by 0.2 % for 1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller one. The worst dataset
-    depends on eps, and its bits are not always all equal: :meth:`ascend` searches for a dataset with a larger delta, which gives a
-    larger lower bound.
+    For all datasets: if all budgets are equal, the bounds are those of :class:`Shuffled`. Otherwise the upper bound is the
+    smaller of two: the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`) and, for budgets up to 12, a bound
+    by weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are rounded up to 200 values. The lower
+    bound is exact for the dataset in which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, eps of
+    the two bounds differs by 0.2 % for 1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller one. The worst
+    dataset depends on eps, and its bits are not always all equal: :meth:`ascend` searches for a dataset with a larger delta,
+    which gives a larger lower bound.
 
     Messages do not reveal their senders, so there is no unbiased estimate of the number of ones if the flip probabilities differ.
 
@@ -351,7 +351,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
     @cached_property
     def _shuffled(self) -> Shuffled | None:
-        """The same protocol as shuffled randomized response, for all datasets of users with one budget; otherwise None."""
+        """The same protocol as `Shuffled` randomized response, if all budgets are equal and no dataset is given; else None."""
         if self.bits is not None or not self.local_eps[0] > 0 or (self.local_eps != self.local_eps[0]).any():
             return None
         return Shuffled(RandomizedResponse(float(self.local_eps[0])), self.users)

@@ -78,17 +78,18 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
 
     Notes
     -----
-    Neighbours: one user's number is replaced. **Total**: exact for the protocol. The distributions of the total, for k ones of the
-    target, have monotone likelihood ratios in k. So the best tests are thresholds, and for every M the worst pair is k = 0 against
-    k = r; random encodings are mixtures over k. M is found by branch and bound as in :class:`ShuffledBits`. The gap is at most
-    a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by 2e-4 in log delta.
+    Neighbours: one user's number is replaced. **Total**: delta is exact for the protocol. The distributions of the total, for k
+    ones of the target, have monotone likelihood ratios in k. So the best tests are thresholds, and for every M the worst pair is
+    k = 0 against k = r; random encodings are mixtures over k. M is found by branch and bound as in :class:`ShuffledBits`. The gap
+    is at most a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by 2e-4 in log delta.
 
     **Columns**: x = 0 and x = 1 differ in all r columns, other pairs of numbers in fewer. The upper bound is the composition of r
-    columns, each with its largest delta over all datasets at every eps. The lower bound is the larger one of that of the total,
-    which is a function of the columns, and of the composition of r columns in which all other users' bits are 0. The Renyi
-    divergences are r times those of one column, ``ShuffledBits(users, flip)``; mu is at most sqrt(r) times its mu.
+    columns, each with its largest delta over all datasets at every eps. The lower bound is the larger of two: that of the total,
+    which is a function of the columns, and that of the composition of r columns in which all other users' bits are 0. The Renyi
+    divergences are r times those of one column, ``ShuffledBits(users, flip)``; mu is at most sqrt(r) times mu of one column.
 
-    The privacy parameter in Corollary 3.3 of the paper is not finite for this protocol. With one bit it is :class:`ShuffledBits`.
+    The privacy parameter in Corollary 3.3 of the paper is not finite for this protocol. With one bit the protocol is
+    :class:`ShuffledBits`.
 
     The users' values are numbers in [0, 1]. Messages are rows of r bits, int8, for either view. Counts: the number of ones among
     all bits, an int; with ``view="columns"``, in each column, int64 of shape (bits,).

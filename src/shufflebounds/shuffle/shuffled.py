@@ -47,11 +47,11 @@ _PAGES = {"privacy blanket": "docs/theorems/stronger-clones", "shuffled bits": "
 """Pages with the proofs of arguments that :meth:`Shuffled.argument` names; all others are in docs/theorems/worst-dataset."""
 
 _CLOSE = 0.02
-"""Relative gap of the bounds of a Renyi divergence by one large message at which both are returned. Raised: less tight bounds.
-Lowered: longer run time."""
+"""Largest relative gap at which the two bounds of a Renyi divergence that follow from one large message are returned. Raised:
+less tight bounds. Lowered: longer run time."""
 
 _LOCAL: Kept[Any, LocalGuarantee] = Kept(64)
-"""The guarantees of one message of the last randomizers with their participation, which are the same for every number of users."""
+"""Cached guarantees of one message, for the last randomizers and participations; they are the same for every number of users."""
 
 
 class _OfBits(Between):
@@ -62,7 +62,7 @@ class _OfBits(Between):
 
 
 class _ByBounds(ClosedForms):
-    """Results of the engine `bounds`, and of the randomizer if it is a profile; `anywhere` if users may have any value.
+    """Results of the engine `bounds`, and of the randomizer `one` if it is a profile. `anywhere`: users may have any value.
 
     `noise` is the randomizer if its outputs may be truncated at any probability, as those of normal and discrete normal noise.
     """
@@ -163,9 +163,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest of the probability,}
 
     where :math:`R_x` is the output distribution of input x and 0, 1 are the target's two inputs. With :math:`m = R_{x^*}` the
-    formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, it is an
-    upper bound for every dataset. A second upper bound for every dataset is this sum for n - 2s users (s is chosen) whose inputs
-    are the worst possible ones, plus an error term of order :math:`n^{-5/2}`.
+    formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, the formula
+    is an upper bound for every dataset. A second upper bound for every dataset is this sum for n - 2s users (s is chosen) whose
+    inputs are the worst possible ones, plus an error term of order :math:`n^{-5/2}`.
 
     Parameters
     ----------
@@ -183,18 +183,18 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     Notes
     -----
     Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
-    privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
+    privacy blanket and of the bound of docs/theorems/worst-dataset, which is computed for matrices without zeros, local hashing,
     subset selection, unary encoding, RAPPOR of up to 26 hashes, Hadamard response, wide caps of PrivUnit, Laplace and Gaussian
-    noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and discrete Gaussian noise. For noise it holds for
-    every pair of the target's inputs and every input of the other users. :meth:`argument` returns which one is used.
-    For Gaussian and discrete Gaussian noise and a delta below 1e-11 the upper bound is a privacy blanket with outputs truncated at
-    a probability of e^-700, and the lower bound is that of the largest message, if all other users have an end of the interval: for
-    sigma = 1 and 1e4 users, eps of the two differs by 0.4 % at delta = 1e-30 and 0.1 % at 1e-100.
-    The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from
-    a mixture that the randomizer lists. For a matrix and few users (1023 of two outputs; with two inputs, 100 of three and 40 of
-    four outputs) every dataset is enumerated, and both bounds equal the largest delta, up to rounding. For two users of Gaussian
-    noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about a relative 1e-5 of delta.
-    The largest delta of few users is also an upper bound for more users.
+    noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and discrete Gaussian noise. For noise it holds
+    for every pair of the target's inputs and every input of the other users. :meth:`argument` returns which upper bound is used.
+    For Gaussian and discrete Gaussian noise and a delta below 1e-11 the upper bound is a privacy blanket with outputs truncated
+    at a probability of e^-700, and the lower bound is that of a test of the largest message, if all other users have the value at
+    one end of the interval: for sigma = 1 and 1e4 users, eps of the two bounds differs by 0.4 % at delta = 1e-30 and 0.1 % at
+    1e-100. The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d.
+    inputs from a mixture that the randomizer lists. For a matrix and few users (1023 of two outputs; with two inputs, 100 of
+    three and 40 of four outputs) every dataset is enumerated, and both bounds equal the largest delta, up to rounding. For two
+    users of Gaussian noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about a
+    relative 1e-5 of delta. The largest delta of few users is also an upper bound for more users.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
     R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So :class:`ShuffledBits` is an upper
@@ -315,7 +315,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         return Bounds(self._laws, self.users, self._local, None if bits is None else of_bits)
 
     def _kernel_laws(self, upper: bool) -> list[ExcessLaw]:
-        """Return the distributions of X whose largest E(X_1 + ... + X_n)_+/n is the bound; an empty list if it has another form."""
+        """Return the distributions of X if the bound is the largest E(X_1 + ... + X_n)_+/n of them; otherwise an empty list."""
         return (self._bounds.kernel_laws(upper) or []) if self._exact is None else []
 
     def _of_users(self, users: int, *, blanket: bool = False) -> Self:

@@ -51,17 +51,17 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
 
     Notes
     -----
-    Neighbours: one user's bit is replaced. Exact for the protocol and every dataset: the noise is that of
+    Neighbours: one user's bit is replaced. delta is exact for the protocol and every dataset: the noise is that of
     :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is tens of times larger
-    than the calibrated gamma, and its error, about :math:`n\gamma`, is larger by the same factor. delta is not monotone in gamma:
+    than the calibrated gamma, and the error, about :math:`n\gamma`, is larger by the same factor. delta is not monotone in gamma:
     it oscillates by up to a relative 4e-4 at n = 1000.
 
     The users' values are bits. Messages are given as the number of copies that each user sends, int8: 0, 1 or 2. All copies are
     equal, so the analyst sees their number y alone. Counts: y. The error depends only on the sum S of the users' bits, which
-    :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits it is :math:`n\gamma - Y` if Y <
-    S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: for a larger one an estimate of 0 is less likely, and for a
-    smaller one an estimate of 0 has an error of at most a. The mean squared error, too, is largest for one sum, between
-    :math:`n\gamma/2` and a few standard deviations above :math:`n\gamma`: it is up to about :math:`(n\gamma)^2`.
+    :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits the error is :math:`n\gamma -
+    Y` if Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: for a larger one an estimate of 0 is less
+    likely, and for a smaller one an estimate of 0 has an error of at most a. The mean squared error, too, is largest for one sum,
+    between :math:`n\gamma/2` and a few standard deviations above :math:`n\gamma`: it is up to about :math:`(n\gamma)^2`.
 
     {balcer2020: Figure 1, Theorem 3.1}
 
@@ -117,8 +117,8 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
         Returns
         -------
         ZeroSum
-            Its upper delta at `eps` was evaluated and is at most `delta`; just below this gamma it is larger. Since delta
-            oscillates in gamma, a slightly smaller gamma may meet the target, too.
+            Its upper delta at `eps` was evaluated and is at most `delta`; just below this gamma the upper delta exceeds `delta`.
+            Since delta oscillates in gamma, a slightly smaller gamma may meet the target, too.
 
         {raises}
         InfeasibleError

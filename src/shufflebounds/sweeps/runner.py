@@ -272,7 +272,8 @@ class _Sweep:
     def _submit(self) -> SweepError | None:
         """Submit batches until every worker has enough of them; return an error if the executor refuses."""
         workers = _workers(self.executor)
-        # Two batches per worker are pending, so that no worker waits for this thread; one while the batch size is still unknown.
+        # Two batches per worker are pending, so that no worker waits for this thread. While the batch size is unknown, only one
+        # is pending.
         limit = workers if not self.batch.measured or isinstance(self.executor, _Here) else 2 * workers
         total = self.grid.rows
         while self.begun < total and len(self.pending) < limit:

@@ -174,7 +174,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     Notes
     -----
     Neighbours: the whole number differs by at most `sensitivity`; the largest shift is the worst, as the distribution is
-    log-concave. Exact: delta is a sum of positive terms, truncated to a relative e^-45; the truncated part is bounded by a
+    log-concave. delta is exact: it is a sum of positive terms, truncated to a relative e^-45; the truncated part is bounded by a
     geometric series and added to the upper bound. The sum has at most 30 sigma terms, and at most about 75 sigma^2/m for a
     threshold m > 0. The gap is a relative 1e-13, or a few ulp times the logarithm if that is larger.
 

@@ -118,9 +118,9 @@ class GaussianMechanism(AdditiveNoise):
 
     Notes
     -----
-    Neighbours: the value differs by at most `sensitivity`. Exact: the bounds contain the mechanism's delta, however small. x is
-    computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their difference is the series
-    of positive terms :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, where h = mu/2, c = eps/mu,
+    Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: the bounds contain the mechanism's delta,
+    however small. x is computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their
+    difference is the series of positive terms :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, where h = mu/2, c = eps/mu,
     :math:`I_n(c) = \int_0^\infty s^n e^{-s^2/2-cs} ds`, and the ratios of the I_n are from their continued fraction. The gap is
     about a relative 1e-13, or a few ulp of the logarithm if that is larger.
 
@@ -128,8 +128,9 @@ class GaussianMechanism(AdditiveNoise):
     for vectors.
 
     **Floating point.** :meth:`randomize` adds a double to a double. The set of possible results depends on the value, so an
-    adversary who sees all bits of the output may learn more than delta states (Mironov 2012). Use it for simulations, or round the
-    output to a grid that is coarse relative to `sigma`. To release data use :class:`DiscreteGaussianMechanism` on whole numbers.
+    adversary who sees all bits of the output may learn more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for
+    simulations, or round the output to a grid that is coarse relative to `sigma`. To release data use
+    :class:`DiscreteGaussianMechanism` on whole numbers.
 
     References
     ----------
@@ -193,7 +194,7 @@ class GaussianMechanism(AdditiveNoise):
         Notes
         -----
         Sigma is a root of the exact profile. The closed form sqrt(2 ln(1.25/delta))/eps is larger for small eps, and invalid for
-        large eps: at delta = 1e-5, above 8.42.
+        large eps (at delta = 1e-5, for eps above 8.42).
 
         Examples
         --------

@@ -133,8 +133,8 @@ class _Shifts(ClosedForms):
         size_between = np.maximum(last - first + 1, 0)
         ends = np.where(touching, 0.0, log_rest)
         with np.errstate(divide="ignore"):
-            # An entry of the list belongs to one class of outcomes with equal loss: the log of mass times 1 + q, gap = loss - e,
-            # and a size that scales the rounding error of the gap. The class adds mass * (1 - e^-gap) to delta.
+            # An entry of the list belongs to one class of outcomes with equal loss. It has the log of (1 + q) times the mass, the
+            # gap loss - e, and a size that scales the rounding error of the gap. The class adds mass * (1 - e^-gap) to delta.
             classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
                 # The first class consists of the outcomes that are impossible under the other distribution.
                 (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))),
@@ -248,9 +248,9 @@ class GeometricMechanism(AdditiveNoise):
 
     Notes
     -----
-    Neighbours: the whole number differs by at most `sensitivity`. Exact: delta is a sum over classes of outcomes with equal
-    likelihood ratio. Without a bound the largest shift is the worst, as the distribution is log-concave; with a bound delta is the
-    maximum over all shifts up to `sensitivity`. All terms are positive and computed by logarithms and ``expm1``.
+    Neighbours: the whole number differs by at most `sensitivity`. delta is exact: it is a sum over classes of outcomes with equal
+    likelihood ratio. Without a bound the largest shift is the worst, as the distribution is log-concave; with a bound delta is
+    the maximum over all shifts up to `sensitivity`. All terms are positive and computed by logarithms and ``expm1``.
 
     Noise that is cut off at B and renormalized is another mechanism, with another delta;
     :meth:`DominatingPair.from_pmfs <shufflebounds.profile.DominatingPair.from_pmfs>` takes its probabilities.

@@ -112,12 +112,14 @@ class LaplaceMechanism(AdditiveNoise):
 
     Notes
     -----
-    Neighbours: the value differs by at most `sensitivity`. Exact: the bounds contain the mechanism's delta. As a local randomizer
-    of values in an interval of length `sensitivity`, see :meth:`excess_laws`: X then has two atoms and a density.
+    Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: the bounds contain the mechanism's delta.
+    :meth:`excess_laws` is for its use as a local randomizer of values in an interval of length `sensitivity`; X then has two
+    atoms and a density.
 
     **Floating point.** :meth:`randomize` adds a double to a double. The set of possible results depends on the value, so an
-    adversary who sees all bits of the output may learn more than delta states (Mironov 2012). Use it for simulations, or round the
-    output to a grid that is coarse relative to `scale`. To release data use :class:`GeometricMechanism` on whole numbers.
+    adversary who sees all bits of the output may learn more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for
+    simulations, or round the output to a grid that is coarse relative to `scale`. To release data use :class:`GeometricMechanism`
+    on whole numbers.
 
     References
     ----------

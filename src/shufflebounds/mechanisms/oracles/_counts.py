@@ -163,8 +163,9 @@ class CountEstimate(CountIntervals):
         -------
         float
             In users squared. Averaged over k values the error is the same for every dataset, so `truth` changes the result only
-            if it is a single number. Each user has one value; if a user has h of the k values, as the bits of a RAPPOR filter, h
-            replaces 1 and k - h replaces k - 1. For a single value it is that of the worst dataset.
+            if it is a single number. The formula is for users who have one value each; if each has h of the k values, as the bits
+            of a RAPPOR filter, the factors 1 and k - 1 in the numerator become h and k - h. If k = 1, the result is the error for
+            the worst dataset.
 
         {raises}
 
@@ -186,9 +187,9 @@ class CountEstimate(CountIntervals):
         beta : float
             Probability of a larger error, in (0, 1).
         truth : int or array_like of int, optional
-            The dataset, or None, the default, for the worst one: the numbers of users with all values, of shape (bins,), or one
-            number: that of the users with the value (``of="bin"``), or the largest one of all values (``of="any"``). For
-            :class:`Rappor` the values are the bits of the filter, of which every user has set `hashes`.
+            The dataset; None, the default, stands for the worst one. It is given by the numbers of users with all values, of
+            shape (bins,), or by one number: that of the users with the value (``of="bin"``), or the largest number for any value
+            (``of="any"``). For :class:`Rappor` the values are the bits of the filter, of which every user has set `hashes`.
         users : int, optional
             Number of users. It may be left out if `truth` is a histogram.
         of : {"bin", "any"}
@@ -243,7 +244,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def _check_size(self, name: str, near: int, low: int, high: int) -> None:
         """Validate the field `name`, a size in low..high.
 
-        If it is None it becomes `near` or near + 1, whichever has the smaller variance for a bin with few users.
+        If the field is None, it becomes `near` or near + 1, whichever has the smaller variance for a bin with few users.
         """
         if getattr(self, name) is None:
             tried = sorted({min(max(size, low), high) for size in (near, near + 1)})
@@ -255,8 +256,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
         """Return the classes of outputs and their masses under B, for at most `LISTED_BINS` bins.
 
-        A class is given by one entry for each bin: whether its outputs are in the lifted set of this bin. It is
-        empty if the classes are not known.
+        A class is given by one entry for each bin: whether its outputs are in the lifted set of this bin. The result is empty if
+        the classes are not known.
         """
         return {}
 

@@ -149,8 +149,9 @@ class TwoLevel(LocalRandomizer):
         seen = log_mass > -np.inf
         ratios = np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0, 0.0])[seen]
         log_minorant = float(np.logaddexp(self._log_base() + math.log1p(-common), log_mass[2])) if common else self._log_base()
-        # The centre of a ball that contains all R_x is R_x on the outputs of `_common`, and B elsewhere. With m = gamma B there,
-        # the squared norm of R_x - B is gamma (e^eps0 - 1)^2 times the sum of (s - c) (1 - s)^2 and (1 - s) s^2, where s = B(A_x).
+        # All R_x lie in a ball. Its centre is the common value of all R_x on the outputs of `_common`, of mass c under B, and B
+        # elsewhere, where m = gamma B. The squared distance of R_x from the centre is gamma (e^eps0 - 1)^2 times the sum of (s -
+        # c) (1 - s)^2 and (1 - s) s^2, with s = B(A_x).
         spread = size * (one + neither) - common * (one + neither) ** 2
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * spread
         # An output is more likely under one value than under another if it is in the lifted set of the first one only.

@@ -80,7 +80,7 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
     def _others(self) -> tuple[Others, ...]:
         eighth = (0.125, 0.125, 0.125, 0.125)
         independent = Others("every other user has a value whose parity is independent of the target's two", eighth, eighth)
-        # The target's bins have x + 1 = 1 and 2. The parity with 1 xor 2 is even if those with 1 and with 2 are equal.
+        # The target's bins have x + 1 = 1 and 2. A word has even parity with 1 xor 2 if its parities with 1 and with 2 are equal.
         summed = Others("every other user has a value whose parity is the sum of the target's two", (0.0, 0.0, 0.25, 0.25),
                         (0.25, 0.25, 0.0, 0.0))
         return () if self.bins == 2 else (summed,) if self.bins == 3 else (independent, summed)

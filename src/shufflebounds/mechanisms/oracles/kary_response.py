@@ -36,8 +36,8 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
     -----
     The users' values are bins 0..k - 1. A message is a bin, int64, and supports itself. Counts: how often each bin was sent.
 
-    Neighbours: the bin is replaced. For :math:`k < 3 e^{\varepsilon_0} + 2` its variance is the smallest of the frequency oracles
-    in this package; its messages are the shortest.
+    Neighbours: the bin is replaced. For :math:`k < 3 e^{\varepsilon_0} + 2`, k-ary response has the smallest variance of the
+    frequency oracles in this package. Its messages are the shortest.
 
     References
     ----------

@@ -108,8 +108,8 @@ class Rappor(CountEstimate, LocalRandomizer):
     values and messages are rows of the bits of one filter, and a message supports the bits that are 1. Counts: how many messages
     support each bit, the sums of the columns.
 
-    Neighbours: the value is replaced. The profile is that of **one report**, exact: two values that differ in 2d bits,
-    d = min(h, k - h), give
+    Neighbours: the value is replaced. The profile is exact for **one report**: two values that differ in 2d bits, d = min(h, k -
+    h), give
 
     .. math:: \text{loss} = (Z - d) \ln \frac{p^* (1 - q^*)}{q^* (1 - p^*)}, \qquad
         Z \sim \mathrm{Bin}(d, p^*) + \mathrm{Bin}(d, 1 - q^*),
@@ -183,7 +183,8 @@ class Rappor(CountEstimate, LocalRandomizer):
     def _unit(self) -> float:
         """Return ln(p* (1 - q*)/(q* (1 - p*))).
 
-        This is the privacy loss of two bits, one set by the value only and one by its neighbour only, if both agree with the value.
+        This is the privacy loss of two bits that agree with the value, where the value sets one of the two and its neighbour the
+        other.
         """
         _, lost, other, _, gap = self._support_probabilities()
         # A quotient above 1 may overflow, so its log1p is replaced by a difference of logarithms.
