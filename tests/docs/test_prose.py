@@ -93,7 +93,7 @@ def test_what_the_rules_of_composition_cost():
 
 
 def test_the_factor_of_the_published_histogram():
-    thousands, rest = stated("protocols/histogram.md", r"this is (\d+),(\d+) times the exact value")
+    thousands, rest = stated("protocols/histogram.md", r"this bound is (\d+),(\d+) times the exact value")
     histogram = shuffle.ShuffledHistogram.calibrate(users=10**6, bins=50, eps=1.0, delta=1e-9)
     exact = histogram.delta(1.0)
     assert round(2 * shuffle.ZeroSum(10**6, histogram.gamma).delta(0.5) / exact, -2) == 1000 * thousands + rest
