@@ -62,7 +62,7 @@ def test_the_printed_noise_of_zsum():
 def test_the_classical_gaussian_noise():
     ratio, end = stated(
         "randomizers.md",
-        r"asks for ([\d.]+) times the noise at \$\(1, 10\^\{-5\}\)\$, and is false above \$\\varepsilon = ([\d.]+)\$",
+        r"gives ([\d.]+) times the necessary noise at \$\(1, 10\^\{-5\}\)\$, and is false above \$\\varepsilon = ([\d.]+)\$",
     )
     sigma = mechanisms.GaussianMechanism.from_dp(eps=1.0, delta=1e-5).sigma
     assert round(published.das2022_gaussian_sigma(1.0, 1e-5) / sigma, 1) == ratio
@@ -281,7 +281,7 @@ def test_the_ternary_response_that_refutes_the_variation_ratio():
 
 
 def test_where_the_printed_claim_speaks():
-    low, last = stated("published.md", r"Claim C\.1 speaks of \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
+    low, last = stated("published.md", r"Claim C\.1 is for \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
     assert round(published.cheu2019_fixed_set(50, 1 - 1e-12), 3) == low
     # The range of validity ends at 50 > 8 ln(4/delta).
     assert 1 + math.sqrt(32 / 8) == last
