@@ -176,7 +176,8 @@ def test_the_error_of_the_worst_bin_against_that_of_one_bin():
 def test_from_how_many_values_on_gaussian_noise_has_the_smaller_error():
     numbers = {"six": 6}
     text = (DOCS / "randomizers.md").read_text(encoding="utf-8")
-    (word,) = re.findall(r"If one person changes (\w+) values or more, Gaussian noise has the smallest error at \$\(1, 10\^\{-6\}\)\$", text)
+    pattern = r"If one person changes (\w+) values or more, Gaussian noise has the smallest error at \$\(1, 10\^\{-6\}\)\$"
+    (word,) = re.findall(pattern, text)
 
     def gaussian_is_better(k):
         laplace = mechanisms.LaplaceMechanism(float(k)).error_quantile(0.05, k)
