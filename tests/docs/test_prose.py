@@ -62,7 +62,7 @@ def test_the_printed_noise_of_zsum():
 def test_the_classical_gaussian_noise():
     ratio, end = stated(
         "randomizers.md",
-        r"asks for ([\d.]+) times the noise at \$\(1, 10\^\{-5\}\)\$, and is false above \$\\varepsilon = ([\d.]+)\$",
+        r"gives ([\d.]+) times the necessary noise at \$\(1, 10\^\{-5\}\)\$, and is false above \$\\varepsilon = ([\d.]+)\$",
     )
     sigma = mechanisms.GaussianMechanism.from_dp(eps=1.0, delta=1e-5).sigma
     assert round(published.das2022_gaussian_sigma(1.0, 1e-5) / sigma, 1) == ratio
@@ -93,7 +93,7 @@ def test_what_the_rules_of_composition_cost():
 
 
 def test_the_factor_of_the_published_histogram():
-    thousands, rest = stated("protocols/histogram.md", r"this is (\d+),(\d+) times the exact value")
+    thousands, rest = stated("protocols/histogram.md", r"this bound is (\d+),(\d+) times the exact value")
     histogram = shuffle.ShuffledHistogram.calibrate(users=10**6, bins=50, eps=1.0, delta=1e-9)
     exact = histogram.delta(1.0)
     assert round(2 * shuffle.ZeroSum(10**6, histogram.gamma).delta(0.5) / exact, -2) == 1000 * thousands + rest
@@ -176,7 +176,8 @@ def test_the_error_of_the_worst_bin_against_that_of_one_bin():
 def test_from_how_many_values_on_gaussian_noise_has_the_smaller_error():
     numbers = {"six": 6}
     text = (DOCS / "randomizers.md").read_text(encoding="utf-8")
-    (word,) = re.findall(r"If one person changes (\w+) values or more, Gaussian noise has \(at \$\(1, 10\^\{-6\}\)\$\)", text)
+    pattern = r"If one person changes (\w+) values or more, Gaussian noise has the smallest error at \$\(1, 10\^\{-6\}\)\$"
+    (word,) = re.findall(pattern, text)
 
     def gaussian_is_better(k):
         laplace = mechanisms.LaplaceMechanism(float(k)).error_quantile(0.05, k)
@@ -281,7 +282,7 @@ def test_the_ternary_response_that_refutes_the_variation_ratio():
 
 
 def test_where_the_printed_claim_speaks():
-    low, last = stated("published.md", r"Claim C\.1 speaks of \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
+    low, last = stated("published.md", r"Claim C\.1 is for \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
     assert round(published.cheu2019_fixed_set(50, 1 - 1e-12), 3) == low
     # The range of validity ends at 50 > 8 ln(4/delta).
     assert 1 + math.sqrt(32 / 8) == last
