@@ -1,8 +1,8 @@
 """Logarithms of negative binomial probabilities and of the regularized incomplete beta function, with small relative errors.
 
-Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd. Their declaration states what they check. The ufuncs evaluate
-blocks of elements whose parameters are integers or at least 3 in vector code (tails.h), leave the other elements to the scalar
-kernels, and return NaN outside the domain.
+Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd, which states what the caller must check. The ufuncs evaluate blocks
+of elements whose parameters are integers or at least 3 in vector code (tails.h), leave the other elements to the scalar kernels,
+and return NaN outside the domain.
 
 Definitions, for real a, b > 0, y = 1 - x carried as a double-double, d = a y - b x formed in double-double:
     I_x(a, b) = int_0^x t^(a-1) (1-t)^(b-1) dt / B(a, b) = P,  Q = 1 - P = I_y(b, a);

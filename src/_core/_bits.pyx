@@ -57,7 +57,7 @@ cdef struct Local:
 
 
 cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noexcept nogil:
-    """Fill out with the tilted probabilities next to k by the trapezoidal rule with 2J nodes.
+    """Fill `out` with the tilted probabilities next to k by the trapezoidal rule with 2J nodes.
 
     The tilted probability of i is e^(theta (i - k)) times the plain one, so below, above and strict are the plain values times
     e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, truncated at J
@@ -231,11 +231,12 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
     with i, so all sets are found in one pass, 5 ns for each i.
 
     Rounding. Let e = `error` and U_i be X_i with plus in place of minus: X_i has an absolute error of at most e U_i, Y_i and the
-    computed ratios V_j/V_(j-1) a relative error of at most e. With the limits Y_i (1 + 3 e)/(X_i - 2 e U_i) and
-    Y_i (1 - 3 e)/(X_i + 2 e U_i) of the ratio, the first places at or below them, `least` and `most`, enclose m, because a computed
-    ratio beyond a limit, and with it all exact ratios on this side, is beyond Y_i/X_i. For least <= j < most the exact ratio is
-    within a factor of 1 +- e of the limits, so that the term of j is at most 10 e U_i V_j in size. The lower bound is that of the
-    set j < least; the upper bound adds 12 e U_i V_j for every j from `least` to `most`.
+    computed ratios V_j/V_(j-1) a relative error of at most e. The ratio is compared with two limits, Y_i (1 + 3 e)/(X_i - 2 e U_i)
+    and Y_i (1 - 3 e)/(X_i + 2 e U_i). Let `least` and `most` be the first j with a computed ratio at or below the one and the other
+    limit. They enclose m: if a computed ratio is beyond a limit, its exact ratio, and all exact ratios farther on this side, are
+    beyond Y_i/X_i. For least <= j < most the exact ratio is within a factor of 1 +- e of the limits, so that the term of j is at
+    most 10 e U_i V_j in size. The lower bound is that of the set j < least; the upper bound adds 12 e U_i V_j for every j from
+    `least` to `most`.
 
     Parameters
     ----------
@@ -250,8 +251,9 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
     half, gap : float
         ln(p/q) - eps and 2 ln(p/q) - eps > 0, accurate to an ulp.
     error : float
-        Bound of the relative error of a mass W times a mass V or a sum A. It must cover the rounding of the sum over i, too, less
-        than 256 + rows/256 units of roundoff (5e-13 for 2**20 rows), as partial sums have 256 terms, and 32 units for the terms.
+        Bound of the relative error of a mass W times a mass V or a sum A. It must also cover 32 units of roundoff
+        for each term of the sum over i, and the rounding of this sum, less than 256 + rows/256 units (5e-13 for 2**20 rows),
+        because partial sums have 256 terms.
 
     Returns
     -------

@@ -21,8 +21,8 @@ The recursion starts anew in every block of at most 512 steps, with b from the b
 G = tau b - u m S.
 The cancellation in this difference multiplies rounding errors by about |log G|: the error of log G is a few ulp. For u >= 1/2
 there is more cancellation (G << S as u -> 1); there G_m/b is summed term by term, at most 43 positive terms.
-Slope: while no threshold changes, G_m is linear in u, with the slope -m S_m. The threshold of m changes where u grows by g_m/m. So
-one sweep also bounds the sum at larger u, by up to the smallest g_m/m (Ahead in _compound.pxd).
+Slope: while no threshold changes, G_m is linear in u, with the slope -m S_m. The threshold of m changes where u has grown by g_m/m.
+So one sweep also bounds the sum at every u that is larger by at most the smallest g_m/m (`Ahead` in _compound.pxd).
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
 (1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of
 Bin(n, r'), which is far below n r for small delta; the range lies around that mean. The bound of the truncated sum is added to

@@ -8,9 +8,9 @@ LawTable      a distribution of X = a - e^eps b has atoms with masses under a re
           which m has no mass (its cuts):
               delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
           X is formed from log a - log b - eps, so that it does not cancel where eps is close to a pure budget. The value is
-          c_log_excess, the approximate curve c_rough_excess, the centre a contour of few nodes. The delta of a
-          set of distributions is their largest delta: eps is found for one distribution, and the others are evaluated at this
-          eps, at first with a large tolerance. If the delta of a distribution exceeds the target, eps is
+          that of c_log_excess, the approximate curve that of c_rough_excess, and the centre that of a contour of few nodes. The
+          delta of a set of distributions is their largest delta: eps is found for one distribution, and the others are
+          evaluated at this eps, at first with a large tolerance. If the delta of one of them exceeds the target, eps is
           searched for this distribution, too.
 
 Errors    those of _binomial.pyx and _excess.pyx; the caller's `slack` is the error of log a, log b and the masses.

@@ -9,11 +9,12 @@ tails, excess.h sums over atoms.
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
 decides the result where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
-Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100 users, 5e7/users for up to 250; up to 3e4 users;
-                                  2e3 outcomes if rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of
-                                  the rarer kinds are enumerated, and sums over the last two kinds are read from tables (`Kinds`;
-                                  up to a run time of about 2e4 outcomes if rtol >= 1e-5, as long as a coarse contour, or if one
-                                  kind has nearly all users: the contour is long)
+Method   at most 2e5 outcomes     all outcomes are enumerated, if no group has more than 3e4 users. The limit is 5e5 outcomes for up
+                                  to 100 users, 5e7/users for up to 250, and 2e3 outcomes if rtol >= 1e-5. With one group of at most
+                                  eight kinds of users, the numbers of the rarer kinds are enumerated, and sums over the last two
+                                  kinds are read from tables (`Kinds`). The tables are also used up to a run time of about 2e4
+                                  outcomes if rtol >= 1e-5 (a coarse contour takes as long) or if one kind has nearly all users (the
+                                  contour is long), and up to 5e7/users outcomes if rtol < 1e-5
          heavy tails              values so large that a single one makes S positive are split off (_heavy_tails.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the

@@ -122,7 +122,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # 0.3 sums is roughly a lower bound of E[S_+]: the edge is at least 2 (mean loss + 8 sigma), so the other users
+            # 0.3 times `sums` is roughly a lower bound of E[S_+]: the edge is at least 2 (mean loss + 8 sigma), so the other users
             # subtract at most half of a value above the edge.
             if short_of <= 0.125 * rtol * fmax(exp(lower_log), 0.3 * sums):
                 break

@@ -30,7 +30,7 @@ docs/theorems/contours.md; roundings are a model (ulp counts times magnitudes), 
 log phi, and those of the tilted mean. Sums over nodes are compensated.
 
 Cost     4.6 us for one group, 5.6 us for two (any n); 0.016 ms for 1000 p, 0.07 ms for 1e4, 0.7 ms for 1e5, 8 ms for 1e6 (AVX2)
-         (within 10 sigma tails/ takes the series of _blocks.pyx)
+         (within 10 sigma of the mean, tails/ uses the series of _blocks.pyx)
 Source   tilt and inversion: classical (Daniels 1954; Hong 2013 without the tilt); deviances: Loader 2000
 """
 

@@ -15,7 +15,7 @@ Method
     tilted_moments  the log moment generating function of numbers on a grid, their tilted mean and variance, in one pass of vectors
     multiplied      powers of spectra by repeated squaring, in blocks that stay in the processor's cache; a block whose product is
                     negligible, as most are for many releases, takes one pass
-    balanced        moments of masses merged at grid points such that neighbouring cells agree, from one end on
+    balanced        for masses merged at grid points from the two cells beside each: the moments on which both cells agree
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the same total masses under P and
                     Q. The divergence does not decrease, since post-processing undoes the split. The variance grows by
                     (l-g)(g+h-l).
@@ -137,8 +137,8 @@ cdef void c_merge(
             g = anchor + step * k
         ref = log_p[i] + log(rest)
         if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
-            # No mass below the lowest outcome could balance it at the point below. Rounding it down by this small amount loses
-            # less than merging it into g, almost a whole step above.
+            # No mass below the lowest outcome could balance it at the point below. Rounding this loss down by so little
+            # changes the divergence less than merging it into g, almost a whole step above.
             out[slot(k - 1 - first, size)] = ref
             i += 1
             continue
@@ -243,8 +243,9 @@ cdef void c_multiplied(double complex *spectra, Py_ssize_t number, Py_ssize_t n,
     """Replace the first of `number` spectra of n values by the product of their powers z**times, and add three sums to `sums`.
 
     `stage` bounds the error of a value z. A frequency at which b = product of (|z| + stage)**times is at most FAINT is set to 0.
-    The sums are: for the other frequencies, a bound of the errors of the products and b; for those set to 0, b. A product that
-    increases with every |z| and is convex changes by at most `stage` times its derivative at the larger end.
+    The three sums are a bound of the errors of the other products, the sum of b over the other frequencies, and the sum of b over
+    the frequencies that are set to 0. A product that increases with every |z| and is convex changes by at most `stage` times its
+    derivative at the larger end.
     """
     cdef double real[MULTIPLIED]
     cdef double imaginary[MULTIPLIED]
@@ -467,10 +468,11 @@ def tilted_moments(const double[::1] logs not None, const double[::1] place not 
 
 def balanced(const double[:] mass not None, const double[:] near not None, const double[:] far not None,
              const uint8_t[:] free not None, Py_ssize_t last):
-    """Return moments at the first last + 1 points between cells, the first of them 0: the recursion of `grid_sums`.
+    """Return moments at the first `last` + 1 points between cells, the first of them 0 (`_exchanged` in `grid_sums`).
 
-    Cell k gives the mass moment[k]/near[k] to its left end, and the rest, with the moment far[k] times it, to its right end, where
-    this is not negative. Right of a free cell the moment is half of the largest one that the next cell can give.
+    Cell k gives the mass moment[k]/near[k] to its left end and the rest of its mass to its right end. There the moment is far[k]
+    times this rest, or 0 if the rest is negative. At the right end of a free cell the moment is half of the largest one that the
+    next cell can give.
     """
     cdef Py_ssize_t k, n = mass.shape[0]
     if not (near.shape[0] == far.shape[0] == free.shape[0] == n and 0 <= last <= n):

@@ -191,7 +191,7 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
     cdef double first = count * log_phi[0] + (log_weight[0] if log_weight != NULL else 0)
     if not first < INFINITY:
         return INFINITY
-    # the terms beyond the last node, with sum 1/m^2 <= 1/nodes, and e^(-half t^2) at most its value at the first omitted node
+    # a bound of the terms beyond the last node: their sum of 1/m^2 is at most 1/nodes, and e^(-half t^2) decreases
     t = (contour.nodes + 1) * contour.step
     value = first + half * (square - t * t) + log(2 / (contour.step * contour.step * contour.nodes))
     # the sum is in units of e^top, the term at m = 0; no later term exceeds 1 by more than its weight
@@ -595,7 +595,7 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
 
 def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
                double blur, double smoothing, double spread, Py_ssize_t nodes, double limit):
-    """Return upper bounds of the log of the largest E S_+ of each number of users, with a good theta, if no value is large.
+    """Return upper bounds of the log of the largest E S_+ for each number of users, at a good theta; None if a value is large.
 
     Parameters
     ----------

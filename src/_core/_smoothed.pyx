@@ -11,8 +11,9 @@ Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from
          trapezoid       on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k; the period
                          2 pi/step grows until the aliasing (c_alias) is a thousandth of rtol. Aliasing only increases an upper
                          bound, for which x_+ is replaced by a larger function; it is subtracted from the lower bound
-         secondary       |phi| may return to 1. Nodes are evaluated only outside of intervals on which |phi| < e^-band is proven
-         maxima          from the deviations (c_stride), or because all atoms would need nearly one phase (c_apart)
+         maxima          secondary ones: |phi| may return to 1. Nodes are evaluated only outside of intervals on which
+                         |phi| < e^-band is proven, by the deviations (c_stride), or because |phi| near 1 would need nearly one
+                         phase of all atoms (c_apart)
 Bounds      docs/theorems/contours.md proves the error terms
 Roundings   a model (ulp counts) bounds the errors of n arg phi, n log|phi| and the sum of nodes; `blur` bounds the error of K
 Checked     as a part of _excess.pyx, whose header states errors and run time

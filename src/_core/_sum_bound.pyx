@@ -261,7 +261,7 @@ cdef class SumBound:
         return self.now[BOUND]
 
     def spare(self, double most):
-        """Drop values of theta, with B = inf, as long as the bound for counts[0] is at most `most`; others then take less time."""
+        """Drop values of theta (B = inf) while the bound for counts[0] stays at most `most`; later calls then take less time."""
         cdef Py_ssize_t t, columns = self.counts.shape[0]
         cdef double former
         now = np.array(self.now)

@@ -17,10 +17,10 @@ Method. alpha, beta, 1 - alpha and 1 - beta are each summed from their own end, 
           The hull by one scan that drops a point if the next step down is steeper. A step between two points is the
           difference of the levels or of their complements, whichever are smaller, as top + log(-expm1(low - top)).
           Lines below a convex function of E = e^x, known at points: between two points, the line through the two points to the
-          left and the line through the two points to the right. The left line is kept as its fall a unit of E, in units of the
-          value and of E at the point before the interval, the right one as its fall over the interval in units of its value at
-          the point after it. Both numbers are moderate however long the interval is: where e^width overflows, the right line
-          is flat up to a relative e^-709, and so is what its fall changes at the intersection. The intersection is rounded to the
+          left and the line through the two points to the right. The left line is stored as its decrease per unit of E, in units
+          of the value and of E at the point before the interval. The right line is stored as its decrease over the interval, in
+          units of its value at the point after it. Both numbers are moderate however long the interval is: where e^width
+          overflows, the right line is flat at the intersection up to a relative e^-709. The intersection is rounded to the
           left, where the right line is the lower one, and the value there is that of the right line, a sum of positive terms.
 Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); against python-flint at 200 bits:
               breakpoints, random atoms, e^-50 .. e^-10     2.0e4          peak 0.88    rms 0.22

@@ -32,9 +32,9 @@ Error     that of the values, and the tolerance: upper - lower is at most 0.6e-3
           delta above -1e11; below, the values of _bits.pyx may have no lower bound. For width 2..4 against enumeration by
           Fractions, up to 12 other bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and
           their gap was at most 2.8e-11.
-Cost      4 us a value for width = 1, 2.5 us the bound of an interval, 50 us otherwise; about 30 of these where an end is the worst
+Cost      4 us a value for width = 1, 2.5 us the bound of an interval, 50 us otherwise; about 30 of them where an end is the worst
           case, 1500 where all datasets give similar values. Where the expansion can be used, which is from a variance of about
-          200 on, 25 to 50 us in all at n >= 1e5 and 170 us at 1e4. An eps takes two of these values, and 25 us.
+          200 on, 25 to 50 us in all at n >= 1e5 and 170 us at 1e4. An eps takes two such searches, and 25 us.
 Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 

@@ -1,5 +1,5 @@
 /* Log probabilities and log tails of a block of elements, in passes that a compiler can vectorise (vectors.h). The formulas are
-those of binomial.h, which computes the tail of one element.
+ * those of binomial.h, which computes the tail of one element.
  *
  * Distributions. All tails are computed as binomial tails. Those of the negative binomial distribution and the incomplete beta
  * function are binomial tails with real parameters; the formulas do not need integers. The Poisson distribution and the
@@ -177,8 +177,8 @@ VECTORS_ENTRY(pmf_block, (int law, const double *const *in, double *out, ptrdiff
 typedef struct {
     /* The smaller tail is Pr[X >= j] with probability p of success and q of failure, size = n + 1 = j + b, d = j - size p and
      * var = j b/size. Its deviance is dev + dev_lo, and steep is the larger |d/(x + m)| of the two parts of dev. other is 1 if
-     the larger tail is requested. mirror is 1 if failures are counted, so that p is one minus the given probability. plain is 1
-     if the passes can be used. */
+     * the larger tail is requested. mirror is 1 if failures are counted, so that p is one minus the given probability. plain is 1
+     * if the passes can be used. */
     double j[TAILS_ROOM], b[TAILS_ROOM], size[TAILS_ROOM], p[TAILS_ROOM], q[TAILS_ROOM], d[TAILS_ROOM];
     double dev[TAILS_ROOM], dev_lo[TAILS_ROOM], steep[TAILS_ROOM], var[TAILS_ROOM], value[TAILS_ROOM];
     double other[TAILS_ROOM], mirror[TAILS_ROOM], plain[TAILS_ROOM];
@@ -336,7 +336,7 @@ VECTORS_INLINE void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction
 
 /* Computes TAILS_STEPS more steps of the fraction after the first m steps, m odd. The exact value lies between the last two
  * convergents; an element is finished when these convergents agree to 2e-16. Returns whether an element of the list is not
- finished. */
+ * finished. */
 VECTORS_INLINE int tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to, Fraction *f)
 {
     ptrdiff_t i, r;

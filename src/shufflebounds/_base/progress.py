@@ -1,7 +1,7 @@
 """The elapsed time of a long computation.
 
-On a terminal this is a line that is erased at the end. Elsewhere it is a message of level INFO to the logger "shufflebounds", if
-this level is enabled: after CALM_SECONDS, and whenever the time has doubled.
+On a terminal the time is shown in a line that is erased at the end. Elsewhere it is logged in messages of level INFO to the logger
+"shufflebounds", if this level is enabled: after CALM_SECONDS, and whenever the time has doubled.
 """
 
 from __future__ import annotations

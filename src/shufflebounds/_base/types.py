@@ -42,7 +42,7 @@ A smaller value could make a bound invalid; a larger value makes every bound les
 
 
 class EqualByKey:
-    """Equality and hash of objects with arrays, which do not compare to one truth value: those of a key."""
+    """Equality and hash by a key, for objects with arrays: the comparison of two arrays does not yield one truth value."""
 
     def _key(self) -> tuple[Any, ...]:
         """Return a key that is the same for equal objects, with arrays as bytes."""
