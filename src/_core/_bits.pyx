@@ -4,7 +4,7 @@ Layer: one kernel ``noexcept nogil`` (declared in _bits.pxd), a ufunc for two gr
 for two sums whose distributions are given.
 
 Definition. S is the sum of the other users' bits and W(k) = Pr[S = k]; q = flip, p = 1 - q, E = e^eps. The likelihood ratio of
-S + Ber(q) to S + Ber(p) decreases, so the optimal test is a threshold:
+S + Ber(q) to S + Ber(p) decreases, so the optimal set is {sum <= k} for some k:
     H = max_k (p - q E) W(k) - (E - 1) Pr[S < k].
 The maximum is at the last k with W(k)/W(k-1) > rho = (p E - q)/(p - q E): the mode of the distribution of S after exponential
 tilting by e^theta = 1/rho.

@@ -37,12 +37,12 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     (a) if n Pr[X > 0] is far below 1 and positive values are large, the mass that the smoothing moves from S = 0 to positive
         numbers dominates. The gap is then proportional to the standard deviation tau of the smoothing.
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
-        the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py), without which the median is 5e-4. With few users
-        and at small delta the bounds can be trivial.
+        the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py); without these sums the median is 5e-4. With few
+        users and at small delta the bounds can be trivial.
 Cost     ten-ary response (four atoms), ms: 0.005 from n = 1e6 on, 0.007 at 1e4, 0.2 at 1e3, by tables 0.03 to 0.13 at 100 to 300
          (less if the tables are kept);
          1.5 at log delta = -15486;
-         Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.
+         Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. The run time does not grow with n. Heavy tails up to 0.8 s.
 Source   inversion: classical; bounds by subadditivity
 """
 
@@ -215,8 +215,8 @@ cdef struct Kinds:
 cdef double *c_row(Kinds *out, Py_ssize_t left) noexcept nogil:
     """Returns the table for `left` users of the last two kinds; NULL without memory.
 
-    It holds the log of the largest weight, the first and the last k in the table, sum_(i >= k) r_i for these k and one more, and
-    sum_(i >= k) (i - k) r_i. Other weights are below 1e-300.
+    The table holds the log of the largest weight and the first and the last k. For every k between them, and one more, it holds
+    sum_(i >= k) r_i and sum_(i >= k) (i - k) r_i. Other weights are below 1e-300.
     """
     cdef Py_ssize_t a = out.number - 2, b = out.number - 1, k, mode, first = 0, last = left
     cdef double *row = out.rows[left]

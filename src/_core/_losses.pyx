@@ -5,12 +5,12 @@ Layer: kernels ``noexcept nogil`` (two are declared in _losses.pxd), functions o
 Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Above eps its contribution to the hockey-stick
 divergence is p (1 - e^(eps - l)). A distribution of losses is a list of (log p, l), l increasing.
 Method
-    law_hockey_stick     the hockey-stick divergence at the distribution's own losses, downward:
-                    H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of positive terms, with a small relative error in the
-                    extreme tail. The sum is compensated, with an adaptive integer exponent.
-    tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, of a tilted distribution on a grid, at its points and at
-                    any K. The discount c = 1 is the hockey-stick divergence, c = 0 the stop-loss transform E (S - K)+. An error
-                    of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum of the weights has a
+    law_hockey_stick     the hockey-stick divergence at the distribution's own losses, from the largest one on. With e' the
+                    loss above e, H(e) = H(e') + (e^e' - e^e) Q(loss >= e') is a sum of positive terms, with a small relative
+                    error in the extreme tail. The sum is compensated, with an adaptive integer exponent.
+    tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, for a tilted distribution of S on a grid, at its
+                    points and at any K. The discount c = 1 is the hockey-stick divergence, c = 0 the stop-loss transform E (S - K)+. An
+                    error of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum of the weights has a
                     closed form, and their sum over the grid is bounded by an integral.
     tilted_moments  the log moment generating function of numbers on a grid, their tilted mean and variance, in one pass of vectors
     multiplied      powers of spectra by repeated squaring, in blocks that stay in the processor's cache; a block whose product is

@@ -194,7 +194,7 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
     # a bound of the terms beyond the last node: their sum of 1/m^2 is at most 1/nodes, and e^(-half t^2) decreases
     t = (contour.nodes + 1) * contour.step
     value = first + half * (square - t * t) + log(2 / (contour.step * contour.step * contour.nodes))
-    # the sum is in units of e^top, the term at m = 0; no later term exceeds 1 by more than its weight
+    # The sum is in units of e^top, the size of the term at m = 0. In these units later terms are at most 1, apart from weights.
     top = first + half * square - log(square)
     size = fabs(first) + half * square + fabs(log(square)) + fabs(value)
     total = exp(value - top)

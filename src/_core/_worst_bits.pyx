@@ -22,9 +22,9 @@ Where all datasets give similar values, the intervals left after MOST_HALVED hal
 the last. The difference between the bound of an interval and a value in it is about proportional to the length of the interval,
 from which the length of the next interval is chosen. Where the expansion is used, it also selects the dataset with at most
 MOST_FEW ones that is evaluated. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) compares the
-distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal test accepts
-sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of _lattice.pyx give
-the value.
+distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal set is that
+of the sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of _lattice.pyx
+give the value.
 Error     that of the values, and the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
           up to 1024 candidates), plus `loose` times 1 - log delta. The roundings of the expansion are counted at every node. For
           width = 1 no dataset exceeded the upper bound: 2,600 cases with all datasets evaluated, n = 1100..2e4, q = 1e-4..0.499,

@@ -164,7 +164,7 @@ class Sampling(NamedTuple):
     deep : callable, optional
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
     above : callable, optional
-        Returns the upper bounds of the divergence alone, each of them twice, for a pair that neighbours need not attain.
+        Returns the upper bound of the divergence at each eps, in place of both bounds. For a pair that neighbours need not attain.
     scale : float
         The first eps of the search for the scale of eps.
     """

@@ -129,7 +129,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             break
     most_logs = float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR
     lower, upper_bound = _divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16)
-    # Bounds of delta need not be convex in e^eps. `upper_bound` is that of their convex hull, which may be below `lower`.
+    # Bounds of delta need not be convex in e^eps. `upper_bound` belongs to their convex hull and may be below `lower`.
     return Interval(min(lower, upper_bound), upper_bound)
 
 

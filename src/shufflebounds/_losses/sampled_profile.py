@@ -235,9 +235,9 @@ class SampledProfile:
         """Return logs of (lower integral, upper integral, gaps, own gaps).
 
         The integrals are those of e^(power t) times the lower and the upper bound of delta(t) over t. They have the error of the
-        quadrature (`_pieces`), for which the caller widens them by COMPUTED_ERROR. `gaps` has for each interval between samples the
-        difference of both integrals over it. `own gaps` has the part of this difference that is due to the gap of the bounds of
-        delta at the samples, which more samples cannot reduce.
+        quadrature (`_pieces`), for which the caller widens them by COMPUTED_ERROR. The gaps are, for each interval between samples,
+        the difference of both integrals over the interval. The own gaps have the part of this difference that is due to the gap of
+        the bounds of delta at the samples, which more samples cannot reduce.
         """
         high, _ = _pieces(self.eps, self.high, power)
         eps, log_low = self.below(other)

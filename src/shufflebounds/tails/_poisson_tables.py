@@ -169,8 +169,8 @@ def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: Kind) -> tuple[FloatArra
     groups = law.groups
     start = 0
     while start < k.size:
-        # `fewest` is the number of k from which a block is faster: it takes about 26 sigma * 20 ns, a single point about 2 us and
-        # 40 ns for each group.
+        # `fewest` is the number of k from which a block is faster: a block takes about 26 sigma * 20 ns, a single point about 2 us
+        # plus 40 ns for each group.
         near = abs(k[start] - law.mean) < law.reach
         fewest = 1 if near else 3 + 0.5 * sigma / (2 + 0.04 * groups)
         span = 3.3 * sigma
