@@ -149,8 +149,8 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
         lower[0] = log(value - rounding)
         lower[0] = tilt.exponent + lower[0] - slack - 4 * UNIT * fabs(lower[0])
     # Because of rounding, the mode may be `steps` values above or below k. W is log-concave, so towards the mode the tilted W grows
-    # by at most `up` or `down` a step. The value grows by at most gain rho^j `up` at the j-th step up, and by at most gain `down`
-    # at every step down.
+    # by a factor of at most `up` or `down` a step. The value grows by at most gain rho^j `up` at the j-th step up, and by at most
+    # gain `down` at every step down.
     steps = k - ceil(mean.hi - drift)
     if down > 0 and steps > 0:
         rounding += 1.01 * gain * down * steps
@@ -196,8 +196,8 @@ shuffled_bits_log_delta = ufunc_of_pairs(
 def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):
     """Return the lower and the upper bound of log delta of a target with value 0 against 1.
 
-    p and q are the probabilities of one and of zero of the other users' bits, and counts[j] bits have the probability p[j].
-    counts=None means one bit for each p, which is faster. gap = ln((1 - flip)/flip) - eps, accurate to an ulp.
+    p and q are the probabilities that a bit of another user is 1 or 0, and counts[j] bits have the probability p[j]. counts=None
+    means one bit for each p, which is faster. gap = ln((1 - flip)/flip) - eps, accurate to an ulp.
     """
     cdef double lower = 0, upper = 0
     cdef Py_ssize_t groups = p.shape[0]
@@ -290,7 +290,7 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
 
 
 def merged_losses(const double[:, ::1] p, const double[:, ::1] q, Py_ssize_t cells):
-    """Return masses under P and under Q of outcomes with positive losses log(p/q), those in each of `cells` equal intervals merged.
+    """Return masses under P and under Q of outcomes with losses log(p/q) > 0, merged within each of `cells` equal intervals.
 
     Merging outcomes is post-processing, so it decreases the hockey-stick divergence, and so does omitting outcomes. The masses
     are 0 if no finite loss is positive.

@@ -204,7 +204,8 @@ cdef inline double log_beyond(double x) noexcept nogil:
 def gaussian_terms(double low, double high, double eps, const double[::1] reach not None):
     """Return rows (local eps, log scale, log tail) of the windows [1/2 - reach, 1/2 + reach] for targets of budgets low..high.
 
-    The caller has checked: reach >= eps/low^2, so that the ratio of R_0 and R_1 exceeds e^eps beyond one end of the window.
+    The caller has checked: reach >= eps/low^2, so that the ratio of the output densities R_0 and R_1 of the inputs 0 and 1 exceeds
+    e^eps beyond one end of the window.
     """
     cdef Py_ssize_t i
     cdef double first, kept, left, error

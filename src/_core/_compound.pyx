@@ -182,7 +182,7 @@ cdef double c_compound_log(int kind, double k, double first, const double *log_w
 
 
 def compound_binom(int kind, const double[::1] k, double first, const double[::1] log_weights, double p, double[::1] out):
-    """Fill out with c_compound_log at every k, and check for signals every few milliseconds."""
+    """Fill `out` with c_compound_log at every k, and check for signals every few milliseconds."""
     cdef Py_ssize_t i, start = 0, count = log_weights.shape[0], block = max(1, PATIENCE // max(1, count))
     while start < k.shape[0]:
         with nogil:

@@ -78,7 +78,7 @@ cdef inline double first_eps(double delta, bint upper, double variance) noexcept
 
 
 def noise_epsilon(const double[::1] trials, const double[::1] prob, const double[::1] delta, bint upper, double[::1] out):
-    """Fill out with the upper or lower bound of epsilon of each mechanism."""
+    """Fill `out` with the upper or lower bound of epsilon of each mechanism."""
     cdef Py_ssize_t i, first = 0, count = trials.shape[0]
     cdef Noise noise
     cdef Curve curve
@@ -97,7 +97,7 @@ def noise_epsilon(const double[::1] trials, const double[::1] prob, const double
 
 
 def noise_log_delta(const double[::1] trials, const double[::1] prob, const double[::1] eps, bint upper, double[::1] out):
-    """Fill out with the upper or lower bound of log delta of each mechanism."""
+    """Fill `out` with the upper or lower bound of log delta of each mechanism."""
     cdef Py_ssize_t i, first = 0, count = trials.shape[0]
     cdef Noise noise
     while first < count:
@@ -273,7 +273,7 @@ cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint u
 
 cdef void set_log_phi(double eps, const Law *laws, Py_ssize_t number, double rtol, double work, double *most,
                       double *lower, double *upper) noexcept nogil:
-    """Write bounds of the largest log delta; a distribution is skipped if a simple bound of it is below the lower bound so far."""
+    """Write bounds of the largest log delta; a distribution with a simple bound below the lower bound so far is skipped."""
     cdef double low, high
     cdef Py_ssize_t _turn, j, best
     lower[0] = upper[0] = -INFINITY

@@ -366,7 +366,7 @@ cdef void c_forget(Tables *tables) noexcept nogil:
 
 cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second) noexcept nogil:
     """Empty the tables unless they are those of these masses and number of users; returns False without memory."""
-    # space for a larger number of users in the next call, at most MOST_LISTED
+    # Allocate space for more users than in this call, for later calls: at most MOST_LISTED.
     cdef Py_ssize_t size = users if tables.users == 0 else max(users, min(users + users // 2, <Py_ssize_t> MOST_LISTED)), i
     if users <= tables.users and tables.first == first and tables.second == second and tables.held <= MOST_HELD:
         return True
@@ -386,7 +386,7 @@ cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second)
 
 
 cdef bint c_paired(const Group *g, Kinds *out, Tables *tables, double about, double *lower, double *upper) noexcept nogil:
-    """Writes bounds of log E S_+ by the listing of pairs of kinds; returns whether they are close. e^`about` is near E S_+."""
+    """Writes bounds of log E S_+ by the listing of pairs of kinds; returns whether they are close. `about` is near log E S_+."""
     cdef Py_ssize_t users = whole(g.count, 0, <Py_ssize_t> MOST_LISTED)
     cdef double blur
     out.failed = not c_ready(tables, users, out.log_w[out.number - 2], out.log_w[out.number - 1])
@@ -507,7 +507,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     paired = number == 1 and groups[0].count <= MOST_LISTED
     kinds.others = INFINITY
     cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
-    # with a large tolerance, or if one kind has nearly all users, this is as long as a contour takes
+    # With a large tolerance, or if one kind has nearly all users, so many outcomes take as long as a contour.
     enumerable = 0.1 * LISTED if rtol >= 1e-5 or kinds.others <= RARE else 0
     if rtol < 1e-5:
         enumerable = fmax(enumerable, LISTED_USERS / groups[0].count)

@@ -9,9 +9,9 @@ Method
                     loss above e, H(e) = H(e') + (e^e' - e^e) Q(loss >= e') is a sum of positive terms, with a small relative
                     error in the extreme tail. The sum is compensated, with an adaptive integer exponent.
     tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, for a tilted distribution of S on a grid, at its
-                    points and at any K. The discount c = 1 is the hockey-stick divergence, c = 0 the stop-loss transform E (S - K)+. An
-                    error of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum of the weights has a
-                    closed form, and their sum over the grid is bounded by an integral.
+                    points and at any K. The discount c = 1 gives the hockey-stick divergence, c = 0 the stop-loss transform
+                    E (S - K)+. An error of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum
+                    of these weights has a closed form, and their sum over the grid is bounded by an integral.
     tilted_moments  the log moment generating function of numbers on a grid, their tilted mean and variance, in one pass of vectors
     multiplied      powers of spectra by repeated squaring, in blocks that stay in the processor's cache; a block whose product is
                     negligible, as most are for many releases, takes one pass
@@ -310,8 +310,8 @@ cdef void c_tilted_excess(const double *g, Py_ssize_t n, Py_ssize_t turn, double
     """Write tilted tails and discounted excesses at the points first..stop - 1 of n points a step apart; point 0 is g[turn].
 
     With g(k) = P(k) e^(theta l_k):  tail[k] = sum_(j >= k) P(j) e^((theta + discount) l_k - discount l_j),
-    excess[k] = e^(theta l_k) E phi(S - l_k). The caller has checked: theta, discount >= 0, step > 0, 0 <= turn < n,
-    0 <= first <= stop <= n.
+    excess[k] = e^(theta l_k) E phi(S - l_k), phi as in the header. The caller has checked: theta, discount >= 0, step > 0,
+    0 <= turn < n, 0 <= first <= stop <= n.
     """
     cdef double fade = exp(-theta * step), steeper = exp(-(theta + discount) * step), part = discounted(step, discount)
     cdef double w = 0, d = 0
@@ -359,7 +359,7 @@ cdef void c_read_excess(const Tilted *grid, const double *tail, const double *ex
         left = max(size - place, 0)
         fade, part = exp(-theta * x), discounted(x, discount)
         total = fade * (d + part * w)
-        # The weight of a mass on the grid is at most phi of the distance of the last point.
+        # The weight of a mass on the grid is at most phi at the distance of the last point from K.
         largest = fmin(supremum, discounted(step * max(left, 1), discount) * (1 + 4 * ULP))
         # A bound of the sum of the weights of all points, by an integral.
         shares = largest * left
@@ -392,7 +392,7 @@ def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p no
 
 def split(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return log masses on the points anchor + step (first..first + size - 1).
+    """Return log masses on the points anchor + step k, first <= k < first + size.
 
     The mass of a loss between two neighbouring points is divided between these points so that the masses under P and under Q stay
     the same. The caller has checked: every loss lies between the first and the last point, and no loss is NaN.
@@ -420,7 +420,7 @@ def split(const double[::1] log_p not None, const double[::1] loss not None, dou
 
 def merge(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return the log masses that c_merge computes at the points anchor + step (first..first + size - 1).
+    """Return the log masses that c_merge computes at the points anchor + step k, first <= k < first + size.
 
     The caller has checked: the losses increase, none is NaN, and every loss lies between the first and the last point.
     """
@@ -468,7 +468,7 @@ def tilted_moments(const double[::1] logs not None, const double[::1] place not 
 
 def balanced(const double[:] mass not None, const double[:] near not None, const double[:] far not None,
              const uint8_t[:] free not None, Py_ssize_t last):
-    """Return moments at the first `last` + 1 points between cells, the first of them 0 (`_exchanged` in `grid_sums`).
+    """Return moments at the first `last` + 1 points between cells, the first of them 0; see `_exchanged` in grid_sums.py.
 
     Cell k gives the mass moment[k]/near[k] to its left end and the rest of its mass to its right end. There the moment is far[k]
     times this rest, or 0 if the rest is negative. At the right end of a free cell the moment is half of the largest one that the

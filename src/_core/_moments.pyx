@@ -204,7 +204,7 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
         if log_weight != NULL:
             value += log_weight[m]
         total += (1 if m == 0 else 2) * exp(value - top)
-    # each exponent has a few roundings of its terms, and a term is at most e^(value - top), value >= top - 745
+    # Each exponent has a few roundings of its terms. Only terms with value >= top - 745 are not 0, which bounds their size.
     return top + log(total) + log(contour.step) - LOG_2PI + UNIT * (800 + 16 * size)
 
 

@@ -132,7 +132,7 @@ cdef double c_variance(const Light *light) noexcept nogil:
 
 def tilt_below(const double[::1] values, const double[::1] mass, const double[::1] log_mass, const Py_ssize_t[::1] starts,
                double limit, double count, double smoothing, double start):
-    """Return about the best theta for the distributions given that values are at most `limit`.
+    """Return a nearly optimal theta for the distributions, each given that its value is at most `limit`.
 
     Parameters
     ----------
@@ -432,7 +432,7 @@ cdef class SumBound:
         cdef double first = 0, above
         if rare >= 1:
             return INFINITY
-        # u = 0, the values of L, and the sums of two pooled values of L
+        # the values of u: 0, the values of L, and the sums of two pooled values of L
         points = 1 if rare == 0 else 1 + masses + few * (few + 1) // 2
         means = <double *> malloc((2 * pairs + 2 * points + masses + few) * sizeof(double))
         if means == NULL:
@@ -480,7 +480,7 @@ cdef class SumBound:
 
 
 def bin_atoms(const double[:, :, ::1] tables, double up, double down, double share, double silent):
-    """Return two atoms of X = up a - down b for each bin of outputs and each distribution; they are larger in the convex order.
+    """Return two atoms of X = up a - down b for each bin of outputs and each distribution, larger in the convex order.
 
     Parameters
     ----------

@@ -419,8 +419,9 @@ def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not
                    double lost_q=-INFINITY, const double[::1] rest_p=None, const double[::1] rest_q=None):
     """Return log alpha, log(1 - alpha), log beta, log(1 - beta) of n + 1 breakpoints, for atoms by decreasing Q/P.
 
-    lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. rest_p, rest_q: the
-    atoms of 1 - alpha and 1 - beta, if they are bounds from the other side. All lists have equal lengths and no NaN.
+    lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. rest_p, rest_q: the log
+    masses from which 1 - alpha and 1 - beta are summed, if these are bounds from the other side. All lists have equal lengths and
+    no NaN.
     """
     cdef Py_ssize_t n = log_p.shape[0]
     knots = np.empty((4, n + 1))

@@ -515,7 +515,7 @@ cdef void evaluate(const Arguments *of, double first, double *value, Found *so_f
 
 
 cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, double *length, Found *so_far) noexcept nogil:
-    """Cover an interval by pieces with bounds of at most the best value plus the tolerance, the first with this `length`."""
+    """Cover an interval by pieces with bounds of at most the best value plus the tolerance; the first piece has this `length`."""
     cdef double first = block.first, last, value = 0, bound, low, slope
     cdef int age = 0
     while first <= block.last:

@@ -100,7 +100,7 @@ def spread(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> FloatArra
 
 
 def grid_spread(places: FloatArray, mass: FloatArray, first: float, size: int) -> FloatArray:
-    """Return the masses at the nodes first, first + 1, ..., first + size - 1; `spread` with integer nodes, in less time."""
+    """Return the masses at the nodes first, first + 1, ..., first + size - 1, as `spread` does but in less time."""
     low = np.clip(np.floor(places), first, first + size - 2)
     return _to_both((low - first).astype(np.intp), mass, np.clip(places - low, 0.0, 1.0), size)
 

@@ -93,7 +93,7 @@ def rough_eps(rough: Curve, delta: float, *, upper: bool, pure: float, cap: floa
 
 def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, *, upper: bool, rough: Curve | None, pure: float,
                 cap: float = 1e6) -> FloatArray:
-    """Return a bound as from `eps_at` for each of several increasing delta in (0, 1], in fewer evaluations than single searches.
+    """Return a bound, as `eps_at` does, for each of several increasing delta in (0, 1], in fewer evaluations than single searches.
 
     `bounds` returns the bounds of log delta at an array of eps. The first searches are for the smallest and the largest delta, the
     next one is for the delta in the middle, the next ones are for those in the middle of both halves, and so on. A search starts
@@ -230,7 +230,7 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
         if (value < 0) != right:
             break
         rise = (value - last[1]) / (at - last[0])
-        # The slope is that of the curve itself: near a pure budget, that of the rough curve may be far larger.
+        # Use the slope of the curve itself: near a pure budget, the slope of the rough curve may be far larger.
         if close > 0 and abs(value) <= rise * rtol * at:
             return at
         # The next step ends 10 % beyond the point where the line through both points reaches the target.

@@ -23,7 +23,7 @@ B = TypeVar("B")
 def root(
     function: Callable[[float], float], low: float, high: float, at_low: float, at_high: float, *, rtol: float, xtol: float = 0.0
 ) -> float:
-    """Return where the function changes its sign between low and high: the end of `narrowed` with the smaller absolute value."""
+    """Return where the function changes its sign between low and high: the end of the bracket with the smaller absolute value."""
     low, high, at_low, at_high = narrowed(function, low, high, at_low, at_high, rtol=rtol, xtol=xtol, share=0.5)
     return low if abs(at_low) < abs(at_high) else high
 

@@ -59,7 +59,7 @@ def curve(forward: SampledProfile, backward: SampledProfile, *, upper: bool) -> 
 
 
 def _corner_mu(points: FloatArray, *, upper: bool) -> FloatArray:
-    """Return for every point (alpha, beta) an upper or lower bound of the mu whose Gaussian trade-off curve contains it."""
+    """Return for every point (alpha, beta) an upper or lower bound of the mu whose Gaussian trade-off curve contains the point."""
     alpha, beta = log_quantile(*points[:2]), log_quantile(*points[2:])
     error = QUANTILE_ERROR * (1 + np.abs(alpha))
     return np.asarray(-alpha - beta + (error if upper else -error))
@@ -365,7 +365,8 @@ def curve_of_masses(
 def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
     """Return the greatest convex curve at or below all of the piecewise linear curves: the convex hull of their breakpoints.
 
-    From upper bounds of curves it is an upper bound of their hull, from lower bounds a lower bound.
+    If all curves are upper bounds, the result is an upper bound of the hull of the exact curves; if all are lower bounds, a lower
+    bound.
     """
     pieces = [_pieces(f) for f in curves]
     points = np.concatenate([one.points for one in pieces], axis=1)

@@ -58,7 +58,7 @@ def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
         return last + power * start - math.log(-power)
     if tail is None:
         return math.inf
-    # H does not increase: up to any eps the last sample is a bound, and beyond it `tail`.
+    # H does not increase. So the last sample bounds H up to any eps, and `tail` bounds the integral beyond that eps.
     rest = tail(power, start)
     for end in (start * 2.0 ** np.arange(0.25, 10, 0.25)).tolist():
         constant = last + power * end + math.log(end - start) if end > start else math.inf
@@ -119,7 +119,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 enough = enough if tail is None else np.maximum(enough, part * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
-                # Divide intervals in which the rate of the integrand, for either power, exceeds what the quadrature permits.
+                # Divide intervals in which the integrand, for either power, changes by more than the quadrature permits (STEEPEST).
                 open_ &= (order * width > STEEPEST) | ~(fall < enough) | ends
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
