@@ -77,7 +77,7 @@ cdef void c_cell_sums(const double *place, const double *mass, Py_ssize_t places
 
 cdef void c_outward(const double *value, const double *mass, Py_ssize_t size, Py_ssize_t zero, double *total,
                     double *moment) noexcept nogil:
-    """Writes for every j the sums of mass and of mass times |value| of the atoms from `zero` to j, or, if j < zero, j to zero - 1."""
+    """Writes for every j the sums of mass and of mass times |value| of the atoms from `zero` to j, or from j to `zero` - 1."""
     cdef Py_ssize_t j
     cdef double here = 0, first = 0
     for j in range(zero, size):

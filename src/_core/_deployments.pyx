@@ -340,8 +340,8 @@ cdef class LawTable:
             if laws == NULL or room == NULL or tables == NULL:
                 raise MemoryError
             while i < places.shape[0]:
-                # One result takes between 30 us and a second, so signals are checked by time: acquiring the interpreter's lock
-                # after every result would make two threads wait for each other.
+                # One result takes between 30 us and a second, so signals are checked at intervals of time: acquiring the
+                # interpreter's lock after every result would make two threads wait for each other.
                 until = clock() + CLOCKS_PER_SEC // 50
                 with nogil:
                     while i < places.shape[0]:

@@ -60,8 +60,8 @@ cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
 cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcept nogil:
     """Returns a bound of E[S_-] for a sum of one value above `edge` and the values below it of all other users.
 
-    Negative values beyond -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s), at the best of six s. Given that a
-    user's value is below the edge, its probabilities are at most twice w.
+    Negative values beyond -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s) is used with the best of six s.
+    Given that a user's value is below the edge, its probabilities are at most twice w.
     """
     cdef double best = INFINITY, large = 0, far = edge / 8, total, sum, x, s
     cdef Py_ssize_t i, j

@@ -143,8 +143,8 @@ cdef void c_merge(
             i += 1
             continue
         # The loss of this outcome is closer to the grid point g - step than to g, and the loss of the next outcome is at least g.
-        # So the outcome is merged at g - step, with the share of the mass at a lower grid point that makes the balance at g -
-        # step zero.
+        # So the outcome is merged at g - step, with as much of the mass at a lower grid point as makes the balance at g - step
+        # zero.
         if k - 1 >= first and loss[i] - (g - step) < 0.5 * step and (i + 1 == n or loss[i + 1] >= g):
             below = anchor + step * (k - 1)
             c = -expm1(below - loss[i])
@@ -435,9 +435,9 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
 def multiplied(double complex[:, ::1] spectra not None, const int64_t[::1] times not None, double stage):
     """Replace the first of several spectra by the product of the powers z**times of each, and return (error, kept, lost).
 
-    `stage` bounds the error of each value. Frequencies at which the product is surely at most FAINT are set to 0. `lost` bounds
-    the sum of the absolute values of these frequencies, `kept` that of the other frequencies, and `error` the effect of `stage`
-    on the other frequencies.
+    `stage` bounds the error of each value. Frequencies at which the product is surely at most FAINT are set to 0. `lost` bounds the
+    sum of the absolute values at these frequencies, `kept` the same sum at the other frequencies, and `error` the effect of `stage`
+    at the other frequencies.
     """
     cdef double sums[3]
     sums[0] = sums[1] = sums[2] = 0

@@ -7,9 +7,9 @@
 Layer: ``c_log_moments``, ``c_log_contour`` and ``c_tilt``, noexcept nogil, declared in _moments.pxd, which states what the caller
 must check; ``log_moments``, ``log_contour``, ``tilt`` and ``largest`` for Python. moments.h has the loop over atoms.
 
-Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1), so that nothing cancels where z x is small; powers
-                     of e^(iDx) by repeated multiplication, moments.h
-         log|phi|    log1p of |phi|^2 - 1, or the logarithm of |phi|^2 below 1/2
+Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1), so that nothing cancels where z x is small. The
+                     powers of e^(iDx) follow by repeated multiplication (moments.h)
+         log|phi|    log1p(|phi|^2 - 1)/2, or the logarithm of |phi| where |phi|^2 is below 1/2
          m > nodes   |phi(z_m)| <= phi(theta), and sum 1/m^2 over m > nodes is at most 1/nodes
          largest     the bound with phi(theta) in place of |phi(z_m)| takes one real sum. Distributions are evaluated in decreasing
                      order of this bound, and each theta for which this bound is below the largest B is skipped. After 4, 12,

@@ -242,7 +242,7 @@ cdef class SumBound:
             double most=INFINITY):
         """Add distributions, and return the log of the bound for counts[0].
 
-        If it exceeds `most`, some of the distributions may not have been evaluated, and the caller must call :meth:`undo`.
+        If the bound exceeds `most`, some of the distributions may not have been evaluated, and the caller must call :meth:`undo`.
         """
         cdef Py_ssize_t laws = starts.shape[0] - 1, pairs = self.tail() + 2 * self.jumps, size
         cdef Light light

@@ -4,7 +4,7 @@ Layer: kernels ``noexcept nogil`` (declared in _worst_bits.pxd), functions on ar
 
 Definition. Of N = `others` bits of the other users m are ones; each bit is flipped with probability q. Let f_N(m) be the
 hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over
-m = 0..N above and below. With B fewer zeros among the other bits
+m = 0..N above and below. Removing B zeros from the other bits gives an upper bound,
     f_N(m + j) <= f_(N - B)(m),   0 <= j <= B
 (adding bits is post-processing: shuffled bits, Proposition 3.1), so one value bounds a whole interval of datasets.
 For width = 1 and more than SMALL candidates an expansion around the middle m of an interval is a closer bound. Let theta be the
@@ -25,7 +25,7 @@ MOST_FEW ones that is evaluated. For width = 1 a value f_N(m) is computed by _bi
 distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal set is that
 of the sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of _lattice.pyx
 give the value.
-Error     that of the values, and the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
+Error     that of the values plus the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
           up to 1024 candidates), plus `loose` times 1 - log delta. The roundings of the expansion are counted at every node. For
           width = 1 no dataset exceeded the upper bound: 2,600 cases with all datasets evaluated, n = 1100..2e4, q = 1e-4..0.499,
           dummy reports in a third of them; 1,700 cases of n = 2**14..2**53 with 200 datasets each. The gap was as stated for log

@@ -73,8 +73,8 @@ class Scale:
     def heavy(self, step: float) -> float | None:
         """Return the mean of the losses within four grid steps of the median, or None if their mass is less than 0.9.
 
-        `GridSteps.anchor` moves the grid to this mean. If the distance were more than four steps, grids that resolve the
-        distribution would be moved, too. If it were less, the mean would omit losses that the lower bound merges with the median.
+        `GridSteps.anchor` moves the grid to this mean. If the mean covered more than four steps, grids that resolve the
+        distribution would be moved, too. If it covered fewer, it would omit losses that the lower bound merges with the median.
         """
         if not self.losses.size:
             return None

@@ -178,7 +178,7 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         open_ = (parts > 1) & (np.diff(hull.eps) > 1e-12 * hull.eps[1:])
         if gap.sum() <= 2 * share * rtol or not open_.any():
             break
-        # An interval over which H falls farther is divided again; the interval at the pure budget has an infinite decrease.
+        # An interval with a larger fall is divided again later; the interval at the pure budget has an infinite fall.
         falls = np.clip(-np.diff(hull.high) - (order - 1) * np.diff(hull.eps), 1e-6, 12.0)
         samples.add(np.concatenate([_divided(*one) for one in zip(
             hull.eps[:-1][open_].tolist(), hull.eps[1:][open_].tolist(), falls[open_].tolist(), parts[open_].tolist())]))
