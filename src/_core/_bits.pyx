@@ -59,8 +59,8 @@ cdef struct Local:
 cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noexcept nogil:
     """Fill `out` with the tilted probabilities next to k by the trapezoidal rule with 2J nodes.
 
-    The tilted probability of i is e^(theta (i - k)) times the plain one, so below, above and strict are the plain values times
-    e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, truncated at J
+    The tilted probability of i is e^(theta (i - k)) times the plain one, so `below`, `above` and `strict` are the plain values
+    times e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, truncated at J
     terms as in _lattice.pyx.
     """
     cdef double slope = -tilt.theta, J = c_half_period_within(tilt.var, fabs(tilt.shift) + 1, band), half

@@ -1,7 +1,8 @@
 """Upper and lower bounds of the expected positive part of a sum of independent users, each with finitely many values (atoms).
 
     E S_+,  S = sum of independent X_i;  users are in groups, X = x[j] with probability w[j]; the masses of a group sum to 1
-    Phi_n(X) = E S_+ / n is the hockey-stick divergence of every shuffled randomizer (docs/mathematics).
+    Phi_n(X) = E S_+ / n is the blanket bound of the hockey-stick divergence of a shuffled randomizer
+    (docs/theorems/interval-inputs).
 
 Layer: the kernels ``c_log_excess``, ``c_rough_excess``, ``c_most_excess`` and ``c_log_cell``, noexcept nogil, declared in
 _excess.pxd, and thin loops for Python. _tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy_tails.pyx heavy

@@ -661,7 +661,7 @@ def with_tail(const double[::1] values, const double[::1] masses, const double[:
             out[0, k], out[1, k] = values[k], masses[k]
         for k in range(j, more):
             out[0, i + 1 + k - j], out[1, i + 1 + k - j] = place[k], tail[k]
-        # the masses at both ends of the line follow from the slopes; a larger mass is an upper bound
+        # the masses at both ends of the line follow from the slopes; raising a mass keeps an upper bound
         out[1, i] = fmax(masses[i] - (slope - own[0, i]), 0) + charge * (masses[i] + own[0, i])
         out[1, i + 1] = fmax(slope - other[0, j], 0) + charge * slope
     return np.asarray(out[0]), np.asarray(out[1])

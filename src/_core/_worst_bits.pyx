@@ -703,7 +703,7 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
 
 
 def sum_log_delta(double ones, double zeros, double width, double flip, const double[::1] eps):
-    """Return bounds of log delta of a given dataset at each eps: `ones` and `zeros` count the other bits. Checked as above."""
+    """Return bounds of log delta of a dataset at each eps: `ones` and `zeros` count the other bits; limits as above."""
     lower, upper = np.empty(eps.shape[0]), np.empty(eps.shape[0])
     cdef double[::1] low = lower, high = upper
     cdef Py_ssize_t i

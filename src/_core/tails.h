@@ -268,7 +268,7 @@ VECTORS_INLINE void tails_sort(const Tails *t, ptrdiff_t count, double *way)
     }
 }
 
-/* value = M(s) + B(s)/leading, the uniform expansion (uniform_series in _binomial.pyx). */
+/* value = M(s) + B(s)/leading, the uniform expansion (binom_uniform in binomial.h). */
 #define NEAR(order)                                                                                                     \
     VECTORS_INLINE void tails_near_##order(Tails *t, ptrdiff_t from, ptrdiff_t to)                                      \
     {                                                                                                                   \
@@ -297,7 +297,7 @@ VECTORS_INLINE void tails_near_logs(Tails *t, ptrdiff_t to)
 
 /* Computes steps 0 and 1 of a continued fraction for Pr[X >= a]/Pr[X = a], X ~ Bin(a + b - 1, x), and prepares the next steps in f.
  *
- * The fraction 1/(t_0 + u_1/(t_1 + u_2/(t_2 + ...))) is the even part of Gauss's fraction; even_fraction in _binomial.pyx states t_m
+ * The fraction 1/(t_0 + u_1/(t_1 + u_2/(t_2 + ...))) is the even part of Gauss's fraction; binom_fraction in binomial.h states t_m
  * and u_m. Its convergents are c_m = q_m/p_m, where p_m follows a recurrence. With g_m = u_1 ... u_m and even m,
  *     c_(m+1) = c_(m-1) + g_m t_(m+1)/(p_(m-1) p_(m+1)),
  * so that the value is a sum of positive terms. The recurrence of p_m accumulates rounding errors, but later terms are small.

@@ -57,8 +57,8 @@ def elsewhere() -> Iterator[None]:
 class announced(ContextDecorator):
     """Show a line on the terminal, or log messages elsewhere, while a long computation runs inside the context.
 
-    The line appears at the first tick after CALM_SECONDS. A computation inside another one that shows a line shows no line. An
-    instance is a context manager or the decorator of a function.
+    The line appears at the first tick after CALM_SECONDS. A computation inside another one that shows a line has no line of its
+    own. An instance is a context manager or the decorator of a function.
 
     Parameters
     ----------
