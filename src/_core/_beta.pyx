@@ -1,8 +1,8 @@
 """Logarithms of negative binomial probabilities and of the regularized incomplete beta function, with small relative errors.
 
-Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd. Their declaration states what they check. The ufuncs evaluate
-blocks of elements whose parameters are integers or at least 3 in vector code (tails.h), leave the other elements to the scalar
-kernels, and return NaN outside the domain.
+Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd, which states what the caller must check. The ufuncs evaluate blocks
+of elements whose parameters are integers or at least 3 in vector code (tails.h), leave the other elements to the scalar kernels,
+and return NaN outside the domain.
 
 Definitions, for real a, b > 0, y = 1 - x carried as a double-double, d = a y - b x formed in double-double:
     I_x(a, b) = int_0^x t^(a-1) (1-t)^(b-1) dt / B(a, b) = P,  Q = 1 - P = I_y(b, a);
@@ -15,7 +15,7 @@ The scalar kernels:
                 functions has a small error relative to the small parameter:
         b < 1   P = e^u sum_n (1-b)_n x^n a/(n! (a+n)), all terms positive
         b >= 1  P = x^a y^b/(a B) + I_x(a+1, b)
-        Q       where P > 1/2: -expm1(u) - e^u sum_(n > 0), the same terms, for b x < 3/2; else the continued fraction of Q
+        Q       where P > 1/2: for b x < 3/2, -expm1(u) - e^u sum_(n > 0) of the same terms; else the continued fraction of Q
 
 Measured error of log p in units of 1e-13 min(1, |log p|) + 4 ulp(log p) (of the smaller tail, carried to the larger), against
 python-flint (arb, to 1e-20; tests/reference/measure_gamma.py, tests/core/test_gamma.py):

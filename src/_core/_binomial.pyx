@@ -1,7 +1,7 @@
 """Logarithms of binomial probabilities and tails, to a few units of roundoff, for every n up to 2**53 and double p in [0, 1].
 
-Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _binomial.pxd. Their declaration states what they
-check. The ufuncs evaluate blocks of elements by the same formulas in vector code (tails.h), and return NaN outside the domain.
+Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _binomial.pxd, which states what the caller must check.
+The ufuncs evaluate blocks of elements by the same formulas in vector code (tails.h), and return NaN outside the domain.
 
 Definitions. q = 1 - p is a double-double and n p is formed in double-double, so that k - n p is exact to double-double.
     pmf     -dev(k, n p) - dev(n - k, n q) + log(n/(2 pi k (n-k)))/2 + s(n) - s(k) - s(n-k), with the deviance

@@ -4,7 +4,7 @@ Layer: one kernel ``noexcept nogil`` (declared in _bits.pxd), a ufunc for two gr
 for two sums whose distributions are given.
 
 Definition. S is the sum of the other users' bits and W(k) = Pr[S = k]; q = flip, p = 1 - q, E = e^eps. The likelihood ratio of
-S + Ber(q) to S + Ber(p) decreases, so the optimal test is a threshold:
+S + Ber(q) to S + Ber(p) decreases, so the optimal set is {sum <= k} for some k:
     H = max_k (p - q E) W(k) - (E - 1) Pr[S < k].
 The maximum is at the last k with W(k)/W(k-1) > rho = (p E - q)/(p - q E): the mode of the distribution of S after exponential
 tilting by e^theta = 1/rho.
@@ -57,10 +57,10 @@ cdef struct Local:
 
 
 cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noexcept nogil:
-    """Fill out with the tilted probabilities next to k by the trapezoidal rule with 2J nodes.
+    """Fill `out` with the tilted probabilities next to k by the trapezoidal rule with 2J nodes.
 
-    The tilted probability of i is e^(theta (i - k)) times the plain one, so below, above and strict are the plain values times
-    e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, truncated at J
+    The tilted probability of i is e^(theta (i - k)) times the plain one, so `below`, `above` and `strict` are the plain values
+    times e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, truncated at J
     terms as in _lattice.pyx.
     """
     cdef double slope = -tilt.theta, J = c_half_period_within(tilt.var, fabs(tilt.shift) + 1, band), half
@@ -149,8 +149,8 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
         lower[0] = log(value - rounding)
         lower[0] = tilt.exponent + lower[0] - slack - 4 * UNIT * fabs(lower[0])
     # Because of rounding, the mode may be `steps` values above or below k. W is log-concave, so towards the mode the tilted W grows
-    # by at most `up` or `down` a step. The value grows by at most gain rho^j `up` at the j-th step up, and by at most gain `down`
-    # at every step down.
+    # by a factor of at most `up` or `down` a step. The value grows by at most gain rho^j `up` at the j-th step up, and by at most
+    # gain `down` at every step down.
     steps = k - ceil(mean.hi - drift)
     if down > 0 and steps > 0:
         rounding += 1.01 * gain * down * steps
@@ -196,8 +196,8 @@ shuffled_bits_log_delta = ufunc_of_pairs(
 def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):
     """Return the lower and the upper bound of log delta of a target with value 0 against 1.
 
-    p and q are the probabilities of one and of zero of the other users' bits, and counts[j] bits have the probability p[j].
-    counts=None means one bit for each p, which is faster. gap = ln((1 - flip)/flip) - eps, accurate to an ulp.
+    p and q are the probabilities that a bit of another user is 1 or 0, and counts[j] bits have the probability p[j]. counts=None
+    means one bit for each p, which is faster. gap = ln((1 - flip)/flip) - eps, accurate to an ulp.
     """
     cdef double lower = 0, upper = 0
     cdef Py_ssize_t groups = p.shape[0]
@@ -231,11 +231,12 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
     with i, so all sets are found in one pass, 5 ns for each i.
 
     Rounding. Let e = `error` and U_i be X_i with plus in place of minus: X_i has an absolute error of at most e U_i, Y_i and the
-    computed ratios V_j/V_(j-1) a relative error of at most e. With the limits Y_i (1 + 3 e)/(X_i - 2 e U_i) and
-    Y_i (1 - 3 e)/(X_i + 2 e U_i) of the ratio, the first places at or below them, `least` and `most`, enclose m, because a computed
-    ratio beyond a limit, and with it all exact ratios on this side, is beyond Y_i/X_i. For least <= j < most the exact ratio is
-    within a factor of 1 +- e of the limits, so that the term of j is at most 10 e U_i V_j in size. The lower bound is that of the
-    set j < least; the upper bound adds 12 e U_i V_j for every j from `least` to `most`.
+    computed ratios V_j/V_(j-1) a relative error of at most e. The ratio is compared with two limits, Y_i (1 + 3 e)/(X_i - 2 e U_i)
+    and Y_i (1 - 3 e)/(X_i + 2 e U_i). Let `least` and `most` be the first j with a computed ratio at or below the one and the other
+    limit. They enclose m: if a computed ratio is beyond a limit, its exact ratio, and all exact ratios farther on this side, are
+    beyond Y_i/X_i. For least <= j < most the exact ratio is within a factor of 1 +- e of the limits, so that the term of j is at
+    most 10 e U_i V_j in size. The lower bound is that of the set j < least; the upper bound adds 12 e U_i V_j for every j from
+    `least` to `most`.
 
     Parameters
     ----------
@@ -250,8 +251,9 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
     half, gap : float
         ln(p/q) - eps and 2 ln(p/q) - eps > 0, accurate to an ulp.
     error : float
-        Bound of the relative error of a mass W times a mass V or a sum A. It must cover the rounding of the sum over i, too, less
-        than 256 + rows/256 units of roundoff (5e-13 for 2**20 rows), as partial sums have 256 terms, and 32 units for the terms.
+        Bound of the relative error of a mass W times a mass V or a sum A. It must also cover 32 units of roundoff
+        for each term of the sum over i, and the rounding of this sum, less than 256 + rows/256 units (5e-13 for 2**20 rows),
+        because partial sums have 256 terms.
 
     Returns
     -------
@@ -288,7 +290,7 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
 
 
 def merged_losses(const double[:, ::1] p, const double[:, ::1] q, Py_ssize_t cells):
-    """Return masses under P and under Q of outcomes with positive losses log(p/q), those in each of `cells` equal intervals merged.
+    """Return masses under P and under Q of outcomes with losses log(p/q) > 0, merged within each of `cells` equal intervals.
 
     Merging outcomes is post-processing, so it decreases the hockey-stick divergence, and so does omitting outcomes. The masses
     are 0 if no finite loss is positive.

@@ -222,7 +222,7 @@ cdef class PoissonBinomialPMF:
         self.series.radius = radius
 
     cdef bint tilt_by_series(self, double target, Tilt *tilt) noexcept nogil:
-        """Find the tilt with mean `target` by Newton steps on the series; returns whether a tilt within its radius was found."""
+        """Find the tilt with mean `target` by Newton steps; returns whether one within the radius of the series was found."""
         cdef dd gap = dd_add(dd_make(self.law.mean, self.law.mean_lo), dd_make(-target, 0))
         cdef double theta = 0, var = self.law.var, shift = gap.hi, unused
         cdef int steps = 0

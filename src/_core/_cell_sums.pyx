@@ -15,11 +15,12 @@ other distribution with |y| <= |x|; most are so small that x + y is in the cell 
                                M (x - z_c) + F, F the sum of probability times |y|
     -(x - z_c)/4 <= y < 0      M (x - z_c) - F, where F is at most a quarter of the first term: if M and F have relative errors
                                up to e, the result has at most 5/3 e, less than the 2 e that `rounding_charge` allows
-All others are added pair by pair. Each pair of atoms is in one of two passes, the second one with the roles exchanged.
+All other pairs are added one by one. Each pair of atoms belongs to one of two passes; the second pass exchanges the roles of X and
+Y.
 
 Roundings   each sum of two values is moved by 4 UNIT (8 UNIT in M and F), up or down as requested; this is more than its rounding
             error, also with a factor, which adds an error of UNIT. Masses and distances are sums of positive terms, each with an
-            error of 2 UNIT. Exact sums that M counts in a cell are in that cell. If their moved mean is not, it may be clipped
+            error of 2 UNIT. Exact sums that M counts in a cell are in that cell. If their moved mean is not, the caller may clip it
 Cost        cell_sums: 3 to 6 ns a pair: for each atom of Y one pass over the atoms of X and the points
             wide_sums: the same for the pairs that are left, about 2 log(4/step)/step for each atom if the points are a factor
             1 + step apart, and .1 us for each atom
@@ -76,7 +77,7 @@ cdef void c_cell_sums(const double *place, const double *mass, Py_ssize_t places
 
 cdef void c_outward(const double *value, const double *mass, Py_ssize_t size, Py_ssize_t zero, double *total,
                     double *moment) noexcept nogil:
-    """Writes sums of mass, and of mass times |value|: of the atoms from `zero` to j >= zero, or from j to zero - 1."""
+    """Writes for every j the sums of mass and of mass times |value| of the atoms from `zero` to j, or from j to `zero` - 1."""
     cdef Py_ssize_t j
     cdef double here = 0, first = 0
     for j in range(zero, size):

@@ -78,13 +78,13 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
                          double *upper) noexcept nogil:
     """Write bounds of log E G_(C+1)/(C+1), with G as in _compound.pyx; C is `sure` plus the sum of the independent bits of `law`.
 
-    The caller has checked: G_(c+1) <= e^(b - k c), with b, k = beyond, decay, for every c; |k| <= 1; and 0 < v.
-    With w the distribution of the bits tilted by e^(-k c), Pr[C = sure + c] = e^(K + k c) w_c. Since G_m <= v m Pr[D > u m], a term
-    of the sum is at most w_c e^K times the smaller one of e^(b - k sure)/(c + 1) and v e^(-k (1 + sure)). So an absolute error of w
-    is small in comparison to the sum, and one inversion of 2 J points around the mean suffices. What may be missing:
-        beyond the points     at most 2 e^-BAND of w. 1/(c + 1) is at most 4/(mean + 4) for c >= mean/4; below, w has at most
-                              e^(-0.403 mean), too (Chernoff: 1 - x + x log x = 0.403 for x = 1/4)
-        at each point         `stray`, of the nodes omitted and of the mass beyond the period, and the roundings: those of a
+    The caller has checked: G_(c+1) <= e^(b - k c) for every c, with b = `beyond` and k = `decay`; |k| <= 1; and 0 < v. With w the
+    distribution of the bits tilted by e^(-k c), Pr[C = sure + c] = e^(K + k c) w_c. Since G_m <= v m Pr[D > u m], a term of the sum
+    is at most w_c e^K times the smaller one of e^(b - k sure)/(c + 1) and v e^(-k (1 + sure)). So an absolute error of w is small
+    in comparison to the sum, and one inversion of 2 J points around the mean suffices. What may be missing:
+        beyond the points     at most 2 e^-BAND of w. 1/(c + 1) is at most 4/(mean + 4) for c >= mean/4; for smaller c, w has at
+                              most the mass e^(-0.403 mean) (Chernoff: 1 - x + x log x = 0.403 for x = 1/4)
+        at each point         `stray`, for the omitted nodes and the mass beyond the period; and the roundings: those of a
                               node (Node.rounding), 4 UNIT of each of TURNS rotations, 1 UNIT of each of MOST_NODES sums, and
                               32 UNIT for sine, cosine and their argument of at most 2 pi
         e^-k rounded          4 UNIT for each step of c from the mean
@@ -204,7 +204,8 @@ cdef inline double log_beyond(double x) noexcept nogil:
 def gaussian_terms(double low, double high, double eps, const double[::1] reach not None):
     """Return rows (local eps, log scale, log tail) of the windows [1/2 - reach, 1/2 + reach] for targets of budgets low..high.
 
-    The caller has checked: reach >= eps/low^2, so that the ratio of R_0 and R_1 exceeds e^eps beyond one end of the window.
+    The caller has checked: reach >= eps/low^2, so that the ratio of the output densities R_0 and R_1 of the inputs 0 and 1 exceeds
+    e^eps beyond one end of the window.
     """
     cdef Py_ssize_t i
     cdef double first, kept, left, error
@@ -301,7 +302,7 @@ def blanket_sum(double first, const double[::1] log_weights not None, double few
     m runs over first, first + 1, ... with the logarithms of w_m, and s over few..many. The caller has checked: gamma <= 0 and
     0 < alpha <= -beta, so that t is not negative. Cells below e^-600 may count as 0. Without a finite sum: 0 and INFINITY.
     The expectation is full/2 Pr[X = t] + (full - slope s/2) Pr[X > t], X ~ Bin(s - 1, 1/2), full = alpha s + gamma (m - s),
-    slope = alpha - beta, and the least N with a positive term t + 1 = s + 1 - ceil(full/slope). The form with beta N is not used:
+    slope = alpha - beta. The least N with a positive term is t + 1 = s + 1 - ceil(full/slope). The form with beta N is not used:
     for large budgets the rounding of beta would absorb alpha, the only positive term. For each s, m runs downward, and t does not
     increase: the probabilities and the ratio Pr[X > t]/Pr[X = t] follow from those of the last m by products and sums of positive
     terms, of at most 5 UNIT each, and are computed anew after STEPS of them (1e-13 in all) or where the product leaves the range

@@ -12,17 +12,17 @@ the number C ~ Bin(n - 1, r) of the other users' clones, M = C + 1, a clone boun
 (the hockey-stick divergence of the clone pair, whose optimal test is a/(a+b) > theta with theta - 1/2 = u/2). Since
 Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), the sum is E[max(0, D - u M)]/(n r) with M ~ Bin(n, r).
 
-Method. Downward in m, with B = b_m(tau) 2 tau/m, tau' the threshold of m - 1 (tau or tau - 1) and g' = 2 tau' - (m-1) - u (m-1):
+Method. A sweep downward in m, where primes denote values at m - 1. With B = b_m(tau) 2 tau/m and g' = 2 tau' - (m-1) - u (m-1),
     tau' = tau - 1:  b' = B,                       S' = S + B/2
     tau' = tau:      b' = b_m(tau) 2 (m-tau)/m,    S' = S - B/2
     both:            G' = G + u S' - |g' - 1 - u| B/2
-where S = Pr[Bin(m, 1/2) >= tau]. The recursion runs downward because it damps the errors of earlier steps (upward they grow).
-The recursion starts anew in every block of at most 512 steps, with b from the binomial kernel, S/b from its tail ratio, and
-G = tau b - u m S.
+where b = b_m(tau) and S = Pr[Bin(m, 1/2) >= tau]. The recursion runs downward because it then damps the errors of earlier
+steps; upward they would grow. In every block of at most 512 steps it starts anew, with b from the binomial kernel, S/b from the
+tail ratio of this kernel, and G = tau b - u m S.
 The cancellation in this difference multiplies rounding errors by about |log G|: the error of log G is a few ulp. For u >= 1/2
 there is more cancellation (G << S as u -> 1); there G_m/b is summed term by term, at most 43 positive terms.
-Slope: while no threshold changes, G_m is linear in u, with the slope -m S_m. The threshold of m changes where u grows by g_m/m. So
-one sweep also bounds the sum at larger u, by up to the smallest g_m/m (Ahead in _compound.pxd).
+Slope: while no threshold changes, G_m is linear in u, with the slope -m S_m. The threshold of m changes where u has grown by g_m/m.
+So one sweep also bounds the sum at every u that is larger by at most the smallest g_m/m (`Ahead` in _compound.pxd).
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
 (1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of
 Bin(n, r'), which is far below n r for small delta; the range lies around that mean. The bound of the truncated sum is added to
@@ -37,7 +37,8 @@ Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(l
     below                        38       0         0         3.0e-11     1.5e-11
 Returned error: twelve roundings a step of a block, 21 a step of parallel runs, the cancellation of the starting values and
           the stated errors of the kernels; the bounds are rounded conservatively.
-Cost      about 4 ns a step (u < 1/2; 0.7 to 1.2 by eight parallel runs, sweep.h) or 60 ns (u >= 1/2), for 18 sigma of M steps.
+Cost      a step takes about 4 ns for u < 1/2 (0.7 to 1.2 by eight parallel runs, sweep.h) and 60 ns for u >= 1/2. A sweep has 18
+          steps for each standard deviation of M.
           From 4000 steps on the contour integral is tried first (5 us at any n, .2 us where its secondary maxima forbid it).
           It is used if the gap of its bounds is below 1e-10 times 1 - log of the tilted mass (about 1 + |log delta|). From 1e4
           steps on up to 40 secondary maxima are integrated (5 us each); from 1e5 steps on a gap of 1e-9 is accepted, from 1e6
@@ -181,7 +182,7 @@ cdef double c_compound_log(int kind, double k, double first, const double *log_w
 
 
 def compound_binom(int kind, const double[::1] k, double first, const double[::1] log_weights, double p, double[::1] out):
-    """Fill out with c_compound_log at every k, and check for signals every few milliseconds."""
+    """Fill `out` with c_compound_log at every k, and check for signals every few milliseconds."""
     cdef Py_ssize_t i, start = 0, count = log_weights.shape[0], block = max(1, PATIENCE // max(1, count))
     while start < k.shape[0]:
         with nogil:

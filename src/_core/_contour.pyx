@@ -16,14 +16,14 @@ to 9 sigma theta radians, so that the phases need no argument reduction and no e
 formed from 1 - u and 1 - T.
 
 Bounds. docs/theorems/contours.md proves the error terms, that of the secondary maxima included.
-    aliasing    at tilts 8.2/sqrt(a) above and below theta; the period 2 pi/h is chosen to make the sum e^-36
-    truncation  |phi/phi(theta)|^n <= exp(-a sin^2(t)/2) by the triangle inequality; nodes with an exponent up to 36 are evaluated
-    secondary   this envelope is 1 again at t = pi j. There the phase psi = pi j (1 - u) of zeta adds the factor
-    maxima      exp(-c |zeta| (1 - cos(psi + chi(tau)))), c = n r' (1 - r'), at t = pi j + tau, and 1/|s|^2 is 1/(pi j)^2, not
-                1/theta^2. The weights of all secondary maxima sum to about u^2/5, which is theta^2 u^2 relative to the central
-                peak; it is theta^2/12 where M has so small a variance that the first secondary maximum, psi = 2 pi u, keeps its
-                height. Up to `peaks` maxima of even j = 2, 4, .. may be integrated, by nodes of the same rule; the bound of the
-                remaining maxima widens the gap.
+    aliasing    bounded at tilts 8.2/sqrt(a) above and below theta; the period 2 pi/h makes the relative sum of the terms e^-36
+    truncation  |phi/phi(theta)|^n <= exp(-a sin^2(t)/2) by the triangle inequality; nodes with a sin^2(t)/2 up to 36 are evaluated
+    maxima      secondary ones: the bound exp(-a sin^2(t)/2) is 1 again at t = pi j. There the phase psi = pi j (1 - u) of zeta
+                adds the factor exp(-c |zeta| (1 - cos(psi + chi(tau)))), c = n r' (1 - r'), at t = pi j + tau, and 1/|s|^2 is
+                1/(pi j)^2, not 1/theta^2. The weights of all secondary maxima with j > 0 sum to about u^2/5, which is below
+                theta^2 u^2 relative to the central peak. If the variance of M is so small that the first secondary maximum,
+                psi = 2 pi u, keeps its height, the relative sum is theta^2/12. Up to `peaks` maxima of even j = 2, 4, .. may be
+                integrated, by nodes of the same rule; the bound of the remaining maxima widens the gap.
 
 Measured error against the sweep of _compound.pyx, in 137,224 cases of n = 1e5 .. 1e9, r = 0.001 .. 0.99, u = x/sqrt(n r), no
 secondary maximum integrated: the distance of the middle of the bounds from that of the sweep, and the gap of the bounds;
@@ -36,7 +36,7 @@ n = 1e3 .. 2e6 with rational, steep and narrow integrands, and in 103,213 cases 
     1e5..1e6  6..40     1.5e-5    2.9e-4      2.3e-5             1e7..1e8  1..6      2.1e-8    1.0e-7      1.2e-8
     1e6..1e7  below 1   1.5e-7    4.0e-6      1.0e-6             1e7..1e8  6..40     2.3e-9    2.9e-8      2.4e-9
     1e6..1e7  1..6      2.0e-7    1.1e-6      1.2e-7             beyond    any       2.1e-9    4.0e-8      falling like 1/n, 1/n^2
-Returned error: aliasing, truncation, secondary maxima as above; 24 roundings a node, 12 of its exponent, 6 of the parts of its
+Returned error: aliasing, truncation and secondary maxima as above; 24 roundings a node, 12 of its exponent, 6 of the parts of its
           phase.
 Cost      13 to 25 nodes, 5 us at any n
 Source    the integral is that of E max(0, S) in any text on saddle points; the bounds are derived above.

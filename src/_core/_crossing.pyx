@@ -9,9 +9,9 @@ slope through them replaces the approximate one. Otherwise the approximation, co
 solved again. The last steps evaluate the requested bound: each step moves eps by the estimated remaining distance to the
 conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected where the estimate does not lead
 to the crossing. The approximation is solved in terms of sqrt(-log delta), which is nearly linear in eps.
-If a curve has a function `ahead` for the slope of its bound, a step of Newton's method is made. delta is convex in e^eps, and
-linear between the likelihood ratios of the two laws: the first evaluation is made a little below the crossing, and if no ratio
-lies between, no second is needed.
+If a curve has a function `ahead`, which returns the slope of its bound, one step of Newton's method is made, from an evaluation a
+little below the crossing. delta is convex in e^eps, and linear between neighbouring likelihood ratios of the two laws: if no ratio
+lies between this eps and the crossing, no second evaluation is needed.
 
 Guarantee the requested bound of delta meets the target at the returned eps: it was evaluated there or follows from an evaluation
           (`ahead`), except where the returned eps is an end of the range: 0, or pure, at which delta is 0.

@@ -8,9 +8,9 @@ LawTable      a distribution of X = a - e^eps b has atoms with masses under a re
           which m has no mass (its cuts):
               delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
           X is formed from log a - log b - eps, so that it does not cancel where eps is close to a pure budget. The value is
-          c_log_excess, the approximate curve c_rough_excess, the centre a contour of few nodes. The delta of a
-          set of distributions is their largest delta: eps is found for one distribution, and the others are evaluated at this
-          eps, at first with a large tolerance. If the delta of a distribution exceeds the target, eps is
+          that of c_log_excess, the approximate curve that of c_rough_excess, and the centre that of a contour of few nodes. The
+          delta of a set of distributions is their largest delta: eps is found for one distribution, and the others are
+          evaluated at this eps, at first with a large tolerance. If the delta of one of them exceeds the target, eps is
           searched for this distribution, too.
 
 Errors    those of _binomial.pyx and _excess.pyx; the caller's `slack` is the error of log a, log b and the masses.
@@ -78,7 +78,7 @@ cdef inline double first_eps(double delta, bint upper, double variance) noexcept
 
 
 def noise_epsilon(const double[::1] trials, const double[::1] prob, const double[::1] delta, bint upper, double[::1] out):
-    """Fill out with the upper or lower bound of epsilon of each mechanism."""
+    """Fill `out` with the upper or lower bound of epsilon of each mechanism."""
     cdef Py_ssize_t i, first = 0, count = trials.shape[0]
     cdef Noise noise
     cdef Curve curve
@@ -97,7 +97,7 @@ def noise_epsilon(const double[::1] trials, const double[::1] prob, const double
 
 
 def noise_log_delta(const double[::1] trials, const double[::1] prob, const double[::1] eps, bint upper, double[::1] out):
-    """Fill out with the upper or lower bound of log delta of each mechanism."""
+    """Fill `out` with the upper or lower bound of log delta of each mechanism."""
     cdef Py_ssize_t i, first = 0, count = trials.shape[0]
     cdef Noise noise
     while first < count:
@@ -273,7 +273,7 @@ cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint u
 
 cdef void set_log_phi(double eps, const Law *laws, Py_ssize_t number, double rtol, double work, double *most,
                       double *lower, double *upper) noexcept nogil:
-    """Write bounds of the largest log delta; a distribution is skipped if a simple bound of it is below the lower bound so far."""
+    """Write bounds of the largest log delta; a distribution with a simple bound below the lower bound so far is skipped."""
     cdef double low, high
     cdef Py_ssize_t _turn, j, best
     lower[0] = upper[0] = -INFINITY
@@ -340,8 +340,8 @@ cdef class LawTable:
             if laws == NULL or room == NULL or tables == NULL:
                 raise MemoryError
             while i < places.shape[0]:
-                # One result takes between 30 us and a second, so signals are checked by time: acquiring the interpreter's lock
-                # after every result would make two threads wait for each other.
+                # One result takes between 30 us and a second, so signals are checked at intervals of time: acquiring the
+                # interpreter's lock after every result would make two threads wait for each other.
                 until = clock() + CLOCKS_PER_SEC // 50
                 with nogil:
                     while i < places.shape[0]:

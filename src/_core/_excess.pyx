@@ -1,7 +1,8 @@
 """Upper and lower bounds of the expected positive part of a sum of independent users, each with finitely many values (atoms).
 
     E S_+,  S = sum of independent X_i;  users are in groups, X = x[j] with probability w[j]; the masses of a group sum to 1
-    Phi_n(X) = E S_+ / n is the hockey-stick divergence of every shuffled randomizer (docs/mathematics).
+    Phi_n(X) = E S_+ / n is the blanket bound of the hockey-stick divergence of a shuffled randomizer
+    (docs/theorems/interval-inputs).
 
 Layer: the kernels ``c_log_excess``, ``c_rough_excess``, ``c_most_excess`` and ``c_log_cell``, noexcept nogil, declared in
 _excess.pxd, and thin loops for Python. _tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy_tails.pyx heavy
@@ -9,11 +10,12 @@ tails, excess.h sums over atoms.
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
 decides the result where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
-Method   at most 2e5 outcomes     all outcomes are enumerated (5e5 for up to 100 users, 5e7/users for up to 250; up to 3e4 users;
-                                  2e3 outcomes if rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of
-                                  the rarer kinds are enumerated, and sums over the last two kinds are read from tables (`Kinds`;
-                                  up to a run time of about 2e4 outcomes if rtol >= 1e-5, as long as a coarse contour, or if one
-                                  kind has nearly all users: the contour is long)
+Method   at most 2e5 outcomes     all outcomes are enumerated, if no group has more than 3e4 users. The limit is 5e5 outcomes for up
+                                  to 100 users, 5e7/users for up to 250, and 2e3 outcomes if rtol >= 1e-5. With one group of at most
+                                  eight kinds of users, the numbers of the rarer kinds are enumerated, and sums over the last two
+                                  kinds are read from tables (`Kinds`). The tables are also used up to a run time of about 2e4
+                                  outcomes if rtol >= 1e-5 (a coarse contour takes as long) or if one kind has nearly all users (the
+                                  contour is long), and up to 5e7/users outcomes if rtol < 1e-5
          heavy tails              values so large that a single one makes S positive are split off (_heavy_tails.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
@@ -36,12 +38,12 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     (a) if n Pr[X > 0] is far below 1 and positive values are large, the mass that the smoothing moves from S = 0 to positive
         numbers dominates. The gap is then proportional to the standard deviation tau of the smoothing.
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
-        the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py), without which the median is 5e-4. With few users
-        and at small delta the bounds can be trivial.
+        the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py); without these sums the median is 5e-4. With few
+        users and at small delta the bounds can be trivial.
 Cost     ten-ary response (four atoms), ms: 0.005 from n = 1e6 on, 0.007 at 1e4, 0.2 at 1e3, by tables 0.03 to 0.13 at 100 to 300
          (less if the tables are kept);
          1.5 at log delta = -15486;
-         Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.
+         Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. The run time does not grow with n. Heavy tails up to 0.8 s.
 Source   inversion: classical; bounds by subadditivity
 """
 
@@ -214,8 +216,8 @@ cdef struct Kinds:
 cdef double *c_row(Kinds *out, Py_ssize_t left) noexcept nogil:
     """Returns the table for `left` users of the last two kinds; NULL without memory.
 
-    It holds the log of the largest weight, the first and the last k in the table, sum_(i >= k) r_i for these k and one more, and
-    sum_(i >= k) (i - k) r_i. Other weights are below 1e-300.
+    The table holds the log of the largest weight and the first and the last k. For every k between them, and one more, it holds
+    sum_(i >= k) r_i and sum_(i >= k) (i - k) r_i. Other weights are below 1e-300.
     """
     cdef Py_ssize_t a = out.number - 2, b = out.number - 1, k, mode, first = 0, last = left
     cdef double *row = out.rows[left]
@@ -365,7 +367,7 @@ cdef void c_forget(Tables *tables) noexcept nogil:
 
 cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second) noexcept nogil:
     """Empty the tables unless they are those of these masses and number of users; returns False without memory."""
-    # space for a larger number of users in the next call, at most MOST_LISTED
+    # Allocate space for more users than in this call, for later calls: at most MOST_LISTED.
     cdef Py_ssize_t size = users if tables.users == 0 else max(users, min(users + users // 2, <Py_ssize_t> MOST_LISTED)), i
     if users <= tables.users and tables.first == first and tables.second == second and tables.held <= MOST_HELD:
         return True
@@ -385,7 +387,7 @@ cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second)
 
 
 cdef bint c_paired(const Group *g, Kinds *out, Tables *tables, double about, double *lower, double *upper) noexcept nogil:
-    """Writes bounds of log E S_+ by the listing of pairs of kinds; returns whether they are close. e^`about` is near E S_+."""
+    """Writes bounds of log E S_+ by the listing of pairs of kinds; returns whether they are close. `about` is near log E S_+."""
     cdef Py_ssize_t users = whole(g.count, 0, <Py_ssize_t> MOST_LISTED)
     cdef double blur
     out.failed = not c_ready(tables, users, out.log_w[out.number - 2], out.log_w[out.number - 1])
@@ -506,7 +508,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     paired = number == 1 and groups[0].count <= MOST_LISTED
     kinds.others = INFINITY
     cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
-    # with a large tolerance, or if one kind has nearly all users, this is as long as a contour takes
+    # With a large tolerance, or if one kind has nearly all users, so many outcomes take as long as a contour.
     enumerable = 0.1 * LISTED if rtol >= 1e-5 or kinds.others <= RARE else 0
     if rtol < 1e-5:
         enumerable = fmax(enumerable, LISTED_USERS / groups[0].count)

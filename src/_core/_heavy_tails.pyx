@@ -60,8 +60,8 @@ cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
 cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcept nogil:
     """Returns a bound of E[S_-] for a sum of one value above `edge` and the values below it of all other users.
 
-    Negative values beyond -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s), at the best of six s. Given that a
-    user's value is below the edge, its probabilities are at most twice w.
+    Negative values beyond -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s) is used with the best of six s.
+    Given that a user's value is below the edge, its probabilities are at most twice w.
     """
     cdef double best = INFINITY, large = 0, far = edge / 8, total, sum, x, s
     cdef Py_ssize_t i, j
@@ -122,7 +122,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # 0.3 sums is roughly a lower bound of E[S_+]: the edge is at least 2 (mean loss + 8 sigma), so the other users
+            # 0.3 times `sums` is roughly a lower bound of E[S_+]: the edge is at least 2 (mean loss + 8 sigma), so the other users
             # subtract at most half of a value above the edge.
             if short_of <= 0.125 * rtol * fmax(exp(lower_log), 0.3 * sums):
                 break

@@ -6,12 +6,12 @@ of one element.
 
 Definition. X is the number of marked items among `draws` taken without replacement from `total`, of which `marked` are marked.
     pmf     b(k; marked, p) b(draws - k; total - marked, p)/b(draws; total, p), where b is the binomial pmf. This holds for every
-            p; with p = draws/total its three deviances do not cancel. Above e^-0.2 it is 1 minus the tails below and above k.
+            p; with p = draws/total its three deviances do not cancel. A pmf above e^-0.2 is 1 minus the tails below and above k.
     tails   Only the smaller tail is computed; the other is log(1 - e^small). A lower tail is an upper tail of marked - X. Let
             a = (j, marked+1-j, draws+1-j, rest+j), rest = total - marked - draws, with the expectations
             m = ((marked+1)(draws+1), (marked+1)(total-draws+1), ...)/(total+2), the signs e = (+, -, -, +),
             1/sigma^2 = sum 1/m_i and D = sum dev(a_i, m_i). The tail Pr[X >= j] with j >= m_0 is the smaller one. It is at most
-            1 - 1/e, which is its limit for rare successes (computed for every population up to 60). Two methods compute it:
+            1 - 1/e, its limit for rare successes (checked by computation for every population up to 60). Two methods compute it:
       near the mode   e^-D/sqrt(2 pi) [M(s) + (B(s) + C)/A], where s = sqrt(2 D), M is Mills' ratio, and A, B(s) and C follow.
                       Pr[X = x] is proportional to f = h e^-D at j = x + 1/2, with log h = sum 1/(24 a_i) - 7/(2880 a_i^3) + ...
                       The sum of f over x >= j is the integral of f from j - 1/2, plus the other terms of the Euler-Maclaurin

@@ -26,11 +26,11 @@ uniform, log-uniform down to 1e-320, up to 1 - 1e-16, mixtures of both, or equal
     distinct p, n = 1e5, 1e6, to 430 sigma          682       0.7     0.13    (against the same distribution in groups)
 
 In all of these trials the error was at most rel_error plus 4 ulp of the logarithm. rel_error is the sum of the error terms of
-docs/theorems/contours.md; roundings are a model (ulp counts times magnitudes), not interval arithmetic: 20 for each node, those of
-log phi, and those of the tilted mean. Sums over nodes are compensated.
+docs/theorems/contours.md; roundings are bounded by a model (ulp counts times magnitudes), not by interval arithmetic: 20
+for each node, those of log phi, and those of the tilted mean. Sums over nodes are compensated.
 
 Cost     4.6 us for one group, 5.6 us for two (any n); 0.016 ms for 1000 p, 0.07 ms for 1e4, 0.7 ms for 1e5, 8 ms for 1e6 (AVX2)
-         (within 10 sigma tails/ takes the series of _blocks.pyx)
+         (within 10 sigma of the mean, tails/ uses the series of _blocks.pyx)
 Source   tilt and inversion: classical (Daniels 1954; Hong 2013 without the tilt); deviances: Loader 2000
 """
 

@@ -5,17 +5,17 @@ Layer: kernels ``noexcept nogil`` (two are declared in _losses.pxd), functions o
 Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Above eps its contribution to the hockey-stick
 divergence is p (1 - e^(eps - l)). A distribution of losses is a list of (log p, l), l increasing.
 Method
-    law_hockey_stick     the hockey-stick divergence at the distribution's own losses, downward:
-                    H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of positive terms, with a small relative error in the
-                    extreme tail. The sum is compensated, with an adaptive integer exponent.
-    tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, of a tilted distribution on a grid, at its points and at
-                    any K. The discount c = 1 is the hockey-stick divergence, c = 0 the stop-loss transform E (S - K)+. An error
-                    of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum of the weights has a
-                    closed form, and their sum over the grid is bounded by an integral.
+    law_hockey_stick     the hockey-stick divergence at the distribution's own losses, from the largest one on. With e' the
+                    loss above e, H(e) = H(e') + (e^e' - e^e) Q(loss >= e') is a sum of positive terms, with a small relative
+                    error in the extreme tail. The sum is compensated, with an adaptive integer exponent.
+    tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, for a tilted distribution of S on a grid, at its
+                    points and at any K. The discount c = 1 gives the hockey-stick divergence, c = 0 the stop-loss transform
+                    E (S - K)+. An error of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum
+                    of these weights has a closed form, and their sum over the grid is bounded by an integral.
     tilted_moments  the log moment generating function of numbers on a grid, their tilted mean and variance, in one pass of vectors
     multiplied      powers of spectra by repeated squaring, in blocks that stay in the processor's cache; a block whose product is
                     negligible, as most are for many releases, takes one pass
-    balanced        moments of masses merged at grid points such that neighbouring cells agree, from one end on
+    balanced        for masses merged at grid points from the two cells beside each: the moments on which both cells agree
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the same total masses under P and
                     Q. The divergence does not decrease, since post-processing undoes the split. The variance grows by
                     (l-g)(g+h-l).
@@ -137,14 +137,14 @@ cdef void c_merge(
             g = anchor + step * k
         ref = log_p[i] + log(rest)
         if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
-            # No mass below the lowest outcome could balance it at the point below. Rounding it down by this small amount loses
-            # less than merging it into g, almost a whole step above.
+            # No mass below the lowest outcome could balance it at the point below. Rounding this loss down by so little
+            # changes the divergence less than merging it into g, almost a whole step above.
             out[slot(k - 1 - first, size)] = ref
             i += 1
             continue
         # The loss of this outcome is closer to the grid point g - step than to g, and the loss of the next outcome is at least g.
-        # So the outcome is merged at g - step, with the share of the mass at a lower grid point that makes the balance at g -
-        # step zero.
+        # So the outcome is merged at g - step, with as much of the mass at a lower grid point as makes the balance at g - step
+        # zero.
         if k - 1 >= first and loss[i] - (g - step) < 0.5 * step and (i + 1 == n or loss[i + 1] >= g):
             below = anchor + step * (k - 1)
             c = -expm1(below - loss[i])
@@ -243,8 +243,9 @@ cdef void c_multiplied(double complex *spectra, Py_ssize_t number, Py_ssize_t n,
     """Replace the first of `number` spectra of n values by the product of their powers z**times, and add three sums to `sums`.
 
     `stage` bounds the error of a value z. A frequency at which b = product of (|z| + stage)**times is at most FAINT is set to 0.
-    The sums are: for the other frequencies, a bound of the errors of the products and b; for those set to 0, b. A product that
-    increases with every |z| and is convex changes by at most `stage` times its derivative at the larger end.
+    The three sums are a bound of the errors of the other products, the sum of b over the other frequencies, and the sum of b over
+    the frequencies that are set to 0. A product that increases with every |z| and is convex changes by at most `stage` times its
+    derivative at the larger end.
     """
     cdef double real[MULTIPLIED]
     cdef double imaginary[MULTIPLIED]
@@ -309,8 +310,8 @@ cdef void c_tilted_excess(const double *g, Py_ssize_t n, Py_ssize_t turn, double
     """Write tilted tails and discounted excesses at the points first..stop - 1 of n points a step apart; point 0 is g[turn].
 
     With g(k) = P(k) e^(theta l_k):  tail[k] = sum_(j >= k) P(j) e^((theta + discount) l_k - discount l_j),
-    excess[k] = e^(theta l_k) E phi(S - l_k). The caller has checked: theta, discount >= 0, step > 0, 0 <= turn < n,
-    0 <= first <= stop <= n.
+    excess[k] = e^(theta l_k) E phi(S - l_k), phi as in the header. The caller has checked: theta, discount >= 0, step > 0,
+    0 <= turn < n, 0 <= first <= stop <= n.
     """
     cdef double fade = exp(-theta * step), steeper = exp(-(theta + discount) * step), part = discounted(step, discount)
     cdef double w = 0, d = 0
@@ -358,7 +359,7 @@ cdef void c_read_excess(const Tilted *grid, const double *tail, const double *ex
         left = max(size - place, 0)
         fade, part = exp(-theta * x), discounted(x, discount)
         total = fade * (d + part * w)
-        # The weight of a mass on the grid is at most phi of the distance of the last point.
+        # The weight of a mass on the grid is at most phi at the distance of the last point from K.
         largest = fmin(supremum, discounted(step * max(left, 1), discount) * (1 + 4 * ULP))
         # A bound of the sum of the weights of all points, by an integral.
         shares = largest * left
@@ -391,7 +392,7 @@ def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p no
 
 def split(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return log masses on the points anchor + step (first..first + size - 1).
+    """Return log masses on the points anchor + step k, first <= k < first + size.
 
     The mass of a loss between two neighbouring points is divided between these points so that the masses under P and under Q stay
     the same. The caller has checked: every loss lies between the first and the last point, and no loss is NaN.
@@ -419,7 +420,7 @@ def split(const double[::1] log_p not None, const double[::1] loss not None, dou
 
 def merge(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return the log masses that c_merge computes at the points anchor + step (first..first + size - 1).
+    """Return the log masses that c_merge computes at the points anchor + step k, first <= k < first + size.
 
     The caller has checked: the losses increase, none is NaN, and every loss lies between the first and the last point.
     """
@@ -434,9 +435,9 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
 def multiplied(double complex[:, ::1] spectra not None, const int64_t[::1] times not None, double stage):
     """Replace the first of several spectra by the product of the powers z**times of each, and return (error, kept, lost).
 
-    `stage` bounds the error of each value. Frequencies at which the product is surely at most FAINT are set to 0. `lost` bounds
-    the sum of the absolute values of these frequencies, `kept` that of the other frequencies, and `error` the effect of `stage`
-    on the other frequencies.
+    `stage` bounds the error of each value. Frequencies at which the product is surely at most FAINT are set to 0. `lost` bounds the
+    sum of the absolute values at these frequencies, `kept` the same sum at the other frequencies, and `error` the effect of `stage`
+    at the other frequencies.
     """
     cdef double sums[3]
     sums[0] = sums[1] = sums[2] = 0
@@ -467,10 +468,11 @@ def tilted_moments(const double[::1] logs not None, const double[::1] place not 
 
 def balanced(const double[:] mass not None, const double[:] near not None, const double[:] far not None,
              const uint8_t[:] free not None, Py_ssize_t last):
-    """Return moments at the first last + 1 points between cells, the first of them 0: the recursion of `grid_sums`.
+    """Return moments at the first `last` + 1 points between cells, the first of them 0; see `_exchanged` in grid_sums.py.
 
-    Cell k gives the mass moment[k]/near[k] to its left end, and the rest, with the moment far[k] times it, to its right end, where
-    this is not negative. Right of a free cell the moment is half of the largest one that the next cell can give.
+    Cell k gives the mass moment[k]/near[k] to its left end and the rest of its mass to its right end. There the moment is far[k]
+    times this rest, or 0 if the rest is negative. At the right end of a free cell the moment is half of the largest one that the
+    next cell can give.
     """
     cdef Py_ssize_t k, n = mass.shape[0]
     if not (near.shape[0] == far.shape[0] == free.shape[0] == n and 0 <= last <= n):

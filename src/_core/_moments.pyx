@@ -7,9 +7,9 @@
 Layer: ``c_log_moments``, ``c_log_contour`` and ``c_tilt``, noexcept nogil, declared in _moments.pxd, which states what the caller
 must check; ``log_moments``, ``log_contour``, ``tilt`` and ``largest`` for Python. moments.h has the loop over atoms.
 
-Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1), so that nothing cancels where z x is small; powers
-                     of e^(iDx) by repeated multiplication, moments.h
-         log|phi|    log1p of |phi|^2 - 1, or the logarithm of |phi|^2 below 1/2
+Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1), so that nothing cancels where z x is small. The
+                     powers of e^(iDx) follow by repeated multiplication (moments.h)
+         log|phi|    log1p(|phi|^2 - 1)/2, or the logarithm of |phi| where |phi|^2 is below 1/2
          m > nodes   |phi(z_m)| <= phi(theta), and sum 1/m^2 over m > nodes is at most 1/nodes
          largest     the bound with phi(theta) in place of |phi(z_m)| takes one real sum. Distributions are evaluated in decreasing
                      order of this bound, and each theta for which this bound is below the largest B is skipped. After 4, 12,
@@ -191,10 +191,10 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
     cdef double first = count * log_phi[0] + (log_weight[0] if log_weight != NULL else 0)
     if not first < INFINITY:
         return INFINITY
-    # the terms beyond the last node, with sum 1/m^2 <= 1/nodes, and e^(-half t^2) at most its value at the first omitted node
+    # a bound of the terms beyond the last node: their sum of 1/m^2 is at most 1/nodes, and e^(-half t^2) decreases
     t = (contour.nodes + 1) * contour.step
     value = first + half * (square - t * t) + log(2 / (contour.step * contour.step * contour.nodes))
-    # the sum is in units of e^top, the term at m = 0; no later term exceeds 1 by more than its weight
+    # The sum is in units of e^top, the size of the term at m = 0. In these units later terms are at most 1, apart from weights.
     top = first + half * square - log(square)
     size = fabs(first) + half * square + fabs(log(square)) + fabs(value)
     total = exp(value - top)
@@ -204,7 +204,7 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
         if log_weight != NULL:
             value += log_weight[m]
         total += (1 if m == 0 else 2) * exp(value - top)
-    # each exponent has a few roundings of its terms, and a term is at most e^(value - top), value >= top - 745
+    # Each exponent has a few roundings of its terms. Only terms with value >= top - 745 are not 0, which bounds their size.
     return top + log(total) + log(contour.step) - LOG_2PI + UNIT * (800 + 16 * size)
 
 
@@ -595,7 +595,7 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
 
 def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
                double blur, double smoothing, double spread, Py_ssize_t nodes, double limit):
-    """Return upper bounds of the log of the largest E S_+ of each number of users, with a good theta, if no value is large.
+    """Return upper bounds of the log of the largest E S_+ for each number of users, at a good theta; None if a value is large.
 
     Parameters
     ----------

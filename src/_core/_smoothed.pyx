@@ -1,18 +1,21 @@
 """Bounds of the expected positive part of a sum from smoothed sums, by Fourier inversion along an exponentially tilted contour.
 
-    U ~ N(0, tau^2) independent of S, pdf and cdf those of the standard normal distribution:
+    S is the sum and x_+ = max(0, x). U ~ N(0, tau^2) is independent of S; pdf and cdf are standard normal:
     E(s+U)_+ - s_+ = tau g(|s|/tau), g(z) = pdf(z) - z cdf(-z), B(z) pdf(z) <= g(z) <= A(z) pdf(z)
 
 Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which states what the caller must check; ``tilted_nodes``
 and ``turned_sums`` for Python.
 
-Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from linear programs in tests/reference/sandwich.py; a
-                         test checks B <= g/pdf <= A). E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
-         trapezoid       on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k; the period
-                         2 pi/step grows until the aliasing (c_alias) is a thousandth of rtol. Aliasing only increases an upper
-                         bound, for which x_+ is replaced by a larger function; it is subtracted from the lower bound
-         secondary       |phi| may return to 1. Nodes are evaluated only outside of intervals on which |phi| < e^-band is proven
-         maxima          from the deviations (c_stride), or because all atoms would need nearly one phase (c_apart)
+Method   smoothing       A and B are sums c_k He_2k of Hermite polynomials, with the coefficients ABOVE and BELOW from linear
+                         programs (tests/reference/sandwich.py; a test checks B <= g/pdf <= A).
+                         E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
+         trapezoid       the trapezoidal rule for e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k, on Re s = theta with
+                         K'(theta) = 2/theta. The period 2 pi/step grows until the aliasing error (c_alias) is a thousandth of
+                         rtol. In the upper bound x_+ is replaced by a larger function, so that aliasing only increases the
+                         bound. In the lower bound the aliasing error is subtracted
+         maxima          secondary ones: |phi| may return to 1. Nodes are evaluated only outside of intervals on which
+                         |phi| < e^-band is proven, by the deviations (c_stride), or because |phi| near 1 would need nearly one
+                         phase of all atoms (c_apart)
 Bounds      docs/theorems/contours.md proves the error terms
 Roundings   a model (ulp counts) bounds the errors of n arg phi, n log|phi| and the sum of nodes; `blur` bounds the error of K
 Checked     as a part of _excess.pyx, whose header states errors and run time

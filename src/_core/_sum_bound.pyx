@@ -132,7 +132,7 @@ cdef double c_variance(const Light *light) noexcept nogil:
 
 def tilt_below(const double[::1] values, const double[::1] mass, const double[::1] log_mass, const Py_ssize_t[::1] starts,
                double limit, double count, double smoothing, double start):
-    """Return about the best theta for the distributions given that values are at most `limit`.
+    """Return a nearly optimal theta for the distributions, each given that its value is at most `limit`.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ cdef class SumBound:
             double most=INFINITY):
         """Add distributions, and return the log of the bound for counts[0].
 
-        If it exceeds `most`, some of the distributions may not have been evaluated, and the caller must call :meth:`undo`.
+        If the bound exceeds `most`, some of the distributions may not have been evaluated, and the caller must call :meth:`undo`.
         """
         cdef Py_ssize_t laws = starts.shape[0] - 1, pairs = self.tail() + 2 * self.jumps, size
         cdef Light light
@@ -261,7 +261,7 @@ cdef class SumBound:
         return self.now[BOUND]
 
     def spare(self, double most):
-        """Drop values of theta, with B = inf, as long as the bound for counts[0] is at most `most`; others then take less time."""
+        """Drop values of theta (B = inf) while the bound for counts[0] stays at most `most`; later calls then take less time."""
         cdef Py_ssize_t t, columns = self.counts.shape[0]
         cdef double former
         now = np.array(self.now)
@@ -432,7 +432,7 @@ cdef class SumBound:
         cdef double first = 0, above
         if rare >= 1:
             return INFINITY
-        # u = 0, the values of L, and the sums of two pooled values of L
+        # the values of u: 0, the values of L, and the sums of two pooled values of L
         points = 1 if rare == 0 else 1 + masses + few * (few + 1) // 2
         means = <double *> malloc((2 * pairs + 2 * points + masses + few) * sizeof(double))
         if means == NULL:
@@ -480,7 +480,7 @@ cdef class SumBound:
 
 
 def bin_atoms(const double[:, :, ::1] tables, double up, double down, double share, double silent):
-    """Return two atoms of X = up a - down b for each bin of outputs and each distribution; they are larger in the convex order.
+    """Return two atoms of X = up a - down b for each bin of outputs and each distribution, larger in the convex order.
 
     Parameters
     ----------
@@ -661,7 +661,7 @@ def with_tail(const double[::1] values, const double[::1] masses, const double[:
             out[0, k], out[1, k] = values[k], masses[k]
         for k in range(j, more):
             out[0, i + 1 + k - j], out[1, i + 1 + k - j] = place[k], tail[k]
-        # the masses at both ends of the line follow from the slopes; a larger mass is an upper bound
+        # the masses at both ends of the line follow from the slopes; raising a mass keeps an upper bound
         out[1, i] = fmax(masses[i] - (slope - own[0, i]), 0) + charge * (masses[i] + own[0, i])
         out[1, i + 1] = fmax(slope - other[0, j], 0) + charge * slope
     return np.asarray(out[0]), np.asarray(out[1])

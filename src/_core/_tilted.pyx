@@ -1,7 +1,7 @@
 """The exponentially tilted distribution of a sum of independent users, and the tilt at which a contour crosses the real axis.
 
     K(s) = sum n log1p(sum w expm1(s x)) over groups of n users, X = x[j] with probability w[j]; the masses of a group sum to 1
-    tilted by theta: probabilities p = w e^(theta x)/e^(K_1(theta)), values y = x - mean
+    tilted by theta: probabilities p = w e^(theta x)/E e^(theta X), values y = x - mean
 
 Layer: functions that need no interpreter lock, declared in _tilted.pxd, which states what the caller must check.
 

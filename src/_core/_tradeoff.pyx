@@ -5,23 +5,22 @@ Layer: kernels ``noexcept nogil`` (declared in _tradeoff.pxd), functions on arra
 Definition. For atoms ordered by decreasing Q/P, the most powerful tests reject the first i of them:
     log_alpha[i] = log sum_(j < i) P(j),   log_beta[i] = log sum_(j >= i) Q(j),   i = 0..n.
     H(eps) = sum max(0, X - e^eps Y). The hull is the greatest convex, non-increasing function at or below given points.
-Method. alpha, beta, 1 - alpha and 1 - beta are each summed from their own end, so that none is formed as 1 - x. Terms are
-          e^(x - top) with an integer top that grows with the sum (so that differences of tops are exact), compensated;
-          log = top + log(sum).
-          The order, where the ratio is not monotone: NumPy sorts integers, which are the bits of the ratios with the last bits
-          replaced by the index. Ratios that agree in the other bits are sorted by insertion or, if that would take long, by a
-          radix sort of all bits, eleven at a time.
-          H at decreasing eps in one sweep, O(atoms + eps): when the threshold falls from e to e', the atoms counted before add
-          Y(counted) (e^e - e^e'), and each new one adds X (1 - e^(e' - log X/Y)). All terms are positive; differences of prefix
-          sums of X and of Y would cancel.
-          The hull by one scan that drops a point if the next step down is steeper. A step between two points is the
+Method. alpha, beta, 1 - alpha and 1 - beta are each summed from their own end, so that none is formed as 1 - x. The terms
+          e^(x - top) are added with compensation; the integer `top` grows with the sum, so that differences of tops are exact.
+          The result is top + log(sum). Where the ratio is not monotone, NumPy sorts integers, which are the bits of the ratios with
+          the last bits replaced by the index. Ratios that agree in the other bits are sorted by insertion or, if that would take
+          long, by a radix sort of all bits, eleven at a time.
+          H is computed at decreasing eps in one sweep, O(atoms + eps): when the threshold falls from e to e', the atoms counted
+          before add Y(counted) (e^e - e^e'), and each new one adds X (1 - e^(e' - log X/Y)). All terms are positive; differences of
+          prefix sums of X and of Y would cancel.
+          The hull is found by one scan that drops a point if the next step down is steeper. A step between two points is the
           difference of the levels or of their complements, whichever are smaller, as top + log(-expm1(low - top)).
-          Lines below a convex function of E = e^x, known at points: between two points, the line through the two points to the
-          left and the line through the two points to the right. The left line is kept as its fall a unit of E, in units of the
-          value and of E at the point before the interval, the right one as its fall over the interval in units of its value at
-          the point after it. Both numbers are moderate however long the interval is: where e^width overflows, the right line
-          is flat up to a relative e^-709, and so is what its fall changes at the intersection. The intersection is rounded to the
-          left, where the right line is the lower one, and the value there is that of the right line, a sum of positive terms.
+          Two lines are below a convex function of E = e^x between two points at which it is known: the line through the two points
+          to the left and the line through the two points to the right. The left line is stored as its decrease per unit of E, in
+          units of the value and of E at the point before the interval. The right line is stored as its decrease over the interval,
+          in units of its value at the point after it. Both numbers are moderate however long the interval is: where e^width
+          overflows, the right line is flat at the intersection up to a relative e^-709. The intersection is rounded to the left,
+          where the right line is the lower one, and the value there is that of the right line, a sum of positive terms.
 Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); against python-flint at 200 bits:
               breakpoints, random atoms, e^-50 .. e^-10     2.0e4          peak 0.88    rms 0.22
               breakpoints, normal on lattices, to -1e5      2.4e5          peak 0.97    rms 0.24
@@ -419,8 +418,9 @@ def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not
                    double lost_q=-INFINITY, const double[::1] rest_p=None, const double[::1] rest_q=None):
     """Return log alpha, log(1 - alpha), log beta, log(1 - beta) of n + 1 breakpoints, for atoms by decreasing Q/P.
 
-    lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. rest_p, rest_q: the
-    atoms of 1 - alpha and 1 - beta, if they are bounds from the other side. All lists have equal lengths and no NaN.
+    lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. rest_p, rest_q: the log
+    masses from which 1 - alpha and 1 - beta are summed, if these are bounds from the other side. All lists have equal lengths and
+    no NaN.
     """
     cdef Py_ssize_t n = log_p.shape[0]
     knots = np.empty((4, n + 1))

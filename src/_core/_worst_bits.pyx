@@ -4,7 +4,7 @@ Layer: kernels ``noexcept nogil`` (declared in _worst_bits.pxd), functions on ar
 
 Definition. Of N = `others` bits of the other users m are ones; each bit is flipped with probability q. Let f_N(m) be the
 hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over
-m = 0..N above and below. With B fewer zeros among the other bits
+m = 0..N above and below. Removing B zeros from the other bits gives an upper bound,
     f_N(m + j) <= f_(N - B)(m),   0 <= j <= B
 (adding bits is post-processing: shuffled bits, Proposition 3.1), so one value bounds a whole interval of datasets.
 For width = 1 and more than SMALL candidates an expansion around the middle m of an interval is a closer bound. Let theta be the
@@ -22,19 +22,19 @@ Where all datasets give similar values, the intervals left after MOST_HALVED hal
 the last. The difference between the bound of an interval and a value in it is about proportional to the length of the interval,
 from which the length of the next interval is chosen. Where the expansion is used, it also selects the dataset with at most
 MOST_FEW ones that is evaluated. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) compares the
-distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal test accepts
-sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of _lattice.pyx give
-the value.
-Error     that of the values, and the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
+distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal set is that
+of the sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of _lattice.pyx
+give the value.
+Error     that of the values plus the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
           up to 1024 candidates), plus `loose` times 1 - log delta. The roundings of the expansion are counted at every node. For
           width = 1 no dataset exceeded the upper bound: 2,600 cases with all datasets evaluated, n = 1100..2e4, q = 1e-4..0.499,
           dummy reports in a third of them; 1,700 cases of n = 2**14..2**53 with 200 datasets each. The gap was as stated for log
           delta above -1e11; below, the values of _bits.pyx may have no lower bound. For width 2..4 against enumeration by
           Fractions, up to 12 other bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and
           their gap was at most 2.8e-11.
-Cost      4 us a value for width = 1, 2.5 us the bound of an interval, 50 us otherwise; about 30 of these where an end is the worst
+Cost      4 us a value for width = 1, 2.5 us the bound of an interval, 50 us otherwise; about 30 of them where an end is the worst
           case, 1500 where all datasets give similar values. Where the expansion can be used, which is from a variance of about
-          200 on, 25 to 50 us in all at n >= 1e5 and 170 us at 1e4. An eps takes two of these values, and 25 us.
+          200 on, 25 to 50 us in all at n >= 1e5 and 170 us at 1e4. An eps takes two such searches, and 25 us.
 Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 
@@ -515,7 +515,7 @@ cdef void evaluate(const Arguments *of, double first, double *value, Found *so_f
 
 
 cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, double *length, Found *so_far) noexcept nogil:
-    """Cover an interval by pieces with bounds of at most the best value plus the tolerance, the first with this `length`."""
+    """Cover an interval by pieces with bounds of at most the best value plus the tolerance; the first piece has this `length`."""
     cdef double first = block.first, last, value = 0, bound, low, slope
     cdef int age = 0
     while first <= block.last:
@@ -703,7 +703,7 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
 
 
 def sum_log_delta(double ones, double zeros, double width, double flip, const double[::1] eps):
-    """Return bounds of log delta of a given dataset at each eps: `ones` and `zeros` count the other bits. Checked as above."""
+    """Return bounds of log delta of a dataset at each eps: `ones` and `zeros` count the other bits; limits as above."""
     lower, upper = np.empty(eps.shape[0]), np.empty(eps.shape[0])
     cdef double[::1] low = lower, high = upper
     cdef Py_ssize_t i

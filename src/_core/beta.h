@@ -114,7 +114,7 @@ static inline double beta_scale(double a, double b)
     return kernel_lgamma_step(b, a) - log(a) - kernel_lgamma1p(b) + log(b);
 }
 
-/* Writes log I_x(a, b) and log(1 - I_x(a, b)) for a < 1 or b < 1, and x <= 1/2; formulas in the header. */
+/* Writes log I_x(a, b) and log(1 - I_x(a, b)) for a < 1 or b < 1, and x <= 1/2; formulas: the header of _beta.pyx. */
 static inline void beta_one_small(double a, double b, dd x, dd y, double *lower, double *upper)
 {
     double log_x = log(x.hi), scale = beta_scale(a, b), u = a * log_x + scale, term = 1, rest = 0, n = 0, part, t, above, q;

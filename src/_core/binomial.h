@@ -53,7 +53,7 @@ static inline double binom_deviance(double a, double b, double n, double extra, 
     return first.hi;
 }
 
-/* Returns B(s), and writes the coefficient of M(s), of the uniform expansion in the header:
+/* Returns B(s), and writes the coefficient of M(s), of the uniform expansion in the header of _binomial.pyx:
  * int_s^inf e^(-(t^2-s^2)/2) (dy/dt)(t) dt = (leading M(s) + B(s))/sigma.
  *
  * dy/dt = sum_m e_m(gamma) (t/sigma)^m/sigma. Pr[X >= j] is the integral over t < 0, hence gamma = 2 j/N - 1. Integration by parts

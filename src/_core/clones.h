@@ -29,7 +29,7 @@ static inline ClonePair clones_pair(double users, double rate, double local)
     return pair;
 }
 
-/* Writes u and v = 1 - u, which the header of this file defines. */
+/* Writes u and v = 1 - u, which the header of _clones.pyx defines. */
 static inline void clones_slopes_of(double eps, double local, double *u, double *v)
 {
     if (local < 1e-8) {
@@ -47,7 +47,7 @@ static inline void clones_slopes(double eps, const ClonePair *pair, double *u, d
     clones_slopes_of(eps, pair->local, u, v);
 }
 
-/* Returns log delta by the closed form of the header, valid for users v <= 2, and writes a bound of its absolute error. */
+/* Returns log delta by the closed form in _clones.pyx, valid for users v <= 2, and writes a bound of its absolute error. */
 static inline double clones_edge(double eps, const ClonePair *pair, double *error)
 {
     double gap = pair->local - eps, part = -log1p(exp(-pair->local)), others = (pair->users - 1) * log1p(-0.5 * pair->rate);

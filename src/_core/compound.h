@@ -15,17 +15,16 @@
 #define COMPOUND_NEGLIGIBLE 1e-13               /* largest truncated part, relative to the sum */
 #define COMPOUND_CLOSE 1e-10                    /* gap of the contour's bounds, over 1 - log of the tilted mass, that is accepted */
 #define COMPOUND_FEW 4e3                        /* steps up to which a sweep is not slower than the contour */
-#define COMPOUND_SOME 1e4                       /* number of steps from which on secondary maxima are integrated: one for every
-3000 steps */
+#define COMPOUND_SOME 1e4                       /* steps from which on secondary maxima are integrated, one for every 3000 */
 #define COMPOUND_PEAKS 40                       /* largest number of secondary maxima that are integrated */
 #define COMPOUND_MANY 1e6                       /* steps above which any gap is accepted; with u >= 1/2 a step counts as 15 steps */
 #define COMPOUND_TOO_MANY 1e8                   /* steps above which no sweep is run (more than 0.1 s) */
 
-/* E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. Both are 0 if they are not known. */
+/* E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. pull = still = 0 if not known. */
 typedef struct { double pull, still; } Ahead;
 
 typedef struct {
-    double u;  /* in G_m = E[max(0, D - u m) | M = m] of the module's docstring */
+    double u;  /* in G_m = E[max(0, D - u m) | M = m] of _compound.pyx */
     double v;  /* 1 - u, accurate as u -> 1 */
     double rate;  /* of exponential decay: G_m <= e^(-rate m) times a constant */
 } CompoundLine;
@@ -72,7 +71,7 @@ static inline double compound_series(double a, double m, double g)
     return total;
 }
 
-/* Returns G_m/b for u < 1/2, writes S/b to `tail` and adds the cancellation error to error[0]. Symbols: module docstring. */
+/* Returns G_m/b for u < 1/2, writes S/b to `tail` and adds the cancellation error to error[0]. Symbols: _compound.pyx. */
 static inline double compound_seed(double a, double m, double g, CompoundLine *line, double *tail, double *error)
 {
     double value;
@@ -277,7 +276,7 @@ static inline void compound_sweep(double n, double rate, CompoundWindow *w, doub
     *upper = (lo > 1 || hi < n ? kernel_log_add_exp(inside, outside) : inside) + error;
     if (wanted != NULL) {
         /* The terms outside the range decrease in u: without them the moment is a lower bound. S has fewer roundings than G. The
-         * gap has 3 a step of a run, of numbers up to 4, and those of its start. */
+         * gap has 3 roundings a step of a run, of numbers up to 4, and those of its start. */
         ahead->pull = exp(moment.value - error - *upper);
         ahead->still = w->line.u + (moment.gap - 8 * UNIT * (COMPOUND_BLOCK + hi)) / hi;
     }
@@ -302,7 +301,7 @@ static inline void kernel_log_sign_ahead(double n, double rate, double u, double
     if (steps > COMPOUND_FEW) {
         if (kernel_log_sign_contour(n, rate, u, v, 0, error, lower, upper) && *upper - *lower <= error)
             return;
-        /* The more steps a sweep would take, the larger the accepted gap (Cost in the header). Integrating one secondary maximum
+        /* The more steps a sweep would take, the larger the accepted gap (Cost in _compound.pyx). Integrating one secondary maximum
          * takes as long as about 2000 sweep steps. */
         error *= steps <= 1e5 ? 1 : steps <= COMPOUND_MANY ? 10 : 1e300;
         if (steps > COMPOUND_SOME && kernel_log_sign_contour(n, rate, u, v, (int)whole(fmin(COMPOUND_PEAKS, steps / 3000), 0, 100),

@@ -5,7 +5,7 @@
 
 #include "special.h"
 
-#define CONTOUR_DEPTH 36.0                      /* -log of the aliasing and truncation errors relative to the sum; more: more nodes */
+#define CONTOUR_DEPTH 36.0                      /* -log of the relative aliasing and truncation errors; raised: more nodes */
 #define CONTOUR_LEAST_SPREAD 1000.0             /* smallest a (_contour.pyx): for smaller a a peak reaches the next one */
 #define CONTOUR_MEAN 1.2                        /* at least sqrt(2 pi c) e^-c I_0(c) for every c > 0 */
 #define CONTOUR_EVEN 0.04583                    /* at least zeta(2, 15/16)/(4 pi^2): weights of the maxima of even j near full turns */

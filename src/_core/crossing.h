@@ -194,7 +194,7 @@ static inline double crossing_from(double target, double eps, int upper, Crossin
     double crossing = 0, step;
     int proved = 0;
     int i, stay = 0;
-    /* the last value is not that of a bound: no slope through it and a bound */
+    /* the last value is not that of a bound, so the next slope does not use it */
     line->last = 0;
     eps = crossing_pushed(eps, push, upper, curve);
     for (i = 0; i < 200; i++) {

@@ -131,7 +131,7 @@ VECTORS_INLINE void hypergeom_series(const Lanes *g, const double *var, int orde
         LANES l[n + 1][r] = part * (z[n][r] + sum[r]);
         LANES y[n + 1][r] = part * z[n][r];
     }
-    /* log h = K''(y)/(24 sigma^2) - 7/2880 sum |c|^3/sigma^6, of which k becomes the derivative; of the second part two terms suffice */
+    /* log h = K''(y)/(24 sigma^2) - 7/2880 sum |c|^3/sigma^6, its derivative is in k; two terms of the second part suffice */
     LANES other[r] = 1 / (24 * var[r]);
     for (n = 1; n <= order; n++) LANES k[n][r] *= n * other[r];
     LANES {

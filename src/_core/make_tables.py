@@ -110,7 +110,7 @@ def atanh_table():
 
 
 def uniform_functions():
-    """Return C functions for B(s) and the coefficient of M(s) (see uniform_series in _binomial.pyx), as straight lines.
+    """Return C functions for B(s) and the coefficient of M(s) (see binom_uniform in binomial.h), as straight lines.
 
     f_m = e_m(gamma) h^m, then from the top f_(m-2) += (m-1) f_m; B = sum over m >= 1 of f_m s^(m-1), by parities.
     """

@@ -71,7 +71,7 @@ static VECTORS_CLONES void moments_real(const double *x, const double *log_w, pt
         for (j = 0; j < lanes; j++) {
             double size = fabs(more[i + j]), grown = weight[i + j], far = fabs(x[i + j]), part = each - unit * log_w[i + j];
             double turned = 2 * unit * theta * far, moved = (part + turned) * grown;
-            /* the rounding error of the exponent theta x + log w is one of e^(theta x + log w), not of the difference to w */
+            /* the rounding error of theta x + log w is an error of e^(theta x + log w), not of its difference from w */
             double rounded = theta * x[i + j] < 1 ? size : grown;
             total[0][j] += more[i + j];
             total[1][j] += size;

@@ -23,8 +23,9 @@ typedef struct {
  *
  * The symbols are those of _compound.pyx. In each step m decreases by 1, and so does a if y + 1 + u > 2, y = 2a - m - u m: then fall is
  * 2, otherwise 0. If the two sides are equal, either choice is right, because the term at the boundary is then 0. y is carried on
- from step to step: its error,
- * 3 ulp(2) a step, is less than that of 2a - m - u m. b, S and G are multiplied by the weight w_i without its factors 1/(n-m+1):
+ * from step to step: its error, 3 ulp(2) a step, is less than that of 2a - m - u m.
+ *
+ * b, S and G are multiplied by the weight w_i without its factors 1/(n-m+1):
  * `lag` is the product of these factors over their first one, by which the sums are multiplied instead. S, G and the threshold a are
  * doubled. Each step has 4 roundings of b and 7 of S and G, and the sums have 4. masked = 1 selects by comparisons, 0 by arithmetic
  * with the same results: adding and subtracting `even` rounds to an even integer, and m + side (2a - m) is exactly 2a or 2(m - a). */

@@ -1,5 +1,5 @@
 /* Log probabilities and log tails of a block of elements, in passes that a compiler can vectorise (vectors.h). The formulas are
-those of binomial.h, which computes the tail of one element.
+ * those of binomial.h, which computes the tail of one element.
  *
  * Distributions. All tails are computed as binomial tails. Those of the negative binomial distribution and the incomplete beta
  * function are binomial tails with real parameters; the formulas do not need integers. The Poisson distribution and the
@@ -177,8 +177,8 @@ VECTORS_ENTRY(pmf_block, (int law, const double *const *in, double *out, ptrdiff
 typedef struct {
     /* The smaller tail is Pr[X >= j] with probability p of success and q of failure, size = n + 1 = j + b, d = j - size p and
      * var = j b/size. Its deviance is dev + dev_lo, and steep is the larger |d/(x + m)| of the two parts of dev. other is 1 if
-     the larger tail is requested. mirror is 1 if failures are counted, so that p is one minus the given probability. plain is 1
-     if the passes can be used. */
+     * the larger tail is requested. mirror is 1 if failures are counted, so that p is one minus the given probability. plain is 1
+     * if the passes can be used. */
     double j[TAILS_ROOM], b[TAILS_ROOM], size[TAILS_ROOM], p[TAILS_ROOM], q[TAILS_ROOM], d[TAILS_ROOM];
     double dev[TAILS_ROOM], dev_lo[TAILS_ROOM], steep[TAILS_ROOM], var[TAILS_ROOM], value[TAILS_ROOM];
     double other[TAILS_ROOM], mirror[TAILS_ROOM], plain[TAILS_ROOM];
@@ -268,7 +268,7 @@ VECTORS_INLINE void tails_sort(const Tails *t, ptrdiff_t count, double *way)
     }
 }
 
-/* value = M(s) + B(s)/leading, the uniform expansion (uniform_series in _binomial.pyx). */
+/* value = M(s) + B(s)/leading, the uniform expansion (binom_uniform in binomial.h). */
 #define NEAR(order)                                                                                                     \
     VECTORS_INLINE void tails_near_##order(Tails *t, ptrdiff_t from, ptrdiff_t to)                                      \
     {                                                                                                                   \
@@ -297,7 +297,7 @@ VECTORS_INLINE void tails_near_logs(Tails *t, ptrdiff_t to)
 
 /* Computes steps 0 and 1 of a continued fraction for Pr[X >= a]/Pr[X = a], X ~ Bin(a + b - 1, x), and prepares the next steps in f.
  *
- * The fraction 1/(t_0 + u_1/(t_1 + u_2/(t_2 + ...))) is the even part of Gauss's fraction; even_fraction in _binomial.pyx states t_m
+ * The fraction 1/(t_0 + u_1/(t_1 + u_2/(t_2 + ...))) is the even part of Gauss's fraction; binom_fraction in binomial.h states t_m
  * and u_m. Its convergents are c_m = q_m/p_m, where p_m follows a recurrence. With g_m = u_1 ... u_m and even m,
  *     c_(m+1) = c_(m-1) + g_m t_(m+1)/(p_(m-1) p_(m+1)),
  * so that the value is a sum of positive terms. The recurrence of p_m accumulates rounding errors, but later terms are small.
@@ -336,7 +336,7 @@ VECTORS_INLINE void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction
 
 /* Computes TAILS_STEPS more steps of the fraction after the first m steps, m odd. The exact value lies between the last two
  * convergents; an element is finished when these convergents agree to 2e-16. Returns whether an element of the list is not
- finished. */
+ * finished. */
 VECTORS_INLINE int tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to, Fraction *f)
 {
     ptrdiff_t i, r;

@@ -2,9 +2,9 @@
 `_core`.
 
 Start with `types` (what a bound is) and `evidence` (what it rests on), then `validate` (what is checked), `limits` (the shared
-numbers) and `crossing` (from delta to eps). `search` has roots and maxima, `convex_order` distributions with fewer values,
-`quadrature` integrals. `caches`, `threads` and `progress` serve long computations; `calls` and `docs` are for public functions,
-`lazy` and `scipy_functions` for a fast import.
+numbers) and `crossing` (from delta to eps). `search` finds roots and maxima, `convex_order` reduces distributions to fewer values,
+and `quadrature` computes integrals. `caches`, `threads` and `progress` serve long computations. `calls` and `docs` serve public
+functions; `lazy` and `scipy_functions` keep the import fast.
 """
 
 import os

@@ -17,9 +17,9 @@ Value = TypeVar("Value")
 class cached_property(functools.cached_property[T]):
     """A :class:`functools.cached_property` without a lock; all threads get the same value.
 
-    Up to Python 3.11 the property of the standard library holds one lock for all instances of the class while it computes. Two
-    threads that read two properties in opposite orders then deadlock, and so does a process that was forked during a computation.
-    This property has no lock: threads that read it at the same time may each compute the value, and all return the first result.
+    Up to Python 3.11, `functools.cached_property` holds one lock for all instances of the class while it computes. Two threads that
+    read two properties in opposite orders then deadlock, and so does a process that was forked during a computation. This property
+    has no lock: threads that read it at the same time may each compute the value, and all return the first result.
     """
 
     @overload

@@ -1,4 +1,4 @@
-"""Errors of public calls name the public object: calls whose arguments do not fit, and bounds that contradict each other."""
+"""Make errors of public calls name the public object, if the arguments do not fit or the bounds contradict each other."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Explaining(ABCMeta):
 def explained(given: _Explained) -> _Explained:
     """Make a function, or the public methods and the constructor of a class, explain a call whose arguments do not fit.
 
-    Python's own message names the class that defines the method, which may be private, and not the arguments that it takes. An
-    InconsistentBoundsError of a public method names the object with its parameters.
+    Python's own message names the class that defines the method, which may be private, and does not name the arguments that the
+    method takes. An InconsistentBoundsError of a public method names the object with its parameters.
     """
     if not isinstance(given, type):
         return _wrapped_function(given)
@@ -114,7 +114,7 @@ def _mismatch(
 ) -> str | None:
     """Return a description of the arguments that do not fit the signature of the function, or None if all do.
 
-    In the latter case the TypeError was raised inside the function. `bound` is true if the function takes no `self`.
+    If all fit, the TypeError was raised inside the function. `bound` is true if the function takes no `self`.
     """
     signature = inspect.signature(function)
     try:

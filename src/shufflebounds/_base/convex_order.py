@@ -100,7 +100,7 @@ def spread(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> FloatArra
 
 
 def grid_spread(places: FloatArray, mass: FloatArray, first: float, size: int) -> FloatArray:
-    """Return the masses at the nodes first, first + 1, ..., first + size - 1; `spread` with integer nodes, in less time."""
+    """Return the masses at the nodes first, first + 1, ..., first + size - 1, as `spread` does but in less time."""
     low = np.clip(np.floor(places), first, first + size - 2)
     return _to_both((low - first).astype(np.intp), mass, np.clip(places - low, 0.0, 1.0), size)
 
@@ -174,9 +174,9 @@ def rising(unit: float, farthest: float, step: float) -> FloatArray:
 
 
 def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray, nodes: FloatArray) -> FloatArray:
-    """Return masses at the nodes of a distribution that is larger in the convex order than that of place + jump.
+    """Return masses at the nodes of a distribution that is larger in the convex order than that of X + Y.
 
-    `place` with masses `mass` and `jump` with masses `prob` are independent and increase.
+    X has the increasing values `place` with masses `mass`. Y is independent of X and has the values `jump` with masses `prob`.
     """
     total, moment = _cell_sums.wide_sums(place, mass, jump, prob, nodes, True)
     charge = rounding_charge(place.size + jump.size)
@@ -185,9 +185,9 @@ def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 
 def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray,
                nodes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return places and masses of a distribution that is smaller in the convex order than that of place + jump.
+    """Return places and masses of a distribution that is smaller in the convex order than that of X + Y.
 
-    The mass between two nodes is placed at its mean.
+    X and Y are those of :func:`spread_sum`. The mass between two nodes is placed at its mean.
     """
     total, moment = _cell_sums.wide_sums(place, mass, jump, prob, nodes, False)
     kept = total > 0

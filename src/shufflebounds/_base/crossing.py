@@ -24,10 +24,11 @@ Point = tuple[float, float]
 
 JUMP = 20.0
 """A curve counts as discontinuous in a bracket if its decrease over the bracket is more than JUMP times the decrease of its rough
-curve.
+curve (`Curve.rough`).
 
-Bounds that come from a search of finite tolerance jump (`Curve.settles`). The search for eps ends at such a bracket. Raised: more
-evaluations, which only locate the jump. Lowered: steep curves count as discontinuous, and eps is less accurate.
+Bounds that come from a search of finite tolerance are discontinuous (`Curve.settles`). The search for eps ends at such a bracket.
+Raised: more evaluations, which only locate the discontinuity. Lowered: steep curves count as discontinuous, and eps is less
+accurate.
 """
 
 NEIGHBOURS = 6
@@ -35,7 +36,7 @@ NEIGHBOURS = 6
 curve is not smooth. Lowered: more evaluations, because the starts are less accurate."""
 
 RELIABLE = 1e-3
-"""Relative change of an interpolated start by its last point, above which the search starts from the rough curve instead.
+"""If the last point changes an interpolated start by more than this fraction, the search starts from the rough curve instead.
 
 The crossing of a rough curve has an error of about this size. Raised: more evaluations of the curve. Lowered: more evaluations of
 the rough curve."""
@@ -92,7 +93,7 @@ def rough_eps(rough: Curve, delta: float, *, upper: bool, pure: float, cap: floa
 
 def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, *, upper: bool, rough: Curve | None, pure: float,
                 cap: float = 1e6) -> FloatArray:
-    """Return a bound as from `eps_at` for each of several increasing delta in (0, 1], in fewer evaluations than single searches.
+    """Return a bound, as `eps_at` does, for each of several increasing delta in (0, 1], in fewer evaluations than single searches.
 
     `bounds` returns the bounds of log delta at an array of eps. The first searches are for the smallest and the largest delta, the
     next one is for the delta in the middle, the next ones are for those in the middle of both halves, and so on. A search starts
@@ -186,7 +187,7 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
     sqrt(-log delta) there: if the slope is positive, the search starts there and not where the rough curve meets the target.
     """
     if curve.pure < TINY:
-        # Both ends are within the absolute tolerance; differences of smaller numbers may be 0.
+        # Both 0 and `pure` are within the absolute tolerance TINY of the crossing. Differences of such small numbers may be 0.
         return curve.pure if upper else 0.0
     goal, rough = math.sqrt(-target), curve.rough
     if rough is not None:
@@ -229,7 +230,7 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
         if (value < 0) != right:
             break
         rise = (value - last[1]) / (at - last[0])
-        # The slope is that of the curve itself: near a pure budget, that of the rough curve may be far larger.
+        # Use the slope of the curve itself: near a pure budget, the slope of the rough curve may be far larger.
         if close > 0 and abs(value) <= rise * rtol * at:
             return at
         # The next step ends 10 % beyond the point where the line through both points reaches the target.
@@ -246,7 +247,7 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
         fall = (at_high - at_low) / JUMP
         if rough is None or not (rough.settles and rough.jumps) or not slope * (high - low) < fall < goal / JUMP:
             return False
-        # The rough curve may be steeper in this bracket than at the guess, so its fall is evaluated here.
+        # The rough curve may be steeper in this bracket than at the guess, so its decrease over the bracket is evaluated here.
         return _fall(rough, low, high) < fall
 
     if high == curve.pure and high - low > 4 * ULP * high:

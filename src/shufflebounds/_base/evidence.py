@@ -22,7 +22,7 @@ class Status(Enum):
     """Checked for these parameters, in doubles or by enumeration."""
 
     THEOREM = 3
-    """Proved for all parameters of the class, or shown by interval arithmetic for these."""
+    """Proved for all parameters of the class, or shown by interval arithmetic for these parameters."""
 
 
 _WORDS = {

@@ -1,7 +1,7 @@
 """The elapsed time of a long computation.
 
-On a terminal this is a line that is erased at the end. Elsewhere it is a message of level INFO to the logger "shufflebounds", if
-this level is enabled: after CALM_SECONDS, and whenever the time has doubled.
+On a terminal the time is shown in a line that is erased at the end. Elsewhere it is logged in messages of level INFO to the logger
+"shufflebounds", if this level is enabled: after CALM_SECONDS, and whenever the time has doubled.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def elsewhere() -> Iterator[None]:
 class announced(ContextDecorator):
     """Show a line on the terminal, or log messages elsewhere, while a long computation runs inside the context.
 
-    The line appears at the first tick after CALM_SECONDS. A computation inside another one that shows a line shows no line. An
-    instance is a context manager or the decorator of a function.
+    The line appears at the first tick after CALM_SECONDS. A computation inside another one that shows a line has no line of its
+    own. An instance is a context manager or the decorator of a function.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ B = TypeVar("B")
 def root(
     function: Callable[[float], float], low: float, high: float, at_low: float, at_high: float, *, rtol: float, xtol: float = 0.0
 ) -> float:
-    """Return where the function changes its sign between low and high: the end of `narrowed` with the smaller absolute value."""
+    """Return where the function changes its sign between low and high: the end of the bracket with the smaller absolute value."""
     low, high, at_low, at_high = narrowed(function, low, high, at_low, at_high, rtol=rtol, xtol=xtol, share=0.5)
     return low if abs(at_low) < abs(at_high) else high
 
@@ -61,7 +61,7 @@ def narrowed(
         else:
             c, at_c, b, at_b = b, at_b, a, at_a
         a, at_a = x, at_x
-        # By Chandrupatla's condition, inverse quadratic interpolation stays inside the interval. If it fails, the step bisects.
+        # If Chandrupatla's condition holds, inverse quadratic interpolation stays inside the interval. Otherwise the step bisects.
         place, value = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
         if math.isfinite(value) and value * value < place and (1 - value) ** 2 < 1 - place:
             share = at_a / (at_b - at_a) * at_c / (at_b - at_c) + (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)

@@ -30,8 +30,8 @@ EXP_SLACK = 4 * ULP
 """Assumed relative error of exp and log of the C library, 4 ulp; glibc documents errors of at most 1 ulp.
 
 A smaller value could make a bound invalid on a less accurate C library; a larger value makes every bound less tight. If it changes,
-change `#define EXP_SLACK` in _core/_crossing.pyx and the 8 in :func:`~shufflebounds._base.convex_order.rounding_charge`, which is
-EXP_SLACK/ULP + 4. Other modules write margins for exp, log and further operations as multiples of ULP.
+change CROSSING_SLACK in src/_core/crossing.h, too. Other modules write margins for exp, log and further operations as multiples of
+ULP.
 """
 
 SLACK = 16 * ULP
@@ -42,7 +42,7 @@ A smaller value could make a bound invalid; a larger value makes every bound les
 
 
 class EqualByKey:
-    """Equality and hash of objects with arrays, which do not compare to one truth value: those of a key."""
+    """Equality and hash by a key, for objects with arrays: the comparison of two arrays does not yield one truth value."""
 
     def _key(self) -> tuple[Any, ...]:
         """Return a key that is the same for equal objects, with arrays as bytes."""

@@ -4,7 +4,7 @@
 # The caller has checked: n an integer in 1..2**53, 0 < rate <= 1, 0 <= u < 1, and v = 1 - u to full relative accuracy.
 cdef void c_log_sign_excess(double n, double rate, double u, double v, double *lower, double *upper) noexcept nogil
 
-# E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. Both are 0 if they are not known.
+# E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. pull = still = 0 if not known.
 cdef struct Ahead:
     double pull
     double still

@@ -8,8 +8,9 @@ cdef struct Curve:
     double (*rough)(double eps, const void *law) noexcept nogil
     # an approximation of log delta that is closer than `rough` and much faster than a bound; NULL if there is none
     double (*centre)(double eps, const void *law) noexcept nogil
-    # the bound at eps like `side`; writes an estimate of the eps at which it meets the target by its exact slope, or 0, and whether
-    # the upper bound is proved to meet the target from there times 1 + close/2 on, roundings included; NULL if there is none
+    # Returns the bound at eps, as `side` does. Writes to `crossing` an estimate, by the exact slope, of the eps at which the bound
+    # meets the target, or 0. Writes to `proved` whether the upper bound is proved, roundings included, to meet the target from
+    # crossing (1 + close/2) on. NULL if there is no such function.
     double (*ahead)(double eps, bint upper, double target, const void *law, double *crossing, bint *proved) noexcept nogil
     const void *law
     double pure         # delta is 0 from here on; may be inf

@@ -9,7 +9,7 @@ cdef struct Tables:
     Py_ssize_t held             # numbers in all rows
     double *log_factorial
     double *inverse             # 1/k
-    double **rows               # for each number of users of the two kinds NULL, or their sums (c_row)
+    double **rows               # for each number of users of the two kinds: NULL, or their sums (c_row)
 
 cdef void c_forget(Tables *tables) noexcept nogil
 

@@ -10,7 +10,8 @@ cdef double c_poisson_logpmf(double k, double mu) noexcept nogil
 cdef double c_poisson_logcdf(double k, double mu) noexcept nogil
 cdef double c_poisson_logsf(double k, double mu) noexcept nogil
 
-# log Gamma(1 + a), 0 <= a <= 1; the error is relative to a up to 1/2; the Stirling error of a real a >= 1.
+# c_lgamma1p: log Gamma(1 + a), 0 <= a <= 1; the error is relative to a up to 1/2. c_stirling_real: the Stirling error of a real a
+# >= 1.
 cdef double c_lgamma1p(double a) noexcept nogil
 cdef double c_stirling_real(double a) noexcept nogil
 

@@ -4,8 +4,8 @@
 # The caller has checked: no NaN.
 cdef void c_law_hockey_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil
 
-# Merges outcomes of increasing losses into the points anchor + step (first..first + size - 1), and adds their log masses to `out`.
-# The caller has checked: every loss lies between the first and the last point. On entry `out` is -inf.
+# Merges outcomes of increasing losses into the points anchor + step k, first <= k < first + size, and adds their log masses to
+# `out`. The caller has checked: every loss lies between the first and the last point. On entry `out` is -inf.
 cdef void c_merge(
     const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, Py_ssize_t size,
     double *out

@@ -26,8 +26,8 @@ __all__ = [
 ]
 
 ALONE = 20.0
-"""A smallest or largest loss of a lower bound is isolated if it is ALONE nats from all others (`LossAtoms.law`, `Product`). Raised:
-longer grids. Lowered: the lower bound omits a fraction e^-ALONE = 2e-9 of a mass; a larger fraction."""
+"""A smallest or largest loss of a lower bound is isolated if it is ALONE nats from all others (`LossAtoms.law`, `Product`). The
+lower bound omits a fraction of at most e^-ALONE = 2e-9 of a mass. Raised: longer grids. Lowered: a larger omitted fraction."""
 
 
 class TooLongError(ValueError):
@@ -269,8 +269,8 @@ class LossAtoms:
         """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
         loss, below, above = self.loss, 0, self.loss.size
         if not upper and loss.size > 2:
-            # A grid that reaches to an isolated loss would be long. A smallest loss below -ALONE has little mass under P and is
-            # omitted. A largest one is rounded down, or up by at most 8 ulp.
+            # A grid that reaches to an isolated loss would be long. An isolated smallest loss below -ALONE has little mass under P
+            # and is omitted. An isolated largest loss is moved to the grid point below it, or to one at most 8 ulp above.
             below, above = int(loss[1] - loss[0] > ALONE < -loss[0]), above - int(loss[-1] - loss[-2] > ALONE)
         far, loss = np.floor((loss[above:] - anchor) / step * (1 + 4 * ULP)).astype(np.int64), loss[below:above]
         # `snap` bounds the rounding error: a loss within this distance of a grid point is moved to the grid point.

@@ -28,7 +28,7 @@ class Blocks:
     ----------
     rows : callable
         Returns, for an array of eps >= 0, one row for each block: an upper bound of the log divergence of every pair in the block.
-        The reversed pairs of block i are those of block count - 1 - i.
+        The reversed pairs of block i are those of block `count - 1 - i`.
     count : int
         Number of blocks.
     """

@@ -71,7 +71,7 @@ class ClosedForms:
         return (), 1.0
 
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
-        """Return bounds of the Renyi divergences that hold beside those from values of delta, by joint convexity of a mixture."""
+        """Return bounds of the Renyi divergences by joint convexity of a mixture, in addition to those from values of delta."""
         return mixture_limit(*self.mixture(), orders) if upper else np.full(orders.size, -np.inf)
 
     def tail(self) -> Tail | None:
@@ -88,7 +88,7 @@ class ClosedForms:
         return None
 
     def mu_limit(self) -> float:
-        """Return an upper bound of mu that holds beside that from values of delta, by joint convexity of a mixture; inf if none."""
+        """Return an upper bound of mu by joint convexity of a mixture, in addition to that from values of delta; inf if none."""
         return max((part._gdp_mu(True) for part in self.mixture()[0]), default=math.inf)
 
     def rough(self, upper: bool) -> Curve | None:

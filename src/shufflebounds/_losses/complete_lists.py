@@ -35,9 +35,9 @@ class CompleteLists(NamedTuple):
 def complete_lists(log_p: FloatArray, log_q: FloatArray) -> CompleteLists:
     """Return two lists whose sums are at most 1, up to their errors, from lists whose sums may differ from 1.
 
-    A list with a sum above 1 is divided by its sum, mass that is missing counts as truncated. The difference of the sum from 1 also
-    counts as a relative error of all masses. So the sums of max(0, P - Q) and of max(0, Q - P), which are equal for exact lists,
-    agree within the errors.
+    A list with a sum above 1 is divided by its sum; if the sum is below 1, the missing mass counts as truncated. The difference of
+    the sum from 1 also counts as a relative error of all masses. So the sums of max(0, P - Q) and of max(0, Q - P), which are equal
+    for exact lists, agree within the errors.
     """
     laws, rising = (log_p, log_q), (np.sort(log_p), np.sort(log_q))
     # The largest mass enters the sum as e^x - 1, because its rounding error may exceed all other masses.

@@ -59,7 +59,7 @@ def curve(forward: SampledProfile, backward: SampledProfile, *, upper: bool) -> 
 
 
 def _corner_mu(points: FloatArray, *, upper: bool) -> FloatArray:
-    """Return for every point (alpha, beta) an upper or lower bound of the mu whose Gaussian trade-off curve contains it."""
+    """Return for every point (alpha, beta) an upper or lower bound of the mu whose Gaussian trade-off curve contains the point."""
     alpha, beta = log_quantile(*points[:2]), log_quantile(*points[2:])
     error = QUANTILE_ERROR * (1 + np.abs(alpha))
     return np.asarray(-alpha - beta + (error if upper else -error))
@@ -185,8 +185,8 @@ def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:
 def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: float | None) -> int:
     """Add samples where delta has the slope -e^log_slope in e^eps; return their number.
 
-    The position is interpolated from the log slopes near `eps`. Two more samples, one on either side, show the error of the
-    slope. A sample at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
+    The eps of one sample is interpolated from the log slopes near `eps`. Two more samples, one on either side, show the error of
+    the slope. A sample at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
     """
     x, y = samples.eps, samples.high
     place = int(np.searchsorted(x, eps))
@@ -229,9 +229,9 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
         if unlimited or not most > best * (1 + rtol / 4):
             break
         for upper in (True, False):
-            # The upper and the lower bound of delta give one bound of mu each; start with the upper one. Refine as if this bound
-            # were delta itself: only intervals with a corner above the largest mu that its own samples attain can change the bound
-            # of mu.
+            # The upper and the lower bound of delta give one bound of mu each; start with the upper one. Refine as if this bound of
+            # delta were delta itself. Then only intervals with a corner above `attained`, the largest mu at its samples, can change
+            # the bound of mu.
             one, other = alone(forward, backward, upper)
             form, eps = _enclosing(one, other, False)
             corners = _corner_mu(form.points[:, 1:-1], upper=True)
@@ -239,7 +239,7 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             if upper and attained >= cap:
                 continue
             threshold = attained + max(rtol / 8 * attained, INTERPOLATED / 2 * (most - best))
-            # If only a few values may be computed, start with those that lower the largest mu of a corner.
+            # If only a few values may be computed, start with the intervals whose corners have the largest mu.
             open_ = corners > max(threshold, attained + share * (float(corners.max(initial=0.0)) - attained))
             low, high = eps[1:][open_], eps[:-1][open_]
             grown = _halve(forward, np.maximum(low, 0.0), high, evaluations)
@@ -336,11 +336,11 @@ def curve_of_masses(
 
     `low` and `high` hold the bounds under P and under Q; `log_lost` is the log of a bound of the mass of all other outcomes under
     either. The errors of the tests that reject the first outcomes are rounded up for the upper bound and down for the lower one.
-    The smaller number of an error and its complement is summed, and the larger one is computed from it: so 1 - beta has a
-    relative error, too, and delta of the curve is accurate where it is small.
+    The smaller number of an error and its complement is summed, and the larger one is computed from it: so 1 - beta has a small
+    relative error, too, and a small delta of the curve is accurate.
     """
     own, other = (high, low) if upper else (low, high)
-    # Outcomes that are not listed add to an upper bound of a sum, that of an error or that of a complement.
+    # The mass `log_lost` of outcomes that are not listed is added to every sum that is bounded above: an error or its complement.
     lost = -math.inf if upper else log_lost
     out = _tradeoff.tradeoff_knots(own[0], own[1], lost, lost, other[0], other[1])
     if upper:
@@ -350,7 +350,8 @@ def curve_of_masses(
         by_level = level <= rest
         level[~by_level] = log1mexp(rest[~by_level])
         rest[by_level] = log1mexp(level[by_level])
-    # Where the summed number changes, neighbouring points may be out of order by their error.
+    # Where the number that is summed changes from an error to its complement, neighbouring points may be out of order by their
+    # error.
     forward = [np.maximum if upper else np.minimum, np.minimum if upper else np.maximum]
     for row, order in enumerate(forward * 2):
         turn = 1 if (row < 2) == upper else -1
@@ -364,7 +365,8 @@ def curve_of_masses(
 def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
     """Return the greatest convex curve at or below all of the piecewise linear curves: the convex hull of their breakpoints.
 
-    From upper bounds of curves it is an upper bound of their hull, from lower bounds a lower bound.
+    If all curves are upper bounds, the result is an upper bound of the hull of the exact curves; if all are lower bounds, a lower
+    bound.
     """
     pieces = [_pieces(f) for f in curves]
     points = np.concatenate([one.points for one in pieces], axis=1)

@@ -35,10 +35,10 @@ def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> floa
     while last < eps.size - 1 and high(last) > log_tail:
         first, last = last + 1, last + 2
     limit = max(log_tail, high(last) + 1e-9)
-    # If no eps has such a small divergence, the larger limit may be met at an eps below `first`, too.
+    # If no eps has such a small divergence, `limit` is larger than `log_tail` and may be met already at an eps below entry `first`.
     first = first if limit == log_tail else 0
     for _ in range(2):
-        # The divergence does not increase with eps, so the first eps with a small enough one is found by bisection.
+        # The divergence does not increase with eps, so bisection finds the first eps at which it is small enough.
         place = bisect_left(range(last), True, first, last, key=lambda i: high(i) <= limit)
         left = float(eps[place - 1]) if place else 0.0
         eps, first, last = np.linspace(left, float(eps[place]), 33), 0, 32

@@ -31,8 +31,8 @@ def loss_tail(
     """Return bounds of Pr[L > eps] at each eps > 0. L is the loss of one pair (P, Q) if `single`, otherwise of the worst pair.
 
     `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. If a value of delta is
-    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried; the lower bound is delta itself, unless
-    `limits` has the upper bounds.
+    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried. Then the returned lower bound is that of
+    delta itself, unless `limits` has the upper bounds, which are then returned unchanged.
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). So a
     secant of delta to the right of E gives a lower bound, and a secant to the left an upper bound. A secant to the left needs delta
@@ -105,7 +105,7 @@ def _least(values: Callable[[FloatArray, NDArray[np.intp]], FloatArray], count: 
             while (rows := rows[step * (ends[side, rows] - best[rows] - step) > 0]).size:
                 place = best[rows] + step
                 value = values(STEPS[place][:, None], rows)[:, 0]
-                # All results for short lengths may be 0, where bounds of delta differ by more than delta falls.
+                # All results for short lengths may be 0: there the gap of the bounds of delta exceeds the decrease of delta.
                 less = (value < smallest[rows]) | ((value == smallest[rows]) & (side == 1))
                 ends[side, rows[~less]] = place[~less]
                 rows, place = rows[less], place[less]

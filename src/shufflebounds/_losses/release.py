@@ -73,8 +73,8 @@ class Scale:
     def heavy(self, step: float) -> float | None:
         """Return the mean of the losses within four grid steps of the median, or None if their mass is less than 0.9.
 
-        `GridSteps.anchor` moves the grid to this mean. If the distance were more than four steps, grids that resolve the
-        distribution would be moved, too. If it were less, the mean would omit losses that the lower bound merges with the median.
+        `GridSteps.anchor` moves the grid to this mean. If the mean covered more than four steps, grids that resolve the
+        distribution would be moved, too. If it covered fewer, it would omit losses that the lower bound merges with the median.
         """
         if not self.losses.size:
             return None
@@ -164,7 +164,7 @@ class Sampling(NamedTuple):
     deep : callable, optional
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
     above : callable, optional
-        Returns the upper bounds of the divergence alone, each of them twice, for a pair that neighbours need not attain.
+        Returns the upper bound of the divergence at each eps, in place of both bounds. For a pair that neighbours need not attain.
     scale : float
         The first eps of the search for the scale of eps.
     """
@@ -427,8 +427,8 @@ class DominatingPairInfo:
         right, left = high * near, low * near
         while True:
             values = forward(right)
-            # Losses far above 1 may vary by less than the distance of these eps. If this is above 64, an interval longer than 1 is
-            # halved while the mass in it, by which delta falls, has more than 1 % of the variance.
+            # Losses far above 1 may vary by less than the distance of these eps. If the last distance is above 64, intervals longer
+            # than 1 are halved while the mass in them, by which delta falls, contributes more than 1 % of the variance.
             width, middle = np.diff(right), 0.5 * (right[1:] + right[:-1])
             fall = -np.diff(np.exp(values.upper))
             var = float(fall @ (middle - fall @ middle) ** 2)
@@ -446,7 +446,8 @@ class DominatingPairInfo:
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, the former down to e^log_tail.
 
-        Those of (Q, P) end at e^FIRST_TAIL, which bounds the mass under Q, and all the more under P, of smaller losses.
+        The samples of (Q, P) end at e^FIRST_TAIL. This bounds the mass under Q of smaller losses, whose mass under P is smaller
+        still.
         """
         own, back = self.hockey_sticks
         first = SampledProfile(own, self.pure, 0.6, depth=math.sqrt(-2 * log_tail))

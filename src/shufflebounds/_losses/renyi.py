@@ -45,8 +45,8 @@ negligible gaps."""
 
 
 _SHARE, _MOST_SHARE = 1 / 16, 2.0
-"""If upper bounds alone are sampled: interpolation may add this part of the gap of the upper and the lower bound of the divergence,
-at most 2 rtol. Raised: less tight bounds. Lowered: more samples."""
+"""If upper bounds alone are sampled, interpolation may add this fraction of the gap between the upper and the lower bound of the
+divergence, but at most 2 rtol. Raised: less tight bounds. Lowered: more samples."""
 
 
 def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
@@ -58,7 +58,7 @@ def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
         return last + power * start - math.log(-power)
     if tail is None:
         return math.inf
-    # H does not increase: up to any eps the last sample is a bound, and beyond it `tail`.
+    # H does not increase. So the last sample bounds H up to any eps, and `tail` bounds the integral beyond that eps.
     rest = tail(power, start)
     for end in (start * 2.0 ** np.arange(0.25, 10, 0.25)).tolist():
         constant = last + power * end + math.log(end - start) if end > start else math.inf
@@ -119,7 +119,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 enough = enough if tail is None else np.maximum(enough, part * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
-                # Divide intervals in which the rate of the integrand, for either power, exceeds what the quadrature permits.
+                # Divide intervals in which the integrand, for either power, changes by more than the quadrature permits (STEEPEST).
                 open_ &= (order * width > STEEPEST) | ~(fall < enough) | ends
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
@@ -129,12 +129,12 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             break
     most_logs = float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR
     lower, upper_bound = _divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16)
-    # Bounds of delta need not be convex in e^eps. `upper_bound` is that of their convex hull, which may be below `lower`.
+    # Bounds of delta need not be convex in e^eps. `upper_bound` belongs to their convex hull and may be below `lower`.
     return Interval(min(lower, upper_bound), upper_bound)
 
 
 def _least_upper(own: SampledProfile, reverse: SampledProfile, order: float) -> float:
-    """Return a divergence that no upper bound is below if samples are added: that of the lines below the upper bounds of H."""
+    """Return the divergence of the lines below the upper bounds of H; more samples do not give an upper bound below it."""
     one, other = alone(own, reverse, True)
     return _divergence(order, float(np.logaddexp(one.integrals(other, order - 1)[0], other.integrals(one, -order)[0])))
 
@@ -144,8 +144,8 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
     """Return an upper bound of the larger one of D_order(P||Q) and D_order(Q||P) from samples of upper bounds of H.
 
     Samples are added as in `renyi`, one or a few at a time, until the interpolation adds little in comparison to the gap between
-    the result and `lower`, a lower bound of the divergence, or -inf. From the eps on at which the samples are those of `other`,
-    its integral is used.
+    the result and `lower`, a lower bound of the divergence, or -inf. From the first eps at which `other` is as small as the
+    samples, the integral of `other` is used.
     """
     level = None if other is None else cache(partial(other.level, order))
     with np.errstate(all="ignore"):
@@ -178,7 +178,7 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         open_ = (parts > 1) & (np.diff(hull.eps) > 1e-12 * hull.eps[1:])
         if gap.sum() <= 2 * share * rtol or not open_.any():
             break
-        # An interval over which H falls farther is divided again; that at the pure budget has an infinite fall.
+        # An interval with a larger fall is divided again later; the interval at the pure budget has an infinite fall.
         falls = np.clip(-np.diff(hull.high) - (order - 1) * np.diff(hull.eps), 1e-6, 12.0)
         samples.add(np.concatenate([_divided(*one) for one in zip(
             hull.eps[:-1][open_].tolist(), hull.eps[1:][open_].tolist(), falls[open_].tolist(), parts[open_].tolist())]))
@@ -212,8 +212,8 @@ def least_divergence(samples: SampledProfile, orders: FloatArray) -> FloatArray:
 def enough_fall(own_gap: FloatArray) -> FloatArray:
     """Return the decrease of log delta over an interval below which more samples in it do not help.
 
-    For a decrease d, straight lines in e^eps exceed delta by a fraction of up to d^2/8. This fraction may be 0.1 %, or 1/4 of
-    `own_gap`, the relative gap of the bounds of delta themselves, whichever is smaller.
+    If log delta decreases by d, a straight line in e^eps between the ends exceeds delta by a fraction of up to d^2/8. The permitted
+    fraction is 0.1 %, or 1/4 of `own_gap` (the relative gap of the bounds of delta themselves), whichever is smaller.
     """
     return np.minimum(np.sqrt(2 * own_gap), 0.1)
 

@@ -33,12 +33,12 @@ _, FULL_DETAIL, DEPTH = STAGES
 grows. They end at delta = e^(-DEPTH**2/2) if there is no pure budget."""
 
 FIRST_SCALE = 0.05
-"""The first eps of the search for an eps at which delta is smaller than at 0 by a factor of e^0.5 to e^20. Farther from the last
-eps: more values are computed before this eps is found."""
+"""The first eps of the search for an eps at which delta is smaller than at 0 by a factor of e^0.5 to e^20. The farther it is from
+the eps that is found, the more values are computed."""
 
 INTERPOLATED = 0.003
 """Fraction of the gap at the samples that interpolation between them may add, where this gap is large. Raised: less tight bounds.
-Lowered: more samples; their number grows with the inverse of the square root."""
+Lowered: more samples; their number is proportional to 1/sqrt of this fraction."""
 
 _NODES, _WEIGHTS = gauss_legendre(12)
 
@@ -235,9 +235,9 @@ class SampledProfile:
         """Return logs of (lower integral, upper integral, gaps, own gaps).
 
         The integrals are those of e^(power t) times the lower and the upper bound of delta(t) over t. They have the error of the
-        quadrature (`_pieces`), for which the caller widens them by COMPUTED_ERROR. `gaps` has for each interval between samples the
-        difference of both integrals over it. `own gaps` has the part of this difference that is due to the gap of the bounds of
-        delta at the samples, which more samples cannot reduce.
+        quadrature (`_pieces`), for which the caller widens them by COMPUTED_ERROR. The gaps are, for each interval between samples,
+        the difference of both integrals over the interval. The own gaps have the part of this difference that is due to the gap of
+        the bounds of delta at the samples, which more samples cannot reduce.
         """
         high, _ = _pieces(self.eps, self.high, power)
         eps, log_low = self.below(other)

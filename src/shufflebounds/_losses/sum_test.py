@@ -75,7 +75,7 @@ class SumTest:
 
     @cached_property
     def _sums(self) -> tuple[TiltedSum, TiltedSum, TiltedSum, TiltedSum]:
-        """S under P and under Q, for the probabilities to reject; then -S under P and under Q, for those to accept."""
+        """The distributions of S under P and Q, for probabilities to reject; then those of -S, for probabilities to accept."""
         return (self._sum(0, 1, upper=False), self._sum(1, 1, upper=True), self._sum(0, -1, upper=True),
                 self._sum(1, -1, upper=False))
 

@@ -373,7 +373,8 @@ def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
     """
     stage = 4 * ULP * (math.log2(size) + 2)
     # All arrays share one block. The C library keeps about as much freed memory as the largest block that a process has released,
-    # so that later transforms, and the work space of NumPy's, need no new pages, which take as long as a transform.
+    # so later transforms and the work space of NumPy's transforms need no new pages. Allocating new pages takes as long as a
+    # transform.
     room = np.empty((len(tilted) + 3, size // 2 + 1), dtype=np.complex128)
     values, spectra = room[0].view(np.float64)[:size], room[1 : len(tilted) + 1]
     for (weight, place, _), spectrum in zip(tilted, spectra):

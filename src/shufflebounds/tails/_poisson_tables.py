@@ -67,7 +67,8 @@ def _direct(
     if trials > DIRECT_TRIALS:
         return None
     if log_least < -LARGEST_EXPONENT and trials > 1:
-        # The sum of -log p is at least that of equal p with the same mean, so that large sums are seen without logarithms.
+        # The sum of -log p is at least that of equal p with the same mean. So many large sums are found without a logarithm of
+        # every p.
         mean = float((p.sum() if counts is None else p @ counts) / trials)
         if -trials * math.log(min(mean, 1 - mean)) > LARGEST_EXPONENT * (1 + 1e-9):
             return None
@@ -169,8 +170,8 @@ def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: Kind) -> tuple[FloatArra
     groups = law.groups
     start = 0
     while start < k.size:
-        # `fewest` is the number of k from which a block is faster: it takes about 26 sigma * 20 ns, a single point about 2 us and
-        # 40 ns for each group.
+        # `fewest` is the number of k from which a block is faster: a block takes about 26 sigma * 20 ns, a single point about 2 us
+        # plus 40 ns for each group.
         near = abs(k[start] - law.mean) < law.reach
         fewest = 1 if near else 3 + 0.5 * sigma / (2 + 0.04 * groups)
         span = 3.3 * sigma

@@ -96,7 +96,7 @@ def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> Floa
 
 
 def _halved(below: Callable[[FloatArray], NDArray[np.bool_]], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Return p < p' in (0, 1/2] such that `below` is true at p, or p is the smallest positive double.
+    """Return p < p' in (0, 1/2] around the root: `below` is true at p, or p is the smallest positive double.
 
     The logarithms of p and p' are neighbouring doubles. `below` is true up to the root and false above it.
     """

@@ -178,8 +178,8 @@ class FrozenLaw(metaclass=Explaining):
     def _quantile(self, levels: FloatArray, sides: tuple[FloatArray, FloatArray]) -> FloatArray | float:
         """Return the least k with cdf(k) >= sides[0], that is, sf(k) <= sides[1].
 
-        One of the sides is `levels`, the other 1 - levels, whose rounding error of up to 2**-53, for levels above 1/2, counts as
-        equality.
+        One entry of `sides` is `levels`, the other 1 - levels. For levels above 1/2, 1 - levels has a rounding error of up to
+        2**-53: a k that misses the condition by no more than this error counts as meeting it.
         """
         with np.errstate(divide="ignore"):
             lower, upper = np.log(sides[0]), np.log(sides[1])

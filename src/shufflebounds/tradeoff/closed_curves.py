@@ -36,7 +36,7 @@ class GaussianCurve(Representation):
     """The trade-off function of N(0, 1) and N(mu, 1).
 
     `side` is 0 for values as computed, 1 for values above the exact curve, and -1 for values below it. The delta of a curve below
-    is above the exact delta.
+    the exact curve is above the exact delta.
     """
 
     mu: float

@@ -33,7 +33,7 @@ def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
 def across(x: float, value: float) -> float:
     """Return the log divergence of a pair at eps = x <= 0, given the log divergence `value` of the reversed pair at -x.
 
-    With E = e^x it is the log of 1 - E + E e^value, a sum of two positive terms, or of 1 minus a small term.
+    With E = e^x it is the log of (1 - E) + E e^value, two nonnegative terms; a sum above 1/2 is computed as 1 - E (1 - e^value).
     """
     less = math.exp(x) * math.expm1(min(value, 0.0))
     if less > -0.5:
@@ -58,7 +58,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is linear on both
     sides of one breakpoint. Beyond the last point the left line is extended to its zero.
     """
-    # A logarithm of 0 may stand for a function below 1 by less than a double can tell, whose left line is not constant.
+    # Where log_value is 0, the function may be below 1 by less than a double resolves, and the left line need not be constant.
     eps, log_value = _tradeoff.lines_below(x, np.minimum(low, -5e-324), np.ascontiguousarray(high))
     return (eps, log_value) if eps.size else (x[1:2].copy(), np.full(1, -np.inf))
 

@@ -115,7 +115,7 @@ class _Lines:
         y is 0 where a line is negative.
         """
         eps, delta, side = self.eps[which], self.delta[which], self.side
-        # e^x may have been computed from its complement 1 - e^x; this covers its rounding error.
+        # e^x may have been computed from its complement 1 - e^x: the change of x covers the rounding error.
         x = x - side * 2 * ULP * np.where(x > -1, 1.0, 0.0)
         fall = eps + x
         loss_error = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))

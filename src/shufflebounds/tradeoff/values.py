@@ -89,7 +89,7 @@ class CurveValues:
             logs = self._form.log_beta(np.log(array.ravel()))
         value = np.exp(logs)
         if self._form.side:
-            # A logarithm near 0 may have no double next to its power on the same side.
+            # For logarithms near 0, the rounded exponential may lie on the wrong side of the exact one: move it by an ulp.
             value = np.where(logs < 0, np.nextafter(value, 1 if self._form.side > 0 else 0), value)
         return plain(value.reshape(array.shape))
 
