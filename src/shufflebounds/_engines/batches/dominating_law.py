@@ -156,7 +156,8 @@ class Approximation:
         need = terms * (self.factor - 1) - shift
         for i, (tilts, curvatures) in enumerate(zip(self._tilts, self._curvatures)):
             # Every level at which few values are large gives an approximation, and most often the smallest of these is the best.
-            used = (self._chance[i] <= _FEW_LARGE / terms) | (i == len(_LEVELS) - 1)
+            # One term needs none: without u its mean is exact.
+            used = (terms > 1) & ((self._chance[i] <= _FEW_LARGE / terms) | (i == len(_LEVELS) - 1))
             number, most = terms[used], self._large[i]
             power = number[:, None] * self._logs[i] + shift[used, None] * tilts - 2 * np.log(tilts)
             best = power.argmin(axis=1)
