@@ -234,7 +234,7 @@ def test_the_statement_names_the_neighbours_and_the_proof():
 
 @pytest.mark.parametrize(("sigma", "batches"), [(7.266418077903609, 2), (3.0, 2)])
 def test_one_term_is_not_approximated(sigma, batches):
-    """The approximation of one term was .6 too small in log delta, so one term was chosen for two batches and the bound rose by .12 with eps."""
+    """An approximation of one term was .6 too small in log delta; two batches then used it, and the bound rose by .12 with eps."""
     profile = ShuffledBatches(GaussianMechanism(sigma), batches)
     bounds = [profile.log_delta(eps) for eps in np.linspace(0.0, 0.5 / sigma, 12)]
     assert bounds == sorted(bounds, reverse=True)
