@@ -4,7 +4,7 @@ Layer: kernels ``noexcept nogil`` (declared in _worst_bits.pxd), functions on ar
 
 Definition. Of N = `others` bits of the other users m are ones; each bit is flipped with probability q. Let f_N(m) be the
 hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over
-m = 0..N above and below. Removing B zeros from the other bits gives an upper bound,
+m = 0..N above and below. Leaving out B of the other bits, j ones and B - j zeros, gives an upper bound,
     f_N(m + j) <= f_(N - B)(m),   0 <= j <= B
 (adding bits is post-processing: shuffled bits, Proposition 3.1), so one value bounds a whole interval of datasets.
 For width = 1 and more than SMALL candidates an expansion around the middle m of an interval is a closer bound. Let theta be the

@@ -165,7 +165,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     where :math:`R_x` is the output distribution of input x and 0, 1 are the target's two inputs. With :math:`m = R_{x^*}` the
     formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, the formula
     is an upper bound for every dataset. A second upper bound for every dataset is this sum for n - 2s users (s is chosen) whose
-    inputs are the worst possible ones, plus an error term of order :math:`n^{-5/2}`.
+    inputs are the worst possible ones, plus an error term, of order
+    :math:`n^{-5/2}` for eps of order :math:`n^{-1/2}`.
 
     Parameters
     ----------
