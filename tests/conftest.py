@@ -3,6 +3,7 @@
 hypothesis draws 25 examples for each property, and 200 with the option ``-m hypothesis``.
 """
 
+import gc
 import signal
 
 from hypothesis import settings
@@ -16,3 +17,8 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("whole" if "hypothesis" in config.option.markexpr else "everyday")
+
+
+def pytest_collection_finish():
+    # The thousands of collected tests stay: the collector of garbage need not look through them again and again.
+    gc.freeze()

@@ -31,8 +31,8 @@ THREADS = 4
 
 def points():
     rng = np.random.default_rng(9)
-    n = np.floor(np.exp(rng.uniform(0, 36, 20_000)))
-    p = rng.random(20_000)
+    n = np.floor(np.exp(rng.uniform(0, 36, 8_000)))
+    p = rng.random(n.size)
     k = np.clip(np.round(n * p + 5 * rng.normal(size=n.size) * np.sqrt(n * p * (1 - p))), 0, n)
     return k, n, p
 
@@ -86,7 +86,7 @@ def busy():
     while not done.is_set():
         pass
 def calls():
-    for _ in range(200):
+    for _ in range(50):
         _binomial.shift_log_delta(n, p, 0.1, 0.0)
 callers = [threading.Thread(target=calls) for _ in range(3)]
 other = threading.Thread(target=busy)
@@ -181,7 +181,7 @@ def test_a_fork_during_a_composition():
     assert child("""
 import os, threading
 from shufflebounds.shuffle import BinomialNoise
-year = BinomialNoise(10**4, 0.5).self_compose(10)
+year = BinomialNoise(100, 0.5).self_compose(3)
 year.log_delta(0.5)
 composer = year._closed.composer
 inside, done = threading.Event(), threading.Event()
@@ -261,7 +261,7 @@ assert not wrong, wrong
     lambda: PersonalizedBits(np.linspace(0.1, 2, 20)),
     lambda: PersonalizedClones.laplace(np.linspace(0.1, 2, 20)),
     lambda: RealSum(100, 20.0, 3, view="columns"),
-    lambda: FlippedReports(50, 5, 5, 0.2, view="sums"),
+    lambda: FlippedReports(20, 2, 3, 0.2, view="sums"),
     lambda: RandomAllocation(KaryResponse(3, 1.0), 3),
     lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]).shuffled(5),
 ])

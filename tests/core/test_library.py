@@ -4,6 +4,7 @@ After a function is added, run ``python -m tests.core.test_library``, which rewr
 """
 
 import ctypes
+import functools
 import json
 import math
 import os
@@ -244,6 +245,7 @@ def test_an_eps_too_large_to_square_keeps_both_bounds():
     assert low.value == -math.inf < high.value < -1e100
 
 
+@functools.cache
 def config(*options):
     done = subprocess.run([sys.executable, "-m", "shufflebounds", "config", *options], check=True, capture_output=True, text=True)
     return done.stdout.split()

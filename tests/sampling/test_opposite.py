@@ -1,5 +1,6 @@
 """A replaced record of sampled noise whose old and new contributions are opposite, and of sampled finite randomizers."""
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from tests.oracles import hockey_stick
 from tests.strategies import slow
 
 
+@functools.cache
 def exact(sigma, rate, eps):
     """Return log delta of one step: the best test is a threshold of the output."""
     with mp.workdps(40):
