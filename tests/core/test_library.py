@@ -270,6 +270,7 @@ def test_pkg_config_finds_the_library():
         assert any(Path(word[2:], file).is_file() for word in flags if word.startswith(flag))
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("options", [("--libs",), ("--static",)])
 def test_the_calculator_agrees_with_python(tmp_path, options):
@@ -289,6 +290,7 @@ def test_the_calculator_agrees_with_python(tmp_path, options):
     assert subprocess.run([program, "eps"], capture_output=True).returncode == 2
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
 def test_the_header_is_one_of_c_plus_plus(tmp_path):

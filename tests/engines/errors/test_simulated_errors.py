@@ -16,7 +16,7 @@ from shufflebounds import shuffle
 from shufflebounds.tails import binom_logcdf
 from tests.mechanisms import listing
 
-REPETITIONS = 500
+REPETITIONS = 350
 CLOSE = 5.0
 """Tolerance in standard deviations of the simulated number: a probability of 6e-7 for each comparison."""
 
