@@ -20,5 +20,6 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish():
-    # The thousands of collected tests stay: the collector of garbage need not look through them again and again.
+    # The thousands of collected tests stay, and what tests keep grows: the collector of garbage would look through it all the time.
     gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
