@@ -16,10 +16,10 @@ def pytest_configure(config):
     # A shell makes its background processes ignore Ctrl-C, a signal that some tests send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What is collected and what tests keep stays: the collector of garbage would look through it again and again.
+    gc.set_threshold(100_000, 50, 100)
     settings.load_profile("whole" if "hypothesis" in config.option.markexpr else "everyday")
 
 
 def pytest_collection_finish():
-    # The thousands of collected tests stay, and what tests keep grows: the collector of garbage would look through it all the time.
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)

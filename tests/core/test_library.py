@@ -260,6 +260,7 @@ def test_config_without_an_option_names_the_options(capsys):
     assert "--cflags" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pkg-config") is None, reason="no pkg-config")
 def test_pkg_config_finds_the_library():
     environment = {**os.environ, "PKG_CONFIG_PATH": config("--pkgconfigdir")[0]}
