@@ -3,6 +3,7 @@
 hypothesis draws 25 examples for each property, and 200 with the option ``-m hypothesis``.
 """
 
+import gc
 import signal
 
 from hypothesis import settings
@@ -15,4 +16,10 @@ def pytest_configure(config):
     # A shell makes its background processes ignore Ctrl-C, a signal that some tests send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What is collected and what tests keep stays: the collector of garbage would look through it again and again.
+    gc.set_threshold(100_000, 50, 100)
     settings.load_profile("whole" if "hypothesis" in config.option.markexpr else "everyday")
+
+
+def pytest_collection_finish():
+    gc.freeze()

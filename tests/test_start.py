@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HEAVY = ("scipy.optimize", "scipy.stats", "scipy.fft", "scipy.special", "scipy.linalg", "matplotlib", "importlib.metadata", "tqdm")
 
 

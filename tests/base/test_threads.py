@@ -10,6 +10,7 @@ import pytest
 from shufflebounds import shuffle, tails
 from shufflebounds._base.threads import each, in_slices
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
+from tests.strategies import slow
 
 RNG = np.random.default_rng(4)
 USERS = np.floor(10.0 ** RNG.uniform(1, 12, 300))
@@ -26,7 +27,7 @@ CALLS = {
     "binomial_noise_epsilons": lambda **kw: shuffle.binomial_noise_epsilons(USERS, 0.3, DELTA, **kw),
     "binomial_noise_log_deltas": lambda **kw: shuffle.binomial_noise_log_deltas(USERS, 0.3, 1 / LOCAL, bound="lower", **kw),
     "shuffled_epsilons": lambda **kw: shuffle.shuffled_epsilons(KINDS, FEW[:, None], 0.01, **kw),
-    "shuffled_epsilons of heavy tails": lambda **kw: shuffle.shuffled_epsilons(GaussianMechanism(0.5), FEW[[1, 3, 4]], 1e-6, **kw),
+    "shuffled_epsilons of heavy tails": lambda **kw: shuffle.shuffled_epsilons(GaussianMechanism(0.5), FEW[[1, 3]], 1e-6, **kw),
     "shuffled_epsilons of all datasets": lambda **kw: shuffle.shuffled_epsilons(KaryResponse(3, 1.0), FEW, 0.01, bound="lower",
                                                                                 **kw),
     "shuffled_log_deltas": lambda **kw: shuffle.shuffled_log_deltas(KaryResponse(4, 1.0), FEW, [[0.1], [0.5], [2.0]], **kw),
@@ -38,7 +39,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [slow(name) if name == "shuffled_epsilons of heavy tails" else name for name in CALLS])
 def test_the_number_of_threads_does_not_change_a_bit(name):
     alone = np.asarray(CALLS[name]())
     for threads in (1, 2, 5):

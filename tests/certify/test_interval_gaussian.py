@@ -52,7 +52,7 @@ def noise():
 def test_cells_are_larger_in_the_convex_order(noise, eps, first, low, width):
     ball, length, factor = flint().arb, 1.2, math.exp(eps)
     laws = list(noise.cell(ball(low), ball(width), ball(eps).exp(), first=first))
-    for t in (0.0, 0.3, 0.5, 0.9, 1.0):
+    for t in (0.0, 0.3, 0.9):
         place = low + t * width
         a, b, x = (place, length, 0.0) if first else (0.0, place, length)
         weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]

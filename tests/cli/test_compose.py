@@ -9,7 +9,6 @@ from shufflebounds.cli import main
 from shufflebounds.composition import Ledger, to_dict
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
 from shufflebounds.shuffle import StrongerClones
-from tests.strategies import slow
 
 PARTS = (GaussianMechanism(20.0), 4), (LaplaceMechanism(20.0), 1)
 TABLE = "# of the spring\nmechanism, sigma, scale, times\ngaussian, 20,, 4\n\nlaplace,, 20,\n"
@@ -33,7 +32,8 @@ def saved(kind):
     return json.dumps(ledger.to_dict())
 
 
-@pytest.mark.parametrize("kind", ["table", slow("ledger")])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["table", "ledger"])
 def test_every_form_of_file(kind, tmp_path, capsys):
     file = tmp_path / "releases"
     file.write_text(saved(kind))

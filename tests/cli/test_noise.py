@@ -34,7 +34,8 @@ def test_gaussian_noise_has_its_formula(capsys, words, mu):
 
 
 @pytest.mark.parametrize(("mechanism", "option", "x"), [
-    ("discrete-gaussian", "sigma", 13.3599260168), ("laplace", "scale", 9.9898009732), ("geometric", "budget", 1 / 9.9937486135)])
+    ("discrete-gaussian", "sigma", 13.3599260168), slow("laplace", "scale", 9.9898009732),
+    ("geometric", "budget", 1 / 9.9937486135)])
 def test_ten_releases(capsys, mechanism, option, x):
     found = answer(capsys, "noise", mechanism, "--times", "10", "--eps", "1", "--delta", "1e-6")
     assert found["parameters"][option] == pytest.approx(x, rel=1e-5)
@@ -106,7 +107,7 @@ TARGET = ["--eps", "1", "--delta", "1e-6"]
     slow(["local-hashing", "--bins", "10"], lambda told: mechanisms.LocalHashing(10, told["local_eps"], told["buckets"])),
     slow(["unary-encoding", "--bins", "10"], lambda told: mechanisms.UnaryEncoding(10, told["p"], told["q"])),
     (["randomized-response"], lambda told: mechanisms.RandomizedResponse(told["budget"])),
-    (["pure-local"], lambda told: mechanisms.PureLocal(told["local_eps"])),
+    slow(["pure-local"], lambda told: mechanisms.PureLocal(told["local_eps"])),
 ])
 def test_a_local_randomizer_with_its_largest_budget(capsys, words, build):
     found = answer(capsys, "calibrate", *words, "--users", "1000", *TARGET)

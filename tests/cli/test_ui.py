@@ -27,7 +27,6 @@ QUESTIONS = [
     {"question": "delta", "mechanism": "randomized-response", "budget": "2", "users": "1000", "eps": "0.1"},
     {"question": "users", "mechanism": "kary-response", "bins": "20", "local_eps": "3", "eps": "0.5", "delta": "1e-8"},
     {"question": "calibrate", "mechanism": "laplace", "eps": "1", "delta": "1e-9", "sensitivity": "2"},
-    {"question": "calibrate", "mechanism": "pure-local", "users": "1e5", "eps": "1", "delta": "1e-9"},
 ]
 
 

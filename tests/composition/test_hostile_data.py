@@ -83,7 +83,7 @@ def damaged(draw):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(JSON, damaged(), damaged(), damaged()))
 def test_bad_data_raises_value_errors_alone(data):
     for read in (from_dict, PrivacyProfile.from_dict, Ledger.from_dict):

@@ -63,7 +63,7 @@ def test_what_cannot_be_saved():
 def account():
     out = Ledger(1.0, 1e-6)
     out.spend(GaussianMechanism(20.0), times=4, note="weekly counts")
-    out.spend(LaplaceMechanism(20.0))
+    out.spend(GaussianMechanism(30.0))
     return out
 
 

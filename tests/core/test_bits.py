@@ -39,9 +39,9 @@ def arguments(first, second, flip):
 
 
 @pytest.mark.parametrize(("first", "second"), [((0, 9), (0, 9)), ((3, 6), (9, 0)), ((0, 0), (5, 4)), ((0, 12), (2, 10))])
-@pytest.mark.parametrize("flip", [0.0625, 0.375, 0.5 - 2.0**-20, 0.5 - 2.0**-34, 0.5 - 2.0**-40, 0.5 - 2.0**-53])
+@pytest.mark.parametrize("flip", [0.0625, 0.375, 0.5 - 2.0**-20, 0.5 - 2.0**-40, 0.5 - 2.0**-53])
 def test_two_sums(first, second, flip):
-    for share in [0.0, 0.1, 0.3, 0.7, 1 - 2.0**-20]:
+    for share in [0.0, 0.1, 0.7, 1 - 2.0**-20]:
         budget = log_odds(flip)
         eps = share * float(2 * budget)
         gaps = float(budget - eps), float(2 * budget - eps)

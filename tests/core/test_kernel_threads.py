@@ -31,8 +31,8 @@ THREADS = 4
 
 def points():
     rng = np.random.default_rng(9)
-    n = np.floor(np.exp(rng.uniform(0, 36, 20_000)))
-    p = rng.random(20_000)
+    n = np.floor(np.exp(rng.uniform(0, 36, 8_000)))
+    p = rng.random(n.size)
     k = np.clip(np.round(n * p + 5 * rng.normal(size=n.size) * np.sqrt(n * p * (1 - p))), 0, n)
     return k, n, p
 
@@ -74,6 +74,7 @@ def test_different_jobs_at_once():
             assert np.asarray(future.result()).tobytes() == serial[name], name
 
 
+@pytest.mark.slow
 def test_a_long_call_does_not_release_the_lock_of_another_thread():
     # Above 500 elements NumPy has released the interpreter lock, and another thread has taken it. A second release by the kernel
     # would end the process.
@@ -86,7 +87,7 @@ def busy():
     while not done.is_set():
         pass
 def calls():
-    for _ in range(200):
+    for _ in range(50):
         _binomial.shift_log_delta(n, p, 0.1, 0.0)
 callers = [threading.Thread(target=calls) for _ in range(3)]
 other = threading.Thread(target=busy)
@@ -149,6 +150,7 @@ def run(code):
 """Code that defines run(code), which runs code in a second interpreter of the same process."""
 
 
+@pytest.mark.slow
 def test_a_slow_kernel_in_a_subinterpreter():
     # PyGILState supports the main interpreter only. In a second one, a check for signals once never returned.
     pytest.importorskip("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
@@ -163,6 +165,7 @@ print(np.isfinite(_compound.log_sign_sweep(np.full(40, 1e8), 0.5, 0.25, 0.75)[0]
 """).split() == ["True"]
 
 
+@pytest.mark.slow
 def test_a_second_interpreter_is_refused():
     pytest.importorskip("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
     assert "ImportError" in child(SUBINTERPRETER + """
@@ -175,13 +178,14 @@ except Exception as refusal:
 """)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
 def test_a_fork_during_a_composition():
     # The child process has neither the computing thread nor the lock that this thread holds.
     assert child("""
 import os, threading
 from shufflebounds.shuffle import BinomialNoise
-year = BinomialNoise(10**4, 0.5).self_compose(10)
+year = BinomialNoise(100, 0.5).self_compose(3)
 year.log_delta(0.5)
 composer = year._closed.composer
 inside, done = threading.Event(), threading.Event()
@@ -260,8 +264,8 @@ assert not wrong, wrong
     lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
     lambda: PersonalizedBits(np.linspace(0.1, 2, 20)),
     lambda: PersonalizedClones.laplace(np.linspace(0.1, 2, 20)),
-    lambda: RealSum(100, 20.0, 3, view="columns"),
-    lambda: FlippedReports(50, 5, 5, 0.2, view="sums"),
+    lambda: RealSum(30, 5.0, 2, view="columns"),
+    lambda: FlippedReports(20, 2, 3, 0.2, view="sums"),
     lambda: RandomAllocation(KaryResponse(3, 1.0), 3),
     lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]).shuffled(5),
 ])
@@ -288,6 +292,7 @@ def test_results_do_not_depend_on_earlier_calls(make):
     assert values == [second.log_delta(eps, bound=side) for eps in (0.3, 0.1, 0.0) for side in ("upper", "lower")][::-1]
 
 
+@pytest.mark.slow
 def test_validation_while_another_thread_imports_masked_arrays():
     # During an import the module exists before its classes do.
     child("""

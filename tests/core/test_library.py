@@ -4,6 +4,7 @@ After a function is added, run ``python -m tests.core.test_library``, which rewr
 """
 
 import ctypes
+import functools
 import json
 import math
 import os
@@ -244,6 +245,7 @@ def test_an_eps_too_large_to_square_keeps_both_bounds():
     assert low.value == -math.inf < high.value < -1e100
 
 
+@functools.cache
 def config(*options):
     done = subprocess.run([sys.executable, "-m", "shufflebounds", "config", *options], check=True, capture_output=True, text=True)
     return done.stdout.split()
@@ -258,6 +260,7 @@ def test_config_without_an_option_names_the_options(capsys):
     assert "--cflags" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pkg-config") is None, reason="no pkg-config")
 def test_pkg_config_finds_the_library():
     environment = {**os.environ, "PKG_CONFIG_PATH": config("--pkgconfigdir")[0]}
@@ -268,6 +271,7 @@ def test_pkg_config_finds_the_library():
         assert any(Path(word[2:], file).is_file() for word in flags if word.startswith(flag))
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("options", [("--libs",), ("--static",)])
 def test_the_calculator_agrees_with_python(tmp_path, options):
@@ -287,6 +291,7 @@ def test_the_calculator_agrees_with_python(tmp_path, options):
     assert subprocess.run([program, "eps"], capture_output=True).returncode == 2
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
 def test_the_header_is_one_of_c_plus_plus(tmp_path):

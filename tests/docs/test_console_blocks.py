@@ -10,7 +10,7 @@ from shufflebounds.cli import main
 
 ROOT = Path(__file__).parents[2]
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d_]*\.?\d*(?:e[-+]?\d+)?(?![\w])")
-SLOW = ("curve", "deployments", "compare")
+SLOW = ("audit", "calibrate", "compare", "curve", "deployments")
 
 
 def blocks():

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.strategies import slow
-
 pytest.importorskip("matplotlib")
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_figures.py"
@@ -63,7 +61,8 @@ def drawn(figure):
         return texts(stream.getvalue())
 
 
-@pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in FIGURES])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.filterwarnings("ignore:local_eps")
 def test_the_labels_of_a_committed_figure_are_those_of_the_code(script, name, monkeypatch):
     """Numbers in titles, labels and legends are computed. If this fails, run docs/make_figures.py with the name and look at it.

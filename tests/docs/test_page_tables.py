@@ -50,6 +50,7 @@ def agree(shown, computed):
     return True
 
 
+@pytest.mark.slow
 def test_tables_of_files_and_classes_are_fresh(script):
     shown, computed = in_pages(script), {name: text.strip() for name, text in script.quick().items()}
     assert [name for name in computed if shown.get(name) != computed[name]] == [], "python docs/tables.py writes them"

@@ -46,8 +46,8 @@ def test_one_coordinate_answers_as_noise_on_a_number(sigma):
     vector, number = GaussianVector(sigma, 1), GaussianMechanism(sigma)
     assert vector.epsilon(1e-6) == number.epsilon(1e-6)
     for bound in ("lower", "upper"):
-        first, second = (noise.shuffled(1000).log_delta([0.05, 1.0], bound=bound) for noise in (vector, number))
-        assert first.tolist() == second.tolist()
+        first, second = (noise.shuffled(1000).log_delta(0.3, bound=bound) for noise in (vector, number))
+        assert first == second
 
 
 def test_the_blanket_of_one_coordinate_is_that_of_the_interval():
@@ -62,12 +62,11 @@ def test_delta_grows_with_the_dimension():
     assert values == sorted(values)
 
 
-@pytest.mark.parametrize(("sigma", "dimension"), [(20.0, 100), slow(100.0, 200)])
+@pytest.mark.parametrize(("sigma", "dimension"), [slow(20.0, 100), slow(100.0, 200)])
 def test_a_hundred_coordinates(sigma, dimension):
     # The probability that all coordinates are below 1/2 is smaller than the cut, which is added for every set of such coordinates.
     noise = GaussianVector(sigma, dimension)
-    after = noise.shuffled(10**5)
-    assert after.epsilon(1e-6, bound="lower") <= after.epsilon(1e-6) < 0.01 * noise.epsilon(1e-6)
+    assert noise.shuffled(10**5).delta(0.01 * noise.epsilon(1e-6)) <= 1e-6
 
 
 @pytest.mark.parametrize("noise", [

@@ -105,7 +105,7 @@ def test_a_composition_has_the_claims_of_its_parts_at_every_eps():
 
 
 def test_a_composite_has_the_claims_of_its_parts():
-    noise = GaussianVector(2.0, 3, "sphere").shuffled(100)
+    noise = PersonalizedClones.laplace([0.5, 1.0, 1.0])
     twice = noise.self_compose(2).compose(GaussianMechanism(1.0))
     assert set(noise.claims(0.1, upper=True)) | set(GaussianMechanism(1.0).claims(0.1, upper=True)) < set(twice.evidence(0.1))
     assert status(twice) is status(noise) is not Status.THEOREM

@@ -63,7 +63,7 @@ def test_delta_and_eps(budget, releases):
     noise = LaplaceMechanism(1 / budget)
     many, exact = noise.self_compose(releases), Exact(noise, releases)
     total = float(exact.total)
-    for eps in (0.0, 1.0, total / 2, total - 60, total - 5, total - 0.5):
+    for eps in (0.0, total / 2, total - 60, total - 0.5):
         delta = exact.of(eps)[0]
         low, high = (many.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
         assert mpf(low) <= mpmath.log(delta) <= mpf(high)

@@ -30,7 +30,7 @@ def test_no_proof_is_left_open():
 
 @pytest.mark.slow
 def test_the_proofs_compile(tmp_path):
-    """All five files take about 45 s of CPU time and 660 MB."""
+    """All five files take about 22 s of CPU time and 660 MB."""
     compiler = shutil.which("coqc")
     if compiler is None:
         pytest.skip("Coq is not installed (Debian: coq)")

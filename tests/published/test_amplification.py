@@ -170,6 +170,7 @@ class TestCompare:
             for name, column in one.bounds.items():
                 assert list(one.refused.get(name, {})) == np.flatnonzero(np.isnan(column)).tolist()
 
+    @pytest.mark.slow
     def test_a_bound_of_one_randomizer_is_judged_by_the_bounds_of_that_randomizer(self):
         matrix = np.random.default_rng(7).dirichlet(np.full(6, 2.0), size=6) * 0.7 + 0.05
         one = mechanisms.FiniteRandomizer(matrix)

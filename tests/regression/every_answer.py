@@ -234,7 +234,8 @@ def record(only, slow):
                     rows[SLOW][question] = found
                 else:
                     rows[RECORDED][question] = found
-                    if seconds > QUICK:
+                    # a question may be quick only because one before it has filled a cache of the module
+                    if seconds > QUICK or question in known[EXPENSIVE]:
                         rows[EXPENSIVE][question] = None
         print(f"{name}: {time.process_time() - start:.0f} s", flush=True)
     for path, table in tables.items():

@@ -1,5 +1,6 @@
 """A replaced record of sampled noise whose old and new contributions are opposite, and of sampled finite randomizers."""
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -19,11 +20,11 @@ from shufflebounds.mechanisms import (
 )
 from shufflebounds.profile.extend import IntegerNoise
 from shufflebounds.sampling import ReplaceOne, Subsampled
-from shufflebounds.sampling._opposite import OppositeContributions, opposite
 from tests.oracles import hockey_stick
 from tests.strategies import slow
 
 
+@functools.cache
 def exact(sigma, rate, eps):
     """Return log delta of one step: the best test is a threshold of the output."""
     with mp.workdps(40):
@@ -40,7 +41,7 @@ def exact(sigma, rate, eps):
 
 @pytest.mark.parametrize(("sigma", "rate", "eps"), [(1.0, 0.01, 0.0), (1.0, 0.01, 0.5), (2.0, 0.3, 0.2), (0.8, 0.001, 2.0)])
 def test_one_step_is_the_threshold_test(sigma, rate, eps):
-    value = OppositeContributions(GaussianMechanism(sigma), rate).log_delta(eps, bound="lower")
+    value = ReplaceOne(GaussianMechanism(sigma).subsampled(rate)).log_delta(eps, bound="lower")
     assert exact(sigma, rate, eps) - 1e-3 <= value <= exact(sigma, rate, eps) + 1e-9
 
 
@@ -81,23 +82,22 @@ def test_other_profiles_have_no_such_pair():
     for other in (TwoModes(), GeometricMechanism(1.0, bound=5), GeometricMechanism(1.0, sensitivity=2**20),
                   FiniteRandomizer(np.random.default_rng(0).dirichlet(np.ones(3), 5))):
         sampled = Subsampled(other, 0.1)
-        assert opposite(sampled) is None
-        assert opposite(gaussian.compose(sampled)) is None
-        with pytest.raises(TypeError, match="list of pairs"):
-            ReplaceOne(sampled).pairs()
-    # Noise that is not sampled states its guarantee for values that differ by the sensitivity, whatever the reason.
-    assert opposite(GaussianMechanism(1.0)) is None
-    pair = OppositeContributions(GaussianMechanism(1.0), 1.0)
-    # With rate 1 the two normal distributions are 2 apart.
-    eps = np.array([0.0, 1.0])
-    assert pair.log_delta(eps, bound="lower") == pytest.approx(GaussianMechanism(0.5).log_delta(eps), abs=1e-5)
+        for profile in (sampled, gaussian.compose(sampled)):
+            with pytest.raises(TypeError, match="list of pairs"):
+                ReplaceOne(profile).pairs()
+
+
+def test_the_contributions_of_all_records_are_twice_the_sensitivity_apart():
+    noise, eps = GaussianMechanism(1.0), np.array([0.0, 1.0])
+    found = ReplaceOne(noise.subsampled(1.0)).log_delta(eps, bound="lower")
+    assert found == pytest.approx(GaussianMechanism(0.5).log_delta(eps), abs=1e-5)
 
 
 @pytest.mark.parametrize(("sigma", "rate", "eps"), [
     (1.0, 0.01, 0.0), (1.0, 0.01, 0.5), (2.0, 0.3, 0.2), (0.8, 0.001, 2.0), (0.1, 0.01, 5.0), (0.3, 1.0, 3.0), (50.0, 0.01, 1e-4),
 ])
 def test_split_cells_bound_the_threshold_test_from_above(sigma, rate, eps):
-    found = OppositeContributions(GaussianMechanism(sigma), rate, spread=True).log_delta(eps)
+    found = ReplaceOne(GaussianMechanism(sigma).subsampled(rate)).log_delta(eps)
     assert exact(sigma, rate, eps) <= found <= exact(sigma, rate, eps) + 2e-3
 
 
@@ -105,7 +105,7 @@ def test_split_cells_bound_the_threshold_test_from_above(sigma, rate, eps):
 def test_no_contributions_are_worse_than_opposite_ones(seed):
     rng = np.random.default_rng(seed)
     sigma, rate, eps = math.exp(rng.uniform(-1, 1)), 10.0 ** rng.uniform(-2, -0.1), rng.uniform(0, 1)
-    largest = OppositeContributions(GaussianMechanism(sigma), rate, spread=True).delta(eps)
+    largest = ReplaceOne(GaussianMechanism(sigma).subsampled(rate)).delta(eps)
     x, y = np.meshgrid(*2 * [np.arange(-8 * sigma, 8 * sigma, sigma / 16)])
 
     def normal(mean):

@@ -29,6 +29,7 @@ from shufflebounds.shuffle import (
 from tests.oracles import binomial_masses, convolved, messages
 from tests.profile.test_group import encloses, hockey_stick, kary, largest
 from tests.shuffle.test_compare_at import only
+from tests.strategies import slow
 
 ABSENT = {"colluding": 5, "missing": 2}
 PROTOCOLS = {
@@ -45,7 +46,7 @@ PROTOCOLS = {
 }
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", [slow(name) if name in ("columns", "records") else name for name in PROTOCOLS])
 def test_the_guarantee_is_that_of_the_remaining_users(name):
     one, fewer = PROTOCOLS[name](40, **ABSENT), PROTOCOLS[name](33)
     for bound in ("lower", "upper"):

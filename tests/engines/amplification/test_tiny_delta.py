@@ -51,15 +51,14 @@ def test_no_bound_of_eps_ends_where_outputs_are_truncated(noise, delta, most):
     assert shuffled.delta(upper) <= delta * (1 + 1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("noise", [GaussianMechanism(1.0), DiscreteGaussianMechanism(1.0)], ids=repr)
 def test_lower_renyi_divergences_of_large_orders(noise):
     shuffled = noise.shuffled(10**4)
-    values = shuffled.rdp([32.0, 32.5, 1000.0], bound="lower")
+    values = shuffled.rdp([32.0, 32.5, 200.0], bound="lower")
     assert values[0] == pytest.approx(6.78965963, rel=1e-5)
     assert values[1] >= values[0]
     # The moment of a mean of n likelihood ratios is at least that of one, divided by n^(order - 1).
-    assert values[2] == pytest.approx(500 - math.log(10**4), rel=1e-6)
+    assert values[2] == pytest.approx(100 - math.log(10**4), rel=1e-6)
 
 
 @pytest.mark.parametrize("users", [1, 2, 7])

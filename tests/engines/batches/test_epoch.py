@@ -197,7 +197,7 @@ def tail_of(family, shares, mu, c):
     return float(np.tensordot(shares, np.maximum(densities - c * mean, 0).sum(axis=(1, 2)), 1)) * (axis[1] - axis[0]) ** 2
 
 
-@pytest.mark.parametrize("mu", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("mu", [0.25, 1.0])
 def test_families_of_vectors_have_smaller_tails(mu):
     found = weights.Weights(mu).alone
     angles = 2 * np.pi * np.arange(5) / 5

@@ -66,17 +66,17 @@ def test_the_gap_to_the_exact_maximum():
 
 @pytest.mark.parametrize(("rows", "users"), [
     # The matrices have nearly equal rows, a small entry, a zero, or equal rows.
-    ([["1/2", "1/2"], ["500001/1000000", "499999/1000000"]], 16),
-    ([["1/1000000", "999999/1000000"], ["1/3", "2/3"]], 14),
+    ([["1/2", "1/2"], ["500001/1000000", "499999/1000000"]], 11),
+    ([["1/1000000", "999999/1000000"], ["1/3", "2/3"]], 10),
     ([["0", "1"], ["1/3", "2/3"]], 12),
-    ([["2/5", "3/5"], ["2/5", "3/5"], ["1/2", "1/2"]], 9),
-    ([["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"]], 8),
+    ([["2/5", "3/5"], ["2/5", "3/5"], ["1/2", "1/2"]], 7),
+    ([["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"]], 6),
     ([["2/5", "3/5"], ["3/5", "2/5"]], 1), ([["2/5", "3/5"], ["3/5", "2/5"]], 2),
 ])
 def test_every_dataset_of_few_users(rows, users):
     exact = [[Fraction(p) for p in row] for row in rows]
     protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer([[float(p) for p in row] for row in exact]), users)
-    for eps in (0.0, 0.001, 0.01, 0.1, 0.5):
+    for eps in (0.0, 0.01, 0.5):
         truth = float(worst(exact, users, rational(eps)))
         assert protocol.delta(eps, bound="lower") * (1 - 1e-9) - 1e-13 <= truth <= protocol.delta(eps) * (1 + 1e-9) + 1e-15
         assert protocol.log_delta(eps) <= blanket(protocol.randomizer, users, eps) + 1e-12
@@ -86,10 +86,10 @@ ROWS = st.integers(2, 3).flatmap(lambda k: st.lists(st.lists(st.integers(1, 12),
 
 
 @settings(max_examples=6)
-@given(ROWS, st.integers(8, 11), st.floats(0, 0.6))
+@given(ROWS, st.integers(6, 8), st.floats(0, 0.6))
 def test_random_matrices_of_few_users(parts, users, eps):
     rows = [[Fraction(p, sum(row)) for p in row] for row in parts]
-    users = users if len(rows) == len(rows[0]) == 2 else 8
+    users = users if len(rows) == len(rows[0]) == 2 else 6
     protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer([[float(p) for p in row] for row in rows]), users)
     truth = float(worst(rows, users, rational(eps)))
     assert truth <= protocol.delta(eps) * (1 + 1e-9) + 1e-14
@@ -254,7 +254,7 @@ def test_weights_of_a_product_and_their_later_orders():
             assert steps[k] * (2 * k + 3) <= Fraction(found.later) * steps[k - 1]
 
 
-@pytest.mark.parametrize("local_eps", [0.3, 1.0, 2.0, 3.0, 4.0, slow(7.1)])
+@pytest.mark.parametrize("local_eps", [0.3, 1.0, 2.0, 3.0, slow(4.0), slow(7.1)])
 def test_weights_of_the_linear_program_are_nonnegative_at_every_corner(local_eps):
     """W >= 0 at the corners in fractions, by another formula: coefficients of a product of (1 + t x)."""
     half = Fraction(math.sinh(0.5 * local_eps))
@@ -493,7 +493,7 @@ def test_random_datasets_of_an_interval_are_below_the_bound(noise, users):
                 else np.exp(-0.5 * ((k - x) / noise.sigma) ** 2))
         return mass[k > level].sum() / mass.sum()
 
-    budgets, compared = (0.02, 0.1, 0.4), 0
+    budgets, compared = (0.02, 0.4), 0
     bounds = protocol.log_delta(budgets)
     for _ in range(12):
         ends = rng.random() < 0.5
@@ -516,7 +516,7 @@ def test_random_datasets_of_an_interval_are_below_the_bound(noise, users):
     assert compared > 5
 
 
-NOISE = [(mechanisms.GaussianMechanism(1.0), 1000), (mechanisms.GaussianMechanism(0.5), 3000),
+NOISE = [(mechanisms.GaussianMechanism(1.0), 1000), slow(mechanisms.GaussianMechanism(0.5), 3000),
          (mechanisms.LaplaceMechanism(0.3), 300), (mechanisms.DiscreteGaussianMechanism(2.0, 3), 1000)]
 
 
@@ -525,7 +525,7 @@ def test_rare_messages_bound_the_largest_sum_from_below(noise, users):
     # The main term of the bound is at least Gamma of all users.
     data = noise.dataset_laws()
     found = WorstDataset(data, users)
-    for eps in (0.0, 0.1, 0.3, 1.0):
+    for eps in (0.0, 0.3):
         blanket_value = blanket(noise, users, eps)
         value = found.log_delta(eps, every=False)
         assert found._least_gamma(eps, blanket_value) <= min(blanket_value, value) + 1e-9

@@ -81,7 +81,7 @@ def test_counts_of_parts_add_up_and_give_the_estimate_of_all_messages(each, valu
 
 @every
 def test_simulated_counts_have_the_distribution_of_aggregated_messages(each, values):
-    rng, runs = np.random.default_rng(9), 700
+    rng, runs = np.random.default_rng(9), 400
     ways = (lambda: each.aggregate(np.concatenate([each.randomize(values, rng), each.dummies(rng)])),
             lambda: each.simulate(values, rng))
     drawn = [np.array([np.ravel(way()) for _ in range(runs)], dtype=float) for way in ways]

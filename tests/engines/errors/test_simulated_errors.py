@@ -15,8 +15,9 @@ from shufflebounds import mechanisms as m
 from shufflebounds import shuffle
 from shufflebounds.tails import binom_logcdf
 from tests.mechanisms import listing
+from tests.strategies import thinned
 
-REPETITIONS = 500
+REPETITIONS = 350
 CLOSE = 5.0
 """Tolerance in standard deviations of the simulated number: a probability of 6e-7 for each comparison."""
 
@@ -141,7 +142,7 @@ def slack_of(prob):
     return CLOSE * math.sqrt(prob * (1 - prob) / REPETITIONS) + CLOSE / REPETITIONS
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", thinned(CASES, 2))
 def test_errors_of_the_simulated_estimate(name):
     case = CASES[name]
     law, truth, users = case.law, case.truth, case.users
