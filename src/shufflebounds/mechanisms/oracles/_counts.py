@@ -268,7 +268,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     @cached_property
     def _twin(self) -> FrequencyOracle | FewOutputs:
         """For few bins the matrix of the messages, for which the bounds are closer; otherwise this oracle."""
-        classes = self._patterns() if self.bins <= LISTED_BINS else {}
+        # For smaller budgets the rounding errors of a matrix are no longer small beside the differences of its rows.
+        classes = self._patterns() if self.bins <= LISTED_BINS and self.local_eps >= 1e-4 else {}
         if not classes:
             return self
         low, rows = self._inverse_odds(), []
