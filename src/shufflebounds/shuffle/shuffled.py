@@ -262,8 +262,6 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         if upper:
             how = self.argument(eps)
             yield theorem(f"upper bound for every dataset: {how}", _PAGES.get(how, "docs/theorems/worst-dataset"))
-            for pair in self._laws.pairs if self._exact is None else ():
-                yield from pair.evidence
         else:
             yield theorem(f"delta of one dataset: {self.data(eps)}", "shufflebounds.shuffle.Shuffled.data")
         yield from getattr(self.randomizer, "_assumed", ())
