@@ -55,7 +55,7 @@ class SphereBlanket:
     dimension : int
         d, >= 2.
     log_cut : float
-        Log of the mass under R_e that may be truncated, up to a factor of 2.
+        Log of the largest mass under R_e that may be truncated, up to a relative 1e-3.
     """
 
     sigma: float
@@ -77,8 +77,8 @@ class SphereBlanket:
         """The number below which U and V are truncated."""
         if self.dimension <= _FROM_ZERO:
             return 0.0
-        least = math.exp(-LARGEST_EXPONENT)
-        return math.sqrt(float(gammaincinv((self.dimension - 1) / 2, max(self._beyond, least))) / self.end)
+        mass = max(1e-3 * self._beyond, math.exp(-LARGEST_EXPONENT))
+        return math.sqrt(float(gammaincinv((self.dimension - 1) / 2, mass)) / self.end)
 
     @cached_property
     def _before(self) -> float:
