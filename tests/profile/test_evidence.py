@@ -75,6 +75,16 @@ def test_the_method_is_that_of_the_bounds():
     assert f"above by {two.argument(0.3)};" in two.explain(0.3)
 
 
+@pytest.mark.parametrize("users", [10, 10**5])
+def test_the_method_is_one_message_where_likelihood_ratios_are_too_large_for_sums(users):
+    noise = DiscreteGaussianMechanism(0.479, 21)
+    shuffled, eps = noise.shuffled(users), 100.0
+    assert shuffled.log_delta(eps) == pytest.approx(noise.log_delta(eps), rel=1e-9)
+    assert shuffled.argument(eps) == "one message alone"
+    assert "method: above by one message alone;" in shuffled.explain(eps)
+    assert any("one message alone" in one.claim for one in shuffled.evidence(eps))
+
+
 def test_claims_of_equal_budgets_are_those_of_the_shuffle():
     bits = shuffle.PersonalizedBits([1.0] * 20)
     shuffled = mechanisms.RandomizedResponse(1.0).shuffled(20)

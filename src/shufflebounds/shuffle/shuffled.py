@@ -43,7 +43,8 @@ from shufflebounds.shuffle.bits import ShuffledBits
 
 __all__ = ["Shuffled"]
 
-_PAGES = {"privacy blanket": "docs/theorems/stronger-clones", "shuffled bits": "docs/protocols/shuffled-bits"}
+_PAGES = {"privacy blanket": "docs/theorems/stronger-clones", "shuffled bits": "docs/protocols/shuffled-bits",
+          "one message alone": "docs/concepts"}
 """Pages with the proofs of arguments that :meth:`Shuffled.argument` names; all others are in docs/theorems/worst-dataset."""
 
 _CLOSE = 0.02
@@ -416,7 +417,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         str
             "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users), or "every dataset of a stronger
             protocol". The last one is the bound of a protocol with fewer users or full participation: this protocol's messages are
-            a post-processing of the messages of that protocol, whose delta is therefore at least as large.
+            a post-processing of the messages of that protocol, whose delta is therefore at least as large. "one message alone" if
+            the likelihood ratios are too large for the other bounds, which then exceed the delta of the target's message.
 
         {raises: If `eps` is negative or not finite.}
 

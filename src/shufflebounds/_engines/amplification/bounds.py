@@ -28,7 +28,7 @@ from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.amplification.lower import LowerBounds
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.small_delta import SmallDelta
-from shufflebounds._engines.amplification.upper import EVERY, UpperBounds
+from shufflebounds._engines.amplification.upper import EVERY, MESSAGE, UpperBounds
 from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds._engines.excess.excess_law import ExcessLaw, log_phis, packed, quick
@@ -116,7 +116,7 @@ class Bounds:
         if self.two_users is not None:
             return [f"method: above by {EVERY}; below by one dataset: {data}"]
         computed, omitted = self.upper.compared(eps)
-        computed["one message alone"] = float(self._local.log_delta(np.array([eps]))[0])
+        computed[MESSAGE] = float(self._local.log_delta(np.array([eps]))[0])
         used = self.upper.smallest(list(computed.items()))
         below = self.lower.compared(eps)
         lower, upper = (float(side[0]) for side in self.log_delta(np.array([eps])))

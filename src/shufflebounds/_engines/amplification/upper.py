@@ -18,7 +18,7 @@ from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds._engines.excess.excess_law import ExcessLaw
 
-__all__ = ["EVERY", "UpperBounds"]
+__all__ = ["EVERY", "MESSAGE", "UpperBounds"]
 
 _HIDDEN = 4.0
 """The datasets of u <= n users are enumerated for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y;
@@ -37,7 +37,7 @@ Up to this expected number of messages the blanket is computed, too. Raised: lon
 users."""
 
 _BLANKET, _BITS, _DATASETS, EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
-_STRONGER = "every dataset of a stronger protocol"
+_STRONGER, MESSAGE = "every dataset of a stronger protocol", "one message alone"
 
 
 class UpperBounds:
@@ -92,10 +92,13 @@ class UpperBounds:
 
     @staticmethod
     def smallest(bounds: list[tuple[str, float]]) -> str:
-        """Return the name of the smallest bound. `bounds` are sorted by run time, the slowest first."""
-        smallest = min(value for _, value in bounds)
+        """Return the name of the smallest bound. `bounds` are sorted by run time, the slowest first.
+
+        If the list is empty, because the values of X are too large for bounds of their sum, the bound is that of one message.
+        """
+        smallest = min((value for _, value in bounds), default=0.0)
         # If two theorems give the same number, the simpler one is named; it is later in the list.
-        return [name for name, value in bounds if value <= smallest][-1]
+        return [MESSAGE, *(name for name, value in bounds if value <= smallest)][-1]
 
     def compared(self, eps: float) -> tuple[dict[str, float], dict[str, str]]:
         """Return the bounds that are computed for :meth:`log_delta` at one eps, and for every other one why it is not computed."""
