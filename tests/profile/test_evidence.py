@@ -75,10 +75,13 @@ def test_the_method_is_that_of_the_bounds():
     assert f"above by {two.argument(0.3)};" in two.explain(0.3)
 
 
-@pytest.mark.parametrize("users", [10, 10**5])
-def test_the_method_is_one_message_where_likelihood_ratios_are_too_large_for_sums(users):
-    noise = DiscreteGaussianMechanism(0.479, 21)
-    shuffled, eps = noise.shuffled(users), 100.0
+@pytest.mark.parametrize(("noise", "users", "eps"), [
+    # Sums of the discrete noise have no bound: its likelihood ratios are too large.
+    (DiscreteGaussianMechanism(0.479, 21), 10, 100.0), (DiscreteGaussianMechanism(0.479, 21), 10**5, 100.0),
+    (GaussianMechanism(0.1, 2.0), 10**5, 250.0),
+])
+def test_the_method_is_one_message_where_that_bound_is_the_smallest(noise, users, eps):
+    shuffled = noise.shuffled(users)
     assert shuffled.log_delta(eps) == pytest.approx(noise.log_delta(eps), rel=1e-9)
     assert shuffled.argument(eps) == "one message alone"
     assert "method: above by one message alone;" in shuffled.explain(eps)

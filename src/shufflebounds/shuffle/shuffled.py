@@ -417,8 +417,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         str
             "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users), or "every dataset of a stronger
             protocol". The last one is the bound of a protocol with fewer users or full participation: this protocol's messages are
-            a post-processing of the messages of that protocol, whose delta is therefore at least as large. "one message alone" if
-            the likelihood ratios are too large for the other bounds, which then exceed the delta of the target's message.
+            a post-processing of the messages of that protocol, whose delta is therefore at least as large. "one message alone" is
+            the delta of the target's message, which is the smallest bound if likelihood ratios are very large.
 
         {raises: If `eps` is negative or not finite.}
 

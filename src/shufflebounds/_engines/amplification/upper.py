@@ -86,19 +86,20 @@ class UpperBounds:
         """Return the smallest of the bounds and approximations that take little time."""
         return min(0.0, *(value for _, value in self._named(eps, search=False)))
 
-    def argument(self, eps: float, *, search: bool = True) -> str:
-        """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`."""
-        return self.smallest(self._named(eps, search=search))
+    def argument(self, eps: float, *, search: bool = True, alone: float = math.inf) -> str:
+        """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`.
+
+        `alone` is the bound by one message; it is named only if all others are larger, or there are none.
+        """
+        named = self._named(eps, search=search)
+        return self.smallest([(MESSAGE, alone), *named]) if named else MESSAGE
 
     @staticmethod
     def smallest(bounds: list[tuple[str, float]]) -> str:
-        """Return the name of the smallest bound. `bounds` are sorted by run time, the slowest first.
-
-        If the list is empty, because the values of X are too large for bounds of their sum, the bound is that of one message.
-        """
-        smallest = min((value for _, value in bounds), default=0.0)
+        """Return the name of the smallest bound. `bounds` are sorted by run time, the slowest first."""
+        smallest = min(value for _, value in bounds)
         # If two theorems give the same number, the simpler one is named; it is later in the list.
-        return [MESSAGE, *(name for name, value in bounds if value <= smallest)][-1]
+        return [name for name, value in bounds if value <= smallest][-1]
 
     def compared(self, eps: float) -> tuple[dict[str, float], dict[str, str]]:
         """Return the bounds that are computed for :meth:`log_delta` at one eps, and for every other one why it is not computed."""
