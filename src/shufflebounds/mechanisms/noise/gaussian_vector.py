@@ -161,6 +161,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @cached_property
     def _of_sphere(self) -> SphereBlanket:
+        """The privacy blanket on the sphere of which `_blanket` is the distribution."""
         return self._sphere(_LOG_CUT)
 
     def _sphere(self, log_cut: float) -> SphereBlanket:
