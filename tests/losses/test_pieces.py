@@ -31,6 +31,23 @@ def test_the_quadrature_is_accurate_where_it_is_used(power):
                 assert abs(exp(mpf(float(found[0]))) / exact - 1) < 1e-14
 
 
+@pytest.mark.parametrize("power", [-0.5, 0.0, -1.0, 1.0, 7.0, -40.0])
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_the_error_of_the_rule_is_at_most_the_proved_one(power, share):
+    flint = pytest.importorskip("flint")
+    rate, middle, axis = max(abs(power), abs(power + 1)), abs(power + 0.5), (12 + 1 / 12) / 2
+    with mp.workdps(60), flint.ctx.workprec(300):
+        width, p = mpf(STEEPEST * share / rate), mpf(power)
+        nodes = [flint.arb.legendre_p_root(12, k, weight=True) for k in range(12)]
+        rule = [[mpf(part.mid().str(60, radius=False)) for part in pair] for pair in nodes]
+        proved = 2.01 * 12.0**-24 / (1 - 12.0**-2) * (1 + axis) * exp(axis * rate * width / 2 + width / 4 + middle * width / 6)
+        assert proved < 4e-13
+        for first, last in ((mpf(1), mpf(0)), (mpf(0), mpf(1)), (mpf(1), mpf(0.01))):
+            places = [(width * (1 + x) / 2, weight * width / 2) for x, weight in rule]
+            found = sum(weight * exp(p * t) * (first + (last - first) * expm1(t) / expm1(width)) for t, weight in places)
+            assert abs(found / integral(p, width, first, last) - 1) < proved
+
+
 def test_wide_intervals_are_coarse():
     for power in (-3.0, -0.5, 0.0, 1.0, 4.0):
         rate = max(abs(power), abs(power + 1))

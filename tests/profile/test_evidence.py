@@ -59,7 +59,7 @@ def verdict(profile, eps=0.1):
 @pytest.mark.slow
 def test_what_is_not_proved_says_so_for_each_object():
     assert status(DiscreteGaussianMechanism(2.0, 3).shuffled(100)) is Status.THEOREM
-    assert status(GaussianVector(2.0, 3, "sphere").shuffled(100)) is Status.MEASURED
+    assert status(GaussianVector(2.0, 3, "sphere").shuffled(100)) is Status.THEOREM
     assert status(GaussianVector(2.0, 3).shuffled(100)) is Status.THEOREM
     assert status(GaussianVector(2.0, 3)) is Status.THEOREM
     assert status(tilted()) is status(tilted().shuffled(50)) is Status.OPEN
@@ -73,6 +73,19 @@ def test_the_method_is_that_of_the_bounds():
     # Two users of Gaussian noise have a bound of their own.
     two = GaussianMechanism(1.0).shuffled(2)
     assert f"above by {two.argument(0.3)};" in two.explain(0.3)
+
+
+@pytest.mark.parametrize(("noise", "users", "eps"), [
+    # Sums of the discrete noise have no bound: its likelihood ratios are too large.
+    (DiscreteGaussianMechanism(0.479, 21), 10, 100.0), (DiscreteGaussianMechanism(0.479, 21), 10**5, 100.0),
+    (GaussianMechanism(0.1, 2.0), 10**5, 250.0),
+])
+def test_the_method_is_one_message_where_that_bound_is_the_smallest(noise, users, eps):
+    shuffled = noise.shuffled(users)
+    assert shuffled.log_delta(eps) == pytest.approx(noise.log_delta(eps), rel=1e-9)
+    assert shuffled.argument(eps) == "one message alone"
+    assert "method: above by one message alone;" in shuffled.explain(eps)
+    assert any("one message alone" in one.claim for one in shuffled.evidence(eps))
 
 
 def test_claims_of_equal_budgets_are_those_of_the_shuffle():

@@ -35,7 +35,7 @@ def gaussian_log_delta(mu, eps):
         (1.0, 0.0), (1.0, 1.0), (1.0, 3.0), (1.0, 10.0), (1.0, 1e3), (0.001, 0.01), (0.05, 2.0), (30.0, 400.0), (1.0, 20.0),
         (0.01, 0.0), (5.0, 1.0), (1.0, 1414.7), (0.1, 141.4), (1e-3, 1.4142), (1e-6, 0.0), (1e-6, 1e-7), (1e-3, 1e-3), (0.3, 1e-8),
         (0.49, 0.12), (0.51, 0.13), (0.5, 0.3), (10.0, 0.0), (60.0, 0.0), (100.0, 3.0), (40.0, 810.0), (80.0, 700.0), (1.0, -2.0),
-        (0.2, -1.0), (1e4, 5e7),
+        (0.2, -1.0), (1e4, 5e7), (0.43, -0.7), (0.4999, -0.81), (0.3, -0.01), (1e-3, -1e-3), (5.0, -30.0),
     ],
 )  # fmt: skip
 def test_gaussian_delta(mu, eps):
@@ -263,12 +263,18 @@ def test_curves_of_noise_lie_on_their_sides_without_tolerance(seed):
 
 
 @pytest.mark.parametrize(
-    "mechanism", [GaussianMechanism(0.7), GaussianMechanism(0.01), LaplaceMechanism(2.0), LaplaceMechanism(0.01)], ids=repr
+    "mechanism",
+    [GaussianMechanism(0.7), GaussianMechanism(0.01), GaussianMechanism(2.33), LaplaceMechanism(2.0), LaplaceMechanism(0.01)],
+    ids=repr,
 )
 def test_deltas_of_the_curves_of_noise_enclose_the_delta(mechanism):
     below, above = mechanism.tradeoff(), mechanism.tradeoff(bound="upper")
     for eps in (0.0, 1e-6, 0.3, 1.0, 30.0):
         assert above.log_delta(eps) <= mechanism.log_delta(eps)
         assert below.log_delta(eps) >= mechanism.log_delta(eps, bound="lower")
+    if isinstance(mechanism, GaussianMechanism):
+        for eps in (-5.0, -0.7, -0.1):
+            with mpmath.workdps(80):
+                assert above.log_delta(eps) <= gaussian_log_delta(1 / mpmath.mpf(mechanism.sigma), eps) <= below.log_delta(eps)
     both = below.tensor(below) if isinstance(mechanism, GaussianMechanism) else below
     assert both.delta(0.1) >= below.delta(0.1)

@@ -13,8 +13,8 @@ from shufflebounds._base.types import FloatArray
 __all__ = ["STEEPEST", "capped_exp", "gauss_legendre", "log_normal_masses", "log_sum", "log_sums", "total_of"]
 
 STEEPEST = 8.0
-"""Largest change of the log of an integrand over a panel: with 12 nodes the rule is then accurate to the rounding of the sum.
-Raised: less accurate integrals. Lowered: more panels, and longer run time."""
+"""Largest change of the log of an integrand over a panel. For sums of two exponentials the relative error of a rule of 12 nodes is
+then below 4e-13 (`_losses/sampled_profile`). Raised: less accurate integrals. Lowered: more panels, and longer run time."""
 
 
 _RULE = np.polynomial.legendre.leggauss(16)

@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammaincc", "gammaln", "ive", "linprog", "log_ndtr",
-    "logsumexp", "ndtr", "ndtri", "ndtri_exp", "toeplitz",
+    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammainc", "gammaincc", "gammaincinv", "gammaln",
+    "ive", "linprog", "log_ndtr", "logsumexp", "ndtr", "ndtri", "ndtri_exp", "toeplitz",
 ]
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
         erfcx,
         erfinv,
         exprel,
+        gammainc,
         gammaincc,
+        gammaincinv,
         gammaln,
         ive,
         log_ndtr,

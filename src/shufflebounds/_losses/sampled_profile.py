@@ -266,8 +266,15 @@ def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[Float
 
     Between neighbouring eps delta is taken to be linear in e^t, so the integrand is a sum of e^(power t) and e^((power + 1) t). An
     interval is coarse if one of these terms changes in it by more than a factor e^STEEPEST. The quadrature would be inaccurate
-    there, so each factor of the integrand is replaced by its largest value. No bound of the error of the rule of 12 nodes is
-    computed; measured relative errors are at most 2e-15.
+    there, so each factor of the integrand is replaced by its largest value.
+
+    In any other interval the rule of 12 nodes has a relative error below 4e-13, which is less than half of COMPUTED_ERROR. Proof:
+    let w be the width of the interval, p the power, and q = abs(p + 1/2), so that (q + 1/2) w <= 8 and w <= 16. The integrand is
+    a sum of nonnegative multiples of g(t) = e^(p t) (e^w - e^t), 0 <= t <= w, and of the mirror image of g for -p - 1 instead of p.
+    As e^w - e^t = 2 e^((w + t)/2) sinh((w - t)/2) and abs(sinh(z)) <= abs(z) cosh(Re z), in the ellipse with the foci 0 and w
+    and the larger semi-axis A w/2, abs(g) is at most e^(w/2) (w/2) (1 + A) e^((p + 1/2) w/2 + A (q + 1/2) w/2 + w/4). As
+    sinh(x) >= x for x >= 0, the mean of g is at least e^(w/2) (w/2) e^((p + 1/2) w/3), by Jensen's inequality for the weight w - t.
+    So their ratio is at most (1 + A) e^(4 A + 4). The error follows as in docs/theorems/vectors ("Masses of cells"), with rho = 12.
     """
     width = np.diff(eps)[:, None]
     coarse = max(abs(power), abs(power + 1)) * width[:, 0] > STEEPEST

@@ -283,7 +283,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
         yield worst_dataset(protocol)
     elif argument == "every dataset":
         yield _matrix(protocol, protocol.users, protocol.participation)
-    else:
+    elif argument != "one message alone":
         for data in protocol._bounds.upper._stronger_protocols:
             for share in {protocol.participation, 1.0}:
                 yield _matrix(protocol, data._every._users, share)

@@ -43,7 +43,8 @@ from shufflebounds.shuffle.bits import ShuffledBits
 
 __all__ = ["Shuffled"]
 
-_PAGES = {"privacy blanket": "docs/theorems/stronger-clones", "shuffled bits": "docs/protocols/shuffled-bits"}
+_PAGES = {"privacy blanket": "docs/theorems/stronger-clones", "shuffled bits": "docs/protocols/shuffled-bits",
+          "one message alone": "docs/concepts"}
 """Pages with the proofs of arguments that :meth:`Shuffled.argument` names; all others are in docs/theorems/worst-dataset."""
 
 _CLOSE = 0.02
@@ -262,8 +263,6 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         if upper:
             how = self.argument(eps)
             yield theorem(f"upper bound for every dataset: {how}", _PAGES.get(how, "docs/theorems/worst-dataset"))
-            for pair in self._laws.pairs if self._exact is None else ():
-                yield from pair.evidence
         else:
             yield theorem(f"delta of one dataset: {self.data(eps)}", "shufflebounds.shuffle.Shuffled.data")
         yield from getattr(self.randomizer, "_assumed", ())
@@ -418,7 +417,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         str
             "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users), or "every dataset of a stronger
             protocol". The last one is the bound of a protocol with fewer users or full participation: this protocol's messages are
-            a post-processing of the messages of that protocol, whose delta is therefore at least as large.
+            a post-processing of the messages of that protocol, whose delta is therefore at least as large. "one message alone" is
+            the delta of the target's message, which is the smallest bound if likelihood ratios are very large.
 
         {raises: If `eps` is negative or not finite.}
 

@@ -57,13 +57,20 @@ class GaussianCurve(Representation):
     def log_delta(self, eps: FloatArray) -> FloatArray:
         value = self._log_delta(eps)
         if self.side:
-            value = np.where(value > -np.inf, value - self.side * (16 + self.mu) * ULP * (1 + np.abs(value)), value)
+            value = np.where(value > -np.inf, value - self.side * (20 + self.mu) * ULP * (1 + np.abs(value)), value)
         return np.minimum(value, 0.0)
 
     def _log_delta(self, eps: FloatArray) -> FloatArray:
+        # The curve is symmetric: delta(eps) = 1 - e^eps + e^eps delta(-eps). Both terms are positive for eps < 0, for which the
+        # quadrature below would be inaccurate.
+        value = self._log_delta_above(np.abs(eps))
+        return np.where(eps < 0, np.logaddexp(log1mexp(np.minimum(eps, 0.0)), eps + value), value)
+
+    def _log_delta_above(self, eps: FloatArray) -> FloatArray:
+        """Return log delta for eps >= 0."""
         mu = self.mu
         if mu == 0:
-            return log1mexp(np.minimum(eps, 0.0))
+            return np.full(eps.shape, -np.inf)
         with np.errstate(over="ignore"):
             x, y = eps / mu - mu / 2, eps / mu + mu / 2
         tail = log_ndtr(-x)
@@ -71,7 +78,7 @@ class GaussianCurve(Representation):
         # delta = Phi(-x) (1 - m(y)/m(x)), where m is Mills' ratio of the normal distribution; `log_gap` is the log of the factor
         # 1 - m(y)/m(x).
         # The difference cancels if mu is small, or if x is so large that the two ratios agree in all digits.
-        close = (mu < 0.5) & (x > -2) | (x > 1e8 * mu)
+        close = (mu < 0.5) | (x > 1e8 * mu)
         close &= tail > -np.inf
         log_gap[close] = _log_mills_gap(x[close], mu)
         far = ~close

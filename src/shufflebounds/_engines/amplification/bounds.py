@@ -28,7 +28,7 @@ from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.amplification.lower import LowerBounds
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.small_delta import SmallDelta
-from shufflebounds._engines.amplification.upper import EVERY, UpperBounds
+from shufflebounds._engines.amplification.upper import EVERY, MESSAGE, UpperBounds
 from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds._engines.excess.excess_law import ExcessLaw, log_phis, packed, quick
@@ -108,7 +108,12 @@ class Bounds:
 
     def argument(self, eps: float) -> str:
         """Return the name of the upper bound at one eps."""
-        return EVERY if self.two_users is not None else self.upper.argument(eps)
+        if self.two_users is not None:
+            return EVERY
+        point = np.array([eps])
+        # At small delta a bound with fewer outputs truncated may be smaller than that of one message.
+        alone, stated = (float(values[0]) for values in (self._local.log_delta(point), self.side(point, upper=True)))
+        return self.upper.argument(eps, alone=alone if alone <= stated else math.inf)
 
     def method(self, eps: float) -> list[str]:
         """Return the lines of `explain`: what gives both bounds, what else was computed, and what was not, with the reason."""
@@ -116,8 +121,8 @@ class Bounds:
         if self.two_users is not None:
             return [f"method: above by {EVERY}; below by one dataset: {data}"]
         computed, omitted = self.upper.compared(eps)
-        computed["one message alone"] = float(self._local.log_delta(np.array([eps]))[0])
-        used = self.upper.smallest(list(computed.items()))
+        computed[MESSAGE] = float(self._local.log_delta(np.array([eps]))[0])
+        used = self.argument(eps)
         below = self.lower.compared(eps)
         lower, upper = (float(side[0]) for side in self.log_delta(np.array([eps])))
         if upper < min(computed.values()) - SEARCH_GAP:

@@ -18,7 +18,7 @@ from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds._engines.excess.excess_law import ExcessLaw
 
-__all__ = ["EVERY", "UpperBounds"]
+__all__ = ["EVERY", "MESSAGE", "UpperBounds"]
 
 _HIDDEN = 4.0
 """The datasets of u <= n users are enumerated for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y;
@@ -37,7 +37,7 @@ Up to this expected number of messages the blanket is computed, too. Raised: lon
 users."""
 
 _BLANKET, _BITS, _DATASETS, EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
-_STRONGER = "every dataset of a stronger protocol"
+_STRONGER, MESSAGE = "every dataset of a stronger protocol", "one message alone"
 
 
 class UpperBounds:
@@ -86,9 +86,13 @@ class UpperBounds:
         """Return the smallest of the bounds and approximations that take little time."""
         return min(0.0, *(value for _, value in self._named(eps, search=False)))
 
-    def argument(self, eps: float, *, search: bool = True) -> str:
-        """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`."""
-        return self.smallest(self._named(eps, search=search))
+    def argument(self, eps: float, *, search: bool = True, alone: float = math.inf) -> str:
+        """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`.
+
+        `alone` is the bound by one message; it is named only if all others are larger, or there are none.
+        """
+        named = self._named(eps, search=search)
+        return self.smallest([(MESSAGE, alone), *named]) if named else MESSAGE
 
     @staticmethod
     def smallest(bounds: list[tuple[str, float]]) -> str:

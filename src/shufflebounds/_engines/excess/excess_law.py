@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base.caches import cached_property, kept
-from shufflebounds._base.evidence import Evidence
 from shufflebounds._base.limits import (
     COMPARED,
     FEW,
@@ -550,13 +549,11 @@ class PairLaws:
         Whether the reversed pair has the same distributions, and is therefore not listed.
     attained : bool
         Whether `upper`, up to rounding, is the first distribution of `lower`, so that one dataset is the worst at every eps.
-    evidence : tuple of Evidence
-        Claims on which the bounds of this pair rest, each with its status.
     """
 
     def __init__(self, inputs: str, upper: ExcessLaw, lower: LowerLaws | Callable[[], LowerLaws] = (), symmetric: bool = False,
-                 attained: bool = False, evidence: tuple[Evidence, ...] = ()) -> None:
-        self.inputs, self.upper, self.symmetric, self.attained, self.evidence = inputs, upper, symmetric, attained, evidence
+                 attained: bool = False) -> None:
+        self.inputs, self.upper, self.symmetric, self.attained = inputs, upper, symmetric, attained
         self._lower = lower
 
     @property
@@ -569,8 +566,7 @@ class PairLaws:
         if share == 1:
             return self
         return PairLaws(self.inputs, self.upper.thinned(share),
-                        lambda: tuple((text, law.thinned(share)) for text, law in self.lower), self.symmetric, self.attained,
-                        self.evidence)
+                        lambda: tuple((text, law.thinned(share)) for text, law in self.lower), self.symmetric, self.attained)
 
     @cached_property
     def lower(self) -> LowerLaws:

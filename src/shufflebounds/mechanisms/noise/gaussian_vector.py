@@ -14,16 +14,16 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.convex_order import log_shares, log_spread, log_to_nodes
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.quadrature import log_normal_masses
-from shufflebounds._base.scipy_functions import gammaincc, log_ndtr, ndtri_exp
+from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.datasets.cases import DatasetLaws, FiniteCases
 from shufflebounds._engines.excess.excess_law import ExcessLaw, PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked
 from shufflebounds._engines.inputs.interval_cases import GaussianNoise, gaussian_ratio_tail
-from shufflebounds._engines.inputs.reduced_laws import chosen, law_at_nodes, product_law
+from shufflebounds._engines.inputs.reduced_laws import chosen, product_law
+from shufflebounds._engines.inputs.sphere_blanket import SphereBlanket
 from shufflebounds._engines.inputs.vector_cases import LONGEST, VectorCases
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import DominatingPairInfo
@@ -146,22 +146,29 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         cells, log_cut = checked(cells, min(log_cut, _LOG_CUT))
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"
-        upper = self._blanket if log_cut == _LOG_CUT else self._cube_law(log_cut) if cube else self._sphere_law(log_cut)
+        upper = self._blanket if log_cut == _LOG_CUT else self._cube_law(log_cut) if cube else self._sphere(log_cut).law
         # The middle of two opposite unit vectors is not a unit vector, so no user can have it.
         lower = tuple((text.replace("end", "corner" if cube else "vector"), law) for text, law in line.lower
                       if cube or "middle" not in text)
-        # The masses of the coordinates of the cube have a proved error, below rounding ("Masses of cells" on that page).
-        quadrature = () if cube else (
-            Evidence("the norms of the privacy blanket, by Gauss quadrature", Status.MEASURED, "docs/theorems/vectors"),)
-        return (PairLaws("two opposite corners" if cube else "two opposite vectors", upper, lower, symmetric=True,
-                         evidence=quadrature),)
+        return (PairLaws("two opposite corners" if cube else "two opposite vectors", upper, lower, symmetric=True),)
 
     @cached_property
     def _blanket(self) -> ExcessLaw:
         """The distribution of X (`ExcessLaw`) for two opposite corners, or unit vectors, and the privacy blanket m."""
         # The truncated mass is at most e^-60: it is divided among the coordinates, and a larger mass could truncate the whole
         # distribution of a coordinate.
-        return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._sphere_law(_LOG_CUT)
+        return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._of_sphere.law
+
+    @cached_property
+    def _of_sphere(self) -> SphereBlanket:
+        """The privacy blanket on the sphere of which `_blanket` is the distribution."""
+        return self._sphere(_LOG_CUT)
+
+    def _sphere(self, log_cut: float) -> SphereBlanket:
+        """Return the privacy blanket on the sphere; `log_cut` is the log of the largest mass that may be truncated."""
+        blanket = SphereBlanket(self.sigma, self.dimension, log_cut)
+        self._check_height(2 * blanket.end / self.sigma)
+        return blanket
 
     def dataset_laws(self) -> DatasetLaws | None:
         """Return the distributions of X (`ExcessLaw`) for the bound over all datasets, or None if their tails are too heavy."""
@@ -184,21 +191,13 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     @property
     def _cut_norm(self) -> float:
         """Upper bound of the integral of (R_0^2 + R_1^2)/m over the outputs that are truncated in `_blanket`; inf if not known."""
-        s, d = self.sigma, self.dimension
-        if self.domain == "cube":
-            # The integral of R_0^2/m over a set is at most the root of R_0(set) times that of the integral of R_0^3/m^2, which is a
-            # product over the coordinates.
-            third = float(np.logaddexp(3 / s**2 + log_ndtr(2.5 / s), log_ndtr(-0.5 / s)))
-            log_norm = 0.5 * (d * third + float(np.max(self._blanket.log_cut)))
-        else:
-            # At distance r = |y|, R_e^2/m is at most e^(4/s^2) e^(-(r - 3)^2/(2 s^2))/(2 pi s^2)^(d/2). Beyond the atoms, r^(d-1)
-            # times this bound falls at least at the rate `fall`.
-            x = self._end(_LOG_CUT) / s
-            fall = x - 3 / s - (d - 1) / x
-            if fall <= 0:
-                return math.inf
-            log_norm = 4 / s**2 + (1 - d / 2) * math.log(2) - math.lgamma(d / 2) + (d - 1) * math.log(x) - 0.5 * (x - 3 / s) ** 2
-            log_norm -= math.log(fall)
+        if self.domain == "sphere":
+            return self._of_sphere.cut_norm
+        # The integral of R_0^2/m over a set is at most the root of R_0(set) times that of the integral of R_0^3/m^2, which is a
+        # product over the coordinates.
+        s = self.sigma
+        third = float(np.logaddexp(3 / s**2 + log_ndtr(2.5 / s), log_ndtr(-0.5 / s)))
+        log_norm = 0.5 * (self.dimension * third + float(np.max(self._blanket.log_cut)))
         return 2 * math.exp(log_norm) if log_norm < LARGEST_EXPONENT else math.inf
 
     def _check_height(self, height: float) -> None:
@@ -258,70 +257,3 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         # The mass of m is the product over the coordinates of that of min(R_0, R_1), which is 2 Phi(-1/(2 s)).
         rest = -math.expm1(d * (math.log(2) + float(log_ndtr(-0.5 / s)))) + cut + BLUR * d
         return product_law(cases, nodes, min(0.0, math.log(rest)), math.log(cut), BLUR * d)
-
-    def _end(self, log_cut: float) -> float:
-        """Return the distance from the origin beyond which outputs are truncated."""
-        return 1 + self.sigma * (math.sqrt(self.dimension) + math.sqrt(-2 * min(log_cut, -1.0)))
-
-    def _sphere_law(self, log_cut: float) -> ExcessLaw:
-        r"""Return the distribution of X (`ExcessLaw`) for the privacy blanket m on the sphere, for the inputs e and -e.
-
-        a = :math:`e^{s/\sigma^2}` and b = :math:`e^{t/\sigma^2}` with s = |y| + y.e = u^2 and t = |y| - y.e = v^2. The density is
-        smooth in u and v.
-        """
-        sigma, d = self.sigma, self.dimension
-        end = self._end(log_cut)
-        highest = 2 * end
-        self._check_height(highest / sigma**2)
-        area = math.log(2) + (d - 1) / 2 * math.log(math.pi) - math.lgamma((d - 1) / 2)
-        constant = area - d / 2 * math.log(2 * math.pi * sigma**2)
-
-        def log_density(u: FloatArray, v: FloatArray) -> FloatArray:
-            r = (u * u + v * v) / 2
-            with np.errstate(divide="ignore"):
-                across = (d - 2) * np.log(u * v) if d > 2 else 0.0
-                return np.asarray(constant + across + np.log(2 * r) - 0.5 * ((r + 1) / sigma) ** 2)
-
-        fine = np.linspace(0.0, math.sqrt(highest), 801)
-        middle = 0.5 * (fine[1:] + fine[:-1])
-        marginal = np.logaddexp.reduce(log_density(middle[:, None], middle[None, :]), axis=1) - np.log(2 * middle)
-        levels = (fine / sigma) ** 2
-        nodes = chosen(levels, np.append(marginal, marginal[-1]) + np.log(np.append(np.diff(levels), levels[-1] - levels[-2])))
-        points, weights = np.polynomial.legendre.leggauss(10)
-        # The log density changes by about the width of a part. Cells are divided into parts of width at most 3, each with its own
-        # quadrature rule, for which the masses have relative errors of 1e-12; with a width of 18 the error was 1e-7 for sigma =
-        # 1/10.
-        parts = np.maximum(1, np.ceil(np.diff(nodes) / 3.0)).astype(int)
-        cell = np.repeat(np.arange(nodes.size - 1), parts)
-        first = np.cumsum(parts) - parts
-        number = np.arange(cell.size) - first[cell]
-        width = np.diff(nodes)[cell] / parts[cell]
-        edges = sigma * np.sqrt(np.append(nodes[cell] + number * width, nodes[-1]))
-        half = np.diff(edges)[:, None] / 2
-        at = edges[:-1, None] + half * (1 + points)
-        up = log_shares((at / sigma) ** 2, nodes[cell, None], nodes[cell + 1, None])
-        # `share` is the matrix of the shares of the mass at each quadrature point that go to its two nodes.
-        share = np.zeros((nodes.size, at.size))
-        cell = np.repeat(cell, points.size)
-        place, measure = np.arange(at.size), (half * weights).ravel()
-        share[cell, place], share[cell + 1, place] = measure * (1 - up.ravel()), measure * up.ravel()
-        flat = at.ravel()
-        # Each row is scaled by the square root of its likelihood ratio, so that masses underflow neither under m nor under R_0.
-        lift = 0.5 * (flat / sigma) ** 2
-        table = np.exp(log_density(flat[:, None], flat[None, :]) + lift[:, None] + lift[None, :])
-        down = share * np.exp(0.5 * nodes[:, None] - lift[None, :])
-        with np.errstate(divide="ignore"):
-            log_mass = np.log(down @ table @ down.T) - 0.5 * (nodes[:, None] + nodes[None, :])
-        # Truncated outputs have |y| > end. Their mass under R_0 is at most that of a chi distribution above end - 1.
-        cut = float(gammaincc(d / 2, 0.5 * ((end - 1) / sigma) ** 2))
-        # The mass of m is E e^(-(2r + 1)/(2 sigma^2)), where r is the length of a normal vector, sigma times a chi variable. This
-        # variable is within 12 of sqrt(d) up to a probability below 1e-28.
-        root = math.sqrt(d)
-        points, weights = np.polynomial.legendre.leggauss(200)
-        start = max(root - 12.0, 0.0)
-        wide = 0.5 * (root + 12.0 - start)
-        chi = start + wide * (1 + points)
-        log_chi = (d - 1) * np.log(chi) - 0.5 * chi * chi - (d / 2 - 1) * math.log(2) - math.lgamma(d / 2)
-        rest = wide * float(weights @ (np.exp(log_chi) * -np.expm1(-(2 * sigma * chi + 1) / (2 * sigma**2)))) + 1e-28
-        log_rest = min(0.0, math.log(rest + cut + BLUR))
-        return law_at_nodes(log_mass, nodes, log_rest, math.log(cut) if cut > 0 else -700.0, BLUR)
