@@ -38,7 +38,7 @@ def _rows(name, profiles):
         reasons = [_reason(bounds_of, profile) for profile in group]
         known = [profile for profile, reason in zip(group, reasons) if reason is None]
         alone = [_reason(hockey_stick_of, profile) is None for profile in known]
-        both = "upper and lower bound" + (", delta itself for few users" if any(alone) else "")
+        both = "upper and lower bound" + (", delta itself if all outcomes are enumerated" if any(alone) else "")
         kind = "none" if not known else "delta itself" if all(alone) else both
         parts = [reason for profile in known for reason in _parts(profile)]
         without = "; ".join(dict.fromkeys([*(reason for reason in reasons if reason is not None), *parts]))

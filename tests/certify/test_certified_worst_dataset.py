@@ -10,7 +10,7 @@ from shufflebounds import mechanisms
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds._engines.datasets.pair_weights import bounded_choices
 from shufflebounds._engines.datasets.worst import WorstDataset
-from shufflebounds.certify import _worst_dataset as certified
+from shufflebounds.certify import worst_dataset as certified
 from shufflebounds.certify.balls import flint
 from shufflebounds.certify.families import family_of
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms
-from shufflebounds.certify import interval_gaussian as certified
+from shufflebounds.certify import interval_noise as certified
 from shufflebounds.certify.balls import flint
-from shufflebounds.certify.lemma_h import LemmaH
+from shufflebounds.certify.worst_dataset import LemmaH
 
 pytest.importorskip("flint")
 

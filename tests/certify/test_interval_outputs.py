@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from shufflebounds.certify.interval_outputs import TOLERANCE
+from shufflebounds.certify.interval_noise import TOLERANCE
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GeometricMechanism, LaplaceMechanism
 
 pytest.importorskip("flint")

@@ -25,6 +25,7 @@ import time
 from shufflebounds import CertificateGap, InfeasibleError, mechanisms, sampling, shuffle
 from shufflebounds.certify import bounds_of
 from shufflebounds.certify.balls import certified
+from shufflebounds.profile import Composition
 from tests.examples import EXAMPLES
 
 FOUND = pathlib.Path(__file__).with_name("found.json")
@@ -35,7 +36,7 @@ SECONDS = 2.5
 SHRINKING = 60.0
 """Seconds in which simpler parameters with the same kind of violation are sought."""
 
-SLOW = {"sampled Gaussian": 10.0, "noise on an interval": 15.0}
+SLOW = {"sampled Gaussian": 10.0, "noise on an interval": 15.0, "shuffled RAPPOR": 5.0}
 """The same for draws whose certificates take longer."""
 
 
@@ -82,10 +83,29 @@ def _shuffled_noise(r):
     return noise.shuffled(r.choice([2, 3, r.randint(4, 30)]), r.choice([1.0, r.uniform(0.1, 1)]))
 
 
+def _rappor(r):
+    hashes, chances = r.choice([1, 1, 2]), r.choice([(), (0.75, 0.25)])
+    report = mechanisms.Rappor(r.uniform(0.1, 0.95), *chances, hashes=hashes, bits=r.choice([None, None, hashes + 1, 5]))
+    return report.shuffled(r.choice([2, 5, round(10 ** r.uniform(1, 5))]), r.choice([1.0, r.uniform(0.1, 1)]))
+
+
+def _composed(r):
+    parts = [r.choice([
+        lambda: r.choice([shuffle.Clones, shuffle.StrongerClones])(round(10 ** r.uniform(0, 4)), r.uniform(0.1, 4)),
+        lambda: shuffle.BinomialNoise(r.choice([3, 30, 1000]), r.choice([0.5, r.uniform(0.05, 0.95)])),
+        lambda: shuffle.ShuffledBits(r.choice([2, 5, 40]), r.uniform(0.05, 0.45)),
+        lambda: mechanisms.LaplaceMechanism(r.uniform(0.5, 5)), lambda: mechanisms.GaussianMechanism(r.uniform(0.5, 5)),
+        lambda: mechanisms.LaplaceMechanism(1.0).subsampled(r.uniform(0.05, 1)),
+        lambda: mechanisms.KaryResponse(5, r.uniform(0.1, 2)),
+    ])() for _ in range(r.randint(1, 3))]
+    parts = [part for part in parts if part.relation in ("either", parts[0].relation)]
+    return Composition(tuple((part, r.choice([1, 2, r.randint(3, 20)])) for part in parts))
+
+
 DRAWS = {
     **{name: example.draw for name, example in EXAMPLES.items()},
     "many clones": _many_clones, "many users": _blankets, "sampled Gaussian": _sampled, "allocated Gaussian": _allocated,
-    "noise on an interval": _interval, "shuffled noise": _shuffled_noise,
+    "noise on an interval": _interval, "shuffled noise": _shuffled_noise, "shuffled RAPPOR": _rappor, "compositions": _composed,
 }
 """Functions of a random generator: one for each class, and one for each family of certificates of many users or releases."""
 
@@ -167,9 +187,10 @@ def exact_violation(profile, eps, sides, seconds=SECONDS):
 @contextlib.contextmanager
 def perturbed(r):
     """Multiply the free numbers of every witness by random factors."""
-    from shufflebounds.certify import blanket, clones_window, interval_gaussian, sampled_gaussians
+    from shufflebounds.certify import blanket, clones_window, compositions, interval_noise, sampled_gaussians
 
-    kept = blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_gaussian.chosen
+    kept = blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen
+    tolerance = compositions.TOLERANCE
     factors = [r.choice([0.7, 0.9, 1.1, 1.3]) for _ in range(4)]
 
     def of_blanket(law, users, *digits):
@@ -190,11 +211,12 @@ def perturbed(r):
         return found._replace(theta=found.theta * factors[0], step=found.step * factors[1], nodes=found.nodes // 2)
 
     blanket.witness, clones_window._window, sampled_gaussians._tilt = of_blanket, of_window, of_tilt
-    interval_gaussian.chosen = of_interval
+    interval_noise.chosen, compositions.TOLERANCE = of_interval, tolerance * 20 * factors[2]
     try:
         yield
     finally:
-        blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_gaussian.chosen = kept
+        blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen = kept
+        compositions.TOLERANCE = tolerance
 
 
 def contradiction(profile, eps, seconds=SECONDS):

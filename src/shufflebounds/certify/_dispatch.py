@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.validate import CertificateGap, InfeasibleError
-from shufflebounds.certify._by_kind import by_kind
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, certified, flint, hockey_stick
 
-__all__ = ["bounds_of", "certify", "confirms", "hockey_stick_of", "outcomes_of", "reached"]
+__all__ = ["bounds_of", "by_kind", "certify", "confirms", "hockey_stick_of", "kinds_of", "of_people", "outcomes_of", "pairs_of",
+           "reached"]
+
+_Result = TypeVar("_Result")
 
 OPERATIONS = 100.0
 """Estimated ball operations for one outcome of a pair, including its two probabilities."""
+
+REASONS = {
+    "AccountingProfile": "the numbers of another program are not recomputed",
+    "DensityRandomizer": "no family of certificates integrates a density that is given as a function",
+    "_Guarantee": "the rates of clones are not certified, only given rates are",
+}
+"""Classes without a certificate, with the reason."""
 
 ZERO = 1e-20
 """Largest upper end of a ball around 0 that is accepted for a stated delta of 0. Raised: weaker certificates."""
@@ -28,18 +37,59 @@ Bounds: TypeAlias = Callable[[float, bool], Iterable[Answer]]
 and each way to a lower bound at most the largest delta. The first result that reaches the stated bound is used."""
 
 
+def kinds_of(subject: object) -> list[str]:
+    """Return the names of the classes of an object of this library, the most special one first."""
+    return [kind.__name__ for kind in type(subject).__mro__ if kind.__module__.startswith("shufflebounds.")]
+
+
+class by_kind(Generic[_Result]):
+    """A function of one object, with the implementation of the first of its kinds that has one, or else a default."""
+
+    def __init__(self, default: Callable[[Any], _Result]) -> None:
+        self.default, self._known, self.__doc__ = default, dict[str, Callable[[Any], _Result]](), default.__doc__
+
+    def of(self, kind: str) -> Callable[[Callable[[Any], _Result]], Callable[[Any], _Result]]:
+        """Return a decorator for the implementation of a kind."""
+        return lambda function: self._known.setdefault(kind, function)
+
+    def __call__(self, subject: Any) -> _Result:
+        # Colluding and missing users are not counted.
+        subject = getattr(subject, "_remaining", subject)
+        return next((self._known[kind] for kind in kinds_of(subject) if kind in self._known), self.default)(subject)
+
+
 @by_kind
 def outcomes_of(profile: object) -> tuple[float, Callable[[], Outcomes]]:
     """Return the number of outcomes of the single pair of a profile, and a function that returns their probabilities as balls.
 
     A ball is a number with an error bound (interval arithmetic).
     """
-    raise NoCertificateError(f"the outcomes of {type(profile).__name__} are not enumerated")
+    reasons = [REASONS[kind] for kind in kinds_of(profile) if kind in REASONS]
+    raise NoCertificateError([*reasons, f"the outcomes of {type(profile).__name__} are not enumerated"][0])
+
+
+@by_kind
+def pairs_of(profile: Any) -> list[tuple[float, Callable[[], Outcomes]]]:
+    """Return the pairs of which one dominates each pair of neighbours."""
+    single = profile._pair_info().attained.single
+    pairs = profile._listed_pairs() or ([profile] if single else [])
+    if not pairs:
+        raise NoCertificateError(f"the datasets of {type(profile).__name__} are not enumerated")
+    return [outcomes_of(pair) for pair in (pairs[:1] if single else pairs)]
+
+
+@by_kind
+def of_people(profile: object) -> Callable[[int], Answer] | None:
+    """Return the function from the number of records that change to the exact delta, or None if there is no such function."""
+    return None
 
 
 @by_kind
 def hockey_stick_of(profile: object) -> Answer:
     """Return how delta of a class with one exact value is computed."""
+    together = of_people(profile)
+    if together is not None:
+        return together(1)
     size, outcomes = outcomes_of(profile)
     return Answer(OPERATIONS * size, lambda factor: hockey_stick(outcomes(), factor))
 

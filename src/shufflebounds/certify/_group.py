@@ -12,68 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds.certify._by_kind import by_kind
-from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, reached
-from shufflebounds.certify._shuffle import exact_bits, moved_noise, of_bits
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, hockey_stick
+from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, reached
+from shufflebounds.certify._shuffle import moved_noise
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, polynomial
 
 SECONDS = 10.0
 """Limit of the predicted run time for one record at one eps."""
 
 
-@by_kind
-def _together(profile: Any) -> Callable[[int], Answer] | None:
-    """Return the function from the size of a group to its exact delta, or None if it is not enumerated."""
-    return None
+def _difference(protocol: Any) -> Callable[[], list[Ball]] | None:
+    """Return the distribution of the difference of two counts that all records of a group change alike, or None."""
 
+    def law() -> list[Ball]:
+        if "ClearReports" in kinds_of(protocol):
+            share = flint().arb(1) / protocol.bins
+            return list(flint().arb_poly([share, 1 - 2 * share, share]) ** protocol.fakes)
+        gamma = flint().arb(protocol.gamma)
+        return polynomial([(gamma, 1 - gamma, protocol.users), (1 - gamma, gamma, protocol.users)])
 
-@_together.of("BinomialNoise")
-def _(noise: Any) -> Callable[[int], Answer]:
-    return lambda size: moved_noise(noise.trials, noise.prob, size)
-
-
-@_together.of("ZeroSum")
-def _(protocol: Any) -> Callable[[int], Answer]:
-    return lambda size: moved_noise(protocol.users, protocol.gamma, size)
-
-
-@_together.of("ShuffledBits")
-def _(protocol: Any) -> Callable[[int], Answer]:
-    return lambda size: of_bits(protocol._bits, lambda: flint().arb(protocol.flip), size)
-
-
-@_together.of("RealSum")
-def _(protocol: Any) -> Callable[[int], Answer]:
-    return lambda size: of_bits(protocol.users * protocol.bits, lambda: flint().arb(protocol.flip), size * protocol.bits)
-
-
-@_together.of("Shuffled")
-def _(protocol: Any) -> Callable[[int], Answer]:
-    return lambda size: exact_bits(protocol, size)
-
-
-@by_kind
-def _difference(protocol: Any) -> Callable[[], Any] | None:
-    """Return the generating function of the difference of two counts that all records of a group change alike, or None."""
-    return None
-
-
-@_difference.of("ClearReports")
-def _(protocol: Any) -> Callable[[], Any]:
-    def dummies() -> Any:
-        share = flint().arb(1) / protocol.bins
-        return flint().arb_poly([share, 1 - 2 * share, share]) ** protocol.fakes
-
-    return dummies
-
-
-@_difference.of("ShuffledHistogram")
-def _(protocol: Any) -> Callable[[], Any]:
-    def noise() -> Any:
-        line, gamma = flint().arb_poly, flint().arb(protocol.gamma)
-        return (line([gamma, 1 - gamma]) * line([1 - gamma, gamma])) ** protocol.users
-
-    return noise
+    return law if {"ClearReports", "ShuffledHistogram"} & set(kinds_of(protocol)) else None
 
 
 @hockey_stick_of.of("Group")
@@ -81,7 +38,7 @@ def _(group: Any) -> Answer:
     if group._known.above is None:
         bounds_of(group.profile)  # raises NoCertificateError if there is none
         raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
-    together = _together(group.profile) if group.size > 1 else None
+    together = of_people(group.profile) if group.size > 1 else None
     return hockey_stick_of(group._known.above) if together is None else together(group.size)
 
 
@@ -90,7 +47,7 @@ def _(group: Any) -> Bounds:
     info, one = group._known, bounds_of(group.profile)
     if info.above is None:
         return lambda eps, upper: [_chain(group, one, eps)] if upper else _lower(group, one, eps)
-    if group.size > 1 and _together(group.profile) is not None:
+    if group.size > 1 and of_people(group.profile) is not None:
         return bounds_of.default(group)
     below, above = bounds_of(info.below), bounds_of(info.above)
     return lambda eps, upper: (above if upper else below)(eps, upper)
@@ -124,18 +81,6 @@ def _lower(group: Any, one: Bounds, eps: float) -> Iterator[Answer]:
     yield from one(eps, False)
     difference = _difference(group.profile)
     if difference is not None:
-        yield _test(difference, 2 * group.size)
+        yield moved_noise(difference, 1e6, 2 * group.size)
     elif len(group._closed.ways) > 1:
         raise NoCertificateError("the test of a whole group is not certified")
-
-
-def _test(difference: Callable[[], Any], shift: int) -> Answer:
-    """Return the larger divergence, of both orders, of a sum and the sum that is moved by `shift`."""
-
-    def value(factor: Ball) -> Ball:
-        law = difference()
-        masses, gap = [law[k] for k in range(law.degree() + 1)], [flint().arb(0)] * shift
-        both = [[*gap, *masses], [*masses, *gap]]
-        return hockey_stick(zip(*both, strict=True), factor).max(hockey_stick(zip(*both[::-1], strict=True), factor))
-
-    return Answer(1e6, value)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, outcomes_of
+from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, kinds_of, outcomes_of, pairs_of
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, hockey_stick, larger, polynomial
-from shufflebounds.certify.families import family_of, geometric_row
-from shufflebounds.certify.opposite import NOISES
+from shufflebounds.certify.families import chances_of, family_of, geometric_row
 
 
 @outcomes_of.of("KaryResponse")
@@ -22,24 +23,13 @@ from shufflebounds.certify.opposite import NOISES
 @outcomes_of.of("PrivUnit")
 def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
     # All pairs of values are equivalent, in both orders.
-    size, family = family_of(mechanism)
+    _, family = family_of(mechanism)
 
     def outcomes() -> Outcomes:
         laws = family()
         return list(zip(laws.rows[0], laws.rows[1], strict=True))
 
-    return float(size), outcomes
-
-
-@hockey_stick_of.of("FiniteRandomizer")
-def _(mechanism: Any) -> Answer:
-    size, family = family_of(mechanism)
-
-    def value(factor: Ball) -> Ball:
-        laws = family()
-        return larger(*(hockey_stick(zip(laws.rows[i], laws.rows[j], strict=True), factor) for i, j in laws.pairs))
-
-    return Answer(OPERATIONS * size, value)
+    return float(len(family().blanket)), outcomes
 
 
 @outcomes_of.of("GeometricMechanism")
@@ -50,17 +40,24 @@ def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
     return float(d) + 1, lambda: list(zip(geometric_row(mechanism, 0), geometric_row(mechanism, d), strict=True))
 
 
+@pairs_of.of("GeometricMechanism")
+def _(mechanism: Any) -> list[tuple[float, Callable[[], Outcomes]]]:
+    if mechanism.bound is None:
+        return pairs_of.default(mechanism)
+
+    def outcomes(x: int) -> Outcomes:
+        return list(zip(geometric_row(mechanism, 0), geometric_row(mechanism, x), strict=True))
+
+    # The inputs x and 0 are mirror images of 0 and x.
+    return [(2.0 * mechanism.bound + mechanism.sensitivity + 1, partial(outcomes, x)) for x in range(1, mechanism.sensitivity + 1)]
+
+
+@hockey_stick_of.of("FiniteRandomizer")
 @hockey_stick_of.of("GeometricMechanism")
 def _(mechanism: Any) -> Answer:
-    if mechanism.bound is None:
-        return hockey_stick_of.default(mechanism)
-    d = mechanism.sensitivity
-
-    def value(factor: Ball) -> Ball:
-        first = geometric_row(mechanism, 0)
-        return larger(*(hockey_stick(zip(first, geometric_row(mechanism, x), strict=True), factor) for x in range(1, d + 1)))
-
-    return Answer(10.0 * d * (2 * mechanism.bound + d), value)
+    pairs = pairs_of(mechanism)
+    return Answer(10.0 * sum(size for size, _ in pairs), lambda factor: larger(
+        *(hockey_stick(outcomes(), factor) for _, outcomes in pairs)))
 
 
 @hockey_stick_of.of("ThresholdedCount")
@@ -80,7 +77,7 @@ def _(mechanism: Any) -> Answer:
 @hockey_stick_of.of("DiscreteGaussianMechanism")
 def _(mechanism: Any) -> Answer:
     def value(factor: Ball) -> Ball:
-        noise, ball = NOISES["DiscreteGaussianMechanism"](mechanism), flint().arb
+        noise, ball = noise_of(mechanism), flint().arb
         d, square = noise.sensitivity, ball(mechanism.sigma) ** 2
         # The likelihood ratio of the noise around 0 and around -d increases: all outputs above this threshold count.
         edge = square * factor.log() / d - d / 2
@@ -95,8 +92,7 @@ def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
     differ = mechanism.hashes if mechanism.bits is None else min(mechanism.hashes, mechanism.bits - mechanism.hashes)
 
     def outcomes() -> Outcomes:
-        f, p, q = (flint().arb(x) for x in (mechanism.f, mechanism.p, mechanism.q))
-        one, other = p - f * (p - q) / 2, q + f * (p - q) / 2
+        one, other = chances_of(mechanism)
         # The likelihood ratio depends only on the number of ones among the bits of the first value, plus zeros among those of the
         # second value.
         first, second = ([(1 - a, a, differ), (b, 1 - b, differ)] for a, b in ((one, other), (other, one)))
@@ -117,22 +113,14 @@ def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
 
 
 @hockey_stick_of.of("GaussianMechanism")
-def _(mechanism: Any) -> Answer:
-    return _gaussian(mechanism.sigma, lambda: flint().arb(mechanism.sensitivity))
-
-
 @hockey_stick_of.of("GaussianVector")
 def _(mechanism: Any) -> Answer:
-    square = mechanism.dimension if mechanism.domain == "cube" else 4
-    return _gaussian(mechanism.sigma, lambda: flint().arb(square).sqrt())
-
-
-def _gaussian(sigma: float, sensitivity: Callable[[], Ball]) -> Answer:
-    """Return delta of normal noise."""
-
     def value(factor: Ball) -> Ball:
         ball = flint().arb
-        mu, root = sensitivity() / ball(sigma), ball(2).sqrt()
+        # The largest distance of two vectors is the diameter of the cube or of the sphere.
+        size = (ball(mechanism.sensitivity) if hasattr(mechanism, "sensitivity") else
+                ball(mechanism.dimension if mechanism.domain == "cube" else 4).sqrt())
+        mu, root = size / ball(mechanism.sigma), ball(2).sqrt()
         middle = factor.log() / mu
         return ((middle - mu / 2) / root).erfc() / 2 - factor * ((middle + mu / 2) / root).erfc() / 2
 
@@ -146,3 +134,67 @@ def _(mechanism: Any) -> Answer:
         return (-((factor.log() - ball(mechanism.sensitivity) / mechanism.scale) / 2).expm1()).max(ball(0))
 
     return Answer(OPERATIONS, value)
+
+
+class Noise(NamedTuple):
+    """Noise N: ln r(y), Pr[N > y] (for whole numbers Pr[N >= y]), the sensitivity, and whether the noise is whole."""
+
+    log_ratio: Callable[[Ball], Ball]
+    tail: Callable[[Ball], Ball]
+    sensitivity: Ball
+    whole: bool = False
+
+
+def _normal(mechanism: Any) -> Noise:
+    sigma, d = flint().arb(mechanism.sigma), flint().arb(mechanism.sensitivity)
+    return Noise(lambda y: d * (2 * y - d) / (2 * sigma**2), lambda y: (y / (sigma * flint().arb(2).sqrt())).erfc() / 2, d)
+
+
+def _discrete(mechanism: Any) -> Noise:
+    ball, d = flint().arb, flint().arb(mechanism.sensitivity)
+    square = 2 * ball(mechanism.sigma) ** 2
+
+    def beyond(j: int) -> Ball:
+        """Return the sum of e^(-i^2/square) over i >= j > 0; the ratios of its terms decrease."""
+        last = math.ceil(math.sqrt(j**2 + 1.4 * mechanism.sigma**2 * (flint().ctx.prec + 15))) + 1
+        rest = (-ball(last) ** 2 / square).exp() / -(-(2 * ball(last) + 1) / square).expm1()
+        return sum(((-ball(i) ** 2 / square).exp() for i in range(j, last)), rest.union(ball(0)))
+
+    whole = 1 + 2 * beyond(1)
+
+    def tail(y: Ball) -> Ball:
+        k = int(y.unique_fmpz())
+        return beyond(k) / whole if k > 0 else 1 - beyond(1 - k) / whole
+
+    return Noise(lambda y: d * (2 * y - d) / square, tail, d, True)
+
+
+def _laplace(mechanism: Any) -> Noise:
+    scale, d = flint().arb(mechanism.scale), flint().arb(mechanism.sensitivity)
+
+    def tail(y: Ball) -> Ball:
+        half = (-abs(y) / scale).exp() / 2
+        return half if y > 0 else 1 - half if y < 0 else half.union(1 - half)
+
+    return Noise(lambda y: (abs(y) - abs(y - d)) / scale, tail, d)
+
+
+def _geometric(mechanism: Any) -> Noise:
+    d = flint().arb(mechanism.sensitivity)
+    rate = flint().arb(mechanism.eps) / d
+
+    def tail(y: Ball) -> Ball:
+        beyond = (-rate * (y if y > 0 else 1 - y)).exp() / (1 + (-rate).exp())
+        return beyond if y > 0 else 1 - beyond
+
+    return Noise(lambda y: rate * (abs(y) - abs(y - d)), tail, d, True)
+
+
+NOISES = {"GaussianMechanism": _normal, "DiscreteGaussianMechanism": _discrete, "LaplaceMechanism": _laplace,
+          "GeometricMechanism": _geometric}
+"""Functions from a mechanism to its noise, by class."""
+
+
+def noise_of(mechanism: Any) -> Noise:
+    """Return the noise of a mechanism that is one of `NOISES`, at the precision of the call."""
+    return next(NOISES[kind](mechanism) for kind in kinds_of(mechanism) if kind in NOISES)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from shufflebounds.certify._by_kind import kinds_of
-from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
+from shufflebounds.certify._dispatch import hockey_stick_of, kinds_of, outcomes_of
+from shufflebounds.certify._mechanisms import NOISES, Noise, noise_of
 from shufflebounds.certify.allocated_gaussian import delta
 from shufflebounds.certify.balls import (
     Answer,
@@ -22,7 +22,6 @@ from shufflebounds.certify.balls import (
 )
 from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
 from shufflebounds.certify.families import family_of
-from shufflebounds.certify.opposite import NOISES, opposite
 
 
 def _value(one: Answer, factor: Ball) -> Ball:
@@ -51,11 +50,8 @@ def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
 
 @hockey_stick_of.of("SampledPair")
 def _(pair: Any) -> Answer:
-    try:
-        return hockey_stick_of.default(pair)
-    except NoCertificateError:
-        # The mechanism has no enumerated outcomes: use its divergence at another value of e^eps (formulas of `SampledPair`).
-        one = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
+    # The divergence of the mechanism at another value of e^eps (formulas of `SampledPair`).
+    one = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
 
     def sampled(factor: Ball) -> Ball:
         rate = flint().arb(pair.rate)
@@ -86,14 +82,11 @@ def _(profile: Any) -> Answer:
 
 @hockey_stick_of.of("ReplaceOne")
 def _(profile: Any) -> Answer:
-    if profile._known is None:
-        raise NoCertificateError("the two steps of a replaced record are not certified for this profile")
-    if "Subsampled" not in kinds_of(profile.profile):
-        raise NoCertificateError("replaced records of a composition are not certified, those of one release are")
+    if profile._known is None or "Subsampled" not in kinds_of(profile.profile):
+        raise NoCertificateError("only a replaced record of one release on a sample is certified")
     mechanism, rate = profile.profile.mechanism, profile.profile.rate
-    kind = next((kind for kind in kinds_of(mechanism) if kind in NOISES), None)
-    if kind is not None:
-        return Answer(1e5, lambda factor: opposite(NOISES[kind](mechanism), flint().arb(rate), factor))
+    if NOISES.keys() & set(kinds_of(mechanism)):
+        return Answer(1e5, lambda factor: _opposite(noise_of(mechanism), flint().arb(rate), factor))
     size, family = family_of(mechanism)
 
     def value(factor: Ball) -> Ball:
@@ -104,6 +97,42 @@ def _(profile: Any) -> Answer:
         return best
 
     return Answer(10.0 * size * size, value)
+
+
+def _opposite(noise: Noise, rate: Ball, factor: Ball) -> Ball:
+    r"""Return delta of a replaced record of sampled noise whose old and new contributions are opposite, at e^eps = `factor`.
+
+    With N_a the noise around a, P = (1 - q) N_0 + q N_d and Q = (1 - q) N_0 + q N_(-d) for the rate q and the sensitivity d. The
+    noise is even and log-concave, so r(y) = N_d(y)/N_0(y) does not decrease, and P - E Q has the sign of
+
+    .. math:: g(y) = (1 - q)(1 - E) + q\,(r(y) - E\, r(-y)),
+
+    which does not decrease either and is at most 0 at y = 0. So delta is V(c) = P(y > c) - E Q(y > c), where g changes its sign at
+    c; bisection encloses c. Opposite contributions d and -d are the worst of all old and new contributions
+    (`sampling/_opposite.py`).
+    """
+    ball, d = flint().arb, noise.sensitivity
+
+    def sign(y: Ball) -> Ball:
+        return (1 - rate) * (1 - factor) + rate * (noise.log_ratio(y).exp() - factor * noise.log_ratio(-y).exp())
+
+    def value(y: Ball) -> Ball:
+        none, more, less = (noise.tail(y + shift) for shift in (0 * d, -d, d))
+        return ((1 - rate) * none + rate * more - factor * ((1 - rate) * none + rate * less)).max(ball(0))
+
+    low, high = ball(0), ball(1 if noise.whole else d.mid())
+    while not sign(high) > 0:
+        # Beyond d, the ratios of Laplace and geometric noise are constant.
+        if high > d and sign(high).overlaps(sign(2 * high)):
+            return value(high)
+        low, high = (high, 2 * high) if sign(high) < 0 else (low, 2 * high)
+    while high - low > (1 if noise.whole else high * ball(2) ** -flint().ctx.prec):
+        middle = ((low + high) / 2).floor() if noise.whole else ((low + high) / 2).mid()
+        at = sign(middle)
+        if not (at > 0 or at < 0):
+            return value(middle).max(value(middle + 1)) if noise.whole else value(low.union(high))
+        low, high = (middle, high) if at < 0 else (low, middle)
+    return value(high) if noise.whole else value(low.union(high))
 
 
 @hockey_stick_of.of("AllocationPair")
@@ -131,11 +160,7 @@ def _(pair: Any) -> Answer:
 
 @hockey_stick_of.of("_SeveralPair")
 def _(pair: Any) -> Answer:
-    try:
-        size, outcomes = outcomes_of(pair.mechanism)
-    except NoCertificateError:
-        raise NoCertificateError("an allocation to several steps of noise is bounded by a composition") from None
-    steps, chosen = pair.steps, pair.chosen
+    (size, outcomes), steps, chosen = outcomes_of(pair.mechanism), pair.steps, pair.chosen
 
     def value(factor: Ball) -> Ball:
         # The coefficient of z^k in the product of (q + z p)^c over the outcomes, seen c times each, is the probability of these

@@ -5,45 +5,50 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.excess.evaluation import Effort
-from shufflebounds.certify._by_kind import kinds_of
-from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of
-from shufflebounds.certify._worst_dataset import worst_dataset
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, larger, polynomial
+from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, outcomes_of, pairs_of
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, hockey_stick, larger, polynomial
 from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
 from shufflebounds.certify.by_definition import all_shares, bit_reports, kind_reports, of_datasets, of_sum
 from shufflebounds.certify.clones_window import Pair, binomial_window, divergence_weights, every_count, window_operations
-from shufflebounds.certify.families import Family, family_of, kary_family, matrix_of
-from shufflebounds.certify.interval_gaussian import OPERATIONS, interval_blanket, interval_dataset, interval_every_dataset
-from shufflebounds.certify.interval_outputs import interval_outputs
+from shufflebounds.certify.compositions import Listed
+from shufflebounds.certify.families import Family, bit_rows, family_of, kary_family, matrix_of
+from shufflebounds.certify.interval_noise import interval_every_dataset, interval_outputs
+from shufflebounds.certify.worst_dataset import worst_dataset
 
-__all__ = ["exact_bits", "moved_noise", "of_bits"]
 
-
-@hockey_stick_of.of("ShuffledBits")
-def _(protocol: Any) -> Answer:
+@of_people.of("ShuffledBits")
+def _(protocol: Any) -> Callable[[int], Answer]:
     # Dummy reports are zeros, so they have no mirror image.
     every = range(protocol.users) if protocol.fakes else None
     datasets = every if isinstance(protocol.ones, str) else [protocol.ones]
-    return of_bits(protocol._bits, lambda: flint().arb(protocol.flip), datasets=datasets)
+    return lambda size: of_bits(protocol._bits, lambda: flint().arb(protocol.flip), size, datasets)
+
+
+@pairs_of.of("ShuffledBits")
+def _(protocol: Any) -> list[tuple[float, Callable[[], Outcomes]]]:
+    if not isinstance(protocol.ones, str):
+        return pairs_of.default(protocol)
+    if protocol.users > 1000:
+        raise NoCertificateError("only the datasets of few users are enumerated")
+    every = range(protocol.users if protocol.fakes else (protocol.users + 1) // 2)
+    return [outcomes_of(pair) for ones in every for pair in (protocol.pair(ones), protocol.pair(ones).reverse())]
 
 
 @hockey_stick_of.of("_UniformClones")
 def _(protocol: Any) -> Answer:
-    local_eps, others = protocol.local_eps, protocol.users - 1
-
     def odds() -> Ball:
-        return flint().arb(local_eps).exp()
+        return flint().arb(protocol.local_eps).exp()
 
     pair = Pair(lambda: 2 / (odds() + 1) if protocol._is_stronger_clones else 1 / odds(),
                 lambda factor: divergence_weights(odds(), factor))
-    return _window(others, pair)
+    return _window(protocol.users - 1, pair)
 
 
 @hockey_stick_of.of("ClearReports")
@@ -78,24 +83,36 @@ def _window(others: int, pair: Pair) -> Answer:
     return Answer(window_operations(others, float(pair.probability())), lambda factor: binomial_window(others, pair, factor))
 
 
-@hockey_stick_of.of("BinomialNoise")
-def _(protocol: Any) -> Answer:
-    return moved_noise(protocol.trials, protocol.prob)
+@of_people.of("BinomialNoise")
+def _(protocol: Any) -> Callable[[int], Answer]:
+    return partial(moved_noise, partial(_binomial, protocol.trials, protocol.prob), 30.0 * (protocol.trials + 1))
 
 
-@hockey_stick_of.of("ZeroSum")
-def _(protocol: Any) -> Answer:
-    return moved_noise(protocol.users, protocol.gamma)
+@of_people.of("ZeroSum")
+def _(protocol: Any) -> Callable[[int], Answer]:
+    return partial(moved_noise, partial(_binomial, protocol.users, protocol.gamma), 30.0 * (protocol.users + 1))
 
 
-def moved_noise(trials: int, prob: float, shift: int = 1) -> Answer:
-    """Return the larger delta of (B, B + shift) and (B + shift, B), B ~ Bin(trials, prob); no smaller shift has a larger one."""
+@outcomes_of.of("_ShiftedBinomial")
+def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
+    return pair.trials + 2.0, lambda: _moved(_binomial(pair.trials, pair.prob))[0 if pair.shifted_first else 1]
 
-    def value(factor: Ball) -> Ball:
-        chance, zero, one = (flint().arb(x) for x in (prob, 0, 1))
-        return of_sum([(1 - chance, chance, trials)], (one, zero, shift), (zero, one, shift), factor)
 
-    return Answer(30.0 * (trials + 1), value)
+def _binomial(trials: int, prob: float) -> list[Ball]:
+    chance = flint().arb(prob)
+    return polynomial([(1 - chance, chance, trials)])
+
+
+def _moved(law: list[Ball], shift: int = 1) -> tuple[Outcomes, Outcomes]:
+    """Return the outcomes of (B + shift, B) and of (B, B + shift) for B with this distribution."""
+    gap = [flint().arb(0)] * shift
+    first, second = [*gap, *law], [*law, *gap]
+    return list(zip(first, second, strict=True)), list(zip(second, first, strict=True))
+
+
+def moved_noise(law: Callable[[], list[Ball]], operations: float, shift: int = 1) -> Answer:
+    """Return the larger delta of (B, B + shift) and (B + shift, B); no smaller shift of a binomial number has a larger one."""
+    return Answer(operations, lambda factor: larger(*(hockey_stick(pair, factor) for pair in _moved(law(), shift))))
 
 
 @hockey_stick_of.of("ShuffledHistogram")
@@ -105,32 +122,18 @@ def _(protocol: Any) -> Answer:
         return Answer(1.0, lambda factor: 0 * factor)
 
     def value(factor: Ball) -> Ball:
-        zero = flint().arb(0)
-        chance = flint().arb(protocol.gamma)
-        law = [zero, *polynomial([(1 - chance, chance, users)]), zero]  # B = -1, ..., users + 1
-        # The outcomes are the counts a and b. For each a, p - E q = P(B = a - 1) P(B = b) - E P(B = a) P(B = b - 1) is positive for
-        # all b below a threshold that increases with a, because the law is log-concave.
-        total, mass, less, b = zero, zero, zero, 0
-        for a in range(users + 2):
-            p, q = law[a], factor * law[a + 1]
-            while b <= users + 1 and p * law[b + 1] >= q * law[b]:
-                mass, less, b = mass + law[b + 1], less + law[b], b + 1
-            total += p * mass - q * less
-            for later in range(b, users + 2):
-                gain = p * law[later + 1] - q * law[later]
-                if gain <= 0:
-                    break
-                total += gain.max(zero)
-        return total
+        # The two counts that change are B + 1 or B, and B or B + 1.
+        gain, loss = map(Listed, _moved(_binomial(users, protocol.gamma)))
+        return gain.then(loss.value, factor)
 
-    return Answer(60.0 * (users + 2), value)
+    return Answer(100.0 * (users + 2), value)
 
 
-@hockey_stick_of.of("RealSum")
-def _(protocol: Any) -> Answer:
+@of_people.of("RealSum")
+def _(protocol: Any) -> Callable[[int], Answer]:
     if protocol.view == "columns" and protocol.bits > 1:
         raise NoCertificateError("the composition of several columns is not certified, view='total' is")
-    return of_bits(protocol.users * protocol.bits, lambda: flint().arb(protocol.flip), protocol.bits)
+    return lambda size: of_bits(protocol.users * protocol.bits, lambda: flint().arb(protocol.flip), size * protocol.bits)
 
 
 @hockey_stick_of.of("FlippedReports")
@@ -154,8 +157,7 @@ def _(protocol: Any) -> Answer:
 
     def rows() -> list[list[Ball]]:
         flip = flint().arb(protocol.flip)
-        return [[math.prod((1 - flip if (bit == (j == x)) else flip for j, bit in enumerate(report)), start=flint().arb(1))
-                 for report in product((False, True), repeat=bins)] for x in range(bins)]
+        return bit_rows([(x,) for x in range(bins)], bins, 1 - flip, flip)
 
     reports = (bit_reports(bins, bins, partial(ones, bins, bins), total) if protocol.view == "sums"
                else kind_reports(bins, 2**bins, rows, total))
@@ -182,8 +184,8 @@ def _(protocol: Any) -> Answer:
     if protocol.bits is None and users > 16:
         raise NoCertificateError("only the datasets of few users are enumerated")
     # Of the users of each budget, any number may have the bit 1; a list of bits has one for each group.
-    datasets = list(product(*(range(many + 1) for many in counts))) if protocol.bits is None else None
-    given = [[many * int(bit) for many, bit in zip(counts, protocol.bits.tolist())]] if datasets is None else datasets
+    given = (list(product(*(range(many + 1) for many in counts))) if protocol.bits is None else
+             [[many * int(bit) for many, bit in zip(counts, protocol.bits.tolist())]])
 
     def value(factor: Ball) -> Ball:
         divergences = []
@@ -214,7 +216,8 @@ def of_bits(bits: int, flip: Callable[[], Ball], width: int = 1, datasets: Seque
         return larger(*(of_sum([(change, 1 - change, ones), (1 - change, change, bits - width - ones)],
                                (1 - change, change, width), (change, 1 - change, width), factor) for ones in datasets))
 
-    return Answer(60.0 * bits * len(datasets), value)
+    # Powers of polynomials take a number of operations proportional to the square of their degree.
+    return Answer((8.0 + 0.014 * bits) * bits * len(datasets), value)
 
 
 def _stronger_bits(protocol: Any, flip: float) -> Answer:
@@ -249,6 +252,11 @@ def exact_bits(protocol: Any, width: int = 1) -> Answer:
         lambda one, other: one.union(other), (one.value(factor) for one in answers)), refined=len(flips) == 1)
 
 
+@of_people.of("Shuffled")
+def _(protocol: Any) -> Callable[[int], Answer]:
+    return lambda size: exact_bits(protocol, size)
+
+
 @hockey_stick_of.of("Shuffled")
 def _(protocol: Any) -> Answer:
     if protocol._exact is not None:
@@ -263,12 +271,14 @@ def _(protocol: Any) -> Answer:
 def _(protocol: Any) -> Bounds:
     if protocol.inputs is not None:
         raise NoCertificateError("a list of inputs is given")
-    if "GaussianMechanism" in kinds_of(protocol.randomizer):
-        return lambda eps, upper: _of_interval(protocol, eps, upper)
-    if {"LaplaceMechanism", "DiscreteGaussianMechanism"} & set(kinds_of(protocol.randomizer)):
-        return lambda eps, upper: chain([_of_one(protocol)] if upper else [], interval_outputs(protocol, eps, upper))
-    family_of(protocol.randomizer)  # raises NoCertificateError
+    if not _is_noise(protocol.randomizer):
+        family_of(protocol.randomizer)  # raises NoCertificateError
     return lambda eps, upper: _upper(protocol, eps) if upper else _lower(protocol, eps)
+
+
+def _is_noise(randomizer: Any) -> bool:
+    """Return whether the outputs for inputs in an interval are divided into cells."""
+    return bool({"GaussianMechanism", "LaplaceMechanism", "DiscreteGaussianMechanism"} & set(kinds_of(randomizer)))
 
 
 def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
@@ -276,9 +286,13 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     argument = protocol.argument(eps)
     if argument == "shuffled bits":
         yield exact_bits(protocol) if protocol._exact is not None else _stronger_bits(protocol, protocol._bits.flip)
+    elif argument == "privacy blanket" and _is_noise(protocol.randomizer):
+        yield from interval_outputs(protocol, eps, True)
     elif argument == "privacy blanket":
         family = _family(protocol)
         yield from _sums(protocol, [(family, i, j, lambda laws: laws.blanket) for i, j in family().pairs])
+    elif argument == "worst dataset" and "GaussianMechanism" in kinds_of(protocol.randomizer):
+        yield interval_every_dataset(protocol, protocol.log_delta(eps))
     elif argument == "worst dataset":
         yield worst_dataset(protocol)
     elif argument == "every dataset":
@@ -296,22 +310,10 @@ def _of_one(protocol: Any) -> Answer:
     return one._replace(value=lambda factor: protocol.participation * one.value(factor))
 
 
-def _of_interval(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]:
-    """Yield the certificates of Gaussian noise on an interval."""
-    stated = protocol.log_delta(eps, bound="upper" if upper else "lower")
-    if not upper:
-        yield from (interval_dataset(protocol, eps, stated, digits) for digits in OPERATIONS)
-    elif protocol.argument(eps) == "worst dataset":
-        yield interval_every_dataset(protocol, stated)
-    else:
-        yield from (interval_blanket(protocol, stated, digits) for digits in OPERATIONS)
-        yield _of_one(protocol)
-
-
 def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     """Yield the certificates of the datasets that the engine names."""
-    if protocol._exact is not None:
-        yield exact_bits(protocol)
+    if protocol._exact is not None or _is_noise(protocol.randomizer):
+        yield from interval_outputs(protocol, eps, False) if protocol._exact is None else [exact_bits(protocol)]
         return
     bounds = protocol._bounds
     value, place = bounds.lower._best(eps, Effort.FINE)

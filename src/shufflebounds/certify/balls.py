@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 from shufflebounds._base import validate as _validate
 
-__all__ = [
-    "Answer", "Ball", "NoCertificateError", "Outcomes", "Outputs", "certified", "flint",
-    "hockey_stick", "larger", "largest_answer", "multiset_probabilities", "multisets", "polynomial",
-]
+__all__ = ["Answer", "Ball", "NoCertificateError", "Outcomes", "Outputs", "certified", "flint", "hockey_stick", "larger",
+           "largest_answer", "multisets", "polynomial"]
 
 Ball = Any
 
@@ -98,18 +96,6 @@ def multisets(kinds: int, times: int) -> float:
         return float(math.comb(times + kinds - 1, times)) if min(kinds, times) < 64 else math.inf
     except OverflowError:
         return math.inf
-
-
-def multiset_probabilities(outcomes: Outcomes, times: int) -> Outcomes:
-    """Return the probabilities of every multiset of `times` independent outcomes."""
-    one = flint().arb(1)
-    rows = [(one, one, times)]
-    for p, q in outcomes[:-1]:
-        rows = [
-            (a * p**c * math.comb(left, c), b * q**c * math.comb(left, c), left - c) for a, b, left in rows for c in range(left + 1)
-        ]
-    p, q = outcomes[-1]
-    return [(a * p**left, b * q**left) for a, b, left in rows]
 
 
 def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:

@@ -28,6 +28,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from scipy.optimize import minimize_scalar
+
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.certify.balls import Ball, Outputs, flint, multisets
 
@@ -80,12 +82,8 @@ def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS
     def log_phi(t: float) -> float:
         return users * math.log1p(math.fsum(p * math.expm1(t * x) for x, p in floats))
 
-    low, high, cut = math.log(1e-9 / big), math.log(600 / big), (math.sqrt(5) - 1) / 2
-    for _ in range(60):
-        one, two = high - cut * (high - low), low + cut * (high - low)
-        smaller = log_phi(math.exp(one)) - 2 * one < log_phi(math.exp(two)) - 2 * two
-        low, high = (low, two) if smaller else (one, high)
-    theta = math.exp((low + high) / 2)
+    ends = math.log(1e-9 / big), math.log(600 / big)
+    theta = math.exp(minimize_scalar(lambda t: log_phi(math.exp(t)) - 2 * t, bounds=ends, method="bounded").x)
     scale, small = log_phi(theta) - 2 * math.log(theta), math.log(10) * digits + 3
     eta = math.sqrt(2) * 10 ** (-digits / 2) / theta
     # The terms j > 0 and j < 0 are e^-small of the whole.

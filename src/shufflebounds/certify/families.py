@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
-from shufflebounds.certify._by_kind import by_kind
+from shufflebounds.certify._dispatch import by_kind
 from shufflebounds.certify.balls import Ball, NoCertificateError, flint
 
-__all__ = ["Family", "family_of", "geometric_row", "kary_family", "matrix_of"]
+__all__ = ["Family", "bit_rows", "chances_of", "family_of", "geometric_row", "kary_family", "matrix_of"]
 
 
 class Family(NamedTuple):
@@ -62,7 +62,7 @@ def matrix_of(randomizer: object) -> tuple[int, int, Callable[[], list[list[Ball
 
 @by_kind
 def _two_level_of(randomizer: object) -> tuple[int, Callable[[], Family]]:
-    """Return `family_of` of an oracle for up to three inputs, which stand for those of any number of bins."""
+    """Return `family_of` of an oracle for up to three inputs, or kinds of inputs, which stand for those of any number of bins."""
     raise NoCertificateError(f"the lifted sets of {type(randomizer).__name__} are not known")
 
 
@@ -73,7 +73,7 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
 
 @family_of.of("FrequencyOracle")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    if randomizer._twin is randomizer:
+    if not hasattr(randomizer._twin, "_rows"):
         return _two_level_of(randomizer)
     return _matrix_family(randomizer, lambda: MatrixDatasets(randomizer._twin._rows).centre.tolist())
 
@@ -190,16 +190,26 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     return inputs * 9, family
 
 
+def _bit_family(sets: Sequence[Iterable[int]], bits: int, one: Ball, other: Ball) -> Family:
+    """Return the family of reports of bits: ones have probability `one` for the bits that a value sets, and `other` for others."""
+    *rows, none = bit_rows([*sets, ()], bits, one, other)
+    # A bit that a value sets multiplies the probability of a report by (1 - one)/(1 - other) at least.
+    less = ((1 - one) / (1 - other)) ** len(set(sets[0]))
+    return Family(rows, [(0, 1)], [less * p for p in none], none)
+
+
+def bit_rows(sets: Sequence[Iterable[int]], bits: int, one: Ball, other: Ball) -> list[list[Ball]]:
+    """Return the distributions of reports of independent bits for values that set the bits of one of `sets`."""
+    chances = [[one if j in inside else other for j in range(bits)] for inside in map(set, sets)]
+    return [[math.prod((p if bit else 1 - p for p, bit in zip(row, report, strict=True)), start=flint().arb(1))
+             for report in itertools.product((False, True), repeat=bits)] for row in chances]
+
+
 @_two_level_of.of("UnaryEncoding")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     inputs = min(randomizer.bins, 3)
-
-    def family() -> Family:
-        p, q = flint().arb(randomizer.p), flint().arb(randomizer.q)
-        shares = [(math.prod([q if one else 1 - q for one in inside]), inside) for inside in _patterns(inputs)]
-        return _lifted(shares, p * (1 - q) / (q * (1 - p)))
-
-    return inputs * 2**inputs, family
+    sets = [(x,) for x in range(inputs)]
+    return inputs * 2**inputs, lambda: _bit_family(sets, inputs, flint().arb(randomizer.p), flint().arb(randomizer.q))
 
 
 def kary_family(bins: int, local_eps: float) -> Callable[[], Family]:
@@ -288,3 +298,9 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
         return _lifted(shares, flint().arb(randomizer.local_eps).exp())._replace(centre=None)
 
     return 12, family
+
+
+def chances_of(randomizer: Any) -> tuple[Ball, Ball]:
+    """Return the probabilities of ones of RAPPOR: of the bits that a value sets, and of others."""
+    f, p, q = (flint().arb(x) for x in (randomizer.f, randomizer.p, randomizer.q))
+    return p - f * (p - q) / 2, q + f * (p - q) / 2

@@ -31,21 +31,25 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.certify.balls import Ball, flint
 
-__all__ = ["OPERATIONS", "TOLERANCE", "Part", "delta"]
+__all__ = ["SAMPLED_OPERATIONS", "SAMPLED_TOLERANCE", "Part", "delta"]
 
 DIGITS = 9
 """Digits of the smallest terms. Raised: more nodes. Lowered: a wider ball."""
 
-TOLERANCE = 1e-8
+SAMPLED_TOLERANCE = 1e-8
 """Allowed width of the ball in log delta."""
 
 NODES = 512
 """Resource limit: largest number of nodes; few releases of rare samples need more. Raised: longer calls. Lowered: wider balls."""
 
-OPERATIONS = 3e6
+SAMPLED_OPERATIONS = 3e6
 """Predicted number of operations in interval arithmetic of a release on a sample. The prediction does not depend on delta.
 Measured: .03 to 1.4 s for delta above e^-60, 5 s at e^-190 and 15 s at e^-430."""
 
@@ -162,14 +166,9 @@ def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tup
         if q == 1:
             return (a * a - a) / (2 * sigma**2)
         step, far = min(sigma, sigma**2) / 4, 9 * sigma
-        points = [j * step for j in range(math.floor(-far / step), math.ceil((max(a, 0) + far) / step))]
-        logs = []
-        for x in points:
-            u = (x - 0.5) / sigma**2
-            log_v = math.log1p(q * math.expm1(u)) if u < 600 else math.log(q) + u
-            logs.append(-x * x / (2 * sigma**2) + a * log_v)
-        top = max(logs)
-        return top + math.log(math.fsum(math.exp(x - top) for x in logs) * step / (sigma * math.sqrt(2 * math.pi)))
+        x = np.arange(math.floor(-far / step), math.ceil((max(a, 0) + far) / step)) * step
+        log_v = np.logaddexp(math.log1p(-q), math.log(q) + (x - 0.5) / sigma**2)
+        return float(logsumexp(a * log_v - x**2 / (2 * sigma**2))) + math.log(step / (sigma * math.sqrt(2 * math.pi)))
 
     def moment(theta: float) -> float:
         return sum(k * log_g(s / d, q, theta + 1 if removed else -theta) for s, d, q, k in parts) - theta * eps
@@ -178,11 +177,8 @@ def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tup
         theta = math.exp(log_theta)
         return moment(theta) - math.log(theta * (theta + 1))
 
-    low, high, ratio = -3.0, 6.0, (math.sqrt(5) - 1) / 2
-    for _ in range(25):
-        one, two = high - ratio * (high - low), low + ratio * (high - low)
-        low, high = (low, two) if size(one) < size(two) else (one, high)
-    theta, log_size = math.exp((low + high) / 2), size((low + high) / 2)
+    found = minimize_scalar(size, bounds=(-3.0, 6.0), method="bounded")
+    theta, log_size = math.exp(float(found.x)), float(found.fun)
     more = min((theta * f for f in (1.03, 1.06, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, 3.0)),
                key=lambda t: (small - log_size + moment(t)) / (t - theta))
     return theta, log_size, more

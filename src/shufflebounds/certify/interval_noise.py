@@ -1,40 +1,48 @@
-r"""Both bounds of delta for shuffled Gaussian noise, every user's input in an interval.
+r"""Bounds of delta for shuffled Laplace, Gaussian and discrete Gaussian noise, every user's input in an interval of length d.
 
-The unit is the standard deviation of the noise, the interval is [0, L], R_x the distribution of a message of input x, E = e^eps. A
-distribution of X is replaced by one of finitely many values: on a bin of outputs X is between two numbers low <= X <= high, and its
-mass p and the integral of X are known. Two atoms at `low` and `high` with the same mass and mean are larger in the convex order
-(for upper bounds), one atom at the mean is smaller (for lower bounds). `high` alone is larger in the increasing convex order, which
-is enough. Outputs beyond the bins are truncated; in an upper bound they add at most R_a{beyond}, as (s + x)_+ <= s_+ + x_+.
+R_x is the distribution of a message of input x, and E = e^eps.
 
-Upper bounds:
+**The privacy blanket, and one dataset** (:func:`interval_outputs`). The outputs are divided into cells: both outer
+half-lines, and between them short intervals, or single numbers of discrete Gaussian noise.
 
-1. The privacy blanket m = min(R_0, R_L), whose worst pair of inputs is (0, L) (docs/theorems/interval-inputs).
-2. The theorem of docs/theorems/worst-dataset with s pairs of users. Lemma G has three families of distributions of
-   X = (R_a - E R_b)/R_x under R_x with one parameter in [0, L], which is divided into cells [g, g + h]:
+Upper bound: the privacy blanket m = min(R_0, R_d), whose worst pair of inputs is (0, d) (docs/theorems/interval-inputs). On a cell
+X = (R_0 - E R_d)/m is between two numbers; two atoms at these with the same mass and mean are larger in the convex order. The
+outer half-lines add at most their probability under R_0, as (s + x)_+ <= s_+ + x_+; on those of Laplace noise X is constant.
 
-   - A, a = 0, b = L: w R_g <= R_x with w = e^(-h^2 u^2/8), u = y - (g + h/2), up to a mixture of both ends of the cell. So
-     (R_0 - E R_L)/(w R_g) under w R_g, for both ends and with the smaller w of both cells of each end.
-   - B, b = L, x = 0: f(a) = R_a(y)/R_0(y) is at most a mean of f(g), f(g) + (h/3) f'(g), f(g + h) - (h/3) f'(g + h) and f(g + h),
-     plus h^4/384 times the largest He_4(y - a)_+ f(a) of the cell, where f'(a) = (y - a) f(a) and He_4(z) = z^4 - 6 z^2 + 3. The
-     weights of the mean do not depend on y.
-   - C, a = 0, x = L: the same for f(b) = R_b(y)/R_L(y), minus h^4/384 times the largest He_4(y - b)_- f(b).
+Lower bound: delta if all other users have one input x, or half of them each end, and the analyst sees only the cell.
 
-   With m and r^2 = |R_0 - R_L|^2/4 (Lemma R), all constants of the theorem are integrals of exponentials.
+Both are Phi_n of :mod:`.blanket`. The engine gives the stated value, from which the number of cells follows, and the dataset.
 
-Lower bound: delta if all other users have one input x, or half of them each end. This delta is Phi_n of :mod:`.blanket` with m =
-R_x.
+**Every dataset**, for Gaussian noise (:func:`interval_every_dataset`). The unit is the standard deviation of the
+noise, and the interval is [0, L]. A distribution of X is replaced by one of finitely many values: on a bin of outputs X is between
+two numbers low <= X <= high, and its mass p and the integral of X are known. Two atoms at `low` and `high` with the same mass and
+mean are larger in the convex order. `high` alone is larger in the increasing convex order, which is enough. Outputs beyond the bins
+are truncated; they add at most R_a{beyond}, as (s + x)_+ <= s_+ + x_+.
 
-The engine gives E' for the probability of the best test, the name of its argument and dataset, and the stated value, near which
-this module chooses s, the numbers of Lemma H, the bins and the cells itself. For c_- the users are in pairs, not in blocks of
-four, and large values of X are not split off: where these matter, the certificate misses the stated bound.
+The theorem is that of docs/theorems/worst-dataset with s pairs of users. Lemma G has three families of distributions of
+X = (R_a - E R_b)/R_x under R_x with one parameter in [0, L], which is divided into cells [g, g + h]:
+
+- A, a = 0, b = L: w R_g <= R_x with w = e^(-h^2 u^2/8), u = y - (g + h/2), up to a mixture of both ends of the cell. So
+  (R_0 - E R_L)/(w R_g) under w R_g, for both ends and with the smaller w of both cells of each end.
+- B, b = L, x = 0: f(a) = R_a(y)/R_0(y) is at most a mean of f(g), f(g) + (h/3) f'(g), f(g + h) - (h/3) f'(g + h) and f(g + h),
+  plus h^4/384 times the largest He_4(y - a)_+ f(a) of the cell, where f'(a) = (y - a) f(a) and He_4(z) = z^4 - 6 z^2 + 3. The
+  weights of the mean do not depend on y.
+- C, a = 0, x = L: the same for f(b) = R_b(y)/R_L(y), minus h^4/384 times the largest He_4(y - b)_- f(b).
+
+With m and r^2 = |R_0 - R_L|^2/4 (Lemma R), all constants of the theorem are integrals of exponentials.
+
+The engine gives E' for the probability of the best test and the stated value, near which this module chooses s, the numbers of
+Lemma H, the bins and the cells itself. For c_- the users are in pairs, not in blocks of four, and large values of X are not split
+off: where these matter, the certificate misses the stated bound.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -42,28 +50,24 @@ from scipy.optimize import minimize_scalar
 from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD, SumChoices
 from shufflebounds._engines.datasets.pair_weights import Weights
 from shufflebounds._engines.datasets.worst import Choices
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, larger
-from shufflebounds.certify.blanket import contour
-from shufflebounds.certify.every_dataset import EveryDataset, negative_mass
-from shufflebounds.certify.lemma_h import Law, LemmaH
+from shufflebounds.certify._mechanisms import noise_of
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outputs, flint, larger
+from shufflebounds.certify.blanket import contour, enumerated, enumeration_operations, values_of
+from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass
 
-__all__ = ["OPERATIONS", "interval_blanket", "interval_dataset", "interval_every_dataset"]
+__all__ = ["TOLERANCE", "interval_every_dataset", "interval_outputs"]
 
 TOLERANCE = 0.02
 """Allowed distance from the stated bound in log delta: bins and cells are wider than those of the library."""
 
-WIDTH, NARROW = 0.06, 0.04
-"""Widths of the bins of the theorem, and of the bounds with one distribution. Raised: a larger distance from the stated bound.
-Lowered: longer run time."""
+WIDTH = 0.06
+"""Width of the bins of outputs. Raised: a larger distance from the stated bound. Lowered: longer run time."""
 
 SLACK = 1e-3
 """A cell is not divided if it raises the bound by less than this fraction."""
 
 CELLS, FINEST = 12, 2000
 """Numbers of cells: at first, and if all are divided as often as allowed."""
-
-OPERATIONS = {4: 4.5e6, 5: 1.8e7}
-"""Digits of the smoothing term that are tried for the privacy blanket and the lower bound, with the ball operations they take."""
 
 PAIRS = (0, *range(1, 9), 10, 12, 14, 17, 20, 24, 28, 34, 40, 48, 58, 70, 85, 100, 120, 150, 200, 300, 500, 1000, 3000, 10000)
 """Numbers s of pairs of users that are tried."""
@@ -180,7 +184,7 @@ class Noise:
                         zip(self.masses(place), ends, ends[1:], extra, mass, against, strict=False)]
             yield self.spread(mass, integral, value, slope)
 
-    # ----------------------------------------------------------------------------------------------- the blanket, and one dataset
+    # ----------------------------------------------------------------------------------------------------------------- the blanket
 
     def blanket(self, factor: Ball) -> Law:
         """Return the distribution of X for the privacy blanket of the pair (0, L)."""
@@ -192,14 +196,6 @@ class Noise:
         mass = [*second[: self.middle], *first[self.middle :]]
         integral = [a - factor * b for a, b in zip(first, second, strict=True)]
         return self.spread(mass, integral, value, lambda i, y: flint().arb(-1))
-
-    def dataset(self, weights: Sequence[tuple[Ball, Ball]], factor: Ball) -> Law:
-        """Return the means of X in all bins if another user has the input x with probability p, for (x, p) in `weights`."""
-        def parts(x: Ball) -> list[Ball]:
-            return [below(self.edges[0], x), *self.masses(x), above(self.edges[-1], x)]
-
-        mass = [sum(one, self.zero) for one in zip(*([p * q for q in parts(x)] for x, p in weights), strict=True)]
-        return [((a - factor * b) / m, m) for a, b, m in zip(parts(self.zero), parts(self.length), mass, strict=True)]
 
 
 def chosen(laws: Sequence[Law], users: int) -> SumChoices:
@@ -299,63 +295,107 @@ class IntervalBound(EveryDataset):
         return self.total(best, choices.sums._replace(users=self._users - 2 * best.pairs), factor, probability)
 
 
-def _depth(stated: float) -> float:
-    """Return the distance beyond which outputs are negligible if log delta is `stated`."""
-    return math.sqrt(2 * (9 - max(stated, -1e4)))
-
-
-def _noise(protocol: Any, stated: float, width: float) -> Noise:
-    """Return the noise with its bins, if log delta is `stated`."""
-    length = flint().arb(protocol.randomizer.sensitivity) / flint().arb(protocol.randomizer.sigma)
-    return Noise(length, _depth(stated), protocol.participation, width)
-
-
-def _answer(protocol: Any, stated: float, operations: float, value: Callable[[Ball], Ball]) -> Answer:
-    """Return an answer; `operations` is the number of ball operations for bins of outputs up to 7.5 from the middle."""
-    far = _depth(stated) + 0.5 * protocol.randomizer.sensitivity / protocol.randomizer.sigma
-    return Answer(operations * far / 7.5, value, TOLERANCE, refined=False)
-
-
 def interval_every_dataset(protocol: Any, stated: float) -> Answer:
     """Return the upper bound over all datasets; `stated` is about log delta."""
-    datasets = protocol._bounds.upper.over_datasets
+    datasets, depth = protocol._bounds.upper.over_datasets, math.sqrt(2 * (9 - max(stated, -1e4)))
 
     def value(factor: Ball) -> Ball:
-        choices = datasets.choices(float(factor.log().mid()))
-        return IntervalBound(_noise(protocol, stated, WIDTH), protocol.users, stated).value(choices, factor)
+        choices, length = datasets.choices(float(factor.log().mid())), flint().arb(protocol.randomizer.sensitivity)
+        noise = Noise(length / flint().arb(protocol.randomizer.sigma), depth, protocol.participation, WIDTH)
+        return IntervalBound(noise, protocol.users, stated).value(choices, factor)
 
-    return _answer(protocol, stated, 1e7, value)
+    # The number of operations is proportional to the number of bins.
+    far = depth + 0.5 * protocol.randomizer.sensitivity / protocol.randomizer.sigma
+    return Answer(1e7 * far / 7.5, value, TOLERANCE, refined=False)
 
 
-def interval_blanket(protocol: Any, stated: float, digits: int) -> Answer:
-    """Return the upper bound by the privacy blanket; `stated` is about log delta."""
+NUMBER = 120
+"""Number of short intervals for Laplace noise. Raised: closer to the stated bound, and longer run time."""
 
-    def value(factor: Ball) -> Ball:
-        noise = _noise(protocol, stated, NARROW)
-        law = noise.thinned(noise.blanket(factor), factor)
-        rest = 1 - sum((p for _, p in law), noise.zero)
-        return contour(law, protocol.users, rest, digits=digits) + noise.beyond
+NARROW = 0.04
+"""Width of the short intervals for Gaussian noise, in standard deviations. Raised or lowered: as for NUMBER."""
 
-    return _answer(protocol, stated, OPERATIONS[digits], value)
-
+OPERATIONS = {4: 4.5e6, 5: 1.8e7}
+"""Digits of the smoothing term that are tried, with the ball operations that 375 cells take."""
 
 DATASETS = {
     "every other user has the first end": ((0, 1),), "every other user has the second end": ((1, 1),),
     "every other user has the middle": ((0.5, 1),), "half of the other users have either end": ((0, 0.5), (1, 0.5)),
 }
-"""The datasets that the library names. Each is a list of (x, p): another user's input x, as a fraction of L, and its probability
+"""The datasets that the library names. Each is a list of (x, p): another user's input x, as a fraction of d, and its probability
 p."""
 
 
-def interval_dataset(protocol: Any, eps: float, stated: float, digits: int) -> Answer:
-    """Return delta of the dataset that the library names at one eps; `stated` is about log delta."""
-    named = DATASETS.get(protocol.data(eps))
-    if named is None:
+class _Cell(NamedTuple):
+    """The probabilities of a cell for inputs 0, d and those of the dataset, and R_0/R_d at both ends of the cell."""
+
+    first: Ball
+    last: Ball
+    other: Ball
+    ratios: tuple[Ball, Ball]
+
+
+def _cells(noise: Any, edges: list[Ball], others: Sequence[tuple[float, float]]) -> list[_Cell]:
+    """Return both outer half-lines, and the intervals between the edges; whole numbers are in the interval to their right."""
+    ball, d = flint().arb, noise.sensitivity
+
+    def mass(y: Ball, z: Ball) -> Ball:
+        # The smaller tails are subtracted. For noise on whole numbers, P(N >= y) = 1 - P(N >= 1 - y).
+        below, above = noise.whole - y, noise.whole - z
+        return (noise.tail(y) - noise.tail(z) if y > 0 else noise.tail(above) - noise.tail(below) if above > 0
+                else 1 - noise.tail(below) - noise.tail(z))
+
+    def masses(x: Ball) -> list[Ball]:
+        inside = [mass(y - x, z - x) for y, z in pairwise(edges)]
+        return [noise.tail(noise.whole + x - edges[0]), *inside, noise.tail(edges[-1] - x)]
+
+    other = [sum(column, ball(0)) for column in zip(*([q * p for p in masses((d * x).floor() if noise.whole else d * x)]
+                                                      for x, q in others), strict=True)]
+    # R_0/R_d is the reciprocal of R_d/R_0.
+    ratios = [(-noise.log_ratio(y)).exp() for y in (edges[0], *edges, edges[-1])]
+    both = zip(ratios, ratios) if noise.whole else pairwise(ratios)
+    return [_Cell(*cell) for cell in zip(masses(ball(0)), masses(d), other, both)]
+
+
+def _spread(cell: _Cell, factor: Ball, left: bool) -> Outputs:
+    """Return the atoms of a cell to the left or to the right of the middle, as outputs (x, 0, 1) m, for the privacy blanket."""
+    mass = cell.last if left else cell.first
+    low, high = ((r - factor if left else 1 - factor / r) for r in cell.ratios[::-1])
+    if not high > low:
+        return [(mass * low.union(high), 0 * mass, mass)]
+    up = (cell.first - factor * cell.last - low * mass) / (high - low)
+    return [(high * up, 0 * mass, up), (low * (mass - up), 0 * mass, mass - up)]
+
+
+def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]:
+    """Yield the certificates of the privacy blanket, or of the dataset that the library names."""
+    mechanism, users, share = protocol.randomizer, protocol.users, protocol.participation
+    stated = protocol.log_delta(eps, bound="upper" if upper else "lower")
+    others = DATASETS.get("every other user has the first end" if upper else protocol.data(eps))
+    if others is None:
         raise NoCertificateError("the dataset of its lower bound is not known")
+    depth, sigma, d = math.sqrt(2 * (12 - max(stated, -1e4))), getattr(mechanism, "sigma", 0.0), mechanism.sensitivity
+    whole = noise_of(mechanism).whole
+    number = math.ceil(sigma * depth) if whole else math.ceil((depth + d / 2 / sigma) / NARROW) if sigma else NUMBER // 2
 
-    def value(factor: Ball) -> Ball:
-        noise, ball = _noise(protocol, stated, NARROW), flint().arb
-        law = noise.dataset([(noise.length * x, ball(p)) for x, p in named], factor)
-        return contour(noise.thinned(law, factor), protocol.users, noise.zero, digits=digits)
+    def value(factor: Ball, digits: int) -> Ball:
+        ball, noise = flint().arb, noise_of(mechanism)
+        half = noise.sensitivity / 2 + ball(sigma * depth)
+        cells = _cells(noise, [ball(k) for k in range(-number, d + number + 2)] if whole else
+                       [noise.sensitivity / 2 + half * i / number for i in range(-number, number + 1)], others)
+        beyond = cells[0].first + cells[-1].first if upper and sigma else ball(0)
+        if upper:
+            cells = cells[1:-1] if sigma else cells
+            outputs = [one for i, cell in enumerate(cells) for one in _spread(cell, factor, 2 * i + 1 < len(cells))]
+        else:
+            outputs = [(cell.first - factor * cell.last, 0 * cell.other, cell.other) for cell in cells]
+        none = 1 - ball(share)
+        outputs = [*((share * a, b, share * m) for a, b, m in outputs), (none * (1 - factor), ball(0), none)]
+        _, law = values_of(outputs, ball(0))
+        rest = (1 - sum((m for _, m in law), ball(0))).max(ball(0))
+        return (contour(law, users, rest, digits=digits) if digits else enumerated(law, users, rest)) + share * beyond
 
-    return _answer(protocol, stated, OPERATIONS[digits], value)
+    kinds = 2 * number + (d if whole else 0)
+    yield Answer(enumeration_operations(2 * kinds, users), partial(value, digits=0), TOLERANCE)
+    for digits, operations in OPERATIONS.items():
+        yield Answer(operations * kinds / 375, partial(value, digits=digits), TOLERANCE, refined=False)

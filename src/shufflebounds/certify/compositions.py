@@ -1,0 +1,265 @@
+r"""delta of a composition: of all outcomes if they are few, otherwise a bound by losses on a lattice.
+
+**Outcomes.** Each release has a list of pairs (P, Q), of which an adversary chooses one after the earlier results. With V(E) =
+(1 - E)_+ for no release, the largest delta of releases R at E = e^eps is
+
+.. math:: V_R(E) = \max_{r \in R} \max_{(P, Q)} \sum_y P(y)\, V_{R - r}(E\, Q(y)/P(y)).
+
+For the last release, the sum is that over the outcomes with P > E Q: a partial sum in the order of the likelihood ratios. Releases
+with one pair come first, because without a choice an earlier result is no disadvantage. If no release has a choice, half of the
+releases are the first one, and the other half is the last one.
+
+**Lattice.** Let D(x) be the largest delta of one release at x = e^eps > 0, a convex function, and l_i = (i + 1/2) h. The linear
+interpolation of D between (0, 1) and the points x_i = e^l_i is at least D. It belongs to a pair with the losses l_i: the change of
+its slope at x_i is the mass under Q, and x_i times as much that under P. Beyond the last point, the loss is infinite.
+
+- Upper bound: a pair with a larger D dominates, and so does the product of such pairs (docs/composition).
+- Lower bound, if neighbours attain a pair with this D: the loss L of this pair has P(L > l_i) = D(x_i) + x_i Q(L > l_i), and
+  Q(L > l_i) is at least minus the slope of the interpolation after x_i. So P(L > l_i) is at least the same probability of the
+  interpolation: the losses of the latter minus h, where the smallest one is replaced by -infinity and infinite ones are omitted,
+  are stochastically smaller under P. So are their sums, and delta = E (1 - e^(eps - sum))_+ under P increases with the sum.
+
+The witness is (h, the number of points).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate, chain, pairwise
+from typing import Any
+
+from shufflebounds.certify._dispatch import OPERATIONS, Bounds, bounds_of, hockey_stick_of, kinds_of, outcomes_of, pairs_of
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, larger, largest_answer, multisets
+from shufflebounds.certify.sampled_gaussians import SAMPLED_OPERATIONS, SAMPLED_TOLERANCE, Part, delta
+
+__all__ = ["Listed", "curve_of", "every_outcome", "on_lattice"]
+
+SLACK = 1e-9
+"""Logarithms of likelihood ratios that differ by less are compared in interval arithmetic. Their errors in doubles are smaller."""
+
+MOST_LISTED = 1e5
+"""Largest number of outcomes that are sorted for the curve D. Raised: longer calls."""
+
+TOLERANCE = 0.02
+"""Allowed distance from the stated bound in log delta, on a lattice."""
+
+Factors = Sequence[tuple[Any, int]]
+Curve = Callable[[Ball], Ball]
+
+
+class Listed:
+    """A pair with listed outcomes, in the order of their likelihood ratios."""
+
+    def __init__(self, outcomes: Outcomes) -> None:
+        known, zero = [], flint().arb(0)
+        # `rest` contains the part of the outcomes whose likelihood ratio is not known accurately, for every e^eps.
+        self.rest = zero
+        for p, q in outcomes:
+            # A number that may be 0 is neither equal nor unequal to 0.
+            if p == 0:
+                continue
+            ratio: Ball = (q / p).log() if p != 0 and q != 0 else -math.inf
+            if p != 0 and (q == 0 or (abs(ratio) < 1e5 and ratio.rad() < SLACK / 8)):
+                known.append((float(ratio), p, q))
+            else:
+                self.rest += p.union(zero)
+        known.sort(key=lambda one: one[0])
+        self._logs, self._outcomes = [ratio for ratio, *_ in known], [(p, q) for _, p, q in known]
+        self._sums = [list(accumulate((one[i] for one in self._outcomes), initial=zero)) for i in (0, 1)]
+
+    def value(self, factor: Ball) -> Ball:
+        """Return the divergence at e^eps = `factor` >= 0."""
+        at, zero = flint().arb(math.inf) if factor == 0 else -factor.log(), flint().arb(0)
+        if at.is_nan():
+            raise ArithmeticError("it is not known whether e^eps is positive")
+        first, last = (bisect_right(self._logs, float(end) + way * SLACK) for way, end in ((-1, at.lower()), (1, at.upper())))
+        # The outcomes between `first` and `last` have a likelihood ratio near `factor`.
+        near = ((p - factor * q).max(zero) for p, q in self._outcomes[first:last])
+        return sum(near, self._sums[0][first] - factor * self._sums[1][first]) + self.rest
+
+    def then(self, later: Curve, factor: Ball) -> Ball:
+        """Return the divergence of this pair and a later one at e^eps = `factor`; `later` returns that of the later pair."""
+        return sum((p * later(factor * q / p) for p, q in self._outcomes), self.rest)
+
+
+def _multisets(outcomes: Outcomes, times: int) -> Outcomes:
+    """Return the probabilities of every multiset of `times` independent outcomes."""
+    one = flint().arb(1)
+    # The probabilities of a multiset, the place of its last outcome in the list, and how often it has this outcome.
+    rows = [(one, one, 0, 0)]
+    for before in range(times):
+        rows = [(a * p * (before + 1) / often, b * q * (before + 1) / often, place, often)
+                for a, b, last, run in rows for place, (p, q) in enumerate(outcomes[last:], last)
+                for often in [run + 1 if place == last else 1]]
+    return [(a, b) for a, b, *_ in rows]
+
+
+def _product(parts: Sequence[tuple[Callable[[], Outcomes], int]]) -> Listed:
+    """Return the outcomes of independent releases, each made a number of times."""
+    one = flint().arb(1)
+    out = [(one, one)]
+    for listed, times in parts:
+        out = [(p * r, q * s) for p, q in out for r, s in _multisets(listed(), times)]
+    return Listed(out)
+
+
+def every_outcome(factors: Factors) -> Answer:
+    """Return delta of a composition of releases with listed outcomes."""
+    listed = [(pairs_of(profile), times) for profile, times in factors]
+    choices = [(pairs, times) for pairs, times in listed if len(pairs) > 1]
+    sizes, halves = [1.0, 1.0], list[list[tuple[Callable[[], Outcomes], int]]]([[], []])
+    for ((size, outcomes), *_), times in (one for one in listed if len(one[0]) == 1):
+        for share in (times - times // 2, times // 2):
+            half = 0 if choices else sizes.index(min(sizes))
+            sizes[half] *= multisets(int(size), share)
+            halves[half].append((outcomes, share))
+    later = math.prod(sum(size for size, _ in pairs) ** times * times for pairs, times in choices)
+    last = min((sum(size for size, _ in pairs) / len(pairs) for pairs, _ in choices), default=1.0)
+
+    def value(factor: Ball) -> Ball:
+        rest = [[Listed(outcomes()) for _, outcomes in pairs] for pairs, _ in choices] or [[_product(halves[1])]]
+
+        def largest(left: tuple[int, ...], at: Ball) -> Ball:
+            fewer = [(pairs, (*left[:i], left[i] - 1, *left[i + 1:])) for i, pairs in enumerate(rest) if left[i]]
+            return larger(*(pair.then(partial(largest, other), at) if any(other) else pair.value(at)
+                            for pairs, other in fewer for pair in pairs))
+
+        return _product(halves[0]).then(partial(largest, tuple(times for _, times in choices) or (1,)), factor)
+
+    return Answer(OPERATIONS * (sizes[1] + sizes[0] * later / last) / 4, value)
+
+
+def curve_of(profile: Any) -> tuple[float, Callable[[], Curve]]:
+    """Return the ball operations of a value of D(x) for x >= 1, and a function that returns D."""
+    with suppress(NoCertificateError):
+        pairs = pairs_of(profile)
+        if sum(size for size, _ in pairs) < MOST_LISTED:
+            return 12.0 * len(pairs), lambda: _largest([Listed(outcomes()) for _, outcomes in pairs])
+    answer = hockey_stick_of(profile)
+    if not answer.refined:
+        raise NoCertificateError(f"delta of {type(profile).__name__} has too few digits to be composed")
+    return answer.operations, lambda: answer.value
+
+
+def _largest(pairs: Sequence[Listed]) -> Curve:
+    return lambda x: larger(*(pair.value(x) for pair in pairs))
+
+
+def _masses(curves: Sequence[Curve], step: Ball, last: int) -> tuple[list[Ball], Ball]:
+    """Return the masses under P of losses at (i + 1/2) step, -last <= i < last, and the mass of infinite losses.
+
+    `curves` are D, and that of (Q, P) unless it is the same.
+    """
+    points = [((i + flint().arb(0.5)) * step).exp() for i in range(last)]
+    up, *others = ([curve(x) for x in points] for curve in curves)
+    # D(1/x) = 1 - (1 - d)/x for the value d of (Q, P) at x.
+    low = [(1 / x, 1 - (1 - d) / x) for x, d in zip(points, others[0] if others else up, strict=True)]
+    curve = [*low[::-1], *zip(points, up, strict=True)]
+    slopes = [(a - b) / (z - y) for (y, a), (z, b) in pairwise([(0 * step, 1 + 0 * step), *curve])] + [0 * step]
+    return [x * (s - t) for (x, _), (s, t) in zip(curve, pairwise(slopes), strict=True)], up[-1]
+
+
+def _excess(parts: Sequence[tuple[list[Ball], int]], step: Ball, factor: Ball) -> Ball:
+    """Return E (1 - e^-sum factor)_+ for independent losses; their masses are those of multiples of `step` around 0."""
+    ball = flint().arb
+    whole = math.prod((flint().arb_poly(masses) ** times for masses, times in parts), start=flint().arb_poly([1]))
+    end = sum((len(masses) - 1) * times for masses, times in parts)
+    start = max(0, math.floor(end / 2 + float(factor.log() / step)) - 1)
+    return sum((whole[j] * (1 - factor * ((ball(end) / 2 - j) * step).exp()).max(ball(0)) for j in range(start, end + 1)), ball(0))
+
+
+def _attained(factors: Factors) -> Iterator[Factors]:
+    """Yield factors of which each is one pair that neighbours attain."""
+    lists = [[profile] if profile._pair_info().attained.single else profile._attained for profile, _ in factors]
+    for place in range(max(map(len, lists)) if all(lists) else 0):
+        yield [(pairs[min(place, len(pairs) - 1)], times) for pairs, (_, times) in zip(lists, factors, strict=True)]
+
+
+def on_lattice(composition: Any, eps: float, upper: bool) -> Iterator[Answer]:
+    """Yield upper or lower bounds of delta of a composition; the stated bounds are used for the choice of the lattice alone."""
+    bound, number = "upper" if upper else "lower", sum(times for _, times in composition.factors)
+    depth, later = (max(composition.log_delta(at, bound=bound), -600.0) for at in (eps, eps + 0.01 / number))
+    tilt = max((depth - later) * number / 0.01, 1.0)
+    # For the upper bound, the variance of a loss increases by at most a quarter of the squared step.
+    step = (math.sqrt(4 * TOLERANCE / number) if upper else 0.75 * TOLERANCE / number) / tilt
+    for factors in [composition.factors] if upper else _attained(composition.factors):
+        lasts = [math.ceil(min(profile._epsilon(math.exp(depth - 9) / number, True) / step, 1e6)) + 2 for profile, _ in factors]
+        curves = [[curve_of(one) for one in ((profile,) if profile.reverse() is profile else (profile, profile.reverse()))]
+                  for profile, _ in factors]
+        parts = [(both, last, times) for both, last, (_, times) in zip(curves, lasts, factors, strict=True)]
+
+        def value(factor: Ball, parts: list[tuple[list[tuple[float, Callable[[], Curve]]], int, int]]) -> Ball:
+            h = flint().arb(step)
+            laws = [(*_masses([curve() for _, curve in both], h, last), times) for both, last, times in parts]
+            if upper:
+                # The probability of an infinite loss is at most the sum of those of all releases.
+                return sum((times * rest for _, rest, times in laws), _excess([(law, times) for law, _, times in laws], h, factor))
+            return _excess([([0 * h, *law[1:]], times) for law, _, times in laws], h, factor * (number * h).exp())
+
+        operations = sum(last * (20 * times + sum(one for one, _ in both)) for both, last, times in parts)
+        yield Answer(operations, partial(value, parts=parts), TOLERANCE)
+
+
+@outcomes_of.of("_ListedPair")
+def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
+    def outcomes() -> Outcomes:
+        ball = flint().arb
+        # Lists whose sums are not 1 are completed first, by the rules of `DominatingPair.from_pmfs`.
+        first, second = ([ball(x).exp() if x > -math.inf else ball(0) for x in law.tolist()] for law in pair._complete[:2])
+        return list(zip(first, second, strict=True))
+
+    return float(len(pair.log_p)), outcomes
+
+
+@outcomes_of.of("MassPair")
+def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
+    def outcomes() -> Outcomes:
+        ball = flint().arb
+        return [(ball(p), ball(q)) for p, q in zip(pair.p, pair.q, strict=True)]
+
+    return float(len(pair.p)), outcomes
+
+
+@hockey_stick_of.of("Composition")
+def _(composition: Any) -> Answer:
+    if composition._by_adjacency:
+        return largest_answer(hockey_stick_of(way) for way in composition._by_adjacency)
+    noises = [_gaussian(profile) for profile, _ in composition.factors]
+    # A release on all records has the same delta for a record that is removed or added.
+    ways = {removed for *_, removed in filter(None, noises)} - {None}
+    if None in noises or len(ways) > 1:
+        try:
+            return every_outcome(composition.factors)
+        except NoCertificateError as reason:
+            raise NoCertificateError(f"{reason}, so pass bound='upper' or bound='lower'") from None
+    parts = [Part(*noise[:3], times) for noise, (_, times) in zip(noises, composition.factors) if noise]
+    operations = sum(SAMPLED_OPERATIONS if part.rate < 1 else 1e4 for part in parts)
+    return Answer(operations, lambda factor: delta(parts, factor, False not in ways), SAMPLED_TOLERANCE, refined=False)
+
+
+@bounds_of.of("Composition")
+def _(composition: Any) -> Bounds:
+    ways, exact = composition._by_adjacency or (composition,), list[Answer]()
+    with suppress(NoCertificateError):
+        exact = [hockey_stick_of(composition)]
+
+    def bounds(eps: float, upper: bool) -> Iterator[Answer]:
+        yield from exact
+        if not exact or exact[0].refined:
+            lattices = [on_lattice(way, eps, upper) for way in ways]
+            yield from map(largest_answer, zip(*lattices, strict=True)) if upper else chain(*lattices)
+
+    return bounds
+
+
+def _gaussian(profile: Any) -> tuple[float, float, float, bool | None] | None:
+    """Return (sigma, sensitivity, rate, direction of the sample or None) of Gaussian noise, or None for other mechanisms."""
+    sampled = "SampledPair" in kinds_of(profile)
+    mechanism, rate = (profile.mechanism, profile.rate) if sampled else (profile, 1.0)
+    if "GaussianMechanism" not in kinds_of(mechanism):
+        return None
+    return mechanism.sigma, mechanism.sensitivity, rate, profile.removed if rate < 1 else None

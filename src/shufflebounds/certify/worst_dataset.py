@@ -1,0 +1,352 @@
+r"""The theorem of docs/theorems/worst-dataset in interval arithmetic, for a randomizer whose constants and distributions are known.
+
+With n users, n' = n - 2s and E = e^eps, for every dataset
+
+.. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1) + \sum_k |\omega_{k-1} - \omega_k|\, r^{2k} \sqrt{\mu_{2k+1}}\, l_{2k+1},
+    \qquad l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}.
+
+A subclass has Gamma, c_-, V, r, the mass g of the measure m below all R_x, and distributions for the probability of the best test.
+Of the numbers that the proof leaves free, E' is that of `_engines.datasets.worst`. A subclass chooses the others (s, the weights
+omega, and theta, D and eta of each sum) itself or takes those of the engine: each choice is valid.
+
+**Lemma H**, for upper bounds of E(X_1 + ... + X_k)_+/k over all distributions of the independent terms X_i from a set.
+
+Theorem (docs/theorems/worst-dataset). For all theta, D > 0 and eta >= 0, with phi_x(z) = E e^(zX) for the distribution x,
+
+.. math:: \mathbb{E}(X_1 + \cdots + X_k)_+ \le \max_x B_x, \qquad B_x = \frac{D}{2\pi} \sum_m w_m |\phi_x(\theta + imD)|^k, \qquad
+    w_m = \frac{e^{\eta^2 (\theta^2 - m^2 D^2)/2}}{\theta^2 + m^2 D^2}.
+
+As |phi_x(theta + it)| <= phi_x(theta), the terms beyond the node M add at most
+2 phi_x(theta)^k e^(eta^2 (theta^2 - M^2 D^2)/2)/(D^2 M) to the sum. With weights q = p e^(theta x), the squared absolute value is
+the sum of q q' cos(t(x - x')), and cos u is at most 1 - u^2/2 + u^4/24. So for every c, M_r = sum of q (x - c)^r gives the bound
+
+.. math:: |\phi|^2 \le M_0^2 - t^2 (M_0 M_2 - M_1^2) + t^4 (2 M_0 M_4 - 8 M_1 M_3 + 6 M_2^2)/24,
+
+which is used where the term is so small that a less tight bound suffices.
+
+The witness is (k, theta, D, eta^2, the number of nodes), `SumChoices`; every witness gives valid bounds.
+
+:func:`worst_dataset` is the bound for randomizers whose outputs are finitely many classes. Everything that follows from the witness
+is computed there from the definitions: the distributions of X, the constants of the theorem, and that the weights are allowed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from shufflebounds._base.caches import cached_property
+from shufflebounds._engines.datasets.largest_sum import SumChoices
+from shufflebounds._engines.datasets.pair_weights import EXCEEDED, ORDERS, Weights
+from shufflebounds._engines.datasets.worst import FACTORS, TILTS, Choices
+from shufflebounds.certify._dispatch import kinds_of
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, hockey_stick, larger
+from shufflebounds.certify.families import Family, family_of
+
+__all__ = ["EveryDataset", "Law", "LemmaH", "largest_sum", "negative_mass", "square", "worst_dataset"]
+
+Law = list[tuple[Ball, Ball]]
+"""A distribution as values and their probabilities; the remaining probability is at 0."""
+
+
+class LemmaH:
+    """The numbers B_x for one witness."""
+
+    def __init__(self, choices: SumChoices) -> None:
+        ball = flint().arb
+        self._users, self._nodes = choices.users, choices.nodes
+        self._theta, self._step, half = ball(choices.theta), ball(choices.step), ball(choices.smoothing) / 2
+        if not (self._users >= 1 and self._theta > 0 and self._step > 0 and half >= 0 and self._nodes >= 1):
+            raise ArithmeticError(f"{choices} is not a witness of Lemma H")
+
+        def smoothed(m: int) -> Ball:
+            return (half * (self._theta**2 - (m * self._step) ** 2)).exp()
+
+        self._weights = [smoothed(m) / (self._theta**2 + (m * self._step) ** 2) * (1 if m == 0 else 2)
+                         for m in range(self._nodes + 1)]
+        # This adds a bound of the terms beyond the last node.
+        self._weights[0] += 2 * smoothed(self._nodes + 1) / (self._step**2 * self._nodes)
+        self._scale = self._step / (2 * ball.pi())
+
+    def value(self, law: Law, enough: Ball | float = 0, accuracy: float = 1e-12) -> Ball:
+        """Return a bound of B_x. It is below `enough`, or close to B_x to the relative `accuracy`."""
+        ball, complex_ball = flint().arb, flint().acb
+        still = 1 - sum((p for _, p in law), ball(0))
+        points = [(p * (self._theta * x).exp(), x) for x, p in law]
+        size = 1 + sum((p * (self._theta * x).expm1() for x, p in law), ball(0))
+        centre = ball(float(sum((q * x for q, x in points), ball(0)) / size))
+        parts, moments = [(still, -centre), *((q, x - centre) for q, x in points)], []
+        for _ in range(5):
+            moments.append(sum((q for q, _ in parts), ball(0)))
+            parts = [(q * gap, gap) for q, gap in parts]
+        spread = moments[0] * moments[2] - moments[1] * moments[1]
+        fourth = (2 * moments[0] * moments[4] - 8 * moments[1] * moments[3] + 6 * moments[2] * moments[2]) / 24
+        whole, bounds = size * size, []
+        for m in range(1, self._nodes + 1):
+            t = (m * self._step) * (m * self._step)
+            square = (whole - spread * t + fourth * t * t).min(whole)
+            bounds.append((self._weights[m] * self._power(square.upper().sqrt()), m))
+        bounds.sort(key=lambda one: float(one[0]))
+        left = list(itertools.accumulate((term for term, _ in bounds), initial=ball(0)))
+        total = self._weights[0] * self._power(size)
+        # The largest bounds are replaced by the absolute values themselves.
+        while bounds and not (self._scale * (total + left[-1]) < enough or left[-1] < accuracy * total):
+            _, m = bounds.pop()
+            left.pop()
+            # Powers of e^(iDx) by repeated multiplication would lose half a bit each.
+            phi = sum((q * complex_ball(0, m * self._step * x).exp() for q, x in points), complex_ball(still))
+            total += self._weights[m] * self._power(abs(phi))
+        return self._scale * (total + left[-1])
+
+    def _power(self, x: Ball) -> Ball:
+        """Return x^k, or a bound of it: a power of a ball that contains 0 is undefined."""
+        return x**self._users if x > 0 else x.upper() ** self._users
+
+
+def largest_sum(laws: Sequence[Law], choices: SumChoices) -> Ball:
+    """Return an upper bound of the largest E(X_1 + ... + X_k)_+/k over the distributions of the k = `choices.users` terms."""
+    zero = flint().arb(0)
+    alone = larger(*(sum((p * x.max(zero) for x, p in law), zero) for law in laws))
+    if choices.theta == 0:
+        return alone
+    lemma, best = LemmaH(choices), zero
+    for law in laws:
+        best = best.max(lemma.value(law, best))
+    return alone.min(best / choices.users)
+
+
+def square(x: Ball) -> Ball:
+    """Return x^2; a power of a ball that contains 0 is undefined."""
+    return x * x
+
+
+def negative_mass(beyond: Callable[[Ball], Ball], pairs: int) -> Ball:
+    """Return a bound of c_- if W is a product of s = `pairs` >= 1 factors (docs/theorems/worst-dataset).
+
+    `beyond` returns an upper bound of R_a{R_a/R_j > t} for all inputs a and j.
+    """
+    ball, ratio = flint().arb, 1 + pairs
+    points = [ball(w) for w in EXCEEDED.tolist()]
+    # The likelihood ratio is ratio (1 + w), and w is rounded up to the next of the points, or to infinity.
+    tails = [beyond(ratio * (1 + w)) for w in [ball(0), *points]]
+    mass = [high - low for high, low in itertools.pairwise([*tails, ball(0)])]
+    smallest = (ratio - 1) * (ratio + 1) / ball(ratio) ** 2
+    ends = [w / (1 + w) for w in points]
+    table = [[((v * w - smallest) / ((1 + v) * (1 + w))).max(ball(0)) for w in points] + [end]
+             for v, end in zip(points, ends, strict=True)] + [[*ends, ball(1)]]
+    mean = sum((p * q * share for p, row in zip(mass, table, strict=True) for q, share in zip(mass, row, strict=True)
+                if p * q != 0), ball(0))
+    return ((1 + 2 * mean / pairs) ** pairs - 1) / 2
+
+
+class EveryDataset(ABC):
+    """The bound for one randomizer and number of users.
+
+    Parameters
+    ----------
+    users : int
+        The number n of users.
+    mass : Ball
+        The mass g of the measure m.
+    distance : Ball
+        r^2.
+    """
+
+    def __init__(self, users: int, mass: Ball, distance: Ball) -> None:
+        self._users, self._mass, self._distance = users, mass, distance
+
+    @abstractmethod
+    def main(self, factor: Ball, sums: SumChoices) -> Ball:
+        """Return an upper bound of Gamma for `sums.users` users."""
+
+    @abstractmethod
+    def signed(self, weights: Weights) -> Ball:
+        """Return a bound of c_-, the mass of the negative part of W (docs/theorems/worst-dataset).
+
+        Raises ArithmeticError if the weights are not allowed.
+        """
+
+    @abstractmethod
+    def spread(self, factor: Ball) -> Ball:
+        """Return V, the largest over all pairs of the target's inputs."""
+
+    @abstractmethod
+    def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
+        """Return an upper bound of delta by the privacy blanket."""
+
+    @abstractmethod
+    def ratios(self) -> list[Law]:
+        """Return the distributions of R_x/m under m, each of mass g, for the inputs x with the largest ones."""
+
+    def value(self, choices: Choices, factor: Ball) -> Ball:
+        """Return the upper bound of delta at e^eps = `factor`, with the parameters in `choices`."""
+        return self.total(choices.weights, choices.sums, factor, self.probability(choices, factor))
+
+    def total(self, weights: Weights, sums: SumChoices, factor: Ball, probability: Ball | None) -> Ball:
+        """Return the bound for the given weights; `probability` is a bound of the acceptance probability of the best test, or
+        None.
+        """
+        signed = self.signed(weights)
+        return (1 + 2 * signed) * self.main(factor, sums) + signed * (factor - 1) + self.error(weights, factor, probability)
+
+    def error(self, weights: Weights, factor: Ball, probability: Ball | None) -> Ball:
+        """Return the error term."""
+        ball, users, distance = flint().arb, self._users, self._distance
+        if weights.omegas is not None:
+            omegas = [ball(1), *(ball(omega.numerator) / ball(omega.denominator) for omega in weights.omegas)]
+        else:
+            omegas = [ball(math.comb(weights.pairs, k)) / ball(weights.pairs) ** k if weights.pairs else ball(k == 0)
+                      for k in range(min(weights.pairs, ORDERS) + 1)]
+        steps = [(k, abs(one - other)) for k, (one, other) in enumerate(itertools.pairwise([*omegas, ball(0)]), 1) if k <= ORDERS]
+        spread, total = self.spread(factor), ball(0)
+
+        def root(k: int) -> Ball:
+            """Return l_(2k+1) times r^2k, in the notation of docs/theorems/worst-dataset."""
+            first, second = (ball(math.prod(range(n - q + 1, n + 1))) for n, q in ((users, 2 * k + 1), (users - 1, 2 * k)))
+            return distance**k * (math.factorial(2 * k + 1) * spread / first
+                                  + math.factorial(2 * k) * square(factor - 1) / second).sqrt()
+
+        for k, step in steps:
+            if step != 0:
+                total += step * self._variance(probability, 2 * k + 1).sqrt() * root(k)
+        if weights.omegas is None and weights.pairs >= ORDERS:
+            ratio = ball(1 + 1 / (ball(ORDERS) ** 2 - 1)) * (2 * ORDERS + 3) / ORDERS * distance / (users - 2 * weights.pairs - 2)
+            if not ratio < 1:
+                raise ArithmeticError("the later orders of the worst-dataset bound do not converge")
+            total += steps[-1][1] * root(ORDERS) / 2 * ratio / (1 - ratio)
+        return total
+
+    def probability(self, choices: Choices, factor: Ball) -> Ball | None:
+        """Return a bound of the probability of the best test at the given e^eps, or None."""
+        if choices.blanket is None:
+            return None
+        ball = flint().arb
+        before = ball(choices.before).exp()
+        if not before < factor:
+            return None
+        bound = self.blanket(before, choices.blanket)
+        if choices.earlier is not None:
+            bound = bound.min(self.value(choices.earlier, before))
+        return bound / -(ball(choices.before) - factor.log()).expm1()
+
+    def _variance(self, probability: Ball | None, changed: int) -> Ball:
+        """Return mu_q of the theorem, a bound of p(1 - p), for q = `changed` messages drawn from b instead."""
+        ball = flint().arb
+        value = ball(0.5)
+        if probability is not None:
+            for log_f, most in self._changes:
+                value = value.min(log_f.exp() ** changed * probability + (log_f * changed).expm1() / log_f.expm1() * most)
+        return value * (1 - value)
+
+    @cached_property
+    def _changes(self) -> list[tuple[Ball, Ball]]:
+        """Values of ln F, and for each a bound of the divergence at F if one message is drawn from b = m/g."""
+        ball, users, changes, ratios = flint().arb, self._users, list[tuple[Ball, Ball]](), self.ratios()
+        variance = larger(*(sum((m * square(1 - ratio) for ratio, m in law), ball(0)) for law in ratios))
+        deviation = math.sqrt(float(variance) / users)
+        for step in (FACTORS * deviation).tolist():
+            if not 0 < step < 3:
+                continue
+            factor, best = ball(step).exp(), None
+            for theta in ((step / deviation**2 + TILTS / deviation) / users).tolist():
+                sizes = [1 + sum((m * (theta * (1 / self._mass - factor * ratio)).expm1() for ratio, m in law), ball(0))
+                         for law in ratios]
+                chernoff = larger(*sizes) ** users / (ball(theta) * users * ball(1).exp())
+                best = chernoff if best is None else best.min(chernoff)
+            changes.append((ball(step), best))
+        return changes
+
+
+class _Bound(EveryDataset):
+    """The bound for one family and number of users."""
+
+    def __init__(self, family: Family, users: int) -> None:
+        if family.centre is None:
+            raise NoCertificateError("the bound over every dataset is not certified for this randomizer")
+        zero = flint().arb(0)
+        distances = [sum((square(p - c) / m for p, c, m in zip(row, family.centre, family.blanket, strict=True)), zero)
+                     for row in family.rows]
+        super().__init__(users, sum(family.blanket, zero), larger(*distances))
+        self._family = family
+
+    def value(self, choices: Choices, factor: Ball) -> Ball:
+        # The local delta is an upper bound, because shuffled messages are a post-processing of messages with their senders' names.
+        rows = self._family.rows
+        local = larger(*(hockey_stick(zip(rows[i], rows[j], strict=True), factor) for i, j in self._family.pairs))
+        return super().value(choices, factor).min(local)
+
+    def main(self, factor: Ball, sums: SumChoices) -> Ball:
+        family = self._family
+        laws = [[((a - factor * b) / r, r) for a, b, r in zip(family.rows[i], family.rows[j], row, strict=True)]
+                for i, j in family.pairs for row in family.rows]
+        return largest_sum(laws, sums)
+
+    def signed(self, weights: Weights) -> Ball:
+        ball, rows, pairs = flint().arb, self._family.rows, weights.pairs
+        if pairs == 0:
+            return ball(0)
+        if weights.omegas is not None:
+            ratios = [larger(*column) / -larger(*(-p for p in column)) for column in zip(*rows, strict=True)]
+            most = larger(*ratios)
+            if not ((most + 1 / most) / 2 - 1 <= weights.less and _nonnegative(weights.omegas, pairs, weights.less)):
+                raise ArithmeticError("the weights of the worst-dataset bound are not allowed")
+            return ball(0)
+
+        def beyond(ratio: Ball) -> Ball:
+            return larger(*(sum((p for p, q in zip(one, other, strict=True) if not p <= ratio * q), ball(0))
+                            for one, other in itertools.permutations(rows, 2)))
+
+        return negative_mass(beyond, pairs)
+
+    def spread(self, factor: Ball) -> Ball:
+        family, shift = self._family, (factor - 1) / self._mass
+        return larger(*(sum((square(a - factor * b + shift * m) / m
+                             for a, b, m in zip(family.rows[i], family.rows[j], family.blanket, strict=True)), flint().arb(0))
+                        for i, j in family.pairs))
+
+    def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
+        family = self._family
+        laws = [[((a - factor * b) / m, m) for a, b, m in zip(family.rows[i], family.rows[j], family.blanket, strict=True)]
+                for i, j in family.pairs]
+        return largest_sum(laws, sums)
+
+    def ratios(self) -> list[Law]:
+        return [[(p / m, m) for p, m in zip(row, self._family.blanket, strict=True)] for row in self._family.rows]
+
+
+def _nonnegative(omegas: Sequence[Fraction], pairs: int, less: float) -> bool:
+    """Return whether W (docs/theorems/worst-dataset) is nonnegative at all corners of the t_i, for C = cosh eps0 = 1 + `less`.
+
+    The elementary symmetric polynomials in W are computed in rational arithmetic.
+    """
+    library = flint()
+    high = 2 * library.fmpq(*less.as_integer_ratio())
+    low = -high / (1 + high / 2)
+    for corner in range(pairs + 1):
+        products = library.fmpq_poly([1, high]) ** corner * library.fmpq_poly([1, low]) ** (pairs - corner)
+        total = library.fmpq(1)
+        for k, omega in enumerate(omegas, 1):
+            total += library.fmpq(*omega.as_integer_ratio()) * products[k] / math.comb(pairs, k) / (-2) ** k
+        if total < 0:
+            return False
+    return True
+
+
+def worst_dataset(protocol: Any) -> Answer:
+    """Return the upper bound over all datasets; there is one if the engine has one."""
+    datasets, (size, family) = protocol._bounds.upper.over_datasets, family_of(protocol.randomizer)
+    # The engine has cells for integer noise; here all inputs are enumerated, and the weights of its bound are tried.
+    if not datasets.listed and "GeometricMechanism" not in kinds_of(protocol.randomizer):
+        raise NoCertificateError("the inputs of the bound over every dataset are not enumerated")
+
+    def value(factor: Ball) -> Ball:
+        choices = datasets.choices(float(factor.log().mid()))
+        return _Bound(family().thinned(protocol.participation), protocol.users).value(choices, factor)
+
+    # The estimate is 200 operations for each pair, input and output, because `LemmaH.value` bounds most terms by moments. Equal
+    # distributions are not skipped.
+    return Answer(200.0 * size, value)
