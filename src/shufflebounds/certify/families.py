@@ -71,6 +71,7 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     return _matrix_family(randomizer, lambda: MatrixDatasets(randomizer._rows).centre.tolist())
 
 
+@family_of.of("Rappor")
 @family_of.of("FrequencyOracle")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     if not hasattr(randomizer._twin, "_rows"):
@@ -304,3 +305,28 @@ def chances_of(randomizer: Any) -> tuple[Ball, Ball]:
     """Return the probabilities of ones of RAPPOR: of the bits that a value sets, and of others."""
     f, p, q = (flint().arb(x) for x in (randomizer.f, randomizer.p, randomizer.q))
     return p - f * (p - q) / 2, q + f * (p - q) / 2
+
+
+@_two_level_of.of("Rappor")
+def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+    # Three disjoint blocks of d bits: those that the target's two values set, and others; fewer bits if the filter is small.
+    d = randomizer._differ
+    bits = min(3 * d, randomizer.bits or 3 * d)
+    if d > 3:
+        raise NoCertificateError("only reports of RAPPOR of at most three hashes are enumerated")
+    kinds = [(d, 0), (0, d), *((a, b) for a in range(d) for b in range(min(d, d - a + 1)) if 3 * d - a - b <= bits)]
+    sets = [(*range(a), *range(d, d + b), *range(2 * d, 3 * d - a - b)) for a, b in kinds]
+
+    def family() -> Family:
+        one, other = chances_of(randomizer)
+        # If d is not the number of hashes, zeros and ones are exchanged: all values leave d bits unset.
+        return _bit_family(sets, bits, *((one, other) if d == randomizer.hashes else (1 - other, 1 - one)))
+
+    return len(sets) * 2**bits, family
+
+
+@matrix_of.of("Rappor")
+def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
+    # Only a small filter of a given number of bits has a matrix.
+    sets = list(itertools.combinations(range(randomizer.bits), randomizer.hashes))
+    return len(sets), 2**randomizer.bits, lambda: bit_rows(sets, randomizer.bits, *chances_of(randomizer))
