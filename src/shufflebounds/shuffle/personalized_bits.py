@@ -21,7 +21,7 @@ from shufflebounds._base.search import bracket
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each, largest
 from shufflebounds._engines.bits.bit_blocks import blocks_of_targets
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
-from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind, distinct
+from shufflebounds._engines.bits.personal_sum import SMALLEST_BUDGET, BernoulliGroups, WorstTarget, by_kind, distinct
 from shufflebounds._engines.clones.clone_families import RandomizedResponseFamily
 from shufflebounds._engines.clones.population import Population
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
@@ -55,7 +55,7 @@ class _OneTarget(ClosedForms):
     @kept(2)
     def table(self, log_tail: float) -> BitTable | None:
         """Return a table for many eps, or None if the sum of the bits has too many values."""
-        if not self.budget > 0 or not self.law.arrays[0].size:
+        if not self.budget > SMALLEST_BUDGET or not self.law.arrays[0].size:
             return None
         try:
             _, window, error = bits_window(*self.law.arrays, log_tail=log_tail, most=TABLE_SIZE // 8)

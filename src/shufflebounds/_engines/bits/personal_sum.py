@@ -20,7 +20,12 @@ from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _bits
 
-__all__ = ["BernoulliGroups", "Groups", "WorstTarget", "by_kind", "distinct"]
+__all__ = ["SMALLEST_BUDGET", "BernoulliGroups", "Groups", "WorstTarget", "by_kind", "distinct"]
+
+
+SMALLEST_BUDGET = 1e-290
+"""Differences of the budget and eps below this number count as this number or 0: the kernel halves them, which is not exact for
+subnormal numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +58,10 @@ class BernoulliGroups:
 
     def sides(self, budget: float, eps: float) -> Interval:
         """Return bounds of log delta of a target with this budget, for its bit 0 against 1, if the other users have these bits."""
-        flip = math.exp(-budget) / (1 + math.exp(-budget))
-        return Interval(*_bits.bits_log_delta(*self.arrays, flip, eps, budget - eps))
+        flip, gap = math.exp(-budget) / (1 + math.exp(-budget)), budget - eps
+        if 0 < gap < SMALLEST_BUDGET:
+            return Interval(-math.inf, _bits.bits_log_delta(*self.arrays, flip, eps, SMALLEST_BUDGET)[1])
+        return Interval(*_bits.bits_log_delta(*self.arrays, flip, eps, gap))
 
 
 class Groups(NamedTuple):
