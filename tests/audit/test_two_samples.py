@@ -189,6 +189,7 @@ def test_what_is_refused():
             call()
 
 
+@pytest.mark.slow
 def test_the_sentence_and_the_picture():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     for found in (audit.decisions(95, 100, 5, 100), audit.decisions(1, 2, 1, 2), audit.one_run(30, 30),

@@ -52,6 +52,7 @@ def test_table(capsys):
     assert [line.split()[1] for line in lines[1:]] == [bound.verdict for bound in published.bounds()]
 
 
+@pytest.mark.slow
 def test_json_and_reasons(capsys):
     assert main(["published", "clones", "liu2024_weight_l", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

@@ -71,7 +71,8 @@ def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip
 
 @pytest.mark.parametrize(
     ("users", "fakes", "flip", "delta"),
-    [(1500, 0, 0.35, 1e-3), (3000, 0, 0.1, 1e-9), (2500, 3000, 0.2, 1e-30), (5000, 100, 0.003, 1e-5), slow(8000, 0, 1e-5, 0.01)],
+    [(1500, 0, 0.35, 1e-3), (3000, 0, 0.1, 1e-9), (2500, 3000, 0.2, 1e-30), slow(5000, 100, 0.003, 1e-5),
+     slow(8000, 0, 1e-5, 0.01)],
 )
 def test_the_datasets_meet_delta_at_eps(users, fakes, flip, delta):
     bits = ShuffledBits(users, flip, fakes=fakes)

@@ -10,7 +10,6 @@ from shufflebounds.cli import main
 
 ROOT = Path(__file__).parents[2]
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d_]*\.?\d*(?:e[-+]?\d+)?(?![\w])")
-SLOW = ("audit", "calibrate", "compare", "curve", "deployments")
 
 
 def blocks():
@@ -26,8 +25,7 @@ def blocks():
                     command = command[:-1] + more.lstrip("> ")
                 if command.startswith("shufflebounds ") and output.strip() and "|" not in command:
                     words = shlex.split(command, comments=True)[1:]
-                    marks = [pytest.mark.slow] if words[0] in SLOW else []
-                    yield pytest.param(words, output, id=f"{page.relative_to(ROOT)}: {command[14:70]}", marks=marks)
+                    yield pytest.param(words, output, id=f"{page.relative_to(ROOT)}: {command[14:70]}")
 
 
 def parts(text):
@@ -36,6 +34,7 @@ def parts(text):
     return [" ".join(piece.split()) for piece in NUMBER.split(text)], numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "shown"), list(blocks()))
 def test_prints_what_the_page_shows(words, shown, capsys, monkeypatch, tmp_path):
     # Files that a block writes go to a temporary folder.

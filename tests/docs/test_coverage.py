@@ -19,6 +19,7 @@ def coverage():
     return module
 
 
+@pytest.mark.slow
 def test_every_name_and_test_exists(coverage):
     assert coverage.page().count("\n| **") == sum(len(coverage.items(text)) for text in coverage.PAPERS.values()) > 100
 

@@ -120,6 +120,7 @@ def test_the_table_of_clone_bounds_holds():
         assert f"{closed / upper:.1f}" == ratio
 
 
+@pytest.mark.slow
 def test_every_formula_becomes_mathml():
     latex2mathml = pytest.importorskip("docutils.utils.math.latex2mathml")
     for page in PAGES:

@@ -221,6 +221,7 @@ PAGES = [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if no
 TIME = r"[^.|]{0,60}(?<![\w.^])\d[\d.]*\s*(?:ms|µs|us|ns|s|seconds|minutes|milliseconds?|microseconds?)\b[^.|]{0,30}"
 
 
+@pytest.mark.slow
 def test_no_time_is_typed():
     """Times come from benchmarks/results: docs/tables.py writes them into the pages; those in the README are compared above."""
     for page in [str(page.relative_to(ROOT)) for page in PAGES]:
@@ -294,6 +295,7 @@ def test_disjoint_outputs_are_not_hidden():
     assert round(shuffle.StrongerClones(5, math.log(3.0)).delta(math.log(2.0)), 4) == clones
 
 
+@pytest.mark.slow
 def test_the_rows_of_the_survey():
     rows = stated("end_to_end.md", r"real data: (\d+) (\d+) rows of the RAND")
     data = pytest.importorskip("statsmodels.datasets").randhie.load_pandas().data

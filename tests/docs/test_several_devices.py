@@ -28,6 +28,7 @@ def largest_delta(eps):
     return max(found)
 
 
+@pytest.mark.slow
 def test_the_guarantee_for_a_person_with_several_devices_holds_and_is_nearly_attained():
     person = ShuffledBits(DEVICES, FLIP).for_group(OWNED)
     assert 0.998 * DELTA < largest_delta(person.epsilon(DELTA)) <= DELTA

@@ -8,9 +8,12 @@ from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds.composition import from_dict, to_dict
 from tests.examples import EXAMPLES
 from tests.fuzz import consistency
+from tests.strategies import slow
+
+LONG = ("mechanisms.DensityRandomizer", "mechanisms.DiscreteGaussianMechanism")
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [slow(name) if name in LONG else name for name in EXAMPLES])
 def test_views_agree(name):
     example, r = EXAMPLES[name], random.Random(name)
     profile, found = example.draw(r), []

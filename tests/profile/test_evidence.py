@@ -69,6 +69,7 @@ def test_what_is_not_proved_says_so_for_each_object():
     assert status(interop.AccountingProfile((interop.distributions._LossPair((0.0,), (0.0,)),))) is Status.OPEN
 
 
+@pytest.mark.slow
 def test_the_method_is_that_of_the_bounds():
     # Two users of Gaussian noise have a bound of their own.
     two = GaussianMechanism(1.0).shuffled(2)

@@ -51,6 +51,7 @@ def test_eps_of_the_blanket_has_the_tolerance_of_its_own_search(noise, users, de
     assert shuffled.log_delta(upper) <= math.log(delta)
 
 
+@pytest.mark.slow
 def test_few_messages_of_many_users():
     """With a small participation the approximation of the blanket is poor; 37 users once had a larger bound than 30."""
     noise = GaussianVector(1.526553737910803, 2)

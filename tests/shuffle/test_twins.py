@@ -122,7 +122,8 @@ TWINS = {
             (np.ones((3, 3)) + (math.exp(-2.0) - 1) * np.eye(3)) / (2 + math.exp(-2.0))).shuffled(6)],
     "clear reports of two bins": lambda: [s.ClearReports(1000, 2), s.BinomialNoise(1000, 0.5)],
 }
-SLOW = {"all of ten", "normal, 1000", "normal, 1e5", "sums, 1e4", "sums, 1e5", "sums, 1e9", "bits of several budgets"}
+SLOW = {"all of ten", "normal, 1000", "normal, 1e5", "sums, 1e4", "sums, 1e5", "sums, 1e9", "bits of several budgets",
+        "two words, 118", "filter of two bits", "filter of four bits", "rare filters", "hashes of two bins"}
 FORMULAS = (s.StrongerClones, m.RatioBounded)
 """Bounds of all randomizers with some property; their lower bounds are those of a formula, which no randomizer need attain."""
 

@@ -357,6 +357,7 @@ def test_bar(capsys):
     assert "400/400" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_dead_worker_loses_its_batch_only():
     with (
         ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool,

@@ -281,6 +281,7 @@ def test_a_profile_without_pairs_has_a_lower_side(times):
     assert max(less, one.log_delta(eps, bound="lower")) <= many.log_delta(eps, bound="lower") <= exact <= many.log_delta(eps)
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_the_order_of_questions():
     eps = [0.3, 2.0, 0.9, 0.0, 1.4]
     sides = [

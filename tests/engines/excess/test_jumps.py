@@ -278,6 +278,7 @@ def test_one_large_value_that_is_too_small():
     assert one_large_value(*completed([-1.0, -2.0], [0.9, 0.1]), 30.0) == -math.inf
 
 
+@pytest.mark.slow
 def test_lower_bound_of_shuffled_noise_where_inversion_has_none():
     # An earlier version had the same upper bound of log delta, but the lower bound -86 (and -840 to -4142 for 1000 users).
     lower, upper = (GaussianMechanism(1.0).shuffled(10**5).log_delta(0.05, bound=bound) for bound in ("lower", "upper"))
