@@ -334,7 +334,7 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
             here = _log_moment(-np.log(rows[k][seen]), rows[i][seen] - factor * rows[j][seen])
             candidates.append((abs(here - moment), family, i, j, k))
     candidates.sort(key=lambda one: one[0])
-    for _, family, i, j, k in candidates[:3]:
+    for _, family, i, j, k in candidates[:6]:
         yield from _sums(protocol, [(family, i, j, partial(lambda k, laws: laws.rows[k], k))])
 
 
