@@ -44,8 +44,8 @@ _CLOSE = 1e-9
 """Difference of log p between neighbouring eps at which the search of _ROUNDS ends. Raised: larger p-values."""
 
 _LEAST_P = 1e-6
-"""Least p-value for which the linear program is solved: its tolerance is an absolute 1e-9. Smaller p-values are those of the best
-single eps."""
+"""Least p-value for which the linear program is solved, whose tolerance is an absolute 1e-9. If the best single eps gives a
+smaller p-value, this p-value is the result."""
 
 
 def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_delta: FloatArray) -> FloatArray:
@@ -68,7 +68,7 @@ def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_de
 
 
 def certificate(multipliers: FloatArray, eps: FloatArray, delta: FloatArray, right: int, guesses: int, canaries: int) -> float:
-    r"""Return an upper bound of the probability of at least `right` right guesses: any multipliers w >= 0 give one.
+    r"""Return an upper bound of the probability of at least `right` right guesses, which is valid for all multipliers w >= 0.
 
     .. math:: \sum_k \lambda_k \frac{m}{r} \delta(\varepsilon_k) + \max_{0 \le h \le r} \Bigl\{1[h \le r - v] - \sum_k
         \Bigl(w_{k,h} \frac{r - h}{r} - e^{\varepsilon_k} w_{k,h-1} \frac{h}{r}\Bigr)\Bigr\}, \qquad \lambda_k = \max_h w_{k,h}
@@ -88,8 +88,8 @@ def certificate(multipliers: FloatArray, eps: FloatArray, delta: FloatArray, rig
 def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, canaries: int) -> FloatArray:
     """Return multipliers for :func:`certificate`, by the linear program whose value is this bound.
 
-    Its variables are the multipliers at some numbers h of wrong guesses, with linear interpolation between these, their maxima
-    over h, and the maximum of the braces.
+    The variables of the program are the multipliers at some numbers h of wrong guesses (linearly interpolated at all other h),
+    the largest multiplier of each eps, and the maximum of the braces.
     """
     from scipy.sparse import coo_matrix, csr_matrix, eye_array, hstack, vstack
 

@@ -158,8 +158,8 @@ def _statistic(protocol: PrivacyProfile, data: NDArray[Any], neighbour: NDArray[
     def changed(output: NDArray[Any]) -> float:
         counts, datasets = output, (neighbour, data)
         if matrix.size:
-            # The slope of the log-likelihood ratio, if the other users' inputs are drawn as those of the two datasets. An output
-            # that no user sends is never counted.
+            # The score is the slope of the log-likelihood ratio, if the other users' inputs are drawn as those of the two
+            # datasets. An output that none of these inputs can produce has the count 0.
             seen = matrix[np.concatenate([data, neighbour])].mean(axis=0)
             gain = matrix[neighbour].sum(axis=0) - matrix[data].sum(axis=0)
             return float(np.divide(gain, seen, out=np.zeros_like(seen), where=seen > 0) @ counts)

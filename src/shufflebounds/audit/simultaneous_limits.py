@@ -29,8 +29,9 @@ _LOG_DROPPED = -80.0
 error probabilities. Lowered: longer rows of the recursion."""
 
 _LOG_LEAST = -50.0
-"""Log of the least local level at which the recursion is evaluated. For a smaller error probability the result for this one, or
-the union bound, is used; e^-50 is far above the dropped probability. Raised: less tight limits at small error probabilities."""
+"""Log of the least local level at which the recursion is evaluated. For a smaller level, the smaller one of the union bound and
+the result for e^-50 is used; e^-50 is far above the dropped probability. Raised: less tight limits at small error
+probabilities."""
 
 _SLACK = 1e-9
 """Relative error assumed of the recursion: 3,000 steps of sums of up to 500 positive terms have errors below 1e-10."""

@@ -30,8 +30,8 @@ DECLARED = 1000
 best threshold is farther from a declared one."""
 
 _LEAST_ALPHA = 1e-30
-"""Least positive rate of false hits that is distinguished from 0: with at most 2**53 trials, none is expected. Lowered: longer
-searches that do not change the result."""
+"""Least positive rate of false hits that is distinguished from 0: at this rate not one false hit is expected in 2**53 trials, the
+largest number. Lowered: longer searches that do not change the result."""
 
 _ZOOMS = 12
 """Number of times that the search for the largest product divides its interval by 8, to a relative width of 1e-11.
@@ -163,7 +163,7 @@ class TwoSamples(Refuted):
         # order.
         curves = (claim, claim) if isinstance(claim, Tradeoff) else (claim.reverse().tradeoff(), claim.tradeoff())
         if self.test == "product":
-            # The lower bound of a profile's curve is convex; another claim implies its convex hull.
+            # The lower bound of a profile's curve is convex; another claim implies the claim of its convex hull.
             own = min(counts.log_product(curve.convex_hull()) for counts, curve in zip(self.counts, curves))
             # s (1 - log s) is the probability that the product of two uniform numbers is at most s.
             return math.log(sum(counts.x.size for counts in self.counts)) + min(own + math.log1p(-own), 0.0)

@@ -154,7 +154,8 @@ def _is_scalar(hint: Any) -> bool:
 def _of_budget(build: type, budget: str | None) -> Callable[..., PrivacyProfile] | None:
     """Return the calibration of a shuffled local randomizer, which finds its local budget, or None if there is none.
 
-    If all parameters but the number of bins are left to it, an oracle has those of :func:`~shufflebounds.shuffle.compare_at`.
+    If none of its parameters but the number of bins is given, an oracle has those that :func:`~shufflebounds.shuffle.compare_at`
+    chooses.
     """
     replaced = (budget, "p", "q")
     own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)

@@ -75,10 +75,10 @@ class RenyiFilter(NamedTuple):
 
 
 def best_order(eps: float, delta: float) -> float:
-    """Return the order a at which (eps, delta) admits the largest quotient of Renyi divergence and a, which for Gaussian noise is
-    constant in a.
+    """Return the order a at which (eps, delta) admits the largest quotient of Renyi divergence and a. For Gaussian noise this
+    quotient is the same for every a.
 
-    It is the best order of the largest rho for which rho-zero-concentrated privacy implies (eps, delta).
+    The result is the best order of the largest rho for which rho-zero-concentrated privacy implies (eps, delta).
     """
     low, high = 0.0, min(eps, 1e6)
     for _ in range(60):

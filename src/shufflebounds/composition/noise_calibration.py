@@ -48,7 +48,8 @@ def least_noise(
     float
         An x whose profile was evaluated and meets the target, with (eps, delta) in both directions: ``delta(eps) <= delta`` and
         ``epsilon(delta) <= eps``. If delta does not increase in x, the returned x exceeds the smallest such x by about a relative
-        `rtol`. Because of the gap of the bounds, both are larger than the smallest noise that the exact delta permits.
+        `rtol`. Because of the gap of the bounds, even the smallest such x is larger than the smallest noise that the exact delta
+        permits.
 
     {raises}
         Also what `release` raises at an x above `near`.

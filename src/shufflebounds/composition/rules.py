@@ -178,8 +178,8 @@ def compose_dp(
     Notes
     -----
     "optimal": the upper bound of delta* was evaluated at the returned eps and is at most `slack`. The search ends at 1e6 nats;
-    beyond, the smaller of the two closed forms is returned. "advanced": Hoeffding's inequality for the loss of randomized
-    responses, whose mean is eps tanh(eps/2); the mean as published, eps (e^eps - 1), is about twice as large. The result is not
+    beyond, the smaller of the two closed forms is returned. "advanced" is Hoeffding's inequality for the loss of randomized
+    responses, whose mean is eps tanh(eps/2); the published mean, eps (e^eps - 1), is about twice as large. This result is not
     capped at "basic", which is smaller for few mechanisms.
 
     References

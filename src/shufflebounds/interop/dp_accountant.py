@@ -76,8 +76,8 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     PermuteAndFlip, mixtures of Gaussians; PoissonSampled and SampledWithoutReplacement of one of them, or of a composition of
     Gaussians; SelfComposed, Composed, NoOp and NonPrivate; :class:`RandomAllocationDpEvent`, :class:`ShuffledDpEvent` and
     :class:`ProfileDpEvent`. Events of releases after 0.6 are recognized by their names. An event with a guarantee for another
-    adjacency relation is refused. A noise multiplier is relative to the sensitivity to adding a record; that to replacing one is
-    twice as large, as in PLDAccountant (RdpAccountant does not double it).
+    adjacency relation is refused. A noise multiplier is relative to the sensitivity to adding a record; the sensitivity to
+    replacing a record is twice as large, as in PLDAccountant (RdpAccountant does not double it).
 
     An exponential mechanism and permute-and-flip count as any eps-DP mechanism. Discrete Gaussian noise is exact for
     ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event: the parameters of
@@ -390,7 +390,7 @@ def _mixture(noise: float, reaches: list[float], chances: list[float]) -> Subsam
         return np.asarray(function((y[..., None] - places) / noise) @ weights)
 
     none = float(weights[places == 0].sum())
-    # The likelihood ratio increases with the output, from the probability of sensitivity 0.
+    # The likelihood ratio increases with the output. Its limit at -inf is the probability of sensitivity 0.
     left = (0.0, math.log(none)) if none > 0 else None
     randomizer = DensityRandomizer(
         lambda y, x: mixed(ndtr, y, x), lambda y, x: mixed(lambda z: np.exp(-0.5 * z * z) / (noise * math.sqrt(2 * math.pi)), y, x),

@@ -303,7 +303,7 @@ class AdditiveNoise(LocalRandomizer):
         -------
         float
             The smallest double, up to a few ulp, at which :meth:`error_tail` is at most `beta`. The exact probability of a larger
-            error is at most beta (1 + 1e-14 (1 - log beta)). It is a whole number if the noise is.
+            error is at most beta (1 + 1e-14 (1 - log beta)). The result is a whole number if the noise is.
 
         {raises}
         """

@@ -20,7 +20,7 @@ __all__ = ["PureLocal", "RatioBounded"]
 
 
 def _distribution(p: float, beta: float, q: float, *, upper: bool = True) -> ExcessLaw:
-    """Return the distribution of X that dominates that of every randomizer with these three parameters.
+    """Return the largest distribution of X (`ExcessLaw`), in the convex order, of all randomizers with these three parameters.
 
     Parameters
     ----------

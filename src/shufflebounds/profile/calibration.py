@@ -36,7 +36,7 @@ usable slope."""
 
 NEAR = 1.02
 """First step, as a ratio, of the search for eps/eps' that starts at the value found for another protocol. Steps double. Raised:
-longer searches between values that are close. Lowered: longer searches between values that are not close."""
+longer searches if the two values are close. Lowered: longer searches if they are not."""
 
 
 @quiet()
@@ -137,8 +137,8 @@ def parts_of_releases(
     The search starts at `near`, which is the second result of an earlier call for another protocol.
     """
     goal = math.sqrt(-math.log(delta))
-    # The target of one message. With delta/(2 releases devices), the equal split meets the target of a person with k devices if
-    # e^(k eps') is at most 2.
+    # `share` is the target delta of one message. By an equal split of eps, delta of a person with k = `devices` messages is at
+    # most k e^(k eps') times `share` in each release. So the target is met if e^(k eps') is at most 2.
     share = delta / releases if devices == 1 else delta / (2.0 * releases * devices)
 
     @cache

@@ -120,8 +120,8 @@ class Product(ClosedForms):
     def _loose(self) -> Composer | None:
         """A composer on a coarse grid, without sums over pairs, for the first steps of a search; None if it is not faster.
 
-        If values are not expensive and there are no such sums, the transform that serves the last steps on the fine grid serves the
-        first ones, too.
+        If values of delta are not expensive and there are no sums over pairs, the first steps of a search use the transform on
+        the fine grid, which the last steps need in any case.
         """
         if self.rtol >= LOOSE or self._is_one or not (self.composer.sums or any(one.sampling.expensive for one, _ in self.above)):
             return None
@@ -299,9 +299,9 @@ class Product(ClosedForms):
             return direct(delta, upper)
         if self._without_grid:
             return None
-        # A grid at large eps takes long. If one release has a positive delta at eps = 2 end, the best test at this eps has
-        # probability below e^(-2 end) under Q. Repeated in every release, the test may show that delta of the composition exceeds
-        # the target at `end`, where the search ends.
+        # A grid at large eps takes long, so a test of single releases is tried first. If one release has a positive delta at eps
+        # = 2 end, the best test at this eps has probability below e^(-2 end) under Q. Repeated in every release, the test may
+        # show that delta of the composition exceeds the target at `end`, where the search ends.
         end = 1e6 * self.eps_scale
 
         def exceeds(upper: bool, mixed: bool = False) -> bool:
@@ -311,8 +311,8 @@ class Product(ClosedForms):
             return any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains)
 
         # The upper bound often takes less time. If it is too small to decide, the lower bound is too small as well. By joint
-        # convexity, delta of a mixture is at most that of the profiles that cover it, which take little time at an eps far above
-        # their losses.
+        # convexity, delta of a sampled mechanism is at most the largest delta of the profiles in `mixture`, which are evaluated
+        # quickly at an eps far above their losses.
         return math.inf if exceeds(True, mixed=True) and exceeds(True) and exceeds(False) else None
 
     @property
@@ -420,13 +420,14 @@ class Product(ClosedForms):
 
 
 def _alone(profile: Any, info: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
-    """Return a lower bound of log delta of one release, or `lower` where an upper bound shows that it is at least as large."""
+    """Return a lower bound of log delta of one release, or `lower` where an upper bound of this log delta is at most `lower`."""
     raised, at = lower.copy(), np.flatnonzero(info.hockey_sticks[0].above(eps) > lower)
     if not at.size:
         return raised
     alone = profile._closed.side(eps[at], False)
     if alone is None:
-        # Both bounds are computed together, which may take long: first an upper bound that takes less time.
+        # `_log_side` computes both bounds, which may take long. So a quicker upper bound first excludes eps where `lower` is
+        # larger.
         at = at[info.quicker(eps[at]).upper > lower[at]] if info.sampling.expensive else at
         alone = profile._log_side(eps[at], upper=False) if at.size else lower[at]
     raised[at] = alone

@@ -21,9 +21,9 @@ SUBPACKAGES = ("mechanisms", "profile", "sampling", "shuffle")
 """Subpackages that define classes of profiles, and that may not have been imported yet."""
 
 MOST_NESTED = 16
-"""Largest depth of profiles and lists in saved data. A composition with a replacement of a composition of samples has 8 levels,
-and no class accepts a profile with more levels. Raised: adversarial data may use up the 1000 frames of Python's stack. Lowered:
-valid saved profiles may raise ValueError."""
+"""Largest depth of profiles and lists in saved data. A composition that contains a `ReplaceOne` of a composition of sampled
+mechanisms has 8 levels, and no class accepts a profile with more levels. Raised: adversarial data may use up the 1000 frames of
+Python's stack. Lowered: valid saved profiles may raise ValueError."""
 
 
 def to_dict(profile: BoundedProfile) -> dict[str, Any]:

@@ -32,7 +32,7 @@ Raised: eps falls by less than 1 %. Lowered: larger eps.
 
 
 def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: float) -> float:
-    """Return the smallest eps with published delta at most delta, or local_eps, which is valid without shuffling, if it is smaller.
+    """Return the smallest eps with published delta at most delta, but at most local_eps, which is valid without a shuffle.
 
     The search returns the upper end of its last interval, because the published delta is at most delta there.
     """

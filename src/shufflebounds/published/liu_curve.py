@@ -115,7 +115,7 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
     start = slope / loss * (1 - 1e-12)
     j = np.ceil((i + 1) / (start + 1))
     top = float((log_weights + binom_logpmf(np.minimum(i - j + 1, i), i, 0.5)).max())
-    # All i are dropped whose terms are below e^-60 of the largest term: they do not change -l(t) in double precision.
+    # An i whose terms are below e^-60 of the largest term is dropped: these terms do not change -l(t) in double precision.
     kept = np.flatnonzero(log_weights + binom_logpmf(np.floor(i / 2), i, 0.5) > top - 60)
 
     def terms(which: FloatArray, ceiling: FloatArray) -> FloatArray:

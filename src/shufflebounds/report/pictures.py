@@ -64,11 +64,11 @@ def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points
 
 @_validate.quiet()
 def _losses_of_each(profiles: tuple[Any, ...], eps: ArrayLike | None, points: int = 241) -> list[FloatArray]:
-    """Return the values of eps to draw for each profile, and then those of all together.
+    """Return the values of eps to draw for each profile, and at the end the values for all profiles together.
 
-    They are `eps` if given, otherwise the points of one grid from 0 to the first at which the profile's delta is negligible or
-    constant: the figure ends there, and a smaller delta takes longer. Fewer points show corners in the curve; more points take
-    longer.
+    The values are `eps` if given, otherwise the points of one grid from 0 to the first point at which the profile's delta is
+    negligible or constant. The curve ends there, because a smaller delta takes longer. Fewer points show corners in the curve;
+    more points take longer.
     """
     if eps is not None:
         return [np.unique(_validate.real_array("eps", eps, 0))] * (len(profiles) + 1)

@@ -29,8 +29,9 @@ class OfMechanismForms(ClosedForms):
 
     def mu(self, upper: bool) -> float | None:
         # By joint convexity mu is at most that of the mechanism. For normal and discrete normal noise, consider the event that some
-        # output exceeds T. Sampling multiplies its probability by a factor that does not depend on T. So, in the limit T -> inf,
-        # the normal quantiles of its probabilities for both neighbours have the same difference as without sampling.
+        # output exceeds T. Sampling multiplies the probability of this event by a factor that does not depend on T. So, in the
+        # limit T -> inf, the normal quantiles of its probabilities for both neighbours have the same difference as without
+        # sampling.
         limit = self.mechanism._closed.mu_in_tails
         return limit if limit is None or not upper else self.mechanism._gdp_mu(True)
 

@@ -71,7 +71,8 @@ class _OneForms(OfMechanismForms):
             high = np.minimum(sides[1], self.one_step._log_side(eps[within], upper=True))
             deep = high - sides[0] > 1
             if self.removed and deep.any():
-                # Rounding errors of the terms, which are at most LARGEST_ORDER times eps or D, are far below 1e-9 of them.
+                # The terms are at most LARGEST_ORDER times eps or D, a Renyi divergence, so their rounding errors are far below
+                # 1e-9 of eps or D.
                 tightest = log_levels(*self._levels, eps[within][deep, None]).min(axis=1)
                 high[deep] = np.minimum(high[deep], tightest + SAME_LOG * (1 + eps[within][deep]))
             upper[within] = high
@@ -88,8 +89,9 @@ class _OneForms(OfMechanismForms):
                                          self.mechanism._rdp(np.arange(2.0, orders[-1] + 1), True), upper=True)
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
-        # If the record is removed, whole orders have a closed form. Where values take long, samples leave a gap of SEARCH_GAP or
-        # more, so that a gap of twice this size between the bounds from whole orders is small enough.
+        # If the record is removed, whole orders have a closed form. Where values of delta take long, the bounds from samples of
+        # delta have a gap of SEARCH_GAP or more, so the bounds from whole orders are used if their gap is at most twice this
+        # size.
         if not self.removed:
             return None
         lower, above = np.array([self._between(order) for order in orders.tolist()]).T
@@ -227,7 +229,7 @@ class _EpochForms(OfMechanismForms):
     def rough(self, upper: bool) -> Curve | None:
         if self.mechanism._normal_mu is None:
             return None
-        # With Poisson sampling at this rate, a record enters the same mean number of steps.
+        # With Poisson sampling at this rate, a record enters `chosen` steps on average.
         return Subsampled(self.mechanism, self.chosen / self.steps).self_compose(self.steps)._rough(upper)
 
     def largest(self, eps: FloatArray, effort: Effort) -> IntervalArray:

@@ -26,8 +26,9 @@ from shufflebounds.sampling._of_mechanism import OfMechanismForms
 __all__ = ["ShuffledBatches"]
 
 _CLOSE = 1e-4
-"""Relative tolerance of a search for eps. The choice of pivots changes with eps, so that the upper bound jumps by up to 1e-3 of
-delta. Lowered: more evaluations, of 20 ms each. Raised: less accurate eps."""
+"""Relative tolerance of a search for eps. The choice of pivots (the first k steps in the second bound of `ShuffledBatches`)
+changes with eps, so that the upper bound jumps by up to 1e-3 of delta. Lowered: more evaluations, of 20 ms each. Raised: less
+accurate eps."""
 
 _LARGEST_MU = 10.0
 """Largest mu of the lower bound; values of X overflow from about 14 on. Noise can be added to outputs, so that the lower bound for
@@ -54,7 +55,7 @@ class _Forms(OfMechanismForms):
     @cached_property
     def below(self) -> tuple[DominatingPairInfo, ...]:
         """The pair of the lower bound in both orders."""
-        # `all_opposite` changes log a and log b by less than 4 BLUR.
+        # `all_opposite` changes log a and log b (`ExcessLaw`) by less than 4 BLUR.
         return tuple(both_orders(self.law, self.batches, _SPACING, 4 * BLUR))
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
@@ -111,11 +112,11 @@ class ShuffledBatches(PrivacyProfile):
 
     The lower bound is delta of a dataset in which the vectors of all other records are opposite to the target's vector (Chua et al.
     2024), with outputs rounded to 500 cells. In eight cases with sensitivity/sigma <= 5 the cells lowered log delta by less than
-    0.007, and for a quotient of 10 by 0.015. For quotients above 10 the lower bound is that for 10. Given T, the quotient of the
-    upper and the lower eps is smallest for large B. For T from 1e4 to 1e6, B = 1e4 and delta = 1e-5 it is 1.2 to 1.3 for sigma =
-    2 and 4; for T -> infinity, where eps -> 0 at a delta that falls faster than 1/sqrt(T), this quotient tends to at most 1.12
-    for every sigma. For sigma <= 1 the upper bound is better than that of one step for large T only, and for sigma = 0.6 up to
-    1e6 steps it is not.
+    0.007, and for sensitivity/sigma = 10 by 0.015. For sensitivity/sigma above 10 the lower bound is that for 10. Given T, the
+    ratio of the upper to the lower eps is smallest for large B. For T from 1e4 to 1e6, B = 1e4 and delta = 1e-5 this ratio is 1.2
+    to 1.3 for sigma = 2 and 4. For T -> infinity, where eps -> 0 at a delta that falls faster than 1/sqrt(T), it tends to at most
+    1.12 for every sigma. For sigma <= 1 the upper bound is better than that of one step for large T only, and for sigma = 0.6 up
+    to 1e6 steps it is not.
 
     One eps takes 0.5 s for a new sigma and 0.1 s afterwards; a composition of epochs 1 to 10 s.
 

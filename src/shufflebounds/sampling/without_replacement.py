@@ -123,8 +123,8 @@ class WithoutReplacement(OfMechanism):
 def _attained(mechanism: PrivacyProfile, rate: float) -> tuple[DominatingPair, ...]:
     if not mechanism._pair_info().attained.single:
         return ()
-    # If there is one, the first pair is that with the same divergence in both orders. The other pairs are those, in both orders,
-    # of the mechanism that also reveals whether the record was drawn.
+    # The first pair is one with the same divergence in both orders, if such a pair is known. The other pairs are the two orders
+    # of the pair of the mechanism that also reveals whether the record was drawn.
     remove = SampledPair(mechanism, rate)
     both = both_orders(mechanism, rate) if rate < 1 else None
     return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())

@@ -54,12 +54,12 @@ def selection_probs(
 
     Notes
     -----
-    gumbel: a softmax. exponential: the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with
-    :math:`s_j = e^{-(\max c - c_j)/b}`. laplace: the integral of density times distribution functions, which has the same form
+    "gumbel" is a softmax. "exponential" is the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with
+    :math:`s_j = e^{-(\max c - c_j)/b}`. "laplace" is the integral of a density times distribution functions; it has the same form
     above the largest score and is piecewise analytic below. Both integrals use Gauss-Legendre quadrature on panels, and all terms
-    are positive. Above the largest score the number of panels grows with log k; between two neighbouring scores it grows at most in
-    proportion to the number of candidates above. The relative error is below 1e-13 (measured against 70-digit quadrature and the
-    enumeration of all permutations), plus the roundoff of the logarithm for small probabilities.
+    are positive. Above the largest score the number of panels grows with log k; between two neighbouring scores it grows at most
+    in proportion to the number of candidates above. The relative error is below 1e-13 (measured against 70-digit quadrature and
+    the enumeration of all permutations), plus the roundoff of the logarithm for small probabilities.
 
     References
     ----------

@@ -67,7 +67,7 @@ class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
 
     def _rounding(self, a: Fraction, truth: Any) -> float:
         # Without noise, all numbers in the estimate are whole. Otherwise the estimate takes up to seven operations, whose errors
-        # total at most 3 ULP of _reports/(1 - 2 flip); the errors of the sum of the users' numbers are smaller than the fourth ULP.
+        # total at most 3 ULP of _reports/(1 - 2 flip); the fourth ULP covers the errors of the sum of the users' numbers.
         return 0.0 if self.variance == 0 else 4 * ULP * self._reports / (1 - 2 * self.flip)
 
     def _informative(self) -> None:

@@ -51,8 +51,8 @@ __all__ = ["FlippedReports"]
 DEEPEST, WIDEST = -540.0, 9000.0
 """Smallest log delta, and largest number of flipped bits in a bin, for which all datasets of both bins are searched by tables.
 
-For a smaller delta the probabilities in a table would underflow; for more bits the search ends with a gap of 1 % of eps and more.
-In both cases the composition of two releases of one bin's sum gives a tighter bound in less time.
+For a smaller delta the probabilities in a table would underflow; for more flipped bits the search ends with a gap of 1 % of eps
+or more. In both cases the composition of two releases of one bin's sum gives a tighter bound in less time.
 """
 
 SEARCHED = 128

@@ -126,7 +126,7 @@ class _EveryUser(_OneUser):
         rough = coarse and self.population.exact > 0
         for i in np.argsort(eps):
             if len(frontier) > COMPARED:
-                # The bounds of all boxes would take longer than a new search.
+                # The bounds of all these boxes (`SearchBox`) would take longer than a new search.
                 frontier.clear()
             out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
         return self._rounded(eps, IntervalArray(out[0], out[1]))

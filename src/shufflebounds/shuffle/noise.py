@@ -94,7 +94,7 @@ def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) ->
     log_p, k = masses[:-2], k[:-2]
     loss = np.log((trials - k + 1) * one / (k * zero))
     lost = math.log(2) + log_tail if last - before < trials else -math.inf
-    # The test of the kernel tolerates 3e-14 + 4 ulp. The ratio of masses has five roundings of half an ulp.
+    # `binom_logpmf` is tested to an error of 3e-14 + 4 ulp. The ratio of masses in `loss` has five roundings of half an ulp.
     slack = 3e-14 + 4 * ULP * (1 + float(np.abs(log_p).max(initial=0.0)))
     return LossAtoms(log_p, loss, float(log_rest), float(log_other), lost, slack, ULP * (3 + 4 * np.abs(loss)))
 

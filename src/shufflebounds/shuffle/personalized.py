@@ -82,10 +82,10 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     Notes
     -----
     There is no constructor for arbitrary eps_i-LDP randomizers, because no such bound exists: users with different randomizers may
-    have disjoint sets of outputs, and then shuffling gives no amplification (a target with e^eps1 = 3 among users with other
-    alphabets: delta(ln 2) = 1/4 at any number of users). For the same reason the rates 1/(e^eps_i + 1) are invalid, and so is
-    replacing all budgets by the largest one, even for Laplace noise. A probability :math:`\Pr[R_i \in U]` of a set U of outputs is
-    not a rate either, because the condition above is pointwise.
+    have disjoint sets of outputs, and then shuffling gives no amplification (for a target with e^eps1 = 3 among users with other
+    alphabets, delta(ln 2) is 1/4 at any number of users). For the same reason the rates 1/(e^eps_i + 1) are invalid, and so is
+    replacing all budgets by the largest one, even for Laplace noise. A probability :math:`\Pr[R_i \in U]` of a set U of outputs
+    is not a rate either, because the condition above is pointwise.
 
     The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so the convex hull is a bound, too:
     `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use the hull, whose delta may be below `delta`.

@@ -90,9 +90,9 @@ class _ByBounds(ClosedForms):
 
     def mu(self, upper: bool) -> float | None:
         # mu of the randomizer is an upper bound by joint convexity. For the lower bound all other users have the target's first
-        # value; consider the event that some message exceeds T. The normal quantiles of its probabilities under the target's two
-        # inputs differ by Delta/sigma + O(log(n)/T), as those of one message do, and T may be arbitrarily large. The limit
-        # is mu for normal noise, and slightly less for discrete noise.
+        # value; consider the event that some message exceeds T. The normal quantiles of the probabilities of this event under the
+        # target's two inputs differ by Delta/sigma + O(log(n)/T), as those of one message do, and T may be arbitrarily large. The
+        # limit is mu for normal noise, and slightly less for discrete noise.
         return self.one._gdp_mu(True) if upper and self.one and self.limit_of_mu is not None else self.limit_of_mu
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
@@ -165,9 +165,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
 
     where :math:`R_x` is the output distribution of input x and 0, 1 are the target's two inputs. With :math:`m = R_{x^*}` the
     formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, the formula
-    is an upper bound for every dataset. A second upper bound for every dataset is this sum for n - 2s users (s is chosen) whose
-    inputs are the worst possible ones, plus an error term, of order
-    :math:`n^{-5/2}` for eps of order :math:`n^{-1/2}`.
+    is an upper bound for every dataset. A second upper bound for every dataset is this sum for n - 2s users (the library chooses
+    s) whose inputs are the worst possible ones, plus an error term, of order :math:`n^{-5/2}` for eps of order :math:`n^{-1/2}`.
 
     Parameters
     ----------
@@ -206,10 +205,10 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     Both bounds are maxima over the pairs of inputs that the randomizer lists: all of them up to symmetry, or a pair that is
     proven to be the worst, as the two ends are for Laplace, Gaussian, discrete Gaussian and geometric noise on an interval
     (docs/theorems/interval-inputs). The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few users;
-    densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: below a
-    millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities. One eps of the bound over
-    all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and up to 3 s for few users, where rare
-    messages dominate (on vectors up to 20 s).
+    densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: one delta of
+    the privacy blanket takes less than a millisecond for a randomizer of a few atoms, and about 10 ms for densities. One eps of
+    the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and up to 3 s for few
+    users, where rare messages dominate (on vectors up to 20 s).
 
     {balle2019}
 

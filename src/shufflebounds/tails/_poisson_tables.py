@@ -67,8 +67,8 @@ def _direct(
     if trials > DIRECT_TRIALS:
         return None
     if log_least < -LARGEST_EXPONENT and trials > 1:
-        # The sum of -log p is at least that of equal p with the same mean. So many large sums are found without a logarithm of
-        # every p.
+        # By convexity the sum of -log min(p, 1 - p) is at least that of equal p with the same mean. If this bound is already too
+        # large, the logarithms of the single p are not needed.
         mean = float((p.sum() if counts is None else p @ counts) / trials)
         if -trials * math.log(min(mean, 1 - mean)) > LARGEST_EXPONENT * (1 + 1e-9):
             return None

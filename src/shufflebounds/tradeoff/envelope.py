@@ -127,7 +127,7 @@ class _Lines:
             left = log1mexp(delta)
             size = np.exp(fall - left)
             part = np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left))))
-            # `part` is down to -36 where the line is nearly 0.
+            # Where the line is nearly 0, `part` is as low as -36, so its own rounding error counts, too.
             y = left + part + side * ULP * (8 * (1 + np.abs(left)) + 4 * np.abs(part))
         y = np.where(np.isnan(y), -np.inf, np.minimum(y, 0.0))
         out[0] = np.maximum(out[0], y) if side == _Rounding.DOWN else np.minimum(out[0], y)

@@ -196,7 +196,7 @@ def prune(points: FloatArray, side: int = 0) -> Piecewise:
 def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], float, float]:
     """Return the outcomes possible under P and Q in the order of decreasing Q/P, and the log masses of all other outcomes.
 
-    The log masses are that under P of the outcomes that Q cannot produce, and that under Q of the outcomes that P cannot produce.
+    The two log masses are those under P of the outcomes that Q cannot produce, and under Q of the outcomes that P cannot produce.
     """
     shared = (log_p > -np.inf) & (log_q > -np.inf)
     whole = bool(shared.all())

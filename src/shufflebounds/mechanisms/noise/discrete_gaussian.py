@@ -68,8 +68,8 @@ class _Shift(ClosedForms):
             sums = [self.tail_sums(start[part], None if gain_from is None else gain_from[part]) for part in parts]
             return IntervalArray(*np.concatenate(sums, axis=1))
         s, d = self.sigma, float(self.sensitivity)
-        # The sum covers the range of the largest terms. It extends beyond the mode, because g_j increases over part of it if the
-        # threshold is far below 0.
+        # The sum covers the range of the largest terms. This range extends beyond the mode, because g_j increases over part of
+        # the range if the threshold is far below 0.
         reach = s * math.sqrt(2 * NEGLIGIBLE)
         first = np.maximum(start, -math.ceil(1.5 * reach))
         step = np.maximum(first, 0.0) / (s * s)

@@ -240,9 +240,9 @@ class GaussianMechanism(AdditiveNoise):
         Returns
         -------
         GaussianMechanism
-            Of sensitivity 1. The upper delta of the training at `eps` is at most `delta`, its upper eps at `delta` at most `eps`;
-            for the other targets its upper delta at eps = 0, or its lower trade-off function, meets the target. If the gap of the
-            composition is negligible, sigma is within a relative 3e-4 of the smallest.
+            The mechanism has sensitivity 1. The upper delta of the training at `eps` is at most `delta`, and its upper eps at
+            `delta` is at most `eps`. For the other targets, its upper delta at eps = 0, or its lower trade-off function, meets
+            the target. If the gap of the composition is negligible, sigma is within a relative 3e-4 of the smallest.
 
         {raises}
 

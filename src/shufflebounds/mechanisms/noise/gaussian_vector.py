@@ -61,14 +61,14 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     Neighbours: the vector is replaced. Without a shuffle it is :class:`GaussianMechanism` with the sensitivity :math:`\sqrt d` or
     2, the distance of two opposite vectors. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors,
     are the worst pair of the privacy blanket (proven in docs/theorems/interval-inputs), and the bound of docs/theorems/vectors
-    covers every pair and every dataset. Where no rare message dominates, its eps is within 1 % of the lower bound, which is that of
-    datasets in which all other users have one of two opposite vectors. For the unit ball, whose vectors differ in length, no worst
-    pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy
-    blanket is :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about the square root of the
-    dimension.
+    covers every pair and every dataset. Where no rare message dominates, eps of this bound is within 1 % of the lower bound,
+    which is attained by datasets in which all other users have one of two opposite vectors. For the unit ball, whose vectors
+    differ in length, no worst pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead.
+    The mass of the privacy blanket is :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about
+    the square root of the dimension.
 
-    **Floating point.** As for all real-valued noise, the last bits of the messages may reveal more than delta states (Mironov 2012,
-    cited in :class:`GaussianMechanism`).
+    **Floating point.** As for all real-valued noise, the last bits of the messages may reveal more than
+    :math:`\delta(\varepsilon)` allows (Mironov 2012, cited in :class:`GaussianMechanism`).
 
     {balle2019}
 

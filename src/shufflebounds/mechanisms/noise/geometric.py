@@ -255,9 +255,9 @@ class GeometricMechanism(AdditiveNoise):
     Noise that is cut off at B and renormalized is another mechanism, with another delta;
     :meth:`DominatingPair.from_pmfs <shufflebounds.profile.DominatingPair.from_pmfs>` takes its probabilities.
 
-    With a bound, outputs that no other user can send identify the target's message after a shuffle, too. The noise is drawn with
-    NumPy's double-precision sampler, so probabilities have a relative error of about 1e-15. The output is a whole number, so it has
-    no floating-point bits that could reveal the value.
+    With a bound, an output that no other user can send identifies the target's message even after a shuffle. The noise is drawn
+    with NumPy's double-precision sampler, so probabilities have a relative error of about 1e-15. The output is a whole number, so
+    it has no floating-point bits that could reveal the value.
 
     References
     ----------

@@ -88,8 +88,8 @@ class _Shift(ClosedForms):
         return Tradeoff(LaplaceCurve(next_float(self.budget, upper), 1 if upper else -1))
 
     def mu(self, upper: bool) -> float:
-        # mu is attained at alpha = beta: on the middle piece of the curve alpha beta is constant, and the normal quantile of alpha
-        # is a concave function of log alpha, because its slope, 1 over the hazard rate, decreases.
+        # mu is attained at alpha = beta: on the middle piece of the curve alpha beta is constant, and the normal quantile of 1 -
+        # alpha is a concave function of log alpha, because its slope, minus 1 over the hazard rate, decreases.
         mu = self.tradeoff(not upper).gdp_mu()
         return mu if upper else mu * (1 - 3 * SLACK)
 

@@ -105,8 +105,8 @@ class TwoLevel(LocalRandomizer):
         return top - self.local_eps, middle, top
 
     def _rows_of_labels(self, labels: int) -> InputRows:
-        """Return the rows of a report of one label, where the user's own label is e^local_eps times as likely as any other."""
-        # Up to three labels matter, and the other ones are one output.
+        """Return the rows of reports of one of `labels` labels, the user's own label e^local_eps times as likely as any other."""
+        # At most three labels are inputs; all other labels are merged into one output.
         inputs, eps = min(labels, 3), self.local_eps
         lifted = np.eye(inputs, inputs + (labels > 3))
         log_mass = np.zeros(lifted.shape[1])

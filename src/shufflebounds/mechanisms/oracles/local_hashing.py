@@ -99,7 +99,7 @@ class LocalHashing(FrequencyOracle):
         return Shares(hit * miss, hit * hit, miss * miss)
 
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
-        # Of three bins, but not of four, the events that the hash is the bucket are independent.
+        # The events that the hash of a bin is the bucket are independent for three bins, but not for four.
         return independent_patterns(self.bins, Fraction(1, self._g)) if self.bins <= 3 else {}
 
     def _others(self) -> tuple[Others, ...]:

@@ -124,8 +124,8 @@ class Rappor(CountEstimate, LocalRandomizer):
     all datasets is available; it holds for values with common bits, too (docs/theorems/worst-dataset).
 
     The lower bound of :meth:`shuffled` is attained by a dataset in which all other users have the same value: one of the target's
-    two values, or a value that has as few bits as possible in common with both, or with one of them. With disjoint values, eps is
-    up to 30 % larger for one and two hashes than with the target's two values only.
+    two values, or a value that has as few bits as possible in common with both, or with one of them. For one and two hashes, eps
+    is up to 30 % larger with a value that has no bit in common with the target's two values than with these two values only.
 
     References
     ----------
