@@ -64,8 +64,8 @@ def program(
     Returns
     -------
     Refuted
-        The tests are those of up to 40 thresholds in both orders of the datasets, each by the product of its two p-values
-        (:func:`decisions`).
+        There is one test for each of up to 40 thresholds and each order of the datasets; a test uses the product of its two
+        p-values (:func:`decisions`).
 
     Raises
     ------

@@ -142,8 +142,8 @@ class Refuted(ABC):
         claim : PrivacyProfile or Tradeoff
             A profile, of which the upper bound of delta is tested, or a trade-off function that no test of a pair of neighbours
             beats, such as ``Tradeoff.approximate(eps, delta)``. The curve of ``tradeoff(bound="upper")`` is no claim.
-            Of an ordered pair (P, Q), P belongs to D, `inside` or `data`, and Q to D', `outside` or `neighbour`; :func:`one_run`
-            tests both orders.
+            If the claim is an ordered pair (P, Q), P is the output distribution for D, `inside` or `data`, and Q that for D',
+            `outside` or `neighbour`; :func:`one_run` tests both orders.
 
         Returns
         -------

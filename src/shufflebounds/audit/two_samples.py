@@ -205,8 +205,8 @@ def decisions(
     .. math:: \varepsilon = \log\frac{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
     where l is the lower confidence limit of the rate of hits on D and u the upper limit of that on D'. Each limit has half of the
-    error probability 1 - confidence. The limits hold for the opposite decision, too, and the result is the larger one of the eps
-    of both decisions.
+    error probability 1 - confidence. The limits also hold for the opposite decision, "no hit", and the result is the larger eps
+    of the two decisions.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def scores(
     -----
     For all thresholds, the error probability of one limit is the largest one at which the limits of the four families (lower and
     upper, both samples) hold together. A recursion with positive terms computes this probability, in up to 3 s for 3000 scores,
-    and the result is cached. With T chosen thresholds it is 1/(4T) of the total error probability.
+    and the result is cached. With T chosen thresholds, the error probability of one limit is 1/(4T) of the total.
 
     Examples
     --------
@@ -312,7 +312,8 @@ def scores(
         rank = np.unique(np.clip(places, 1, n).astype(np.int64))
         at = first[n - rank]
         above, beyond = m - np.searchsorted(second, at), m - np.searchsorted(second, at, "right")
-        # At a tie more than `rank` scores reach the threshold. The rank bounds Pr[score >= t] from below, Pr[score > t] from above.
+        # At a tie, more than `rank` scores reach the threshold. So the rank bounds Pr[score >= t] from below, and Pr[score > t]
+        # from above.
         counts = Counts(rank, n, above, m), Counts(beyond, m, rank - 1, n)
         count, method = 4 * rank.size, f"{rank.size} thresholds at ranks fixed beforehand"
     else:

@@ -388,8 +388,7 @@ class _TwoDensities:
 
     def _crossings(self, eps: FloatArray, cell: NDArray[np.intp], left: FloatArray,
                    right: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
-        """Return two outputs between which ln(p/q) crosses eps in each cell, and the larger distance of ln(p/q) from eps at
-        either.
+        """Return two outputs between which ln(p/q) crosses eps in each cell, and the larger distance of ln(p/q) from eps there.
 
         Steps of the Illinois method, and of bisection where an end has no finite value.
         """

@@ -76,8 +76,8 @@ def least_parameter(
         return bool(probability(log_delta(value), True) <= delta)
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
-    # epsilon(delta) is itself found by a search. If `rtol` is near the rounding errors, the parameter is first increased by it,
-    # so that rounding rarely makes epsilon(delta) exceed eps.
+    # epsilon(delta) is itself found by a search. If `rtol` is near the rounding errors, the parameter is first increased by
+    # `rtol`, so that rounding rarely makes epsilon(delta) exceed eps.
     value, step = value * (1 + rtol) if rtol < 1e-12 else value, rtol
     while value < high:
         reached = build(value).epsilon(delta)

@@ -93,7 +93,7 @@ class Chain(ClosedForms):
         return min(0.0, smallest + (4 * BLOCKS + 64) * ULP * (1 + abs(smallest) + eps)) if smallest > -math.inf else smallest
 
     def best(self, eps: float) -> tuple[FloatArray, float]:
-        """Return the better one of two splits of eps, one number for each block of `counts` links, and the bound that follows."""
+        """Return the better one of two splits of eps (one part for each block of `counts` links), and the bound that follows."""
         tick()
         equal = np.full(self.counts.size, eps / self.size)
         splits = np.stack([self._within(split, eps) for split in (equal, self._proposed(eps)[0])])

@@ -206,7 +206,7 @@ class AdditiveBound:
         below, above = (base - log_outside + t * (moment + COMPUTED_ERROR) for moment in moments)
         first, last = max(0.0, float((-below / exponents).max())), float((above / exponents).min())
         # The bound of Lambda also has the factor e^-v I_0(v), which decreases in v and whose logarithm has a slope of at least -1.
-        # So these parts of the interval can be omitted.
+        # So the interval of v can be made smaller.
         first = max(first, float((-(below + math.log(ive(0, first))) / exponents)[exponents >= 1].max())) * (1 - COMPUTED_ERROR)
         last = max(0.8 * last, float(((above + math.log(ive(0, 0.8 * last))) / exponents).min())) * (1 + COMPUTED_ERROR)
         heights = np.log(ive(0, [first, last]))

@@ -197,7 +197,7 @@ class _SeveralForms(_OneForms):
 
     def mu(self, upper: bool) -> float | None:
         limit = self.mechanism._closed.mu_in_tails
-        # The argument in `OfMechanism` holds for the sum of the outputs of the steps that the record enters.
+        # The argument in `OfMechanismForms.mu` holds for the sum of the outputs of the steps that the record enters.
         return limit if limit is None else self.mu_limit() if upper else math.sqrt(self.chosen) * limit * (1 - SLACK)
 
     def last_positive(self, pure: float) -> float | None:

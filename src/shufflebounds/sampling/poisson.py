@@ -130,7 +130,7 @@ class SampledPair(_Sampled, DominatingPair):
             # points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             lattice = ((high if self.removed else -low), high - low)
-        # The squares of lower bounds of mu add up, too: see `OfMechanism` for the event that all outputs exceed T.
+        # The squares of lower bounds of mu add up, too: see `OfMechanismForms.mu` for the event that all outputs exceed T.
         gdp_adds = single and self.mechanism._closed.mu_in_tails is not None
         listed = partial(_atoms, self.mechanism, self.rate, self.removed) if mechanism.losses.listed else None
         attained = Attained(profiles=partial(_sampled_pairs, self.mechanism, self.rate, self.removed))

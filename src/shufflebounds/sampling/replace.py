@@ -117,8 +117,8 @@ class ReplaceOne(PrivacyProfile):
     def closed_forms(self) -> ClosedForms:
         below, above = self._known or (None, None)
         forms = _TwoSteps(*self._both(), below, above, 2 * self.profile._eps_scale())
-        # Without a pure budget, a removal followed by an addition has the smaller bounds if delta is below the mass of the cells
-        # at both ends.
+        # Without a pure budget, the bounds of a removal followed by an addition are the smaller ones if delta is below the mass
+        # of the cells at both ends.
         return _Worst(*self._known, forms) if self._known and forms.pure < math.inf else forms
 
     def describe(self) -> DominatingPairInfo:

@@ -149,9 +149,9 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     .. math:: \Pr\Bigl[\max_{s \le c} |T_s| + \max_{i \le k} |V_i| > \alpha\Bigr] \le \beta,
 
     where :math:`T_s` is the noise of the threshold in run s of c and :math:`V_i` that of query i of k; if numbers are released with
-    noise :math:`A_s`, the event also includes :math:`|A_s| > \alpha` for any s. Otherwise every query reported below the threshold
-    t has an answer of at most t + alpha, and every query reported above has one of at least t - alpha, however the queries are
-    chosen.
+    noise :math:`A_s`, the event also includes :math:`|A_s| > \alpha` for any s. If the event does not occur, every query reported
+    below the threshold t has an answer of at most t + alpha, and every query reported above has an answer of at least t - alpha,
+    however the queries are chosen.
 
     Parameters
     ----------

@@ -260,8 +260,8 @@ class _WorstBits(ClosedForms):
         searched = _worst_bits.worst_epsilon(self.users - 1, self.fakes, self.flip, budget.head, budget.rest, pure, delta, upper)
         if not upper:
             return searched
-        # The messages of all users are a post-processing of the target's own, whose delta is 1 - q - e^eps q. This is the smaller
-        # bound for eps close to the budget, where the search over datasets has a relative tolerance of 5e-7.
+        # The messages of all users are a post-processing of the target's own, whose delta is 1 - q - e^eps q. This delta is the
+        # smaller bound for eps close to the budget, because the search over datasets has a relative tolerance of 5e-7.
         alone = pure + math.log1p(-min(delta / (1 - self.flip), 1.0)) if delta < 1 - 2 * self.flip else 0.0
         return min(searched, pure, max(0.0, alone + 8 * ULP * (1 + pure)))
 

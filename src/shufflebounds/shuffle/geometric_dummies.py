@@ -154,7 +154,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         alone = [float(np.logaddexp.reduce(first[other == -np.inf], initial=-np.inf)) for first, other in
                  ((log_p, log_q), (log_q, log_p))]
         both = np.flatnonzero((log_p > -np.inf) & (log_q > -np.inf))
-        # The difference of the logarithms of u_0 and u_1 may cancel.
+        # The difference of the logarithms of u_0 and u_1 may cancel, so it is computed by log1p.
         step = math.log1p(self.keep * self.left / (1 - self.keep)) if self.keep < 1 else math.inf
         loss = np.array([math.copysign(step, i - j) if {i, j} == {0, 1} else ratio[i] - ratio[j] if i != j else 0.0
                          for i, j in possible])

@@ -403,7 +403,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         exact = sum((Fraction(x) * int(c) for x, c in zip(numbers, users)), Fraction(0)) if numbers.size <= 4096 else None
         total = exact if exact is not None else Fraction(math.fsum(numbers * users))
         center = self.users * self.bits * Fraction(q) + total * self.bits * (1 - 2 * Fraction(q))
-        # `rounding` covers the rounding of x r, and `loss_error` that of a sum of more than 4096 distinct numbers.
+        # `rounding` covers the rounding of x r, and `loss_error` the rounding of a sum of more than 4096 distinct numbers.
         rounding = 0.0 if np.isin(part, (0.0, 1.0)).all() else 4 * ULP * self.bits / max(q, ULP)
         loss_error = Fraction(0) if exact is not None else Fraction(8 * ULP * float(center))
         law = one, zero, counts, center

@@ -187,8 +187,9 @@ class CurveValues:
 
         Notes
         -----
-        It suffices to compare at the breakpoints, because Gaussian curves are convex and f is linear between breakpoints. Both
-        quantiles are computed from the smaller one of a probability and its complement, which are summed separately.
+        It suffices to compare at the breakpoints, because Gaussian curves are convex and f is linear between breakpoints. Each
+        quantile is computed from the smaller one of a probability and its complement; probabilities and complements are summed
+        separately.
 
         {dong2022: definition 2.6}
 

@@ -31,7 +31,8 @@ def report(
 ) -> dict[str, Any]:
     """Return the result with its mechanism, parameters, claim, evidence and version, in the order in which they are printed.
 
-    The evidence is that at the upper bound of eps if the results have one, else at the eps of the parameters, else at 0.
+    The evidence is given for the upper bound of eps if the results have one, otherwise for eps of the parameters, otherwise for
+    0.
     """
     eps = answers.get("epsilon", {}).get("upper", parameters.get("eps", 0.0))
     eps = eps if math.isfinite(eps) else 0.0

@@ -277,7 +277,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             starts = np.ceil(s * s * np.log(t) / d - 0.5 * d - ON_GRID)
             return np.exp(np.minimum(self._pair.tail_sums(starts).upper, 0.0))
 
-        # The cut outputs are below -cut and above d + cut; R_0^2/R_d is e^(d^2/s^2) times the noise around -d.
+        # The cut outputs are below -cut and above d + cut; R_0^2/R_d is e^(d^2/s^2) times the distribution of the noise around
+        # -d.
         (pair,) = self.excess_laws(cells=200)
         near, far, shifted = self._pair.tail_sums(cut + 1.0 + np.array([0.0, d, -d])).upper.tolist()
         norm = 2 * (math.exp(min((d / s) ** 2 + shifted, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))

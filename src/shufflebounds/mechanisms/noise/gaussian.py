@@ -380,7 +380,7 @@ class GaussianMechanism(AdditiveNoise):
             GaussianNoise(length), pair.upper, math.inf, partial(gaussian_ratio_tail, length), places, far, norm)
         if laws is None or length > WIDEST:
             return laws
-        # Messages that are not sent are post-processing, so that the blocks remain valid with any participation.
+        # Omitting messages is post-processing, so the blocks remain valid with any participation.
         return replace(laws, blocks=Blocks(partial(negative_mass, length, inputs=places), partial(rough_negative_mass, length),
                                            FEWEST_LEFT))
 

@@ -83,8 +83,8 @@ class _Shifts(ClosedForms):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if not upper or self.bound is None or delta == 0:
             return None
-        # delta drops by a large factor at the budget of the noise, where a search may not evaluate it. The largest delta of a few
-        # shifts has this drop, too.
+        # delta drops by a large factor at the budget of the noise, which a search may miss. So the budget is tested here. The
+        # largest delta of a few shifts has this drop, too.
         if not delta < probability(self.few_shifts(math.nextafter(self.eps, 0.0)).upper, True):
             return None
         return self.eps if probability(float(self.log_delta(np.array([self.eps])).upper[0]), True) <= delta else None
