@@ -317,7 +317,8 @@ def _of_both(calibrate: Calibration, releases: int, devices: int, eps: float, de
     goal = eps
     while True:
         one = one_of_releases(calibrate, releases, devices, eps=goal, delta=delta)
-        # epsilon(delta) may exceed eps by the tolerance of its search; for several releases or messages it was compared already.
+        # epsilon(delta) may exceed eps by the tolerance of its search. For several releases or messages, `one_of_releases`
+        # accounts for this.
         reached = one.epsilon(delta) if releases == devices == 1 else 0.0
         if reached <= eps:
             return one

@@ -120,7 +120,7 @@ def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, cana
 
 @dataclass(frozen=True, repr=False)
 class OneRun(Refuted):
-    """Refuted by the number of right guesses about the canaries of one run."""
+    """Claims refuted by the number of right guesses about the canaries of one run."""
 
     right: int
     guesses: int

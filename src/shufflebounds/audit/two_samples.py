@@ -103,7 +103,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoSamples(Refuted):
-    """Refuted by tests of two samples: `counts` holds tests of D against D', and of D' against D if both orders were tested."""
+    """Claims refuted by two samples: `counts` holds tests of D against D', and of D' against D if both orders were tested."""
 
     counts: tuple[Counts, ...]
     together: Together

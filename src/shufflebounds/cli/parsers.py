@@ -21,7 +21,7 @@ def _near(word: str, listed: Collection[str], count: int) -> list[str]:
     import difflib
 
     names = {one.strip("-"): one for one in listed}
-    # Below a similarity of 0.7 options are suggested that mean something else, such as --eps for --times.
+    # With a threshold of the similarity below 0.7, options with another meaning are suggested, such as --eps for --times.
     return [names[name] for name in difflib.get_close_matches(word.strip("-"), names, count, 0.7)]
 
 

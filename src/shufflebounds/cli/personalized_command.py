@@ -34,7 +34,7 @@ def add_arguments(command: Parser, words: list[str]) -> None:
 
 
 def _read(file: str) -> tuple[FloatArray, FloatArray | None]:
-    """Return the budgets in a file, and the numbers of users that have them, or None if the file has no such column."""
+    """Return the budgets in a file, and the number of users with each, or None if the file has no column for it."""
     path = Path(file)
     try:
         if path.suffix == ".npy":

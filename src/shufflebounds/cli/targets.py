@@ -33,7 +33,7 @@ def target_of(arguments: argparse.Namespace) -> dict[str, float]:
 
 
 def answers_to(profile: PrivacyProfile, target: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Return both bounds of the numbers of which the target is one."""
+    """Return both bounds of the quantities that the target limits: delta and epsilon, the advantage, or the error rate fnr."""
     if "delta" in target:
         return {"delta": both(profile.delta, target["eps"]), "epsilon": both(profile.epsilon, target["delta"])}
     if "advantage" in target:

@@ -20,8 +20,8 @@ NAME = "shufflebounds"
 class OpacusAccountant:
     """Bounds of eps for Poisson-sampled Gaussian steps, with the interface of an Opacus accountant.
 
-    The methods are those of ``opacus.accountants.IAccountant``. :func:`register` registers it as ``"shufflebounds"``, so that
-    ``PrivacyEngine(accountant="shufflebounds")`` uses it.
+    The methods are those of ``opacus.accountants.IAccountant``. :func:`register` registers the accountant as ``"shufflebounds"``,
+    so that ``PrivacyEngine(accountant="shufflebounds")`` uses it.
 
     Notes
     -----

@@ -40,7 +40,7 @@ and a longer run time."""
 
 
 class _Forms(OfMechanismForms):
-    """Each bound of delta without the other one, and approximations of both."""
+    """Computes each bound of delta without the other one, and approximations of both."""
 
     def __init__(self, noise: GaussianMechanism, batches: int, batch_size: int) -> None:
         # Given which step has the record, all outputs are a post-processing of the output of that step.

@@ -33,7 +33,8 @@ __all__ = ["BinomialNoise"]
 
 MOST_TRIALS = 2**25
 """Largest number of trials whose outcomes a composition enumerates: about 11 standard deviations on either side of the mean,
-which are 64,000 outcomes at this number of trials. With more outcomes, delta at the points of the grid takes less time."""
+which are 64,000 outcomes at this number of trials. With more outcomes, evaluating delta at the points of the grid takes less
+time."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _chances(prob: float, shifted_first: bool) -> tuple[float, float]:
 
 
 def _window(trials: int, prob: float, shifted_first: bool) -> Callable[[float], LossAtoms] | None:
-    """Return the function that enumerates outcomes, or None if there are too many, or none."""
+    """Return the function that enumerates the outcomes, or None if there are no trials or too many outcomes."""
     return partial(_outcomes, trials, prob, shifted_first) if 0 < trials <= MOST_TRIALS and prob > TINY else None
 
 

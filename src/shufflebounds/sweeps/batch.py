@@ -91,7 +91,7 @@ def _parallel_columns(answer: Any, rows: int) -> Columns:
 
 
 def _portable(problem: Exception, home: int) -> Exception:
-    """Return the exception itself in the process `home`; in another one, an exception that can be pickled, with its traceback."""
+    """Return the exception itself in the process `home`; in any other process, one that can be pickled, with its traceback."""
     if os.getpid() == home:
         return problem
     problem.add_note("".join(traceback.format_exception(problem)))

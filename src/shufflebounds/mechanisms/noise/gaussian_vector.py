@@ -128,7 +128,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @property
     def scale(self) -> float:
-        """The factor of a message's mean, which is 1 because the noise has mean zero."""
+        """A message's mean divided by the user's vector: 1, because the noise has mean zero."""
         return 1.0
 
     def _checked_values(self, values: ArrayLike) -> FloatArray:

@@ -245,9 +245,9 @@ class LaplaceMechanism(AdditiveNoise):
         # The two ends of an interval of length `sensitivity` are the worst pair of inputs. Beyond them the likelihood ratio is
         # constant, which gives atoms.
         eps0 = self._local_budget()
-        # The edges u are distances from the first end, in interval lengths. Each edge is the mean of an edge of equally wide cells
-        # and one of cells whose density is proportional to exp(-eps0 u), the cube root of mass times squared slope of the
-        # likelihood ratio.
+        # The edges u are distances from the first end, in interval lengths. Each edge is the mean of two edges: one of equally
+        # wide cells, and one of cells whose number per length is proportional to exp(-eps0 u), the cube root of mass times
+        # squared slope of the likelihood ratio.
         v = np.linspace(0.0, 1.0, max(1, cells // 2) + 1)
         u = 0.25 * v
         u[1:-1] -= 0.5 * np.log1p(v[1:-1] * math.expm1(-eps0 / 2)) / eps0

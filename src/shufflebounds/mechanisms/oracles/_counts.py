@@ -267,7 +267,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
 
     @cached_property
     def _twin(self) -> FrequencyOracle | FewOutputs:
-        """For few bins the matrix of the messages, for which the bounds are closer; otherwise this oracle."""
+        """The matrix of the messages if there are few bins, because its bounds are closer; otherwise this oracle."""
         # For smaller budgets the rounding errors of a matrix are no longer small beside the differences of its rows.
         classes = self._patterns() if self.bins <= LISTED_BINS and self.local_eps >= 1e-4 else {}
         if not classes:

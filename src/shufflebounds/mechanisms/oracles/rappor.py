@@ -303,12 +303,13 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     @cached_property
     def _twin(self) -> Rappor | FewOutputs:
-        """For a small filter the probabilities of all reports for all values, for which bounds are closer; otherwise `self`."""
+        """The matrix of all reports and values if the filter is small, because its bounds are closer; otherwise `self`."""
         if self.bits is None or math.comb(self.bits, self.hashes) << self.bits > _CELLS:
             return self
         if min(self._report()[:4]) < SQUARABLE**-0.5:
             return self
-        # The probabilities of bits have errors of a few ulp, which their products would add up.
+        # The probabilities of bits in doubles have errors of a few ulp, which add up in their products; so the products are
+        # exact.
         f, p, q = (Fraction(x) for x in (self.f, self.p, self.q))
         one, other = p - f * (p - q) / 2, q + f * (p - q) / 2
         each = one, 1 - one, other, 1 - other

@@ -101,8 +101,8 @@ class SubsetSelection(FrequencyOracle):
         if k == 2:
             return ()
         triples = k * (k - 1) * (k - 2)
-        # Of three given bins, a uniform set contains all with probability `three`, exactly a given two with `two`, exactly a given
-        # one with `single`, and none with `none`.
+        # A uniform set contains all of three given bins with probability `three`, two named ones of them and not the third with
+        # `two`, one named bin and no other with `single`, and none of them with `none`.
         three, two = d * (d - 1) * (d - 2) / triples, d * (d - 1) * (k - d) / triples
         single, none = d * (k - d) * (k - d - 1) / triples, (k - d) * (k - d - 1) * (k - d - 2) / triples
         return (Others("every other user has a third value", (two, two, three, single), (single, single, two, none)),)
