@@ -57,7 +57,7 @@ def log_miss(size: int, log_eta: float) -> float:
             return np.asarray((np.arange(first, last) == 0) * 1.0)
         return np.asarray(np.exp(np.arange(first, last) * math.log(mean) - mean - log_factorials[first:last]))
 
-    # states[j] is the probability of start + j numbers so far and no failure.
+    # states[j] is the probability of start + j numbers below the current limit and of no failure so far.
     states, start, before, failed = np.ones(1), 0, 0.0, 0.0
     for i, limit in enumerate(np.asarray(low).tolist(), 1):
         mean, before = size * (limit - before), limit

@@ -147,7 +147,8 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return None
         profile = self._release_of(event)
         own = self._neighboring_relation
-        # A zeroed record is replaced by a special value. Profiles for a removed record are accepted for it, as in dp-accounting.
+        # A zeroed record is replaced by a special value. Profiles for a removed record are accepted for a zeroed one, as in
+        # dp-accounting.
         wrong = {Relation.REPLACE_ONE: {"add-remove": "ADD_OR_REMOVE_ONE", "zeroed": "REPLACE_SPECIAL"},
                  Relation.ADD_OR_REMOVE_ONE: {"replace-one": "REPLACE_ONE", "zeroed": "REPLACE_SPECIAL"}}
         other = None if profile in (None, _NOTHING) else wrong.get(own, {"replace-one": "REPLACE_ONE"}).get(profile.relation)

@@ -87,9 +87,9 @@ class DensityRandomizer(LocalRandomizer):
 
     **After a shuffle.** The outputs are divided into cells, whose probabilities are differences of `cdf` or `sf`; on each cell a
     likelihood ratio lies between its values at the two ends. For lower bounds the analyst sees the cell of the output. For upper
-    bounds each output is a post-processing of one of finitely many outputs with likelihood ratios at the corners of these ranges,
-    which have the same mean. So both bounds are valid, their gap decreases with the square of the width of the cells, and the bound
-    over all datasets holds (docs/theorems/worst-dataset).
+    bounds each output is a post-processing of one of finitely many outputs with likelihood ratios at the corners of these ranges
+    and with unchanged means. So both bounds are valid, their gap decreases with the square of the width of the cells, and the
+    bound over all datasets holds (docs/theorems/worst-dataset).
 
     There is no general estimate. :meth:`randomize` inverts `cdf` by bisection.
 

@@ -200,7 +200,7 @@ class Answering(metaclass=Explaining):
                       pure=self._pure_epsilon(), cap=1e6 * self._eps_scale())
 
     def _last_positive(self, pure: float) -> float:
-        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if every eps searched has one."""
+        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if all searched have one."""
         closed = self._closed.last_positive(pure)
         return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if closed is None else closed
 

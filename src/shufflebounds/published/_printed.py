@@ -67,7 +67,7 @@ class At(NamedTuple):
 
 
 def epsilon_of(bound: type[Any], users: int, local_eps: float, delta: float) -> At:
-    """Return the case of a published epsilon beside that of the class `bound`, a clone bound; users and delta are powers of 10."""
+    """Return a case that compares a published epsilon with that of `bound`, a class of clone bounds; users, delta: powers of 10."""
     setting = f"n = 10^{math.log10(users):.0f}, eps0 = {local_eps:g}, delta = 10^{math.log10(delta):.0f}; exact: {bound.__name__}"
     return At(setting, (users, local_eps, delta), lambda users, local_eps, delta: bound(users, local_eps).epsilon(delta), "eps")
 

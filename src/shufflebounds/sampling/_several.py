@@ -87,7 +87,7 @@ def _outcomes(engine: Allocation | ListedAllocation) -> _Outcomes:
 
 
 class StepTests:
-    """Tests of the average over sets of k of t steps, P in the steps of the set and Q in the others, against Q^t.
+    """Tests of Q^t and the average, over all sets of k of t steps, of products with P in the steps of the set and Q elsewhere.
 
     Parameters
     ----------

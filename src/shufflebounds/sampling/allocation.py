@@ -392,8 +392,8 @@ class AllocationPair(OfPresence, DominatingPair):
         # samples delta at few eps (`spacing`), because most values of eps need a new transform.
         reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
-        # With few steps and outcomes, the kernel enumerates the sums, so a curve can use delta itself in place of `curve`, its
-        # rougher bounds.
+        # With few steps and outcomes, the kernel enumerates the sums, so a curve can use delta itself in place of the rougher
+        # bounds `curve`.
         few = listed is not None and self.steps <= COMPARED
         info = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=None if few else curve),
                                    losses=Losses(unbounded=reveals), attained=SINGLE)

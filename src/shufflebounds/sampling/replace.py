@@ -151,7 +151,8 @@ class _Worst(Between):
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         if upper:
             return super().side(eps, True)
-        # Rounding outputs to cells decreases the lower bound slightly, so that of a removal or of an addition may be larger.
+        # Rounding outputs to cells decreases the lower bound slightly, so the lower bound of a removal or of an addition may be
+        # larger.
         ways = self.attained if self.sides[0] is not self.sides[1] else self.sides[:1]
         return np.asarray(np.max([way._log_side(eps, upper=False) for way in ways], axis=0))
 

@@ -118,7 +118,7 @@ class ShuffledBatches(PrivacyProfile):
     1.12 for every sigma. For sigma <= 1 the upper bound is better than that of one step for large T only, and for sigma = 0.6 up
     to 1e6 steps it is not.
 
-    One eps takes 0.5 s for a new sigma and 0.1 s afterwards; a composition of epochs 1 to 10 s.
+    One eps takes 0.5 s for a new sigma and 0.1 s afterwards; a composition of epochs takes 1 to 10 s.
 
     References
     ----------

@@ -149,8 +149,8 @@ class _EveryTarget(ClosedForms):
 
 
 class _EveryDataset(Between):
-    """Bounds of the maximum over all datasets: the lower bound is that of the dataset of zeros, the upper bound is by clones or
-    weighted labels.
+    """Bounds of the maximum over all datasets: the lower bound is that of the dataset of zeros, the upper bound is the clone
+    bound or that by weighted labels.
     """
 
     def __init__(self, protocol: PersonalizedBits) -> None:

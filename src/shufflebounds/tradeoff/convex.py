@@ -33,7 +33,8 @@ def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
 def across(x: float, value: float) -> float:
     """Return the log divergence of a pair at eps = x <= 0, given the log divergence `value` of the reversed pair at -x.
 
-    With E = e^x it is the log of (1 - E) + E e^value, two nonnegative terms; a sum above 1/2 is computed as 1 - E (1 - e^value).
+    With E = e^x the result is the log of (1 - E) + E e^value, a sum of two nonnegative terms; a sum above 1/2 is computed
+    as 1 - E (1 - e^value).
     """
     less = math.exp(x) * math.expm1(min(value, 0.0))
     if less > -0.5:

@@ -367,7 +367,7 @@ def _binomial(trials: int, hit: float, miss: float) -> FloatArray:
 
 
 def _difference(log_p: FloatArray, log_q: FloatArray) -> FloatArray:
-    """Return the log masses of the difference of independent numbers with the log masses `log_p` and `log_q`, from the smallest."""
+    """Return the log masses of the difference of independent numbers with the log masses `log_p` and `log_q`, smallest first."""
     out = np.full(log_p.size + log_q.size - 1, -np.inf)
     for less, mass in enumerate(log_q[::-1].tolist()):
         np.logaddexp(out[less : less + log_p.size], log_p + mass, out=out[less : less + log_p.size])
