@@ -80,8 +80,8 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     replacing a record is twice as large, as in PLDAccountant (RdpAccountant does not double it).
 
     An exponential mechanism and permute-and-flip count as any eps-DP mechanism. Discrete Gaussian noise is exact for
-    ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event: the parameters of
-    such events are added, and the lower bound is that of the other events.
+    ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event. The parameters of
+    such events are added, and the lower bound of a composition is that of its other events.
 
     Examples
     --------

@@ -130,8 +130,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     def _kinds(self) -> tuple[Others, ...] | None:
         # X for another user is an affine function of the measures of the intersections of this user's cap with the target's two
         # caps. The measures are nonnegative, and their sum is at most c and at least 3c - 1, since the rest of the sphere has
-        # measure 1 - 2c. The four corners of this set are the kinds of users. For c <= 1/3 a cap that meets neither of the target's
-        # caps would be a kind, and the bound would equal that of the blanket.
+        # measure 1 - 2c. The four corners of the set of these pairs of measures are the kinds of users. For c <= 1/3 a cap that
+        # meets neither of the target's caps would be a kind, and the bound would equal that of the blanket.
         c, beyond = self._c, 1 - 2 * self._c
         # The difference 3c - 1 may cancel, so it is formed exactly.
         overlap = float(3 * Fraction(c) - 1)

@@ -8,8 +8,8 @@ This pair dominates that of any old and new contributions a and b if the noise i
 discrete normal and geometric noise are: for a > 0 the ratio of the densities of :math:`N_a` and :math:`N_0` increases with the
 output. Take a set S of outputs and the half-line {y > c} of the same probability without the record; for whole numbers, the
 output c belongs to the half-line with a probability that makes both equal. By the lemma of Neyman and Pearson, the contribution
-a gives S at most the probability that Delta gives the half-line, and b gives S at least the probability that -Delta gives it.
-For normal noise the same holds for vectors, with half-spaces. For noise with two modes the statement fails.
+a gives S at most the probability that Delta gives the half-line, and b gives S at least the probability that -Delta gives the
+half-line. For normal noise the same holds for vectors, with half-spaces. For noise with two modes the statement fails.
 
 References: the pair of a substituted record of sampled normal noise is that of Koskela, A., Jälkö, J., Honkela, A. (Computing tight
 differential privacy guarantees using FFT, AISTATS 2020, arXiv 1906.03049). Dominating pairs under substitution: Lebeda, C. J.,

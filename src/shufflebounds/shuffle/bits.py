@@ -321,8 +321,8 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
     Neighbours: one user's bit is replaced. Both bounds are those of the protocol. For a given dataset their gap in log delta was at
     most 1e-13 for delta > 1/e and :math:`3 \cdot 10^{-11} |\log\delta|` for smaller delta, in 200,000 random cases with a flip
     probability of 1e-10 to 0.49; where log delta is below -1e11 there may be no lower bound. delta is exactly 0 for
-    :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` is a branch and bound
-    over all m by the inequality :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B` (adding B users is
+    :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` searches all m by
+    branch and bound, with the inequality :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B` (adding B users is
     post-processing). Its gap is at most a relative 1e-3 in delta, 1e-9 up to 1024 users, and :math:`10^{-5} |\log\delta|` in log
     delta where delta is below e^-100.
 

@@ -165,7 +165,7 @@ class _Reports(IndependentSums):
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """The number of other reports whose bins the analyst may know, that of uniform dummies, and of bins (2 if none is uniform)."""
+        """Three numbers: other reports whose bins the analyst may know, uniform dummies, and bins (2 if no dummy is uniform)."""
         return (self.users - 1, self.fakes, self.bins) if self.uniform else (self._others, 0, 2)
 
     def _sums(self, eps: float, rough: bool, most: float) -> Interval:

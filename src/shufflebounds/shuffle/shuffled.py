@@ -189,13 +189,13 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and discrete Gaussian noise. For noise it holds
     for every pair of the target's inputs and every input of the other users. :meth:`argument` returns which upper bound is used.
     For Gaussian and discrete Gaussian noise and a delta below 1e-11 the upper bound is a privacy blanket with outputs truncated
-    at a probability of e^-700, and the lower bound is that of a test of the largest message, if all other users have the value at
-    one end of the interval: for sigma = 1 and 1e4 users, eps of the two bounds differs by 0.4 % at delta = 1e-30 and 0.1 % at
+    at a probability of e^-700. The lower bound is then that of a test of the largest message, if all other users have the value
+    at one end of the interval. For sigma = 1 and 1e4 users, eps of the two bounds differs by 0.4 % at delta = 1e-30 and 0.1 % at
     1e-100. The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d.
-    inputs from a mixture that the randomizer lists. For a matrix and few users (1023 of two outputs; with two inputs, 100 of
-    three and 40 of four outputs) every dataset is enumerated, and both bounds equal the largest delta, up to rounding. For two
-    users of Gaussian noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about a
-    relative 1e-5 of delta. The largest delta of few users is also an upper bound for more users.
+    inputs from a mixture that the randomizer lists. For a matrix and few users (1023 users for two outputs; for two inputs, 100
+    users for three outputs and 40 for four) every dataset is enumerated, and both bounds equal the largest delta, up to rounding.
+    For two users of Gaussian noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about
+    a relative 1e-5 of delta. The largest delta of few users is also an upper bound for more users.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
     R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So :class:`ShuffledBits` is an upper

@@ -78,12 +78,12 @@ class ThresholdedCount(PrivacyProfile):
     Notes
     -----
     Neighbours: the count of one key, which has no upper limit, differs by at most the sensitivity. If both counts are positive, the
-    release is a post-processing of the noisy count, and reveals as much where the counts are far above t. If one of the counts is
-    0, a release of the key identifies the other dataset. It is released with probability :math:`\tau = \Pr[k + N \ge t]` for a
-    count of k up to the sensitivity, largest at :math:`k = \Delta`. These two pairs have the divergences :math:`\tau` and
-    :math:`(1 - e^\varepsilon (1 - \tau))_+ \le \tau`. So delta is exact. A user who moves from one key to another changes two
-    counts: compose two of these releases. :math:`\tau` is half of ``noise.error_tail(t - sensitivity - 1)``, so the smallest t
-    with :math:`\tau \le \delta` is ``sensitivity + 1 + noise.error_quantile(2 * delta)``.
+    release is a post-processing of the noisy count, and reveals as much as the noisy count where the counts are far above t. If
+    one of the counts is 0, a release of the key identifies the other dataset. The key is released with probability :math:`\tau =
+    \Pr[k + N \ge t]` for a count of k up to the sensitivity, largest at :math:`k = \Delta`. These two pairs have the divergences
+    :math:`\tau` and :math:`(1 - e^\varepsilon (1 - \tau))_+ \le \tau`. So delta is exact. A user who moves from one key to
+    another changes two counts: compose two of these releases. :math:`\tau` is half of ``noise.error_tail(t - sensitivity - 1)``,
+    so the smallest t with :math:`\tau \le \delta` is ``sensitivity + 1 + noise.error_quantile(2 * delta)``.
 
     References
     ----------
