@@ -294,7 +294,7 @@ cdef void c_pairs(Kinds *out, Py_ssize_t kind, Py_ssize_t left, double log_p, do
         out.high = dd_add(out.high, dd_make(chance * (1 + effort) * (c_positive(row, left, value + blur, d) + size), 0))
         out.low = dd_add(out.low, dd_make(chance * (1 - effort) * fmax(c_positive(row, left, value - blur, d) - size, 0), 0))
         return
-    # The weight of k users of this kind, with all outcomes of the others, rises up to the mode and falls from there.
+    # The total weight of the outcomes with k users of this kind increases in k up to the mode and decreases beyond it.
     mode = whole((left + 1) * out.share[kind], 0, left)
     for turn in range(2):
         k = mode - turn

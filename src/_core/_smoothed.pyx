@@ -290,8 +290,9 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         if not (high - low > enough * high and all_nodes):
             break
         if errors <= 0.25 * (high - low):
-            # The smoothing causes the gap: the density of S at 0 is larger than a Gaussian's. The gap decreases like tau^2, or like
-            # tau if S has an atom near 0. With a factor below 1/64, far more nodes than the last step needed might be required.
+            # The gap is due to the smoothing, because the density of S at 0 is above that of a Gaussian. It decreases like tau^2,
+            # or like tau if S has an atom near 0. tau is divided by at most 64, because far more nodes than in the last step might
+            # be needed otherwise.
             tau *= fmax(sqrt(0.5 * enough * high / (high - low)), 1.0 / 64)
         elif effort.depth < MORE_DEPTH:
             effort.depth = fmin(effort.depth + 1 + log(errors / (0.125 * enough * high)), MORE_DEPTH)

@@ -41,7 +41,7 @@ LEAST_TILT = 0.25
 """Smallest exponential tilt theta if the discount c is 0, in units of 1/standard deviation of the sum.
 
 For c = 0 the weights x e^(-theta x) of the masses are bounded only if theta > 0. Lowered: errors of the masses have larger weights.
-Raised: the tilted sum moves away from its mean.
+Raised: the tilted mean is farther from the mean of the sum.
 """
 
 

@@ -120,7 +120,7 @@ class UpperBounds:
         return computed, {name: reason for name, reason in reasons.items() if name not in computed}
 
     def of_blanket_at(self, eps: float, *, search: bool = True) -> bool:
-        """Return whether the privacy blanket is the smallest bound at one eps, or `eps` is infinite."""
+        """Return True if `eps` is infinite or the privacy blanket is the smallest bound at `eps`."""
         return eps == math.inf or self.argument(eps, search=search) == _BLANKET
 
     def _named(self, eps: float, *, search: bool = True, effort: Effort = Effort.FINE) -> list[tuple[str, float]]:

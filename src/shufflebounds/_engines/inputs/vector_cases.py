@@ -219,7 +219,7 @@ class _Triangles(Cell):
 
     @property
     def _far(self) -> bool:
-        """Whether the matrix `_above` has more than twice the largest variance of all triangles, so that exponentials may overflow.
+        """Whether an entry of `_above` is above 1 + twice the largest entry of all triangles, so that exponentials may overflow.
 
         `_above` adds little to the second moment at the center of the cell, but may add much to the variances.
         """
