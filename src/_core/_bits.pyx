@@ -18,7 +18,7 @@ Error     the bounds contain the error of the inversion (docs/theorems/contours.
 Measured error of the middle of the bounds, relative to delta, less 4 ulp(log delta):
               every dataset of 1..12 users, exact fractions  1866 cases   peak 3.2e-14   rms 0.9e-15
               n = 100..1e6, delta 1e-2..1e-48, 30 digits     24 cases     peak 1.0e-13   rms 2.1e-14
-          Half of the gap was at most 7e-13, and no value was outside.
+          Half of the gap was at most 7e-13, and no exact value was outside of the bounds.
 Cost      4 to 5 us for two groups at any n, O(groups) otherwise.
 Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; Darroch 1964 for the mode.
 """

@@ -119,7 +119,8 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
             c += 1
         if p == 0:
             continue
-        # jumps from `left` to right - 1 are near enough: both ends move inwards while x < 0, then outwards
+        # the jumps of index left, ..., right - 1 are those with |jump| < |x| (or = if `equal`); |x| first decreases and then
+        # increases along the places, so that both ends of this range move inwards first and then outwards
         while left > 0 and (jump[left - 1] > -size or (equal and jump[left - 1] == -size)):
             left -= 1
         while left < zero and (jump[left] < -size or (not equal and jump[left] == -size)):

@@ -81,14 +81,14 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
     The caller has checked: G_(c+1) <= e^(b - k c) for every c, with b = `beyond` and k = `decay`; |k| <= 1; and 0 < v. With w the
     distribution of the bits tilted by e^(-k c), Pr[C = sure + c] = e^(K + k c) w_c. Since G_m <= v m Pr[D > u m], a term of the sum
     is at most w_c e^K times the smaller one of e^(b - k sure)/(c + 1) and v e^(-k (1 + sure)). So an absolute error of w is small
-    in comparison to the sum, and one inversion of 2 J points around the mean suffices. What may be missing:
+    in comparison to the sum, and one inversion of 2 J points around the mean suffices. The errors:
         beyond the points     at most 2 e^-BAND of w. 1/(c + 1) is at most 4/(mean + 4) for c >= mean/4; for smaller c, w has at
                               most the mass e^(-0.403 mean) (Chernoff: 1 - x + x log x = 0.403 for x = 1/4)
         at each point         `stray`, for the omitted nodes and the mass beyond the period; and the roundings: those of a
                               node (Node.rounding), 4 UNIT of each of TURNS rotations, 1 UNIT of each of MOST_NODES sums, and
                               32 UNIT for sine, cosine and their argument of at most 2 pi
         e^-k rounded          4 UNIT for each step of c from the mean
-    The bounds are NaN without memory, and with MOST_NODES nodes, more than half a period has.
+    The bounds are NaN without memory, and if there are MOST_NODES nodes; half a period has fewer.
     """
     cdef double[MOST_NODES] re, im, x, y, turn_x, turn_y
     cdef double k, error = 0, stray, spread = 0, even, odd, hold, value, outside, each = 0, mean, angle, half, flat

@@ -22,8 +22,8 @@ Method   at most 2e5 outcomes     all outcomes are enumerated, if no group has m
                                   tolerances 1e-4 and 1e-2, at which more values are split off
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
          a cell of datasets       one upper bound for all numbers of users within limits, by the theorem of Berry and Esseen
-Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their effect is a model
-         (ulp counts), not interval arithmetic. It grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
+Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their
+         effect is a model (ulp counts), not interval arithmetic. The bound grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
 
 Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 bits, distributions on a lattice, n = 1..600, log
     masses to -60; the clone sweep; Gaussian noise from 1e3 to 1e6 users, thresholds at 1 to 6 standard deviations: no reference)
@@ -508,7 +508,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     paired = number == 1 and groups[0].count <= MOST_LISTED
     kinds.others = INFINITY
     cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
-    # With a large tolerance, or if one kind has nearly all users, so many outcomes take as long as a contour.
+    # Tables are used up to `enumerable` outcomes. With a large tolerance, 0.1 LISTED outcomes take as long as a contour; if one
+    # kind has nearly all users, a contour takes longer.
     enumerable = 0.1 * LISTED if rtol >= 1e-5 or kinds.others <= RARE else 0
     if rtol < 1e-5:
         enumerable = fmax(enumerable, LISTED_USERS / groups[0].count)
@@ -548,8 +549,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         upper[0] = fmin(upper[0], high + 4 * UNIT * fabs(high))
         if upper[0] - lower[0] < enough or listed or paired:
             break
-        # The gap is too large, because a heavy tail needs too many nodes: the next round splits more values off the contour, by a
-        # larger tolerance.
+        # The gap is too large, because a heavy tail needs too many nodes: the next round has a larger tolerance, with which
+        # more values are split off.
         c_prepare(users, number, groups, room, &power, &top)
     lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0]))
     upper[0] += scale + 4 * UNIT * fabs(scale)

@@ -39,7 +39,7 @@ samples. Raised: more rounds of refinement. Lowered: more values at first."""
 
 def sketch_step(sampling: Sampling) -> float:
     """Return the distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
-    # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to their distance.
+    # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to the step.
     return max(sampling.spacing, SKETCH) if sampling.convex else 0.5 * sampling.spacing
 
 

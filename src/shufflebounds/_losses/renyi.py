@@ -134,7 +134,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
 
 
 def _least_upper(own: SampledProfile, reverse: SampledProfile, order: float) -> float:
-    """Return the divergence of the lines below the upper bounds of H; more samples do not give an upper bound below it."""
+    """Return the divergence of the lines below the upper bounds of H. No upper bound from more samples is below this value."""
     one, other = alone(own, reverse, True)
     return _divergence(order, float(np.logaddexp(one.integrals(other, order - 1)[0], other.integrals(one, -order)[0])))
 

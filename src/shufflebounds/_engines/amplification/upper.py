@@ -98,7 +98,7 @@ class UpperBounds:
     def smallest(bounds: list[tuple[str, float]]) -> str:
         """Return the name of the smallest bound. `bounds` are sorted by run time, the slowest first."""
         smallest = min(value for _, value in bounds)
-        # If two theorems give the same number, the simpler one is named; it is later in the list.
+        # If two theorems give the same number, the simpler one, which is later in the list, is named.
         return [name for name, value in bounds if value <= smallest][-1]
 
     def compared(self, eps: float) -> tuple[dict[str, float], dict[str, str]]:

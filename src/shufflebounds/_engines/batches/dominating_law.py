@@ -55,7 +55,7 @@ _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 
 
 def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int = _BINS) -> tuple[FloatArray, FloatArray]:
-    """Return values and log masses of a variable that is larger than X* in the increasing convex order, up to large outputs.
+    """Return values and log masses of a variable that is larger than X* in the increasing convex order, apart from large values.
 
     Outputs for which X* is large, of total probability e^log_cut under R_mu, are moved to X* = 0. As (s + x)_+ <= s_+ + x_+, this
     decreases the mean positive part of a sum of X* by at most e^log_cut for each term.

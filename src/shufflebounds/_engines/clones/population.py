@@ -368,7 +368,8 @@ class Population:
         for first in range(0, self.budgets.size, BLOCK):
             part = slice(first, first + BLOCK)
             shares = blanket_shares(self.budgets[part], self.family.categories)[0]
-            # not `@`: the threads of BLAS wait for each other in a loop, which takes ten times the CPU time on a busy machine
+            # The operator `@` is not used: threads of BLAS would wait for each other in a loop, which takes ten times the CPU time
+            # on a busy machine.
             weighted = shares * self.counts[part]
             sums += weighted.sum(), (weighted * shares).sum()
         return float(sums[0]), float(sums[1])
@@ -497,7 +498,7 @@ class Population:
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
             if best != hinted:
-                # The window of a target with a larger delta on the level before.
+                # The level before found a target with a larger delta: the search continues from the window of this target.
                 hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
             reached = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
@@ -579,7 +580,7 @@ def _by_block(boxes: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[I
 
 
 def _same(margin: float, best: float) -> float:
-    """Return `margin`: the tolerance, which `maximum` calls with the best value, does not depend on this value."""
+    """Return `margin`, for any best value: a tolerance in the form that `maximum` calls, which does not depend on this value."""
     return margin
 
 

@@ -204,7 +204,7 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
 
 
 def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> Interval:
-    """Return bounds of log E S_+ if few users have a value other than 0: all other values count as heavy."""
+    """Return bounds of log E S_+ if few users have a value other than 0: all values other than 0 count as heavy."""
     heavy = int(np.count_nonzero(x))
     if heavy == x.size:
         return _NOTHING

@@ -63,8 +63,8 @@ _LEVEL = 32.0
 values."""
 
 _CUT = 8.0
-"""The tails of all cells end where outputs of probability e^-8, e^-16, ... are omitted; _LEVEL is a multiple. Lowered: tails with
-fewer values, but more different tails."""
+"""The tails of all cells end where outputs of probability e^-8, e^-16, ... are omitted; _LEVEL is a multiple of _CUT. Lowered:
+tails with fewer values, but more different tails."""
 
 _BETWEEN = 0.01
 """Half of the distance of the factors of R_b for which X is discretized, in units of the standard deviation of X divided by that of
