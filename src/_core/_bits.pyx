@@ -123,13 +123,14 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
     mean = lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta), 2 * sinh(0.5 * tilt.theta), &tilt.var)
     mean = lattice_tilted_mean(p, q, counts, groups, tilt.theta, dd_make(law.mean, law.mean_lo), mean, &tilt.blur)
     k = min(max(floor(mean.hi + 0.5), 0), law.trials)
-    # The mode is within 1 of the mean (Darroch 1964). The rounding of theta, 12 UNIT |theta|, moves the mean by at most `drift`.
+    # The mode is within 1 of the mean (Darroch 1964), and the rounding of theta, 12 UNIT |theta|, moves the mean. So the mode is
+    # within `drift` of the computed mean.
     drift = 1 + 12 * UNIT * fabs(tilt.theta) * tilt.var
     for attempt in range(16):
         tilt.shift = (mean.hi - k) + mean.lo
         c_exponent(&law, tilt.theta, k, &tilt)
         invert(&law, &tilt, band, &at)
-        # error of the comparison of two neighbours
+        # bound of the error of the difference of two neighbouring probabilities
         blur = 2 * (at.error + 4 * UNIT * at.here) + at.here * (gain_error / gain + 8 * UNIT * (1 + 2 * fabs(tilt.theta)))
         up, down = at.above - at.here + blur, at.below - at.here + blur
         if attempt < 15 and up > 2 * blur and k < law.trials:

@@ -211,7 +211,7 @@ cdef class PoissonBinomialPMF:
         if self.series.radius >= radius:
             return
         cdef int orders = c_orders(self.law.var, depth)
-        # Ctrl-C may end the pass: until it is complete, `series` is marked as empty
+        # Ctrl-C may end the pass, so `series` is marked as empty until the pass is complete
         self.series.orders = 0
         self.series.radius = 0
         with nogil:

@@ -143,7 +143,7 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
 
 
 cdef bint c_few_outcomes(const Group *groups, Py_ssize_t number, double rtol) noexcept nogil:
-    """Returns whether an enumeration of all outcomes is faster than the contour, or takes a few milliseconds."""
+    """Returns True if an enumeration of all outcomes is faster than the contour, or takes only a few milliseconds."""
     cdef double total = 1, k, most = 0
     cdef Py_ssize_t i, j
     for i in range(number):
@@ -495,7 +495,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     upper[0] = simple + 8 * UNIT * (terms + 8 + fabs(simple)) if simple > -INFINITY else -INFINITY
     lower[0] = simple + none_negative * (1 + 1e-12) - 1e-12 - 8 * UNIT * (terms + 8) if none_negative > -1e5 else -INFINITY
     if gain <= 0:
-        # no value is positive, or only with a probability below the smallest double
+        # no value is positive, or positive values have a probability below the smallest double
         lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0])) if simple > -INFINITY else 0
         upper[0] += scale + 4 * UNIT * fabs(scale)
         free(groups)

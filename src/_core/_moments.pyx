@@ -406,7 +406,8 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
             part.nodes = last
             k = 0
             while k < used:
-                # in most cases the result follows if the terms beyond the first nodes are bounded as those beyond the last node
+                # in most cases the first nodes decide the result, if the terms beyond them are bounded as those beyond the last
+                # node are
                 above = False
                 for j in range(columns):
                     value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], &part, NULL)

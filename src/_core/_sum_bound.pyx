@@ -639,7 +639,7 @@ def with_tail(const double[::1] values, const double[::1] masses, const double[:
         c_excesses(&place[0], &tail[0], more, &other[0, 0], &other[1, 0])
         j = 0
         for i in range(size - 1):
-            # the value of Y at which E(Y - s)_+ is the smallest in the direction of the tangent at values[i]; it increases with i
+            # the value of Y at which E(Y - s)_+ minus the tangent of E(X - s)_+ at values[i] is the smallest; it increases with i
             while j < more - 1 and (other[0, j] > own[0, i] or place[j] <= values[i]):
                 j += 1
             if place[j] > values[i] and other[1, j] < own[1, i] - own[0, i] * (place[j] - values[i]):

@@ -218,8 +218,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     cdef double g_other[2]
     cdef Law first, second
     cdef double low = 0, high, slope, k, value, f, g_tail, f_error, g_error, ratio, blur, error, spare
-    # the smallest difference of the loss and eps, in units of the error bound, at the last k below and the first k above the
-    # threshold
+    # log P(k)/Q(k) - eps and its error bound, at the last k found with a positive value (low) and at the first one without (high)
     cdef double low_blur = 0, low_value = INFINITY, high_blur = 0, high_value = -INFINITY
     cdef int _attempt
     lower[0], upper[0] = -INFINITY, INFINITY
@@ -479,7 +478,8 @@ cdef inline void enclose(const Arguments *of, double first, double removed, doub
     if of.width == 1:
         bit_sides(first, zeros, of.flip, of.eps, of.gap, band, lower, upper)
         if of.fakes > 0:
-            # dummy reports have value 0, so exchanging ones and zeros does not give another dataset: evaluate both
+            # with dummy reports, which have value 0, the pair (Q, P) is not the pair (P, Q) of another dataset: evaluate both
+            # orders
             bit_sides(zeros, first, of.flip, of.eps, of.gap, band, &low, &high)
             lower[0], upper[0] = fmax(lower[0], low), fmax(upper[0], high)
     else:

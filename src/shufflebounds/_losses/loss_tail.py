@@ -60,7 +60,7 @@ def loss_tail(
         # Where delta underflows, delta / rest may be a normal number: compute it from logarithms.
         deep = np.exp(log_before - np.log(rest) + COMPUTED_ERROR)
         if single:
-            # `rise` is a difference of two deltas. Its rounding error, at most 4 EXP_SLACK times the first, is added.
+            # `rise` is a difference of two deltas. Its rounding error, at most 4 EXP_SLACK times the first delta, is added.
             rise = before - np.exp(earlier - at + low[rows])
             above = (rise + 4 * EXP_SLACK * before) / rest
             deep *= COMPUTED_ERROR - np.expm1(np.minimum(earlier - at + low[rows] - log_before, 0.0))

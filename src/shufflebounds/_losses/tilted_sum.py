@@ -215,7 +215,7 @@ class TiltedSum:
         not longer and accurate at the level.
 
         The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean. One transform is
-        then accurate at levels for which :meth:`_centers` chooses several.
+        then accurate at levels for which :meth:`_centers` chooses several middles, and so several transforms.
         """
         out = self._centers(levels, self._width)
         for part in range(1, self._widest):

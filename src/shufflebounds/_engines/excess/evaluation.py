@@ -108,10 +108,10 @@ def largest_of(most: Sequence[float], value: Callable[[int], float]) -> tuple[in
 def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, parted: bool) -> float:
     """Return an approximation of log E S_+ for `users` users by the saddle point.
 
-    For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the largest values are split off,
-    so many that a sum has 1/4 of them on average. The result is then about the larger of the saddle point of the other values and
-    of :func:`one_large_value`. The result is at most n E X_+, an upper bound that is close to E S_+ if only one user at a time has
-    a positive value.
+    For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the values with the largest
+    absolute values are split off. The number of them is such that a sum has 1/4 of these values on average. The result is then
+    about the larger of the saddle point of the other values and of :func:`one_large_value`. The result is at most n E X_+, an upper
+    bound that is close to E S_+ if only one user at a time has a positive value.
     """
     gains = values > 0
     if not gains.any():

@@ -253,7 +253,7 @@ class _Triangles(Cell):
         # `smallest` is the smallest matrix, in the metric of the rates, that is above a Taylor term and above its negative.
         size, axes = np.linalg.eigh(root.T @ parts @ root)
         smallest = inverse.T @ (axes * np.abs(size)[:, None]) @ axes.swapaxes(1, 2) @ inverse
-        # Rounding may leave a negative eigenvalue of a difference: raise both to 0.
+        # Rounding may leave a negative eigenvalue of smallest - parts or smallest + parts: raise `smallest` until both have none.
         below = np.linalg.eigvalsh(np.stack([smallest - parts, smallest + parts]))[:, :, 0].min(axis=0)
         smallest += (np.maximum(-below, 0.0) + COMPUTED_ERROR * np.abs(smallest).max(axis=(1, 2)))[:, None, None] * np.eye(2)
         more = smallest[:4].sum(axis=0), smallest[4:].sum(axis=0)
