@@ -1,6 +1,7 @@
 """Loops over arrays of deployments: binomial noise, and shuffled randomizers whose privacy-amplification variable X has few atoms.
 
-Layer: functions on memoryviews that release the interpreter's lock and check for signals between blocks; eps by _crossing.pyx.
+Layer: functions on memoryviews that release the interpreter's lock and check for signals between blocks. The search for eps is that
+of _crossing.pyx.
 
 Noise     log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. The approximate curve of the
           search is this maximum itself.

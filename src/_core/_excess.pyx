@@ -87,7 +87,8 @@ cdef struct Listing:
 
 cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, double log_p, double effort, double value,
                  double blur) noexcept nogil:
-    """Add to `out` all outcomes in which `left` users of `group` have atoms from `atom` on, with all outcomes of the later groups.
+    """Add to `out` all outcomes in which `left` users of `group` have atoms from `atom` on, combined with all outcomes of the later
+    groups.
 
     left = -1 stands for all users of the group. The users whose atoms are already chosen contribute log_p to the log probability of
     the outcome and `value` to the sum; `effort` bounds the error of log_p in units of roundoff, and `blur` the error of `value`.
@@ -476,7 +477,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         return -2
     scale = power * 0.6931471805599453
     # (x)_+ is subadditive, so n E X_+ is an upper bound of E S_+. Multiplied by Pr[no user has a negative value] it is a lower
-    # bound. `simple` is its logarithm, formed from those of the masses, which may underflow.
+    # bound. `simple` is log(n E X_+), formed from the logarithms of the masses, because masses may underflow.
     for i in range(number):
         negative = 0
         for j in range(groups[i].atoms):

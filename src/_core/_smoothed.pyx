@@ -302,7 +302,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &least, &most, &errors, &used)
         low, high = fmax(low, least), fmin(high, most)
     free(nodes)
-    # `slack` bounds the error of the exponent K(theta): the given values and masses are accurate to a few ulp
+    # `slack` bounds the error of the exponent K(theta), because the given values and masses have errors of a few ulp
     slack = theta * at.blur + 4 * UNIT * (2 + fabs(at.value))
     lower[0] = at.value + log(low) - slack if low > 0 else -INFINITY
     upper[0] = at.value + log(high) + slack if high > 0 else INFINITY

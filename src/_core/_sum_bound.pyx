@@ -373,7 +373,8 @@ cdef class SumBound:
             low = 1
             for j in range(starts[i], starts[i + 1]):
                 if values[j] > self.limit:
-                    # the mass between the edges low - 1 and low; most values are slightly above the one before
+                    # find the first edge `low` that is not below the value; the search is short, because most values are slightly
+                    # above the one before
                     high = self.jumps - 1
                     if edges[low - 1] < values[j]:
                         high = min(low + 3, high) if values[j] <= edges[min(low + 3, high)] else high

@@ -158,7 +158,7 @@ cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) 
         step = gap / curve
         if fabs(step) * sqrt(curve) < 1e-3 or high < INFINITY and high - low <= 1e-13 * high:
             break
-        # left of the solution the slope can grow exponentially: steps are limited to a factor of 4
+        # left of the solution the slope can grow exponentially, so steps are limited to a factor of 4
         step = theta - step
         if step > 4 * theta:
             step = 4 * theta

@@ -256,9 +256,10 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     value = -expm1(fmin(g_tail + eps - f, 0))
     if value > error:
         lower[0] = fmax(lower[0], f + log(value - error))
-    # Rounding may choose a threshold other than the best one. If that is below k, the k in between have losses of at least
-    # eps - low_blur, so that the divergence is too small by at most Pr_P[S <= k] (e^low_blur - 1). If it is above k, the k in
-    # between have losses of at most eps + high_blur: it is too small by at most their mass under P times high_blur.
+    # Because of rounding, k may not be the best threshold. If the best one is below k, the sums in between have losses of at least
+    # eps - low_blur, so that the divergence is too small by at most Pr_P[S <= k] (e^low_blur - 1). If the best one is above k, the
+    # sums in between have losses of at most eps + high_blur, so that the divergence is too small by at most their mass under P
+    # times high_blur.
     if low_value <= low_blur:
         error += expm1(low_blur)
     if high_value >= -high_blur:

@@ -297,7 +297,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     """Return a lower bound of mu of `times` releases, each with a trade-off curve at or below `above`.
 
     Each test of one release gives a test of the composition, which rejects if the test rejects in every release. If rare large
-    losses determine mu, the bound is close to sqrt(times) times mu of one release, which is an upper bound.
+    losses determine mu, the bound is close to sqrt(times) times mu of one release, which is an upper bound of mu.
     """
     form = above._form
     if isinstance(form, GaussianCurve):

@@ -297,8 +297,8 @@ class Allocation:
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
-            # `several` is the log of a bound of the contribution of sums with at least one large ratio: `above` if a large ratio
-            # occurs in the record's step, the other term if one occurs in another step.
+            # `several` is the log of a bound of the contribution of sums with at least one large ratio. Its first term, `above`, is
+            # for a large ratio in the record's step, its second term for one in another step.
             above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
             # If this contribution is below e^-8 times delta, the upper bound adds it, and the lower bound omits these sums.

@@ -21,9 +21,9 @@ from shufflebounds._engines.excess.excess_law import ExcessLaw
 __all__ = ["EVERY", "MESSAGE", "UpperBounds"]
 
 _HIDDEN = 4.0
-"""The datasets of u <= n users are enumerated for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y;
-otherwise the enumerated bound is larger than the bound by the privacy blanket. Lowered: the bound may rise with the number of
-users. Raised: arrays of shuffled matrices take five times as long."""
+"""The datasets of u <= n users are enumerated for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y,
+where R_x(y) is its probability for the input x; otherwise the enumerated bound is larger than the bound by the privacy blanket.
+Lowered: the bound may rise with the number of users. Raised: arrays of shuffled matrices take five times as long."""
 
 _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is

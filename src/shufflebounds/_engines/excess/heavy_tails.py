@@ -118,8 +118,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     """
     if not float(np.abs(values).max()) < SQUARABLE:
         return _NOTHING
-    # `few` is the expected number of heavy values. A smaller number means less enumeration, a larger one a narrower integrand for
-    # the light values.
+    # `few` is the expected number of heavy values. With a smaller number fewer sums are enumerated; with a larger number the
+    # integrand for the light values is narrower.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     # If positive values are rare, all of them count as heavy, so that a sum of light values is never positive. Otherwise the error
     # of the sum of light values, about the error for the event that all values are 0, would be the largest term.

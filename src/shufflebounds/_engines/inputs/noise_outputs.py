@@ -71,7 +71,7 @@ def laplace_outputs(budget: float) -> NoiseOutputs:
 
 
 def geometric_outputs(eps: float, delta: int) -> NoiseOutputs | None:
-    """Return the whole numbers of geometric noise without a bound; None if they are too many."""
+    """Return the outputs of geometric noise on all whole numbers, with those beyond -Delta and Delta merged; None if too many."""
     if 2 * delta + 1 > MOST_ENUMERATED:
         return None
     # The ratios are constant below -Delta and above Delta.
@@ -85,7 +85,7 @@ def geometric_outputs(eps: float, delta: int) -> NoiseOutputs | None:
 
 
 def whole_normal_outputs(sigma: float, delta: int, log_total: float, log_tail: Callable[[float], float]) -> NoiseOutputs | None:
-    """Return the whole numbers of discrete normal noise; None if they are too many.
+    """Return the outputs of discrete normal noise, which are whole numbers; None if there are too many.
 
     `log_total` is the log of the sum of all e^(-(k/sigma)^2/2), and `log_tail` gives the log of the probability beyond a number.
     """
