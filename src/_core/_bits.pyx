@@ -188,7 +188,8 @@ cdef void each_bits(const double *x, double *out) noexcept nogil:
         c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], out, out + 1)
 
 
-# The caller passes gap = ln((1 - flip)/flip) - eps: the difference of a rounded budget and eps cancels where eps is close to it.
+# The caller passes gap = ln((1 - flip)/flip) - eps, because the difference of a rounded budget and eps would lose its digits where
+# the two are close.
 shuffled_bits_log_delta = ufunc_of_pairs(
     <void *> each_bits,
     "shuffled_bits_log_delta(ones, zeros, flip, eps, gap) -> (lower, upper) bound of log delta, the target 0 against 1.")

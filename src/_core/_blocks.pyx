@@ -178,7 +178,7 @@ cdef class PoissonBinomialPMF:
 
     @property
     def reach(self):
-        """About the largest distance from the mean of a block that the series of the header can compute; 0 before `expand`."""
+        """About the largest distance from the mean at which the series of the header can compute a block; 0 before `expand`."""
         return self.series.radius * self.law.var
 
     def edge(self, bint all_ones):

@@ -224,10 +224,10 @@ def gaussian_terms(double low, double high, double eps, const double[::1] reach 
 def gaussian_rates(double low, double high, const double[::1] budgets not None, const double[::1] reach not None, double rounding):
     """Return the rates of users with Gaussian noise for targets of budgets low..high, one row for each window.
 
-    They are kappa p/(p + 1) b/high e^l, where kappa is the target's mass in the window, p the largest ratio of R_0 and R_1 there, b
-    the user's budget and l `least_log_ratio`, less a relative rounding (1 + |l|): an error of the exponent is a relative error of
-    the rate. l omits the factor b/low; for other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the
-    factor b/high is valid for all.
+    The rates are kappa p/(p + 1) b/high e^l, where kappa is the target's mass in the window, p the largest ratio of R_0 and R_1
+    there, b the user's budget and l `least_log_ratio`, less a relative rounding (1 + |l|): an error of the exponent is a relative
+    error of the rate. l omits the factor b/low; for other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so
+    the factor b/high is valid for all.
     """
     cdef Py_ssize_t i, j
     cdef double ratio, log_factor
@@ -248,7 +248,7 @@ def tilted_bins(const double[::1] lowest not None, const double[::1] largest not
     """Return lower bounds, for all rates in their bins, of the variance and the mean of the number of clones tilted by e^(-decay
     c).
 
-    The third number is the least 1 - (1 - e^-decay) p over the probabilities p = 2 rate.
+    The third number is the smallest value of 1 - (1 - e^-decay) p over the probabilities p = 2 rate.
     """
     cdef Py_ssize_t j
     cdef double a = -expm1(-decay), keep = exp(-decay), low, high, one, two, var = 0, mean = 0, smallest = 1

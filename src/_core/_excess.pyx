@@ -367,7 +367,7 @@ cdef void c_forget(Tables *tables) noexcept nogil:
 
 
 cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second) noexcept nogil:
-    """Empty the tables unless they are those of these masses and number of users; returns False without memory."""
+    """Empty the tables unless they belong to these masses and this number of users; returns False without memory."""
     # Allocate space for more users than in this call, for later calls: at most MOST_LISTED.
     cdef Py_ssize_t size = users if tables.users == 0 else max(users, min(users + users // 2, <Py_ssize_t> MOST_LISTED)), i
     if users <= tables.users and tables.first == first and tables.second == second and tables.held <= MOST_HELD:

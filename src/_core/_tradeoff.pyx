@@ -260,7 +260,7 @@ cdef void c_lines_below(const double *x, const double *low, const double *high, 
         else:
             rise = log1p(gain / turn) if gain / turn < INFINITY else log(gain) - log(turn)
         if i + 1 < count or (i + 2 < n and high[i + 2] == -INFINITY):
-            # after the last positive lower bound, the line ends at its zero, unless the upper bound is 0 before
+            # after the last positive lower bound, the line ends where it is 0, unless the upper bound is 0 at an earlier point
             rise = fmin(rise, width)
         vertex = at[2 * i + 1] = fmax(x[i + 1] + rise - 2 * ULP * (fabs(x[i + 1]) + rise), x[i + 1])
         value[2 * i + 1] = -INFINITY

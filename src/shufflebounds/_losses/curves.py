@@ -215,8 +215,8 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
 
     `cap` is another upper bound of mu. No samples are added for an upper bound that is certainly larger.
 
-    The refinement also ends if more samples could reduce the gap by at most a fraction 2 INTERPOLATED; the rest of it is due to
-    the gap of the bounds of delta.
+    The refinement also ends if more samples could reduce the gap by at most a fraction 2 INTERPOLATED; the rest of the gap is due
+    to the gap of the bounds of delta.
     """
     best, share = 0.0, 0.5 if evaluations <= FEW_VALUES else 0.0
     while True:

@@ -78,7 +78,7 @@ class _Side:
 class Allocation:
     """Hockey-stick divergences between Q^t and the average over i of P in step i and Q in all other steps, in both directions.
 
-    They are computed from `law`, the distribution of the likelihood ratio dP/dQ of one step.
+    The divergences are computed from `law`, the distribution of the likelihood ratio dP/dQ of one step.
     """
 
     def __init__(self, law: Ratios, steps: int) -> None:
@@ -223,7 +223,7 @@ class Allocation:
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
         """Return a distribution that is smaller in the increasing convex order than the distribution of the ratio.
 
-        If `mirrored`, the result is smaller in this order than the distribution of the negative of the ratio.
+        If `mirrored`, the result is smaller in the increasing convex order than the distribution of the negative of the ratio.
         """
         _, step, size = grid
         anchor = self._lower_anchor(grid)
@@ -374,7 +374,7 @@ class Allocation:
                 total += value * tail[first] + slope * (moment[first] + away * tail[first])
                 if small is None:
                     continue
-                # The entries before index `start` leave the level so high that the transform is below e^limit.
+                # With an entry before index `start` the level remains so high that the transform is below e^limit.
                 limit = floor - float(np.max(log_mass + more))
                 start = np.minimum(np.searchsorted(held, levels + shift - small.reach(limit)), first)
                 total += (tail[0] - tail[start]) * np.exp(limit) if upper else 0.0

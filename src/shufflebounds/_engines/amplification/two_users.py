@@ -48,7 +48,7 @@ _BINS = 2**13
 """Number of bins of the absolute difference. Doubling it divides the gap of the bounds by four and doubles the run time."""
 
 _END = 38.0
-"""The bins end at m + _END, or farther for a Renyi divergence. The probability beyond is below e^-700."""
+"""The bins end at m + _END, or farther for a Renyi divergence. The probability beyond this point is below e^-700."""
 
 _FARTHEST = 1e3
 """Largest product of m and the order of a Renyi divergence for which bins are used. For a larger product the gap without bins is

@@ -148,7 +148,7 @@ class Population:
         return values, counts
 
     def _law(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
-        """Return the result of `_clones`, from a cache; it does not depend on eps."""
+        """Return the result of `_clones`, which does not depend on eps, from a cache."""
         key = (kind, terms.reach, level, i, j, upper or level == len(self.bins))
         return self.laws.of(key, lambda: self._clones(kind, terms, level, i, j, upper))
 

@@ -120,9 +120,10 @@ class VectorCases(Cases):
     def tail(self, depth: int) -> tuple[FloatArray, FloatArray, float]:
         """Return values and probabilities of a variable that bounds the tails of X of all triples, and the mass that is omitted.
 
-        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So E(X
-        - s)_+ is at most its value for e^u with the variance T, whose values are spread to the ends of bins. The bins of X that are
-        wide where the probability is small would make the tails of X much heavier. For a larger depth fewer outputs are omitted.
+        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So the
+        mean of (X - s)_+ is at most its value for e^u with the variance T. The values of e^u are spread to the ends of narrow bins,
+        because the bins of X, which are wide where the probability is small, would make the tails much heavier. With a larger
+        `depth` fewer outputs are omitted.
         """
         length = self.noise.length
         end = length - float(ndtri_exp(-_CUT * depth))
