@@ -290,8 +290,8 @@ class Allocation:
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # The sums with large ratios are evaluated at about BIG_CELLS levels for each eps and j, the sum of t small ratios only at
-        # one level for each eps. So its floor, `lowest`, may be below `floor`, by a factor of up to e^CUT, if no single ratio is
-        # large enough.
+        # one level for each eps. So the floor of the sum of small ratios, `lowest`, may be below `floor`, by a factor of up to
+        # e^CUT, if no single ratio is large enough.
         lowest = np.maximum(alone, 2 * CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=lowest)
         rest = np.full(eps.size, -np.inf)

@@ -11,7 +11,8 @@ gives. Then :math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)
 either :math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean excess of
 :math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
 
-Every choice of N, k and A is valid. Approximations of :math:`\Gamma` make the choice, and the bound is evaluated once.
+Every choice of N, k and A is valid. The choice is made with approximations of :math:`\Gamma`, and the bound itself is evaluated
+once.
 """
 
 from __future__ import annotations

@@ -218,8 +218,8 @@ def _ways(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | 
 def _both(one: tuple[float, float], other: tuple[float, float], users: float, log_mass: FloatArray) -> Interval:
     """Combine two pairs of bounds of log E S_+ for `users` users: the larger lower and the smaller upper bound.
 
-    Raises InconsistentBoundsError if they contradict each other, unless masses underflow: their rounding errors are not in these
-    bounds; the caller adds them (`rounding`).
+    Raises InconsistentBoundsError if they contradict each other, unless masses underflow. The rounding errors of such masses are
+    not in these bounds; the caller adds them (`rounding`).
     """
     both = Interval(max(one[0], other[0]), min(one[1], other[1]))
     if both.lower > both.upper and not float(log_mass.min()) < LOG_TINY:
