@@ -350,8 +350,8 @@ class Population:
     def rounded_blanket(self, eps: float, place: int | None) -> float:
         """Return an upper bound of log delta by the blanket with rounded budgets, for target `place`, or for every target if None.
 
-        For every target, the user with the smallest budget is omitted: the k-th smallest budget of the other users is at most the
-        (k + 1)-th smallest budget of all users.
+        For every target, the user with the smallest budget is omitted. This is valid for any target, because the k-th smallest
+        budget of the other users is at most the (k + 1)-th smallest budget of all users.
         """
         assert isinstance(self.family, RandomizedResponseFamily)
         budget = float(self.budgets[-1 if place is None else place])

@@ -294,7 +294,7 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     (place, spread), (where, merged) = sums, lower_sums
     # Masses that underflow, or move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most `lost`. An
     # addition has at most `most`^2 pairs of values, and its errors count once for each copy of its result in the sum of all users:
-    # at most 2 users times in total.
+    # at most 2 * `users` times in total.
     most = max(jump.size, nodes.size)
     lost = 2 * _TINY * most**2 * users * farthest
     slack = 1e-11 + 8 * ULP * most * users
