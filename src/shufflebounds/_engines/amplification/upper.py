@@ -87,7 +87,7 @@ class UpperBounds:
         return min(0.0, *(value for _, value in self._named(eps, search=False)))
 
     def argument(self, eps: float, *, search: bool = True, alone: float = math.inf) -> str:
-        """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`.
+        """Return the name of the smallest bound at one eps; if `search` is false, of the smallest bound of :meth:`without_search`.
 
         `alone` is the bound by one message; it is named only if all others are larger, or there are none.
         """
