@@ -18,7 +18,7 @@ Error     the bounds contain the error of the inversion (docs/theorems/contours.
 Measured error of the middle of the bounds, relative to delta, less 4 ulp(log delta):
               every dataset of 1..12 users, exact fractions  1866 cases   peak 3.2e-14   rms 0.9e-15
               n = 100..1e6, delta 1e-2..1e-48, 30 digits     24 cases     peak 1.0e-13   rms 2.1e-14
-          Half of the gap was at most 7e-13, and no value was outside.
+          Half of the gap was at most 7e-13, and no exact value was outside of the bounds.
 Cost      4 to 5 us for two groups at any n, O(groups) otherwise.
 Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; Darroch 1964 for the mode.
 """
@@ -123,13 +123,14 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
     mean = lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta), 2 * sinh(0.5 * tilt.theta), &tilt.var)
     mean = lattice_tilted_mean(p, q, counts, groups, tilt.theta, dd_make(law.mean, law.mean_lo), mean, &tilt.blur)
     k = min(max(floor(mean.hi + 0.5), 0), law.trials)
-    # The mode is within 1 of the mean (Darroch 1964). The rounding of theta, 12 UNIT |theta|, moves the mean by at most `drift`.
+    # The mode is within 1 of the mean (Darroch 1964), and the rounding of theta, 12 UNIT |theta|, moves the mean. So the mode is
+    # within `drift` of the computed mean.
     drift = 1 + 12 * UNIT * fabs(tilt.theta) * tilt.var
     for attempt in range(16):
         tilt.shift = (mean.hi - k) + mean.lo
         c_exponent(&law, tilt.theta, k, &tilt)
         invert(&law, &tilt, band, &at)
-        # error of the comparison of two neighbours
+        # bound of the error of the difference of two neighbouring probabilities
         blur = 2 * (at.error + 4 * UNIT * at.here) + at.here * (gain_error / gain + 8 * UNIT * (1 + 2 * fabs(tilt.theta)))
         up, down = at.above - at.here + blur, at.below - at.here + blur
         if attempt < 15 and up > 2 * blur and k < law.trials:
@@ -187,7 +188,8 @@ cdef void each_bits(const double *x, double *out) noexcept nogil:
         c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], out, out + 1)
 
 
-# The caller passes gap = ln((1 - flip)/flip) - eps: the difference of a rounded budget and eps cancels where eps is close to it.
+# The caller passes gap = ln((1 - flip)/flip) - eps, because the difference of a rounded budget and eps would lose its digits where
+# the two are close.
 shuffled_bits_log_delta = ufunc_of_pairs(
     <void *> each_bits,
     "shuffled_bits_log_delta(ones, zeros, flip, eps, gap) -> (lower, upper) bound of log delta, the target 0 against 1.")

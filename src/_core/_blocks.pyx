@@ -178,7 +178,7 @@ cdef class PoissonBinomialPMF:
 
     @property
     def reach(self):
-        """About the largest distance from the mean of a block that the series of the header can compute; 0 before `expand`."""
+        """About the largest distance from the mean at which the series of the header can compute a block; 0 before `expand`."""
         return self.series.radius * self.law.var
 
     def edge(self, bint all_ones):
@@ -211,7 +211,7 @@ cdef class PoissonBinomialPMF:
         if self.series.radius >= radius:
             return
         cdef int orders = c_orders(self.law.var, depth)
-        # Ctrl-C may end the pass: until it is complete, `series` is marked as empty
+        # Ctrl-C may end the pass, so `series` is marked as empty until the pass is complete
         self.series.orders = 0
         self.series.radius = 0
         with nogil:

@@ -119,7 +119,8 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
             c += 1
         if p == 0:
             continue
-        # jumps from `left` to right - 1 are near enough: both ends move inwards while x < 0, then outwards
+        # the jumps of index left, ..., right - 1 are those with |jump| < |x| (or = if `equal`); |x| first decreases and then
+        # increases along the places, so that both ends of this range move inwards first and then outwards
         while left > 0 and (jump[left - 1] > -size or (equal and jump[left - 1] == -size)):
             left -= 1
         while left < zero and (jump[left] < -size or (not equal and jump[left] == -size)):
@@ -246,7 +247,7 @@ def wide_sums(const double[::1] place, const double[::1] mass, const double[::1]
             middle, zero = c_before(&place[0], 0, places, 0, True), c_before(&jump[0], 0, jumps, 0, True)
             c_outward(&place[0], &mass[0], places, middle, &summed[0], &first[0])
             c_outward(&jump[0], &chance[0], jumps, zero, &summed[places], &first[places])
-            # every 16th atom shows whether most pairs would be added one by one, which takes longer than in `cell_sums`
+            # a test with every 16th atom shows whether most pairs would be added one by one, which takes longer than in `cell_sums`
             pairs = c_nearer(&place[0], &mass[0], places, &jump[0], &chance[0], jumps, zero, &summed[places], &first[places],
                              &nodes[0], cells, upper, True, 16, NULL, NULL)
             pairs += c_nearer(&jump[0], &chance[0], jumps, &place[0], &mass[0], places, middle, &summed[0], &first[0], &nodes[0],

@@ -81,14 +81,14 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
     The caller has checked: G_(c+1) <= e^(b - k c) for every c, with b = `beyond` and k = `decay`; |k| <= 1; and 0 < v. With w the
     distribution of the bits tilted by e^(-k c), Pr[C = sure + c] = e^(K + k c) w_c. Since G_m <= v m Pr[D > u m], a term of the sum
     is at most w_c e^K times the smaller one of e^(b - k sure)/(c + 1) and v e^(-k (1 + sure)). So an absolute error of w is small
-    in comparison to the sum, and one inversion of 2 J points around the mean suffices. What may be missing:
+    in comparison to the sum, and one inversion of 2 J points around the mean suffices. The errors:
         beyond the points     at most 2 e^-BAND of w. 1/(c + 1) is at most 4/(mean + 4) for c >= mean/4; for smaller c, w has at
                               most the mass e^(-0.403 mean) (Chernoff: 1 - x + x log x = 0.403 for x = 1/4)
         at each point         `stray`, for the omitted nodes and the mass beyond the period; and the roundings: those of a
                               node (Node.rounding), 4 UNIT of each of TURNS rotations, 1 UNIT of each of MOST_NODES sums, and
                               32 UNIT for sine, cosine and their argument of at most 2 pi
         e^-k rounded          4 UNIT for each step of c from the mean
-    The bounds are NaN without memory, and with MOST_NODES nodes, more than half a period has.
+    The bounds are NaN without memory, and if there are MOST_NODES nodes; half a period has fewer.
     """
     cdef double[MOST_NODES] re, im, x, y, turn_x, turn_y
     cdef double k, error = 0, stray, spread = 0, even, odd, hold, value, outside, each = 0, mean, angle, half, flat
@@ -224,10 +224,10 @@ def gaussian_terms(double low, double high, double eps, const double[::1] reach 
 def gaussian_rates(double low, double high, const double[::1] budgets not None, const double[::1] reach not None, double rounding):
     """Return the rates of users with Gaussian noise for targets of budgets low..high, one row for each window.
 
-    They are kappa p/(p + 1) b/high e^l, where kappa is the target's mass in the window, p the largest ratio of R_0 and R_1 there, b
-    the user's budget and l `least_log_ratio`, less a relative rounding (1 + |l|): an error of the exponent is a relative error of
-    the rate. l omits the factor b/low; for other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the
-    factor b/high is valid for all.
+    The rates are kappa p/(p + 1) b/high e^l, where kappa is the target's mass in the window, p the largest ratio of R_0 and R_1
+    there, b the user's budget and l `least_log_ratio`, less a relative rounding (1 + |l|): an error of the exponent is a relative
+    error of the rate. l omits the factor b/low; for other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so
+    the factor b/high is valid for all.
     """
     cdef Py_ssize_t i, j
     cdef double ratio, log_factor
@@ -248,7 +248,7 @@ def tilted_bins(const double[::1] lowest not None, const double[::1] largest not
     """Return lower bounds, for all rates in their bins, of the variance and the mean of the number of clones tilted by e^(-decay
     c).
 
-    The third number is the least 1 - (1 - e^-decay) p over the probabilities p = 2 rate.
+    The third number is the smallest value of 1 - (1 - e^-decay) p over the probabilities p = 2 rate.
     """
     cdef Py_ssize_t j
     cdef double a = -expm1(-decay), keep = exp(-decay), low, high, one, two, var = 0, mean = 0, smallest = 1

@@ -1,17 +1,18 @@
 """Loops over arrays of deployments: binomial noise, and shuffled randomizers whose privacy-amplification variable X has few atoms.
 
-Layer: functions on memoryviews that release the interpreter's lock and check for signals between blocks; eps by _crossing.pyx.
+Layer: functions on memoryviews that release the interpreter's lock and check for signals between blocks. The search for eps is that
+of _crossing.pyx.
 
 Noise     log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. The approximate curve of the
           search is this maximum itself.
 LawTable      a distribution of X = a - e^eps b has atoms with masses under a reference measure m, log a and log b, and parts on
           which m has no mass (its cuts):
               delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
-          X is formed from log a - log b - eps, so that it does not cancel where eps is close to a pure budget. The value is
-          that of c_log_excess, the approximate curve that of c_rough_excess, and the centre that of a contour of few nodes. The
-          delta of a set of distributions is their largest delta: eps is found for one distribution, and the others are
-          evaluated at this eps, at first with a large tolerance. If the delta of one of them exceeds the target, eps is
-          searched for this distribution, too.
+          X is formed from log a - log b - eps, so that it does not cancel where eps is close to a pure budget. The bounds
+          are those of c_log_excess, the approximate curve is that of c_rough_excess, and the approximate middle of the bounds
+          (the function `centre` of crossing.h) comes from a contour of few nodes. The delta of a set of distributions is their
+          largest delta: eps is found for one distribution, and the others are evaluated at this eps, at first with a large
+          tolerance. If the delta of one of them exceeds the target, eps is searched for this distribution, too.
 
 Errors    those of _binomial.pyx and _excess.pyx; the caller's `slack` is the error of log a, log b and the masses.
 Cost      noise: 2 to 6 us an eps. X of 3 atoms: one bound of _excess.pyx, one or two coarse ones and about eleven approximate

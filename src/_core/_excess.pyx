@@ -22,8 +22,8 @@ Method   at most 2e5 outcomes     all outcomes are enumerated, if no group has m
                                   tolerances 1e-4 and 1e-2, at which more values are split off
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
          a cell of datasets       one upper bound for all numbers of users within limits, by the theorem of Berry and Esseen
-Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their effect is a model
-         (ulp counts), not interval arithmetic. It grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
+Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their
+         effect is a model (ulp counts), not interval arithmetic. The bound grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
 
 Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 bits, distributions on a lattice, n = 1..600, log
     masses to -60; the clone sweep; Gaussian noise from 1e3 to 1e6 users, thresholds at 1 to 6 standard deviations: no reference)
@@ -87,7 +87,8 @@ cdef struct Listing:
 
 cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, double log_p, double effort, double value,
                  double blur) noexcept nogil:
-    """Add to `out` all outcomes in which `left` users of `group` have atoms from `atom` on, with all outcomes of the later groups.
+    """Add to `out` all outcomes in which `left` users of `group` have atoms from `atom` on, combined with all outcomes of the later
+    groups.
 
     left = -1 stands for all users of the group. The users whose atoms are already chosen contribute log_p to the log probability of
     the outcome and `value` to the sum; `effort` bounds the error of log_p in units of roundoff, and `blur` the error of `value`.
@@ -143,7 +144,7 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
 
 
 cdef bint c_few_outcomes(const Group *groups, Py_ssize_t number, double rtol) noexcept nogil:
-    """Returns whether an enumeration of all outcomes is faster than the contour, or takes a few milliseconds."""
+    """Returns True if an enumeration of all outcomes is faster than the contour, or takes only a few milliseconds."""
     cdef double total = 1, k, most = 0
     cdef Py_ssize_t i, j
     for i in range(number):
@@ -294,7 +295,7 @@ cdef void c_pairs(Kinds *out, Py_ssize_t kind, Py_ssize_t left, double log_p, do
         out.high = dd_add(out.high, dd_make(chance * (1 + effort) * (c_positive(row, left, value + blur, d) + size), 0))
         out.low = dd_add(out.low, dd_make(chance * (1 - effort) * fmax(c_positive(row, left, value - blur, d) - size, 0), 0))
         return
-    # The weight of k users of this kind, with all outcomes of the others, rises up to the mode and falls from there.
+    # The total weight of the outcomes with k users of this kind increases in k up to the mode and decreases beyond it.
     mode = whole((left + 1) * out.share[kind], 0, left)
     for turn in range(2):
         k = mode - turn
@@ -366,7 +367,7 @@ cdef void c_forget(Tables *tables) noexcept nogil:
 
 
 cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second) noexcept nogil:
-    """Empty the tables unless they are those of these masses and number of users; returns False without memory."""
+    """Empty the tables unless they belong to these masses and this number of users; returns False without memory."""
     # Allocate space for more users than in this call, for later calls: at most MOST_LISTED.
     cdef Py_ssize_t size = users if tables.users == 0 else max(users, min(users + users // 2, <Py_ssize_t> MOST_LISTED)), i
     if users <= tables.users and tables.first == first and tables.second == second and tables.held <= MOST_HELD:
@@ -476,7 +477,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         return -2
     scale = power * 0.6931471805599453
     # (x)_+ is subadditive, so n E X_+ is an upper bound of E S_+. Multiplied by Pr[no user has a negative value] it is a lower
-    # bound. `simple` is its logarithm, formed from those of the masses, which may underflow.
+    # bound. `simple` is log(n E X_+), formed from the logarithms of the masses, because masses may underflow.
     for i in range(number):
         negative = 0
         for j in range(groups[i].atoms):
@@ -495,7 +496,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     upper[0] = simple + 8 * UNIT * (terms + 8 + fabs(simple)) if simple > -INFINITY else -INFINITY
     lower[0] = simple + none_negative * (1 + 1e-12) - 1e-12 - 8 * UNIT * (terms + 8) if none_negative > -1e5 else -INFINITY
     if gain <= 0:
-        # no value is positive, or only with a probability below the smallest double
+        # no value is positive, or positive values have a probability below the smallest double
         lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0])) if simple > -INFINITY else 0
         upper[0] += scale + 4 * UNIT * fabs(scale)
         free(groups)
@@ -508,7 +509,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     paired = number == 1 and groups[0].count <= MOST_LISTED
     kinds.others = INFINITY
     cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
-    # With a large tolerance, or if one kind has nearly all users, so many outcomes take as long as a contour.
+    # Tables are used up to `enumerable` outcomes. With a large tolerance, 0.1 LISTED outcomes take as long as a contour; if one
+    # kind has nearly all users, a contour takes longer.
     enumerable = 0.1 * LISTED if rtol >= 1e-5 or kinds.others <= RARE else 0
     if rtol < 1e-5:
         enumerable = fmax(enumerable, LISTED_USERS / groups[0].count)
@@ -548,8 +550,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         upper[0] = fmin(upper[0], high + 4 * UNIT * fabs(high))
         if upper[0] - lower[0] < enough or listed or paired:
             break
-        # The gap is too large, because a heavy tail needs too many nodes: the next round splits more values off the contour, by a
-        # larger tolerance.
+        # The gap is too large, because a heavy tail needs too many nodes: the next round has a larger tolerance, with which
+        # more values are split off.
         c_prepare(users, number, groups, room, &power, &top)
     lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0]))
     upper[0] += scale + 4 * UNIT * fabs(scale)

@@ -94,7 +94,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
     cdef Py_ssize_t i, j
     cdef Group *g
     out.log_none = out.mean = out.error = 0
-    # the edge is at least 2 (mean loss + 8 sigma) of the negative values alone
+    # the edge is at least 2 (mean loss + 8 sigma), where the mean loss and sigma are those of the negative values alone
     c_part(groups, number, 0.0)
     edge = c_width(groups, number)
     edge = fmax(edge, ldexp(top, -1000)) if edge > 0 else ldexp(top, -40)

@@ -15,7 +15,8 @@ Method
     tilted_moments  the log moment generating function of numbers on a grid, their tilted mean and variance, in one pass of vectors
     multiplied      powers of spectra by repeated squaring, in blocks that stay in the processor's cache; a block whose product is
                     negligible, as most are for many releases, takes one pass
-    balanced        for masses merged at grid points from the two cells beside each: the moments on which both cells agree
+    balanced        if parts of the masses of the two cells beside each grid point are merged at the point: the moments on which
+                    both cells agree
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the same total masses under P and
                     Q. The divergence does not decrease, since post-processing undoes the split. The variance grows by
                     (l-g)(g+h-l).

@@ -204,7 +204,8 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
         if log_weight != NULL:
             value += log_weight[m]
         total += (1 if m == 0 else 2) * exp(value - top)
-    # Each exponent has a few roundings of its terms. Only terms with value >= top - 745 are not 0, which bounds their size.
+    # Each exponent has a few roundings of its terms. Only terms with value >= top - 745 are not 0, which bounds the size of the
+    # exponents.
     return top + log(total) + log(contour.step) - LOG_2PI + UNIT * (800 + 16 * size)
 
 
@@ -406,7 +407,8 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
             part.nodes = last
             k = 0
             while k < used:
-                # in most cases the result follows if the terms beyond the first nodes are bounded as those beyond the last node
+                # in most cases the first nodes decide the result, if the terms beyond them are bounded as those beyond the last
+                # node are
                 above = False
                 for j in range(columns):
                     value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], &part, NULL)
@@ -682,6 +684,6 @@ def excess_values(const double[::1] log_a, const double[::1] log_b, double eps):
                 # the larger of the two terms is factored out, so that no exponential overflows unless the result does
                 out[i] = exp(log_a[i]) * -expm1(-loss)
             else:
-                # limited, so that squares do not overflow; a larger value is an upper bound
+                # values are raised to -1e140 at least, so that squares do not overflow; a larger value gives an upper bound
                 out[i] = fmax(exp(log_b[i] + eps) * expm1(loss), -1e140)
     return np.asarray(out)

@@ -290,8 +290,9 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         if not (high - low > enough * high and all_nodes):
             break
         if errors <= 0.25 * (high - low):
-            # The smoothing causes the gap: the density of S at 0 is larger than a Gaussian's. The gap decreases like tau^2, or like
-            # tau if S has an atom near 0. With a factor below 1/64, far more nodes than the last step needed might be required.
+            # The gap is due to the smoothing, because the density of S at 0 is above that of a Gaussian. It decreases like tau^2,
+            # or like tau if S has an atom near 0. tau is divided by at most 64, because far more nodes than in the last step might
+            # be needed otherwise.
             tau *= fmax(sqrt(0.5 * enough * high / (high - low)), 1.0 / 64)
         elif effort.depth < MORE_DEPTH:
             effort.depth = fmin(effort.depth + 1 + log(errors / (0.125 * enough * high)), MORE_DEPTH)
@@ -301,7 +302,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &least, &most, &errors, &used)
         low, high = fmax(low, least), fmin(high, most)
     free(nodes)
-    # `slack` bounds the error of the exponent K(theta): the given values and masses are accurate to a few ulp
+    # `slack` bounds the error of the exponent K(theta), because the given values and masses have errors of a few ulp
     slack = theta * at.blur + 4 * UNIT * (2 + fabs(at.value))
     lower[0] = at.value + log(low) - slack if low > 0 else -INFINITY
     upper[0] = at.value + log(high) + slack if high > 0 else INFINITY

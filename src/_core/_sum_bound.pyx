@@ -373,7 +373,8 @@ cdef class SumBound:
             low = 1
             for j in range(starts[i], starts[i + 1]):
                 if values[j] > self.limit:
-                    # the mass between the edges low - 1 and low; most values are slightly above the one before
+                    # find the first edge `low` that is not below the value; the search is short, because most values are slightly
+                    # above the one before
                     high = self.jumps - 1
                     if edges[low - 1] < values[j]:
                         high = min(low + 3, high) if values[j] <= edges[min(low + 3, high)] else high
@@ -639,7 +640,7 @@ def with_tail(const double[::1] values, const double[::1] masses, const double[:
         c_excesses(&place[0], &tail[0], more, &other[0, 0], &other[1, 0])
         j = 0
         for i in range(size - 1):
-            # the value of Y at which E(Y - s)_+ is the smallest in the direction of the tangent at values[i]; it increases with i
+            # the value of Y at which E(Y - s)_+ minus the tangent of E(X - s)_+ at values[i] is the smallest; it increases with i
             while j < more - 1 and (other[0, j] > own[0, i] or place[j] <= values[i]):
                 j += 1
             if place[j] > values[i] and other[1, j] < own[1, i] - own[0, i] * (place[j] - values[i]):

@@ -8,8 +8,9 @@ Layer: functions that need no interpreter lock, declared in _tilted.pxd, which s
 Method      sums over the atoms with expm1, so that small theta x do not cancel; products with n and sums over groups in
             double-double. The mass at x = 0 is passed like any other and never formed as 1 minus the others: it may be far below
             an ulp of 1. Atoms whose tilted mass changes log phi by less than 1e-22 are omitted from the tilted distribution.
-Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w): Cumulant.blur is their effect on K(s),
-            by a model (ulp counts), not interval arithmetic. Relative to the width of the sum it grows like sqrt(n): 3e-6 at 2**53
+Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). Cumulant.blur is the
+            effect of these errors on K(s), by a model (ulp counts), not interval arithmetic. Relative to the width of the sum it
+            grows like sqrt(n): 3e-6 at 2**53
 
 Measured error of K(theta), as a fraction of the error bound that the contour uses: theta blur + 4 UNIT (2 + |K|)
     (tests/reference/measure_errors.py: python-flint at 400 bits)
@@ -157,7 +158,7 @@ cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) 
         step = gap / curve
         if fabs(step) * sqrt(curve) < 1e-3 or high < INFINITY and high - low <= 1e-13 * high:
             break
-        # left of the solution the slope can grow exponentially: steps are limited to a factor of 4
+        # left of the solution the slope can grow exponentially, so steps are limited to a factor of 4
         step = theta - step
         if step > 4 * theta:
             step = 4 * theta

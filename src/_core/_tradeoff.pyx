@@ -260,7 +260,7 @@ cdef void c_lines_below(const double *x, const double *low, const double *high, 
         else:
             rise = log1p(gain / turn) if gain / turn < INFINITY else log(gain) - log(turn)
         if i + 1 < count or (i + 2 < n and high[i + 2] == -INFINITY):
-            # after the last positive lower bound, the line ends at its zero, unless the upper bound is 0 before
+            # after the last positive lower bound, the line ends where it is 0, unless the upper bound is 0 at an earlier point
             rise = fmin(rise, width)
         vertex = at[2 * i + 1] = fmax(x[i + 1] + rise - 2 * ULP * (fabs(x[i + 1]) + rise), x[i + 1])
         value[2 * i + 1] = -INFINITY
@@ -419,8 +419,8 @@ def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not
     """Return log alpha, log(1 - alpha), log beta, log(1 - beta) of n + 1 breakpoints, for atoms by decreasing Q/P.
 
     lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. rest_p, rest_q: the log
-    masses from which 1 - alpha and 1 - beta are summed, if these are bounds from the other side. All lists have equal lengths and
-    no NaN.
+    masses from which 1 - alpha and 1 - beta are summed, by default log_p and log_q; if those are bounds from one side (upper or
+    lower), these may be bounds from the other side. All lists have equal lengths and no NaN.
     """
     cdef Py_ssize_t n = log_p.shape[0]
     knots = np.empty((4, n + 1))

@@ -218,8 +218,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     cdef double g_other[2]
     cdef Law first, second
     cdef double low = 0, high, slope, k, value, f, g_tail, f_error, g_error, ratio, blur, error, spare
-    # the smallest difference of the loss and eps, in units of the error bound, at the last k below and the first k above the
-    # threshold
+    # log P(k)/Q(k) - eps and its error bound, at the last k found with a positive value (low) and at the first one without (high)
     cdef double low_blur = 0, low_value = INFINITY, high_blur = 0, high_value = -INFINITY
     cdef int _attempt
     lower[0], upper[0] = -INFINITY, INFINITY
@@ -257,9 +256,10 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     value = -expm1(fmin(g_tail + eps - f, 0))
     if value > error:
         lower[0] = fmax(lower[0], f + log(value - error))
-    # Rounding may choose a threshold other than the best one. If that is below k, the k in between have losses of at least
-    # eps - low_blur, so that the divergence is too small by at most Pr_P[S <= k] (e^low_blur - 1). If it is above k, the k in
-    # between have losses of at most eps + high_blur: it is too small by at most their mass under P times high_blur.
+    # Because of rounding, k may not be the best threshold. If the best one is below k, the sums in between have losses of at least
+    # eps - low_blur, so that the divergence is too small by at most Pr_P[S <= k] (e^low_blur - 1). If the best one is above k, the
+    # sums in between have losses of at most eps + high_blur, so that the divergence is too small by at most their mass under P
+    # times high_blur.
     if low_value <= low_blur:
         error += expm1(low_blur)
     if high_value >= -high_blur:
@@ -479,7 +479,8 @@ cdef inline void enclose(const Arguments *of, double first, double removed, doub
     if of.width == 1:
         bit_sides(first, zeros, of.flip, of.eps, of.gap, band, lower, upper)
         if of.fakes > 0:
-            # dummy reports have value 0, so exchanging ones and zeros does not give another dataset: evaluate both
+            # with dummy reports, which have value 0, the pair (Q, P) is not the pair (P, Q) of another dataset: evaluate both
+            # orders
             bit_sides(zeros, first, of.flip, of.eps, of.gap, band, &low, &high)
             lower[0], upper[0] = fmax(lower[0], low), fmax(upper[0], high)
     else:

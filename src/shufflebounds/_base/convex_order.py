@@ -167,7 +167,7 @@ def at_zero(values: FloatArray, log_mass: FloatArray, kept: NDArray[np.bool_]) -
 
 
 def rising(unit: float, farthest: float, step: float) -> FloatArray:
-    """Return the points unit * sinh(k step), k = ..., -1, 0, 1, ...: even near 0, geometric beyond `unit`, up to `farthest`."""
+    """Return the points unit sinh(k step), k = ..., -1, 0, 1, ...: evenly spaced near 0, geometric beyond `unit`, to `farthest`."""
     steps = math.ceil(math.asinh(farthest / unit) / step) + 1
     rise = unit * np.sinh(step * np.arange(1, steps + 1))
     return np.concatenate([-rise[::-1], [0.0], rise])

@@ -86,13 +86,14 @@ Lowered: longer run time for an upper bound that is smaller by less than a relat
 SAME_LOG = 1e-9
 """Difference of two values of log delta below which they count as equal: a smaller gap, error or improvement ends a search.
 
-Raised: gaps up to that size remain. Lowered: longer searches for digits that rounding limits in large sums.
+Raised: gaps up to that size remain. Lowered: longer searches, for digits that are below the rounding error of large sums.
 """
 
 SEARCH_GAP = 1e-3
 """Gap in log delta at which a search ends that looks for the worst dataset, target user or composition of inputs.
 
-Raised: bounds that hold for every dataset are less tight. Lowered: run time, which grows about as the inverse of the gap or faster.
+Raised: bounds that hold for every dataset are less tight. Lowered: longer run time, about in proportion to the
+inverse of the gap or to a higher power of it.
 """
 
 FEW = 8

@@ -227,8 +227,8 @@ class LossAtoms:
         if self.log_rest > -math.inf or (upper and self.log_lost > -math.inf):
             return np.full(orders.size, np.inf)
         side = 1 if upper else -1
-        # The term P e^(b l) - (1 + b) P + b P e^-l increases with |l|: for an upper bound move all losses away from 0, for a lower
-        # bound towards 0.
+        # With b = order - 1, the term P e^(b l) - (1 + b) P + b P e^-l of a loss l increases with |l|. So all losses are moved away
+        # from 0 for an upper bound, and towards 0 for a lower bound.
         away = np.where(self.loss < 0, -1.0, 1.0)
         loss = self.moved(side * away)
         if not upper:

@@ -24,7 +24,7 @@ class ClosedForms:
     __slots__ = ()
 
     def log_delta(self, eps: FloatArray) -> IntervalArray | None:
-        """Return bounds of log delta at each eps, if they are tighter than those that are sampled for curves and compositions."""
+        """Return bounds of log delta at each eps, if they are tighter than the bounds that curves and compositions sample."""
         return None
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
@@ -44,7 +44,7 @@ class ClosedForms:
         return None
 
     def epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray | None:
-        """Return a bound of eps for each delta in [0, 1], if computing them together takes less time."""
+        """Return a bound of eps for each delta in [0, 1], if computing all of them together takes less time than one by one."""
         return None
 
     def last_positive(self, pure: float) -> float | None:

@@ -39,7 +39,7 @@ samples. Raised: more rounds of refinement. Lowered: more values at first."""
 
 def sketch_step(sampling: Sampling) -> float:
     """Return the distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
-    # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to their distance.
+    # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to the step.
     return max(sampling.spacing, SKETCH) if sampling.convex else 0.5 * sampling.spacing
 
 
@@ -215,8 +215,8 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
 
     `cap` is another upper bound of mu. No samples are added for an upper bound that is certainly larger.
 
-    The refinement also ends if more samples could reduce the gap by at most a fraction 2 INTERPOLATED; the rest of it is due to
-    the gap of the bounds of delta.
+    The refinement also ends if more samples could reduce the gap by at most a fraction 2 INTERPOLATED; the rest of the gap is due
+    to the gap of the bounds of delta.
     """
     best, share = 0.0, 0.5 if evaluations <= FEW_VALUES else 0.0
     while True:
@@ -297,7 +297,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     """Return a lower bound of mu of `times` releases, each with a trade-off curve at or below `above`.
 
     Each test of one release gives a test of the composition, which rejects if the test rejects in every release. If rare large
-    losses determine mu, the bound is close to sqrt(times) times mu of one release, which is an upper bound.
+    losses determine mu, the bound is close to sqrt(times) times mu of one release, which is an upper bound of mu.
     """
     form = above._form
     if isinstance(form, GaussianCurve):

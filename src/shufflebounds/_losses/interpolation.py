@@ -31,11 +31,12 @@ def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> floa
     def high(i: int) -> float:
         return float(hockey_stick(eps[i : i + 1])[1][0])
 
-    # From eps = 1/16 upward in steps of two octaves: divergences at a larger eps than needed may take much longer.
+    # Start at eps = 1/16 and multiply eps by 4 until the divergence is small: a larger eps than needed may take much longer.
     while last < eps.size - 1 and high(last) > log_tail:
         first, last = last + 1, last + 2
     limit = max(log_tail, high(last) + 1e-9)
-    # If no eps has such a small divergence, `limit` is larger than `log_tail` and may be met already at an eps below entry `first`.
+    # If no eps has such a small divergence, `limit` is above `log_tail`, and the log divergence may be at most `limit` at an eps
+    # below entry `first`, too.
     first = first if limit == log_tail else 0
     for _ in range(2):
         # The divergence does not increase with eps, so bisection finds the first eps at which it is small enough.

@@ -30,9 +30,10 @@ def loss_tail(
 ) -> IntervalArray:
     """Return bounds of Pr[L > eps] at each eps > 0. L is the loss of one pair (P, Q) if `single`, otherwise of the worst pair.
 
-    `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. If a value of delta is
-    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried. Then the returned lower bound is that of
-    delta itself, unless `limits` has the upper bounds, which are then returned unchanged.
+    `lower` and `upper` bound log delta; `lower`, which may take longer, is evaluated at `eps` only. If a value of delta is
+    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried. With `roughly`, the returned lower bound
+    is the lower bound of delta(eps) itself, unless `limits` is given. Then secants give the lower bound, and `limits` is returned
+    unchanged as the upper bound.
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). So a
     secant of delta to the right of E gives a lower bound, and a secant to the left an upper bound. A secant to the left needs delta
@@ -59,7 +60,7 @@ def loss_tail(
         # Where delta underflows, delta / rest may be a normal number: compute it from logarithms.
         deep = np.exp(log_before - np.log(rest) + COMPUTED_ERROR)
         if single:
-            # `rise` is a difference of two deltas. Its rounding error, at most 4 EXP_SLACK times the first, is added.
+            # `rise` is a difference of two deltas. Its rounding error, at most 4 EXP_SLACK times the first delta, is added.
             rise = before - np.exp(earlier - at + low[rows])
             above = (rise + 4 * EXP_SLACK * before) / rest
             deep *= COMPUTED_ERROR - np.expm1(np.minimum(earlier - at + low[rows] - log_before, 0.0))

@@ -397,7 +397,7 @@ class DominatingPairInfo:
 
     @property
     def aligned(self) -> bool:
-        """Whether all atoms lie on one lattice, or there are at most two."""
+        """Whether all atoms lie on one lattice, as at most two atoms always do."""
         return self.losses.density is not None or (self.atoms is not None and (self.losses.on_lattice or self.atoms.loss.size <= 2))
 
     @cached_property

@@ -134,7 +134,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
 
 
 def _least_upper(own: SampledProfile, reverse: SampledProfile, order: float) -> float:
-    """Return the divergence of the lines below the upper bounds of H; more samples do not give an upper bound below it."""
+    """Return the divergence of the lines below the upper bounds of H. No upper bound from more samples is below this value."""
     one, other = alone(own, reverse, True)
     return _divergence(order, float(np.logaddexp(one.integrals(other, order - 1)[0], other.integrals(one, -order)[0])))
 
@@ -171,9 +171,9 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         if not settled and beyond > log_sum + math.log(share * rtol / 4) and 2 * end < LARGEST_EXPONENT:
             samples.add(np.array([2 * end]))
             continue
-        # If an interval is divided into k parts, its gap becomes about 1/k^2 of the former gap. The smallest number of parts in
-        # total is proportional to the cube root of the gap in each interval. The error of linear interpolation is less than half
-        # of the gap.
+        # If an interval is divided into k parts, its gap becomes about 1/k^2 of the former gap. The total number of parts is the
+        # smallest if k is proportional to the cube root of the gap of the interval. The error of linear interpolation is less than
+        # half of the gap.
         parts = np.minimum(np.round(np.cbrt(gap) * math.sqrt(np.cbrt(gap).sum() / (2 * share * rtol)) + 0.1), 4.0)
         open_ = (parts > 1) & (np.diff(hull.eps) > 1e-12 * hull.eps[1:])
         if gap.sum() <= 2 * share * rtol or not open_.any():

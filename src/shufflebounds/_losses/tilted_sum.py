@@ -41,7 +41,7 @@ LEAST_TILT = 0.25
 """Smallest exponential tilt theta if the discount c is 0, in units of 1/standard deviation of the sum.
 
 For c = 0 the weights x e^(-theta x) of the masses are bounded only if theta > 0. Lowered: errors of the masses have larger weights.
-Raised: the tilted sum moves away from its mean.
+Raised: the tilted mean is farther from the mean of the sum.
 """
 
 
@@ -215,7 +215,7 @@ class TiltedSum:
         not longer and accurate at the level.
 
         The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean. One transform is
-        then accurate at levels for which :meth:`_centers` chooses several.
+        then accurate at levels for which :meth:`_centers` chooses several middles, and so several transforms.
         """
         out = self._centers(levels, self._width)
         for part in range(1, self._widest):

@@ -140,7 +140,8 @@ class StopLoss(TiltedSum):
 
     @cached_property
     def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Rates theta in units of 1/step, intercepts of Chernoff's bounds (lines in the level), and where neighbouring lines cross.
+        """Rates theta in units of 1/step, the intercepts of the logs of Chernoff's bounds (lines in the level), and where
+        neighbouring lines cross.
 
         The intercept is convex in the rate, so the lines in the order of their rates form the lower envelope.
         """

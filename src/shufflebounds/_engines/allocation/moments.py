@@ -62,7 +62,7 @@ def allocation_renyis(orders: Sequence[int], steps: int, divergences: FloatArray
         total = np.logaddexp(total, log_choices + log_sums(terms))
     # The moment of order a takes at most a/2 products of power series. The logarithm of every term is below `size` in absolute
     # value. In each product, the error of a term is at most 3 rounding errors of such logarithms, and the relative error of a sum
-    # is at most a rounding errors, with a the order.
+    # is at most as many rounding errors as the order a.
     size = 2 + log_factorial[a] + a * math.log(steps) + np.maximum.accumulate(grown)[a - 2]
     total += (4 * a * size * ULP) * (1 if upper else -1)
     positive = np.maximum(total, 0.0) + np.log1p(np.exp(-np.abs(total)))

@@ -78,7 +78,7 @@ class _Side:
 class Allocation:
     """Hockey-stick divergences between Q^t and the average over i of P in step i and Q in all other steps, in both directions.
 
-    They are computed from `law`, the distribution of the likelihood ratio dP/dQ of one step.
+    The divergences are computed from `law`, the distribution of the likelihood ratio dP/dQ of one step.
     """
 
     def __init__(self, law: Ratios, steps: int) -> None:
@@ -223,7 +223,7 @@ class Allocation:
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
         """Return a distribution that is smaller in the increasing convex order than the distribution of the ratio.
 
-        If `mirrored`, the result is smaller in this order than the distribution of the negative of the ratio.
+        If `mirrored`, the result is smaller in the increasing convex order than the distribution of the negative of the ratio.
         """
         _, step, size = grid
         anchor = self._lower_anchor(grid)
@@ -290,15 +290,15 @@ class Allocation:
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # The sums with large ratios are evaluated at about BIG_CELLS levels for each eps and j, the sum of t small ratios only at
-        # one level for each eps. So its floor, `lowest`, may be below `floor`, by a factor of up to e^CUT, if no single ratio is
-        # large enough.
+        # one level for each eps. So the floor of the sum of small ratios, `lowest`, may be below `floor`, by a factor of up to
+        # e^CUT, if no single ratio is large enough.
         lowest = np.maximum(alone, 2 * CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=lowest)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
-            # `several` is the log of a bound of the contribution of sums with at least one large ratio: `above` if a large ratio
-            # occurs in the record's step, the other term if one occurs in another step.
+            # `several` is the log of a bound of the contribution of sums with at least one large ratio. Its first term, `above`, is
+            # for a large ratio in the record's step, its second term for one in another step.
             above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
             # If this contribution is below e^-8 times delta, the upper bound adds it, and the lower bound omits these sums.
@@ -374,7 +374,7 @@ class Allocation:
                 total += value * tail[first] + slope * (moment[first] + away * tail[first])
                 if small is None:
                     continue
-                # The entries before index `start` leave the level so high that the transform is below e^limit.
+                # With an entry before index `start` the level remains so high that the transform is below e^limit.
                 limit = floor - float(np.max(log_mass + more))
                 start = np.minimum(np.searchsorted(held, levels + shift - small.reach(limit)), first)
                 total += (tail[0] - tail[start]) * np.exp(limit) if upper else 0.0

@@ -111,7 +111,7 @@ class Bounds:
         if self.two_users is not None:
             return EVERY
         point = np.array([eps])
-        # At small delta a bound with fewer outputs truncated may be smaller than that of one message.
+        # At small delta a bound with fewer outputs truncated may be smaller than the bound of one message.
         alone, stated = (float(values[0]) for values in (self._local.log_delta(point), self.side(point, upper=True)))
         return self.upper.argument(eps, alone=alone if alone <= stated else math.inf)
 

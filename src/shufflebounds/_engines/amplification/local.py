@@ -77,8 +77,8 @@ class LocalGuarantee:
         return np.asarray(np.minimum(bound, self.log_delta(eps)))
 
     def epsilon(self, delta: float, searched: float) -> float:
-        """Return the eps at which this guarantee meets `delta` if it may be below `searched`, the result of a search; otherwise
-        inf.
+        """Return the eps at which this guarantee meets `delta`, or inf if this eps cannot be below `searched`, the result of a
+        search.
 
         The search for eps has a tolerance, so `searched` may exceed the eps of the target's message alone.
         """

@@ -57,7 +57,7 @@ class SmallDelta:
         return max(float(np.max(law.log_cut, initial=-np.inf)) for law in self._laws.above) + _MARGIN
 
     def decides(self, log_delta: float) -> bool:
-        """Return whether the bound of this class is at most that with the default truncation at this log delta."""
+        """Return whether, at this log delta, the bound of this class is at most the bound with the default truncation."""
         return log_delta < self.limit - _MARGIN
 
     def improved(self, eps: FloatArray, bound: FloatArray, *, upper: bool, margin: float = _MARGIN) -> FloatArray:

@@ -48,7 +48,7 @@ _BINS = 2**13
 """Number of bins of the absolute difference. Doubling it divides the gap of the bounds by four and doubles the run time."""
 
 _END = 38.0
-"""The bins end at m + _END, or farther for a Renyi divergence. The probability beyond is below e^-700."""
+"""The bins end at m + _END, or farther for a Renyi divergence. The probability beyond this point is below e^-700."""
 
 _FARTHEST = 1e3
 """Largest product of m and the order of a Renyi divergence for which bins are used. For a larger product the gap without bins is
@@ -95,7 +95,8 @@ class TwoUsers:
         # The log of the likelihood ratio of F_m to F_0 at the ends of bins.
         rise = m * edges + np.log1p(np.exp(-2 * m * edges)) - math.log(2) - 0.5 * m * m
         first = log_to_nodes(near, log_shares(far - near, rise[:-1], rise[1:]))
-        # The last outcome of (F_0, F_m) also stands for all outcomes beyond, where the likelihood ratio of F_0 to F_m is smaller.
+        # The last outcome of (F_0, F_m) also stands for all outcomes beyond the last bin, where the likelihood ratio of F_0 to F_m
+        # is smaller.
         rest = math.log(2) + float(log_ndtr(-end))
         beyond = np.append(first[:-1], np.logaddexp(first[-1], rest))
         lost = math.log(2) + float(log_ndtr(m - end))

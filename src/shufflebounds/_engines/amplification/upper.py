@@ -21,9 +21,9 @@ from shufflebounds._engines.excess.excess_law import ExcessLaw
 __all__ = ["EVERY", "MESSAGE", "UpperBounds"]
 
 _HIDDEN = 4.0
-"""The datasets of u <= n users are enumerated for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y;
-otherwise the enumerated bound is larger than the bound by the privacy blanket. Lowered: the bound may rise with the number of
-users. Raised: arrays of shuffled matrices take five times as long."""
+"""The datasets of u <= n users are enumerated for an upper bound only if n min_x R_x(y) < _HIDDEN u max_x R_x(y) for some output y,
+where R_x(y) is its probability for the input x; otherwise the enumerated bound is larger than the bound by the privacy blanket.
+Lowered: the bound may rise with the number of users. Raised: arrays of shuffled matrices take five times as long."""
 
 _CLEARLY = 0.2
 """Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is
@@ -87,7 +87,7 @@ class UpperBounds:
         return min(0.0, *(value for _, value in self._named(eps, search=False)))
 
     def argument(self, eps: float, *, search: bool = True, alone: float = math.inf) -> str:
-        """Return the name of the smallest bound at one eps; without `search`, of the bounds of :meth:`without_search`.
+        """Return the name of the smallest bound at one eps; if `search` is false, of the smallest bound of :meth:`without_search`.
 
         `alone` is the bound by one message; it is named only if all others are larger, or there are none.
         """
@@ -98,7 +98,7 @@ class UpperBounds:
     def smallest(bounds: list[tuple[str, float]]) -> str:
         """Return the name of the smallest bound. `bounds` are sorted by run time, the slowest first."""
         smallest = min(value for _, value in bounds)
-        # If two theorems give the same number, the simpler one is named; it is later in the list.
+        # If two theorems give the same number, the simpler one, which is later in the list, is named.
         return [name for name, value in bounds if value <= smallest][-1]
 
     def compared(self, eps: float) -> tuple[dict[str, float], dict[str, str]]:
@@ -120,7 +120,7 @@ class UpperBounds:
         return computed, {name: reason for name, reason in reasons.items() if name not in computed}
 
     def of_blanket_at(self, eps: float, *, search: bool = True) -> bool:
-        """Return whether the privacy blanket is the smallest bound at one eps, or `eps` is infinite."""
+        """Return True if `eps` is infinite or the privacy blanket is the smallest bound at `eps`."""
         return eps == math.inf or self.argument(eps, search=search) == _BLANKET
 
     def _named(self, eps: float, *, search: bool = True, effort: Effort = Effort.FINE) -> list[tuple[str, float]]:

@@ -51,11 +51,11 @@ _TILTS = np.geomspace(1e-9, 10.0, 128)
 """Tilts of the saddle points, in units of the inverse standard deviation of X*. More entries: smaller errors."""
 
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
-"""Nodes and weights for the fluctuation of the other values if one value is large."""
+"""Nodes and weights of a quadrature over the sum of the other values, which is taken as normal, if one value is large."""
 
 
 def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int = _BINS) -> tuple[FloatArray, FloatArray]:
-    """Return values and log masses of a variable that is larger than X* in the increasing convex order, up to large outputs.
+    """Return values and log masses of a variable that is larger than X* in the increasing convex order, apart from large values.
 
     Outputs for which X* is large, of total probability e^log_cut under R_mu, are moved to X* = 0. As (s + x)_+ <= s_+ + x_+, this
     decreases the mean positive part of a sum of X* by at most e^log_cut for each term.
@@ -118,8 +118,8 @@ def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: 
 class Approximation:
     """Approximations of the log of E(X*_1 + ... + X*_N + u)_+ / N for many N and u at one eps, in the order (P, Q).
 
-    The sum of the light values is approximated at a saddle point. At most one value of a sum is large, and is added to a normal sum
-    of the others.
+    The sum of the light values is approximated at a saddle point. At most one value of a sum is large, and is added to the sum of
+    the other values, which is taken as normal.
     """
 
     def __init__(self, mu: float, eps: float) -> None:
@@ -156,7 +156,7 @@ class Approximation:
         need = terms * (self.factor - 1) - shift
         for i, (tilts, curvatures) in enumerate(zip(self._tilts, self._curvatures)):
             # Every level at which few values are large gives an approximation, and most often the smallest of these is the best.
-            # One term needs none: without u its mean is exact.
+            # For N = 1 none is needed: the mean of a single term without u is known exactly (`log_one`).
             used = (terms > 1) & ((self._chance[i] <= _FEW_LARGE / terms) | (i == len(_LEVELS) - 1))
             number, most = terms[used], self._large[i]
             power = number[:, None] * self._logs[i] + shift[used, None] * tilts - 2 * np.log(tilts)

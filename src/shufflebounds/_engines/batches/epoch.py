@@ -11,7 +11,8 @@ gives. Then :math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)
 either :math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean excess of
 :math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
 
-Every choice of N, k and A is valid. Approximations of :math:`\Gamma` make the choice, and the bound is evaluated once.
+Every choice of N, k and A is valid. The choice is made with approximations of :math:`\Gamma`, and the bound itself is evaluated
+once.
 """
 
 from __future__ import annotations
@@ -157,10 +158,11 @@ class Epoch:
         return min(alone, math.log(self._choice(self._best_below(eps)).value))
 
     def _best_below(self, eps: float) -> float:
-        """Return an eps, at most the given one, at which the bound is small; it may rise with eps, as the factor of the tails does.
+        """Return an eps, at most the given one, at which the bound is small.
 
-        Beside eps itself, the powers of _STEP times the last eps are tried, from the largest on, until the bound is flat or rises.
-        If the bound at eps = 0 is not larger, 0 is returned, so that all such eps share one bound.
+        The bound may rise with eps, because the factor h + E - 1 of the tails does. Beside eps itself, the numbers _STEP^k times
+        the last eps are tried, the largest first, until the bound is flat or rises. If the bound at eps = 0 is not larger than the
+        best of these, 0 is returned, so that all such eps share one bound.
         """
         last, at = self._noise.last, min(eps, self._noise.last)
         power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
@@ -246,6 +248,7 @@ class Epoch:
 def _log_below(level: float) -> float:
     """Return the log of a level A below `level`, by more than the rounding errors of this log and of N <= (T - k)/A^2.
 
-    The divergence decreases with A, and all other parts of the bound grow with A, so that `level` itself is used there.
+    F_k(A) decreases with A, so its bound at the smaller A is valid at `level`. All other parts of the bound of delta grow with A,
+    and use `level` itself.
     """
     return max(0.0, math.log(level) - 8 * ULP)

@@ -65,8 +65,8 @@ class TotalOfBits(ClosedForms):
         def sides(at: FloatArray) -> IntervalArray:
             return IntervalArray(*_worst_bits.sum_log_delta(ones, self.others - ones, self.bits, self.flip, at))
 
-        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k, at most delta(eps) for every k. So it is valid
-        # for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
+        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k, which is at most delta(eps) for every k. So it
+        # is valid for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
         return self._within(eps, sides, lambda far: sides(far).lower)
 
     def described(self) -> DominatingPairInfo:

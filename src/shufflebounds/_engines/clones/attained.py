@@ -15,9 +15,9 @@ If the analyst also knew T, u_M would be u: this is the clone decomposition S2 (
 of binomial noise: :math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` with :math:`B \sim \mathrm{Bin}(M-1, \tfrac12)` and
 tanh(s/2) = u.
 
-Noise: the other users have the value 0, and the number of messages above a threshold t is used, a sum of independent bits. Several
-thresholds are used, because the best one depends on eps. For many users, it is the threshold at which the target's value moves the
-number by the most standard deviations; for large eps, it is one that few other users exceed.
+Noise: the other users have the value 0. The test uses the number of messages above a threshold t, which is a sum of independent
+bits. Several thresholds are used, because the best one depends on eps. For many users, it is the threshold at which the target's
+value moves the number by the most standard deviations; for large eps, it is one that few other users exceed.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _integral(integrand: _Integrand) -> Interval:
     first = integrand(1.0)
     if clones == 0:
         return first
-    # The width of the first panel depends on the slope of the log of the integrand at u = 1, which is between 0 and the largest M.
+    # The width of the first panel depends on the slope of the log of the integrand at u = 1, a number between 0 and the largest M.
     slope = max(0.0, first[1] - integrand(1 - 0.5 / (1 + clones))[1]) * 2 * (1 + clones)
     lows: list[float] = []
     highs: list[float] = []

@@ -148,7 +148,7 @@ class Population:
         return values, counts
 
     def _law(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
-        """Return the result of `_clones`, from a cache; it does not depend on eps."""
+        """Return the result of `_clones`, which does not depend on eps, from a cache."""
         key = (kind, terms.reach, level, i, j, upper or level == len(self.bins))
         return self.laws.of(key, lambda: self._clones(kind, terms, level, i, j, upper))
 
@@ -350,8 +350,8 @@ class Population:
     def rounded_blanket(self, eps: float, place: int | None) -> float:
         """Return an upper bound of log delta by the blanket with rounded budgets, for target `place`, or for every target if None.
 
-        For every target, the user with the smallest budget is omitted: the k-th smallest budget of the other users is at most the
-        (k + 1)-th smallest budget of all users.
+        For every target, the user with the smallest budget is omitted. This is valid for any target, because the k-th smallest
+        budget of the other users is at most the (k + 1)-th smallest budget of all users.
         """
         assert isinstance(self.family, RandomizedResponseFamily)
         budget = float(self.budgets[-1 if place is None else place])
@@ -368,7 +368,8 @@ class Population:
         for first in range(0, self.budgets.size, BLOCK):
             part = slice(first, first + BLOCK)
             shares = blanket_shares(self.budgets[part], self.family.categories)[0]
-            # not `@`: the threads of BLAS wait for each other in a loop, which takes ten times the CPU time on a busy machine
+            # The operator `@` is not used: threads of BLAS would wait for each other in a loop, which takes ten times the CPU time
+            # on a busy machine.
             weighted = shares * self.counts[part]
             sums += weighted.sum(), (weighted * shares).sum()
         return float(sums[0]), float(sums[1])
@@ -497,7 +498,7 @@ class Population:
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
             if best != hinted:
-                # The window of a target with a larger delta on the level before.
+                # The level before found a target with a larger delta: the search continues from the window of this target.
                 hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
             reached = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
@@ -579,7 +580,7 @@ def _by_block(boxes: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[I
 
 
 def _same(margin: float, best: float) -> float:
-    """Return `margin`: the tolerance, which `maximum` calls with the best value, does not depend on this value."""
+    """Return `margin`, for any best value: a tolerance in the form that `maximum` calls, which does not depend on this value."""
     return margin
 
 

@@ -124,7 +124,7 @@ class Adaptive:
         log_tail, middle = grid.tail(eps), grid.middle(eps)
         guide = grid.product(grid.steps.first, log_tail, middle, -1, grid.rtol)
         if not guide.finite:
-            # All losses of one release are infinite: the bound without adaptive choice is already exact.
+            # If all losses of one release are infinite, the bound without adaptive choice is already exact.
             return Interval(-math.inf, 0.0), True
         # The number of grid points of the recursion is about `size` divided by the step.
         theta = max(guide.tilt(eps), SLOW / spread)

@@ -29,7 +29,7 @@ __all__ = ["Composer", "Engine"]
 
 
 class Engine(Protocol):
-    """A method that bounds the hockey-stick divergence of a composition; `name` is what an explanation calls it."""
+    """A method that bounds the hockey-stick divergence of a composition; `name` is the name of the method in explanations."""
 
     name: ClassVar[str]
 

@@ -164,7 +164,8 @@ class Grid:
         return log_tail
 
     def _deepest(self, log_tail: float) -> bool:
-        """Whether truncating a mass below e^log_tail would take too long, or would hardly change the samples, which end above it.
+        """Whether truncating a mass below e^log_tail would take too long, or would hardly change the samples, because they end at
+        a larger delta.
 
         Down to a mass of e^(2 FIRST_TAIL) the samples take little time, and samples at smaller masses may make the bound slightly
         tighter.

@@ -471,8 +471,8 @@ class Inversion:
         base = cumulant - tilt.theta * eps
         # Transforms use the rounded theta + 1, whose rounding error changes the cumulant by its derivative times this error.
         slack = 8 * ULP * (1 + abs(cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
-        # The integrand beyond the last node is bounded by the decay from the last power of FREQUENCY_RATIO that is at most the
-        # frequency of this node.
+        # Beyond the last node, |E e^(z L)| is at most its bound (`_decay`) for all frequencies above a power of FREQUENCY_RATIO:
+        # the largest power that is at most the frequency of this node.
         last = spacing * (size - 1)
         step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
         decay = self._decay(place, step) + 1e-9

@@ -45,7 +45,7 @@ thousands of releases if small losses matter. Lowered: tighter bounds; the run t
 
 FAINTEST = 1e-306
 """Mass under P below which an outcome is truncated; 1e15 such outcomes have a total mass below TINY. Raised: TINY would not cover
-them. Lowered: sums take up to 13 times as long, because products of masses are subnormal."""
+their total mass. Lowered: sums take up to 13 times as long, because products of masses are subnormal."""
 
 
 class _Losses(NamedTuple):

@@ -102,7 +102,7 @@ class GridSteps:
 
         The error of the grid is proportional to the square of its step. So a step of a quarter of the distance of the breakpoints
         adds 1/16 of their error. The result is 0 if the bounds have different distributions, because sums over pairs of outcomes
-        then give no tighter ones.
+        then give no tighter bounds.
         """
         return min(release.spacing(FIRST_TAIL) for release, _ in self._upper) / 4 if self._tight else 0.0
 
@@ -190,5 +190,5 @@ class GridSteps:
         return self.first * small > 4 * self.spread**2
 
     def resolves(self, release: DominatingPairInfo, steps: float = 1.0) -> bool:
-        """Return whether the loss's standard deviation is at least `steps` steps of the first grid, or losses lie on a lattice."""
+        """Return True if losses lie on a lattice, or the loss's standard deviation is at least `steps` steps of the first grid."""
         return self.lattice is not None or math.sqrt(release.scale(FIRST_TAIL).var) >= steps * self.first

@@ -168,8 +168,8 @@ class FiniteCases(Cases):
 class Blocks(NamedTuple):
     """The masses c_- (`pair_weights`) if the drawn users are matched at random within blocks of four users.
 
-    `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users remain. `rough` returns an
-    approximation in less time, which decreases in the number of pairs where it is not negligible.
+    `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users remain. `rough` returns in
+    less time an approximation of c_-, which decreases in the number of pairs unless it is negligible.
     """
 
     bound: Callable[[int], float]

@@ -77,9 +77,9 @@ _JUMPS = 600
 values, each of the two values is rounded up to one of _JUMPS/10 points. Lowered: a larger bound."""
 
 _SLACK = (1e-4, 3e-3)
-"""Permitted increase of the bound of log delta if no value is large, and if some are, which takes ten times as long. A cell is not
-divided further if its bound exceeds the bound without cells by at most this increase. Raised: a larger bound. Lowered: longer run
-time, in proportion to the inverse square root near the worst pair."""
+"""Permitted increase of the bound of log delta: the first number if no value is large, the second one if some are, where it takes
+ten times as long. A cell is not divided further if its bound exceeds the bound without cells by at most this increase. Raised: a
+larger bound. Lowered: longer run time, in proportion to the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
 """Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After twice this

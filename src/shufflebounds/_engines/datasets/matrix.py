@@ -72,7 +72,7 @@ class MatrixDatasets:
 
     @cached_property
     def _scaled(self) -> FloatArray:
-        """The rows as points of a space with the Euclidean norm of weights 1/m."""
+        """The rows divided by sqrt(m): their Euclidean distances are those of the rows in the norm with the weights 1/m."""
         return np.asarray(self._rows[self._cases] / np.sqrt(self._base))
 
     @cached_property

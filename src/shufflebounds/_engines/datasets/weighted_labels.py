@@ -221,7 +221,7 @@ class WeightedLabels:
         """Return the log of the error term for s = `pairs`, with the bound mu = 1/4 of the variance of the test."""
         n, more = self._users, math.expm1(eps)
         orders = np.arange(2, pairs + 2) if pairs else np.array([1])
-        # The theorem needs n >= 2s + 4: the largest order is s + 1.
+        # The theorem needs n >= 2s + 4, because the largest order is s + 1.
         if n - 2 * int(orders[-1]) - 1 < 1:
             return math.inf
         # g is a lower bound of the mean of the masses `blanket` over the users that remain after a term removes 2 k users.

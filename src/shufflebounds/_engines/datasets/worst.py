@@ -423,7 +423,7 @@ class WorstDataset:
         return self._found(eps, every, refined, shared, ceiling).log_delta
 
     def _found(self, eps: float, every: bool, refined: bool, shared: bool, ceiling: float = 0.0) -> _Found:
-        # Only the search over cells uses a bound that is already computed, to save time.
+        # Only the search over cells uses `ceiling`, a bound that is already computed, to save time.
         ceiling = ceiling if every and self.has_cells else 0.0
         key = eps, every, refined, shared, ceiling
         return self._known.of(key, lambda: self._computed(*key))

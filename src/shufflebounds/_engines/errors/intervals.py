@@ -32,13 +32,13 @@ class CountLaw(NamedTuple):
     Attributes
     ----------
     tail : CountTail
-        Its tails.
+        The tails of the distribution.
     scale : float
         The size of an error of the estimate. A wrong size only makes the search longer.
     most : int
         Largest possible truth.
     noise : int, optional
-        Largest excess of a count over the truth, if the truth may be negative; the smallest one is 0.
+        Largest excess of a count over the truth, if the truth may be negative; the smallest excess is 0.
     """
 
     tail: CountTail

@@ -108,10 +108,10 @@ def largest_of(most: Sequence[float], value: Callable[[int], float]) -> tuple[in
 def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, parted: bool) -> float:
     """Return an approximation of log E S_+ for `users` users by the saddle point.
 
-    For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the largest values are split off,
-    so many that a sum has 1/4 of them on average. The result is then about the larger of the saddle point of the other values and
-    of :func:`one_large_value`. The result is at most n E X_+, an upper bound that is close to E S_+ if only one user at a time has
-    a positive value.
+    For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the values with the largest
+    absolute values are split off. The number of them is such that a sum has 1/4 of these values on average. The result is then
+    about the larger of the saddle point of the other values and of :func:`one_large_value`. The result is at most n E X_+, an upper
+    bound that is close to E S_+ if only one user at a time has a positive value.
     """
     gains = values > 0
     if not gains.any():
@@ -218,8 +218,8 @@ def _ways(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | 
 def _both(one: tuple[float, float], other: tuple[float, float], users: float, log_mass: FloatArray) -> Interval:
     """Combine two pairs of bounds of log E S_+ for `users` users: the larger lower and the smaller upper bound.
 
-    Raises InconsistentBoundsError if they contradict each other, unless masses underflow: their rounding errors are not in these
-    bounds; the caller adds them (`rounding`).
+    Raises InconsistentBoundsError if they contradict each other, unless masses underflow. The rounding errors of such masses are
+    not in these bounds; the caller adds them (`rounding`).
     """
     both = Interval(max(one[0], other[0]), min(one[1], other[1]))
     if both.lower > both.upper and not float(log_mass.min()) < LOG_TINY:

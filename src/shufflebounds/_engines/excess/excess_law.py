@@ -450,7 +450,7 @@ class ExcessLaw:
         return log_gain(self.log_cut, self.log_cut_b, eps)
 
     def _with_cut(self, log_excess: Interval, slack: float, eps: float, users: float) -> Interval:
-        """Return bounds of log Phi: E S_+ / n of the atoms, from bounds of log E S_+, plus the contribution of the cut sets.
+        """Return bounds of log Phi from bounds of log E S_+. Phi is E S_+ / n of the atoms plus the contribution of the cut sets.
 
         `slack` bounds the relative error of E S_+.
         """

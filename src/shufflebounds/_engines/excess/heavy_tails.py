@@ -118,8 +118,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     """
     if not float(np.abs(values).max()) < SQUARABLE:
         return _NOTHING
-    # `few` is the expected number of heavy values. A smaller number means less enumeration, a larger one a narrower integrand for
-    # the light values.
+    # `few` is the expected number of heavy values. With a smaller number fewer sums are enumerated; with a larger number the
+    # integrand for the light values is narrower.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     # If positive values are rare, all of them count as heavy, so that a sum of light values is never positive. Otherwise the error
     # of the sum of light values, about the error for the event that all values are 0, would be the largest term.
@@ -204,7 +204,7 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
 
 
 def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> Interval:
-    """Return bounds of log E S_+ if few users have a value other than 0: all other values count as heavy."""
+    """Return bounds of log E S_+ if few users have a value other than 0: all values other than 0 count as heavy."""
     heavy = int(np.count_nonzero(x))
     if heavy == x.size:
         return _NOTHING
@@ -294,7 +294,7 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     (place, spread), (where, merged) = sums, lower_sums
     # Masses that underflow, or move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most `lost`. An
     # addition has at most `most`^2 pairs of values, and its errors count once for each copy of its result in the sum of all users:
-    # at most 2 users times in total.
+    # at most 2 * `users` times in total.
     most = max(jump.size, nodes.size)
     lost = 2 * _TINY * most**2 * users * farthest
     slack = 1e-11 + 8 * ULP * most * users

@@ -38,7 +38,7 @@ probability."""
 
 
 def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArray, float]:
-    """Return the rows of the randomizer for upper bounds, the probabilities of revealing, and the error of the ratios.
+    """Return the rows of the randomizer for upper bounds, the probabilities of revealing the input, and the error of the ratios.
 
     Returns
     -------

@@ -51,7 +51,7 @@ def normal_outputs(mu: float) -> NoiseOutputs:
     z = np.concatenate([[-1e3], -half[:0:-1], half, [1e3]])
     ratio = mu * z - mu * mu / 2
     none, more, error = gaussian_ratios(mu).cells(ratio)
-    # The second term covers the rounding of the edges, by 1e-15, relative to the width of a cell.
+    # The term 8 COMPUTED_ERROR covers the rounding of the edges, about 1e-15, relative to the width of a cell.
     error = np.maximum(error, error[::-1]) + 8 * COMPUTED_ERROR
     ratio[[0, -1]] = -np.inf, np.inf
     with np.errstate(divide="ignore"):
@@ -71,7 +71,7 @@ def laplace_outputs(budget: float) -> NoiseOutputs:
 
 
 def geometric_outputs(eps: float, delta: int) -> NoiseOutputs | None:
-    """Return the whole numbers of geometric noise without a bound; None if they are too many."""
+    """Return the outputs of geometric noise on all whole numbers, with those beyond -Delta and Delta merged; None if too many."""
     if 2 * delta + 1 > MOST_ENUMERATED:
         return None
     # The ratios are constant below -Delta and above Delta.
@@ -85,7 +85,7 @@ def geometric_outputs(eps: float, delta: int) -> NoiseOutputs | None:
 
 
 def whole_normal_outputs(sigma: float, delta: int, log_total: float, log_tail: Callable[[float], float]) -> NoiseOutputs | None:
-    """Return the whole numbers of discrete normal noise; None if they are too many.
+    """Return the outputs of discrete normal noise, which are whole numbers; None if there are too many.
 
     `log_total` is the log of the sum of all e^(-(k/sigma)^2/2), and `log_tail` gives the log of the probability beyond a number.
     """

@@ -63,8 +63,8 @@ _LEVEL = 32.0
 values."""
 
 _CUT = 8.0
-"""The tails of all cells end where outputs of probability e^-8, e^-16, ... are omitted; _LEVEL is a multiple. Lowered: tails with
-fewer values, but more different tails."""
+"""The tails of all cells end where outputs of probability e^-8, e^-16, ... are omitted; _LEVEL is a multiple of _CUT. Lowered:
+tails with fewer values, but more different tails."""
 
 _BETWEEN = 0.01
 """Half of the distance of the factors of R_b for which X is discretized, in units of the standard deviation of X divided by that of
@@ -120,9 +120,10 @@ class VectorCases(Cases):
     def tail(self, depth: int) -> tuple[FloatArray, FloatArray, float]:
         """Return values and probabilities of a variable that bounds the tails of X of all triples, and the mass that is omitted.
 
-        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So E(X
-        - s)_+ is at most its value for e^u with the variance T, whose values are spread to the ends of bins. The bins of X that are
-        wide where the probability is small would make the tails of X much heavier. For a larger depth fewer outputs are omitted.
+        X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So the
+        mean of (X - s)_+ is at most its value for e^u with the variance T. The values of e^u are spread to the ends of narrow bins,
+        because the bins of X, which are wide where the probability is small, would make the tails much heavier. With a larger
+        `depth` fewer outputs are omitted.
         """
         length = self.noise.length
         end = length - float(ndtri_exp(-_CUT * depth))
@@ -219,7 +220,7 @@ class _Triangles(Cell):
 
     @property
     def _far(self) -> bool:
-        """Whether the matrix `_above` has more than twice the largest variance of all triangles, so that exponentials may overflow.
+        """Whether an entry of `_above` is above 1 + twice the largest entry of all triangles, so that exponentials may overflow.
 
         `_above` adds little to the second moment at the center of the cell, but may add much to the variances.
         """
@@ -253,7 +254,7 @@ class _Triangles(Cell):
         # `smallest` is the smallest matrix, in the metric of the rates, that is above a Taylor term and above its negative.
         size, axes = np.linalg.eigh(root.T @ parts @ root)
         smallest = inverse.T @ (axes * np.abs(size)[:, None]) @ axes.swapaxes(1, 2) @ inverse
-        # Rounding may leave a negative eigenvalue of a difference: raise both to 0.
+        # Rounding may leave a negative eigenvalue of smallest - parts or smallest + parts: raise `smallest` until both have none.
         below = np.linalg.eigvalsh(np.stack([smallest - parts, smallest + parts]))[:, :, 0].min(axis=0)
         smallest += (np.maximum(-below, 0.0) + COMPUTED_ERROR * np.abs(smallest).max(axis=(1, 2)))[:, None, None] * np.eye(2)
         more = smallest[:4].sum(axis=0), smallest[4:].sum(axis=0)
