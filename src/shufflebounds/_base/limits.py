@@ -126,7 +126,7 @@ Raised: more memory and run time. Lowered: a class gives weaker bounds, or raise
 """
 
 LARGE_TABLE_SIZE = 2**22
-"""Resource limit: number of doubles (32 MB), or of outcomes, of the one table that a result consists of; it takes up to a second.
+"""Resource limit: number of doubles (32 MB) or outcomes in a table, for a result that needs only one. A table takes up to a second.
 
 Raised: more memory and run time. Lowered: a class gives weaker bounds, or raises ValueError, for smaller inputs.
 """

@@ -32,7 +32,7 @@ class KnownUpper(Protocol):
     """An upper bound of H whose integral is known for some orders."""
 
     def level(self, order: float, eps: float) -> float:
-        """Return an approximation of the log of the bound, or -inf if its integral is not known."""
+        """Return an approximation of the log of the bound at eps, or -inf if :meth:`log_rest` does not know its integral."""
 
     def log_rest(self, order: int, start: float) -> float:
         """Return an upper bound of the log of the integral in the module docstring over t > start, with the given bound of H."""

@@ -192,7 +192,7 @@ def _(protocol: Any) -> Answer:
         kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (flint().arb(e).exp() for e in protocol.local_eps.tolist())]
         for target in targets:
             for ones in given:
-                # The target is one of the users of its group, whose other bits are those of the dataset.
+                # The target is one user of its group; the other users of the group have the bits of the dataset.
                 law = []
                 for i, (pair, many, high) in enumerate(zip(kept, counts, ones, strict=True)):
                     left = many - (i == target)

@@ -212,7 +212,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         return DominatingPairInfo(one.log_delta, self.eps_instantaneous, losses=losses, attained=SINGLE)
 
     def _report(self) -> SupportProbabilities:
-        """Return the probabilities of a bit in a filter with :attr:`_differ` hashes that has the same privacy after a shuffle.
+        """Return :meth:`_support_probabilities` of a filter with :attr:`_differ` hashes, as private after a shuffle as this one.
 
         If fewer than 2h bits are available, zeros and ones are exchanged: the k - h bits that a value does not set are the bits
         that the complement sets, and these are ones with probability 1 - q*.
