@@ -100,3 +100,11 @@ def test_a_replaced_value_of_a_sampled_matrix_is_a_maximum_over_triples():
     assert float(profile.certify(eps)) == pytest.approx(exact, rel=1e-13)
     with pytest.raises(TypeError, match="of one release"):
         ReplaceOne(GaussianMechanism(1.0).subsampled(0.1).self_compose(3)).certify(1.0)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_group_of_records_that_reveal_nothing(size):
+    """Equal rows have the pure budget 0, so there is no table of eps below it."""
+    group = FiniteRandomizer(((0.5, 0.5), (0.5, 0.5))).for_group(size)
+    assert group.log_delta(0.0) == group.log_delta(0.0, bound="lower") == -math.inf
+    assert all(group.certify(0.0, bound=bound) == 0 for bound in ("lower", "upper"))

@@ -95,6 +95,8 @@ class Chain(ClosedForms):
     def best(self, eps: float) -> tuple[FloatArray, float]:
         """Return the better one of two splits of eps (one part for each block of `counts` links), and the bound that follows."""
         tick()
+        if self.single == 0:
+            return np.zeros(self.counts.size), -math.inf
         equal = np.full(self.counts.size, eps / self.size)
         splits = np.stack([self._within(split, eps) for split in (equal, self._proposed(eps)[0])])
         parts, places = np.unique(splits, return_inverse=True)
