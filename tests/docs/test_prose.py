@@ -323,7 +323,8 @@ def test_the_table_of_the_paper_beside_sound_bounds():
     eps = np.append(0.5 + 1.5 * (np.arange(9999) + 0.5) / 9999, 2.0)
     clones = shuffle.PersonalizedClones
     rows = {
-        r"stronger clones at eps = 2 \(2 to 40 % below the printed row; not a valid bound here\)": shuffle.StrongerClones(10**4, 2.0),
+        r"stronger clones at eps = 2 \(2 to 40 % below the printed row; not a valid bound here\)":
+            shuffle.StrongerClones(10**4, 2.0),
         r"\*\*valid:\*\* Gaussian, sigma = 6\.82/eps": clones.gaussian(6.82 / eps, target=9999),
         r"\*\*valid:\*\* Gaussian, sigma = 2/eps": clones.gaussian(2.0 / eps, target=9999),
         r"\*\*valid:\*\* Laplace": clones.laplace(eps, target=9999),
