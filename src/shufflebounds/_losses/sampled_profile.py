@@ -256,7 +256,7 @@ class SampledProfile:
 
 
 def alone(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[SampledProfile, SampledProfile]:
-    """Return :meth:`SampledProfile.alone` of the samples of (P, Q) and of (Q, P), which may be one object."""
+    """Return the copies made by :meth:`SampledProfile.alone` for (P, Q) and (Q, P); both arguments may be one object."""
     one = forward.alone(upper)
     return one, one if backward is forward else backward.alone(upper)
 

@@ -1,4 +1,4 @@
-r"""delta of random allocation with Gaussian noise to one of t steps, between two bounds.
+r"""delta of random allocation to one of t steps, with Gaussian noise, between two bounds.
 
 The record is in one uniformly random step of t; every step adds N(0, sigma^2) to a sum of sensitivity 1. With mu = 1/sigma,
 standard normal g_i, L_i = e^(mu g_i - mu^2/2) (so E L_i = 1), S = L_1 + ... + L_t, E = e^eps and F(c) = E (c - S)_+,

@@ -51,7 +51,7 @@ _TILTS = np.geomspace(1e-9, 10.0, 128)
 """Tilts of the saddle points, in units of the inverse standard deviation of X*. More entries: smaller errors."""
 
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
-"""Nodes and weights of a quadrature over the sum of the other values, which is taken as normal, if one value is large."""
+"""If one value is large, the sum of the others is taken as normal: nodes and weights of a quadrature over this sum."""
 
 
 def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int = _BINS) -> tuple[FloatArray, FloatArray]:

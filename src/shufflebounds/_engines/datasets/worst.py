@@ -414,7 +414,7 @@ class WorstDataset:
         return not self.has_cells and data.blocks is None and data.others is None and data.lost == 0 and data.cut_norm == 0
 
     def _bound(self, eps: float, every: bool, refined: bool, shared: bool, ceiling: float) -> float:
-        """Return the bound. The probability of the test is bounded by the privacy blanket at a smaller eps.
+        """Return the bound. The probability that the best test accepts is bounded by the privacy blanket at a smaller eps.
 
         If `refined`, this probability is also bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
         """

@@ -428,7 +428,7 @@ class IntervalCases(Cases):
             lambda loss: [self._together(cells[:middle]), self._together(cells[middle:])])
 
     def _pairs(self, first: tuple[float, float], second: tuple[float, float]) -> _Cell:
-        """Return the cell of the target's inputs a and b in two intervals, and of another user's input 0."""
+        """Return the cell in which the target's inputs a and b are in one interval each, and another user's input is 0."""
         return _Cell(self, (first, second), partial(self._of_pairs, first, second), partial(self._divided, first, second))
 
     def _of_pairs(self, first: tuple[float, float], second: tuple[float, float], level: int) -> _Bounds:

@@ -119,7 +119,7 @@ class SphereBlanket:
     def _rest(self) -> float:
         """The probability 1 minus the mass of m, which is 1 - E e^(-tau s - tau^2/2) for s with a chi distribution.
 
-        The density is divided by its integral by the same rule of 200 nodes, so that no constant is needed.
+        The density of s is divided by its integral, from the same rule of 200 nodes, so its constant factor is not needed.
         """
         # s is within 12 of sqrt(d) up to a probability below 1e-28.
         points, weights = np.polynomial.legendre.leggauss(200)
