@@ -1,6 +1,7 @@
 """The bound of docs/theorems/worst-dataset in interval arithmetic: against the kernels, the lower bound, and all datasets."""
 
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -108,3 +109,20 @@ def test_other_randomizers_say_so():
     with pytest.raises(TypeError, match="no certified digits"):
         mechanisms.LaplaceMechanism(1.0).shuffled(100).certify(0.5, bound="upper")
     assert flint().ctx.prec == before
+
+
+@pytest.mark.parametrize("bins", [2, 3, 4, 5])
+@pytest.mark.parametrize("participation", [1.0, 0.4])
+def test_sets_of_one_bin_are_certified_as_k_ary_response(bins, participation):
+    """A list of fewer outputs than were counted, or of three inputs for more bins, once raised an error or missed the bound."""
+    sets = mechanisms.SubsetSelection(bins, 2.0, 1).shuffled(3, participation)
+    labels = mechanisms.KaryResponse(bins, 2.0).shuffled(3, participation)
+    for eps, bound in itertools.product((0.1, 0.5), ("upper", "lower")):
+        assert sets.certify(eps, bound=bound).overlaps(labels.certify(eps, bound=bound))
+
+
+def test_the_only_user_has_a_certificate():
+    """With one user every input of the others gives the same second moment."""
+    rows = ((2.8252601623535156e-05, 0.9999717473983765), (0.015625, 0.984375), (3.451108932495117e-05, 0.999965488910675))
+    lower, upper = (mechanisms.FiniteRandomizer(rows).shuffled(1).certify(2.06, bound=bound) for bound in ("lower", "upper"))
+    assert lower.overlaps(upper)

@@ -67,16 +67,13 @@ def _two_level_of(randomizer: object) -> tuple[int, Callable[[], Family]]:
 
 
 @family_of.of("FiniteRandomizer")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    return _matrix_family(randomizer, lambda: MatrixDatasets(randomizer._rows).centre.tolist())
-
-
 @family_of.of("Rappor")
 @family_of.of("FrequencyOracle")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    if not hasattr(randomizer._twin, "_rows"):
-        return _two_level_of(randomizer)
-    return _matrix_family(randomizer, lambda: MatrixDatasets(randomizer._twin._rows).centre.tolist())
+    twin = getattr(randomizer, "_twin", randomizer)
+    if hasattr(twin, "_rows"):
+        return _matrix_family(randomizer, lambda: MatrixDatasets(twin._rows).centre.tolist())
+    return _two_level_of(randomizer) if twin is randomizer else family_of(twin)
 
 
 def _matrix_family(randomizer: Any, centre: Callable[[], list[float]]) -> tuple[int, Callable[[], Family]]:
@@ -227,15 +224,11 @@ def kary_family(bins: int, local_eps: float) -> Callable[[], Family]:
     return family
 
 
+# The bit of randomized response for a value inside of the range is a mixture of those of the two ends.
+@family_of.of("RandomizedResponse")
 @family_of.of("KaryResponse")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    return 12, kary_family(randomizer.bins, randomizer.local_eps)
-
-
-@family_of.of("RandomizedResponse")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    # The bit of a value inside of the range is a mixture of those of the two ends.
-    return 12, kary_family(2, randomizer.eps)
+    return 12, kary_family(getattr(randomizer, "bins", 2), randomizer.local_eps)
 
 
 @matrix_of.of("RandomizedResponse")
@@ -259,8 +252,11 @@ def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
 
 @matrix_of.of("FrequencyOracle")
 def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
-    # The three inputs are all inputs.
-    return randomizer.bins, 2**randomizer.bins, lambda: _two_level_of(randomizer)[1]().rows
+    if not hasattr(randomizer._twin, "_rows"):
+        return (matrix_of.default if randomizer._twin is randomizer else matrix_of)(randomizer._twin)
+    # The inputs of the family are all inputs.
+    family = _two_level_of(randomizer)[1]
+    return randomizer.bins, len(family().blanket), lambda: family().rows
 
 
 @family_of.of("RatioBounded")
