@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._engines.bits import personal_sum as _personal_sum
+from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
 from tests.oracles import logarithm, rational
 from tests.shuffle.test_shuffled_bits import both_directions
@@ -259,3 +260,21 @@ def test_counts_of_many_users():
     assert repr(given) == "PersonalizedBits(<2 budgets>, bits=<2 ones>, target=None, counts=<7 users>)"
     with pytest.raises(ValueError, match="counts must be None"):
         PersonalizedBits([0.5, 1.0], counts=[5, 2], target=0).ascend(0.1)
+
+
+@pytest.mark.parametrize("ulps", [1, 2, 3, 5, 101])
+def test_subnormal_budgets(ulps):
+    """The kernel halves the budget, which is not exact for subnormal numbers: of 5e-324 the half was 0, and so was the bound."""
+    budget = ulps * 5e-324
+    for budgets, bits, share in (([budget], [0.0], 0.5), ([budget, math.log(3)], [0.0, 1.0], 0.5 * 0.75)):
+        bits_of_two = PersonalizedBits(np.array(budgets), bits=np.array(bits), target=0)
+        # A small budget b has the delta b/2 times the probability of the likeliest value of the other users' sum.
+        exact = math.log(budget) + math.log(share)
+        assert bits_of_two.log_delta(0.0, bound="lower") <= exact <= bits_of_two.log_delta(0.0)
+
+
+def test_sums_of_subnormal_values():
+    protocol = KaryResponse(44, 1.697578392754824e-288).shuffled(8, 1e-12)
+    bounds = [(protocol.log_delta(eps, bound="lower"), protocol.log_delta(eps)) for eps in (0.0, 8.487891963774117e-289)]
+    assert all(lower <= upper < 0 for lower, upper in bounds)
+    assert bounds[1][1] < bounds[0][0]

@@ -301,7 +301,7 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     lower = float(merged @ np.maximum(where, 0.0)) * (1 - slack) - lost
     upper = float(spread @ np.maximum(place, 0.0)) * (1 + slack) + lost
     # A subnormal sum may be far from exact.
-    return Interval(math.log(lower) if lower > 0 and selected is not True else -math.inf,
+    return Interval(math.log(lower) if lower > _TINY / ULP and selected is not True else -math.inf,
                     math.log(upper) if _TINY / ULP < upper < math.inf and selected is not False else math.inf)
 
 
