@@ -466,7 +466,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         forms = self._closed
         if isinstance(forms, _OfRappor):
             return forms.rappor.describe_group(size)
-        if self.view == "records" or (self.fakes and self.fake == "uniform") or not 0 < self.flip < 0.5:
+        if isinstance(forms, _Reports) and (self.view == "records" or forms.uniform):
             return GroupInfo()
         # All messages of the group move from one bin to another, and all other messages are in the first of these bins.
         return group_of_columns(self._reports - size, size, self.flip, 2)

@@ -33,6 +33,10 @@ LISTED_BINS = 3
 """Largest number of bins for which the bounds of shuffled messages use the matrix of the messages. Raised to 4: up to 10 s for one
 eps; the bounds are closer for fewer than 30 users, by up to 15 %. Lowered: eps up to twice as large."""
 
+LEAST_BUDGET = 1e-4
+"""Smallest local budget for which that matrix is used. Lowered: less tight bounds, because the rounding errors of the matrix grow
+relative to the differences of its rows."""
+
 
 def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]:
     """Return the validated number of users and the array `value` of numbers in 0..users; `name` is used in messages."""
@@ -268,8 +272,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     @cached_property
     def _twin(self) -> FrequencyOracle | FewOutputs:
         """The matrix of the messages if there are few bins, because its bounds are closer; otherwise this oracle."""
-        # For smaller budgets the rounding errors of a matrix are no longer small beside the differences of its rows.
-        classes = self._patterns() if self.bins <= LISTED_BINS and self.local_eps >= 1e-4 else {}
+        classes = self._patterns() if self.bins <= LISTED_BINS and self.local_eps >= LEAST_BUDGET else {}
         if not classes:
             return self
         low, rows = self._inverse_odds(), []
