@@ -93,7 +93,8 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     back, held = 1 - inside, free.view(np.uint8)
     right_of = _losses.balanced(mass, inside, back, held, high)
     left_of = _losses.balanced(mass[::-1], back[::-1], inside[::-1], held[::-1], size - 1 - low)[::-1]
-    # `first`: moments at the left ends of the cells low..high, computed from the left; `second`: at the right ends, from the right.
+    # `first` has the moments at the left ends of the cells low..high, computed from the left; `second` has those at the right ends,
+    # computed from the right.
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -105,16 +106,9 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
 
 
 class StopLoss(TiltedSum):
-    """Bounds of log E max(0, S - K) for the sum S of `times` independent numbers with the same distribution.
+    """Bounds, at levels K, of log E max(0, S - K) for the sum S of `times` independent numbers with one distribution `law`.
 
-    Parameters
-    ----------
-    law : GridLaw
-        The distribution; its masses need not sum to 1.
-    times : int
-        Number of summands.
-    upper : bool
-        Whether the bounds are upper or lower bounds.
+    The masses of `law` need not sum to 1.
     """
 
     def __init__(self, law: GridLaw, times: int, *, upper: bool) -> None:
@@ -140,8 +134,8 @@ class StopLoss(TiltedSum):
 
     @cached_property
     def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Rates theta in units of 1/step, the intercepts of the logs of Chernoff's bounds (lines in the level), and where
-        neighbouring lines cross.
+        """Chernoff's bounds, whose logs are lines in the level K: the rates theta in units of 1/step, the intercepts, and the
+        crossings of neighbouring lines.
 
         The intercept is convex in the rate, so the lines in the order of their rates form the lower envelope.
         """
@@ -151,9 +145,9 @@ class StopLoss(TiltedSum):
         return rates, base, np.diff(base) / np.diff(rates)
 
     def _chernoff(self, levels: FloatArray) -> FloatArray:
-        """Return Chernoff's upper bound of log E max(0, S - K) at the levels K.
+        """Return Chernoff's upper bound of log E max(0, S - K), for the sum S and the given levels K.
 
-        The bound follows from z <= e^(theta z)/(e theta), at the best of 48 values of theta.
+        The bound follows from z <= e^(theta z)/(e theta) for all theta > 0; the best of 48 theta is used.
         """
         rates, base, corners = self._lines
         gap = (levels - self.origin) / self.step
@@ -161,13 +155,13 @@ class StopLoss(TiltedSum):
         return np.asarray(base[best] - rates[best] * gap * (1 - np.sign(gap) * 1e-12))
 
     def reach(self, limits: FloatArray) -> FloatArray:
-        """Return for each limit a level from which on Chernoff's bound of log E max(0, S - K) is at most the limit."""
+        """Return for each limit a level from which on `_chernoff` is at most the limit."""
         rates, base, _ = self._lines
         gap = np.min((base - limits[:, None]) / rates, axis=1)
         return np.asarray(self.origin + self.step * (gap + 1e-9 * (1 + np.abs(gap))))
 
     def log_stop_loss(self, levels: FloatArray, *, floor: FloatArray | float = -math.inf) -> FloatArray:
-        """Return the bound of log E max(0, S - K) at every level K.
+        """Return the bound of log E max(0, S - K) for the sum S at every level K.
 
         Where Chernoff's bound is below `floor`, no transform is computed: the upper bound is Chernoff's, the lower bound -inf.
         """
@@ -194,7 +188,7 @@ class StopLoss(TiltedSum):
 
     @cached_property
     def line(self) -> tuple[float, float, float]:
-        """Numbers (low, value, slope): at levels K <= low the bound of E max(0, S - K) is value + slope (low - K)."""
+        """Numbers (low, value, slope): at levels K <= low the bound of E max(0, S - K), S the sum, is value + slope (low - K)."""
         if not self.finite:
             return -LARGEST, 0.0, 0.0
         (log_total, mean, _), low = self._untilted, self._low

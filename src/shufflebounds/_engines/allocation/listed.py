@@ -26,7 +26,7 @@ __all__ = ["ListedAllocation"]
 
 @dataclass(frozen=True, eq=False)
 class ListedAllocation:
-    """Hockey-stick divergences between Q^t and the average over i of P in step i and Q in all other steps, in both directions.
+    """Hockey-stick divergences of t steps without the record (Q^t) and with it in a random step (the average), in both directions.
 
     Parameters
     ----------
@@ -43,15 +43,15 @@ class ListedAllocation:
     steps: int
 
     def remove(self, eps: FloatArray, effort: Effort = Effort.FINE) -> IntervalArray:
-        """Return bounds of log H_E(average || Q^t) at E = e^eps, eps >= 0: the record is removed."""
+        """Return bounds of the log hockey-stick divergence H(average || Q^t) at each eps >= 0: the record is removed."""
         return self._sides(eps, 1, effort)
 
     def add(self, eps: FloatArray, effort: Effort = Effort.FINE) -> IntervalArray:
-        """Return bounds of log H_E(Q^t || average) at E = e^eps, eps >= 0: the record is added."""
+        """Return bounds of the log hockey-stick divergence H(Q^t || average) at each eps >= 0: the record is added."""
         return self._sides(eps, -1, effort)
 
     def add_at_most(self, eps: FloatArray) -> FloatArray:
-        """Return a larger upper bound of log H_E(Q^t || average) at each eps, by Chernoff's inequality, in less time than `add`."""
+        """Return at each eps an upper bound larger than that of `add`, by Chernoff's inequality, in less time."""
         law, error, log_kept = self._law(-1, 1)
         log_mass, log_a, log_b = law._distinct
         above = [(at, Interval(-math.inf, chernoff(excesses(log_a, log_b, at), log_mass, self.steps))) for at in eps.tolist()]

@@ -30,7 +30,7 @@ run time. Lowered: less tight divergences of larger orders."""
 
 
 def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: bool) -> float:
-    """Return the bound of :func:`allocation_renyis` for one order, given the divergences D_2(P||Q), ..., D_order(P||Q)."""
+    """Return the bound of :func:`allocation_renyis` for one order, given the Renyi divergences D_2(P||Q), ..., D_order(P||Q)."""
     return float(allocation_renyis([order], steps, divergences, upper=upper)[0])
 
 
@@ -45,7 +45,7 @@ def allocation_renyis(orders: Sequence[int], steps: int, divergences: FloatArray
     if not np.isfinite(divergences).all():
         return np.full(len(orders), np.inf)
     k, a = np.arange(2.0, largest + 1), np.array(orders)
-    # Logarithms of k!, of r_k for k = 0, 1, ..., and of the falling factorials a!/(a - m)!, with a row for each order a.
+    # `log_r` has the logarithms of r_k, k = 0, 1, ..., `falling` those of a!/(a - m)!, with a row for each order a.
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, largest + 1)))])
     rest = a[:, None] - np.arange(largest + 1.0)
     falling = log_factorial[a][:, None] - np.where(rest >= 0, log_factorial[np.maximum(rest, 0).astype(np.intp)], np.inf)

@@ -27,10 +27,9 @@ __all__ = ["counted_allocation"]
 
 
 def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms | None:
-    """Return the outcomes of the pair (average over the sets of `chosen` of `steps` steps, Q in all steps), or None if there are
-    too many outcomes.
+    """Return the outcomes of the pair (average, Q in all steps), or None if there are too many.
 
-    `atoms` are the outcomes of (P, Q).
+    In the average, `chosen` of the `steps` steps, a random subset, have outputs from P. `atoms` are the outcomes of (P, Q).
     """
     loss, log_q = np.append(-np.inf, atoms.loss), np.append(atoms.log_other, atoms.log_p - atoms.loss)
     held = log_q > -np.inf

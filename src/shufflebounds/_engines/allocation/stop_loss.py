@@ -76,7 +76,7 @@ class _Side:
 
 
 class Allocation:
-    """Hockey-stick divergences between Q^t and the average over i of P in step i and Q in all other steps, in both directions.
+    """Hockey-stick divergences of t steps without the record (Q^t) and with it in a random step (the average), in both directions.
 
     The divergences are computed from `law`, the distribution of the likelihood ratio dP/dQ of one step.
     """
@@ -131,7 +131,7 @@ class Allocation:
     def _laid(self, top: float, step: float) -> _Grid:
         """Return a grid from the smallest ratio to `top`; it starts at 0 if the smallest ratio is below 100 steps of the grid.
 
-        Its step is close to `step`, or larger, so that the grid has at most about POINTS points.
+        The step of the grid is close to `step`, or larger, so that the grid has at most about POINTS points.
         """
         anchor = math.exp(self.loss_range[0])
         step = max(step, (top - anchor) / POINTS)
@@ -274,7 +274,7 @@ class Allocation:
         return StopLoss(below, self.steps, upper=False), StopLoss(above, self.steps, upper=True)
 
     def remove(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log H_E(average || Q^t) at E = e^eps, eps >= 0: the record is removed."""
+        """Return bounds of the log hockey-stick divergence H(average || Q^t) at each eps >= 0: the record is removed."""
         # At most 256 levels are evaluated at once, which limits the memory.
         parts = np.split(eps, range(256, eps.size, 256))
         lower, upper = (np.concatenate([self._remove(part, upper=upper) for part in parts]) for upper in (False, True))
@@ -308,10 +308,11 @@ class Allocation:
                 out[~few], rest[~few] = self._with_large(levels[~few], floor[~few], out[~few], above, upper=upper)
         out = out - math.log(t)
         if upper:
-            # Ratios above the range are omitted from the sum: E(A + B - K)+ is at most E(A) + E(B - K)+, where A is the sum of
-            # these ratios and B that of the ratios in the range. `cut` is E(A)/t, their mass under P. The computed E(B - K)+ lacks
-            # the sums with such a ratio. The mass of these sums under Q is at most t e^CUT, because it is smaller than under P, and
-            # sums of fewer ratios have a smaller E(B - K)+. So a fraction t e^CUT < 1e-25 is missing, which the 64 ulp below cover.
+            # Ratios above the range are omitted from the sum: at a level K, E(A + B - K)+ is at most E(A) + E(B - K)+, where A is
+            # the sum of these ratios and B that of the ratios in the range. `cut` is E(A)/t, their mass under P. The computed E(B -
+            # K)+ lacks the sums with such a ratio. The mass of these sums under Q is at most t e^CUT, because it is smaller than
+            # under P, and sums of fewer ratios have a smaller E(B - K)+. So a fraction t e^CUT < 1e-25 is missing, which the 64 ulp
+            # below cover.
             cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         # The logarithms of both sums are rounded to an ulp of their size.
@@ -321,8 +322,8 @@ class Allocation:
     def _large_sums(self, *, upper: bool) -> tuple[list[tuple[int, FloatArray, FloatArray]], float, float]:
         """Return a list of (j, values, log masses) of the sums of j = 1, ..., k - 1 large ratios, and two log probabilities.
 
-        The masses include the factor C(t, j). The probabilities are those of at least k, and of at least k - 1, large ratios among
-        the steps other than the record's.
+        k is the smallest number of large ratios that is not enumerated. The masses include the factor C(t, j) for t steps. The
+        probabilities are those of at least k, and of at least k - 1, large ratios among the steps other than the record's.
         """
         t, sign = self.steps, 1 if upper else -1
         values, mass = (self.upper if upper else self.lower).big
@@ -374,7 +375,7 @@ class Allocation:
                 total += value * tail[first] + slope * (moment[first] + away * tail[first])
                 if small is None:
                     continue
-                # With an entry before index `start` the level remains so high that the transform is below e^limit.
+                # Subtracting an entry before index `start` leaves a level so high that the transform is below e^limit.
                 limit = floor - float(np.max(log_mass + more))
                 start = np.minimum(np.searchsorted(held, levels + shift - small.reach(limit)), first)
                 total += (tail[0] - tail[start]) * np.exp(limit) if upper else 0.0
@@ -399,7 +400,7 @@ class Allocation:
         return max(self.steps - (large // most if upper else -(-large // most)) * most, 0)
 
     def _moved(self, more: int, *, upper: bool) -> tuple[float, float]:
-        r"""Return (shift of the level, log factor) by which the transform for n ratios bounds that for n - `more` ratios.
+        r"""Return (shift of the level, log of a factor) such that the transform for n ratios bounds that for n - `more` ratios.
 
         Let m be the mean and q the total mass of a small ratio. By Jensen's inequality the stop-loss transform of the sum of
         n - r ratios is at most :math:`q^{-r} \mathrm{E} (S_n - K - r m)_+`, and for r < 0 it is at least this number.
@@ -411,7 +412,7 @@ class Allocation:
         return more * float(law.mass @ law.values) / total * (1 - 1e-12), -more * math.log(total) + (slack if upper else -slack)
 
     def add(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log H_E(Q^t || average) at E = e^eps, eps >= 0: the record is added."""
+        """Return bounds of the log hockey-stick divergence H(Q^t || average) at each eps >= 0: the record is added."""
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         regimes = np.searchsorted([start for start, _ in self._regimes], eps) - 1
         for regime in np.unique(regimes).tolist():

@@ -4,6 +4,5 @@ Start with `bounds`, which calls the other modules and searches for eps. `random
 `upper` the smallest of the upper bounds for every dataset, `lower` the largest delta of given datasets, and `local` the guarantee
 of one message alone. `small_delta` improves both bounds at small delta, where the truncation of outputs matters.
 `attained_pairs` has the pairs of distributions for lower bounds of compositions, `group_tests` a test for a person with several
-messages, and `two_users` the worst dataset of two users of
-Gaussian noise. The values of delta are computed in excess/ and datasets/.
+messages, and `two_users` the largest delta over all datasets of two users with Gaussian noise.
 """

@@ -18,10 +18,10 @@ __all__ = ["attained_pairs", "both_orders"]
 
 
 def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[DominatingPairInfo, ...]:
-    """Return at most two attained pairs in both orders, with the `spacing` of their samples (see `Sampling`).
+    """Return (P, Q) and (Q, P) of at most two attained pairs, with the `spacing` of their samples (see `Sampling`).
 
-    The pairs are the one with the largest second moment of X, see `excess.excess_law` (a symmetric pair if there is one), and the
-    one with the largest mass of outputs that identify the target.
+    One is the pair with the largest second moment of X, see `excess.excess_law` (a symmetric pair if there is one), the other the
+    pair with the largest mass of outputs that identify the target.
     """
     below = [law for _, _, law in laws.below]
     if not below:
@@ -35,7 +35,7 @@ def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[Dom
 def both_orders(law: ExcessLaw, users: int, spacing: float, error: float) -> list[DominatingPairInfo]:
     """Return the pairs (P, Q) and (Q, P) whose divergence is Phi of a distribution of X (`excess_law`); one if they are equal.
 
-    The divergence of each order is the reverse divergence of the other order, so the two pairs share their values.
+    The divergence of (Q, P) is the reverse divergence of (P, Q), so the two pairs share their values.
     """
     orders = [law] if _mirrored(law) else [law, _swapped(law, error)]
     efforts = [max(1e-3 if one.log_mass.size < COMPARED else 1e-2, one.effort(users)) for one in orders]

@@ -3,9 +3,8 @@ r"""Lower and upper bounds of delta and of eps of a shuffled randomizer (privacy
 .. math:: \delta(\varepsilon) = \frac1n\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad X = (R_0 - e^\varepsilon R_1)/m
 
 R_0 and R_1 are the output distributions of the target's two inputs, m stands for another user, and the X_i are independent copies
-of X under m (`excess.excess_law`). `upper` and `lower` have the bounds at one eps, `local` the guarantee of one message, and
-`small_delta` improves the bounds at small delta, where the truncation of outputs matters. This module combines all of them and
-searches for eps.
+of X under m (`excess.excess_law`). This module combines the bounds of `upper`, `lower`, `local` and `small_delta`, and searches for
+eps.
 """
 
 from __future__ import annotations
@@ -43,19 +42,7 @@ _LITTLE_CUT = 8.0
 
 
 class Bounds:
-    """Lower and upper bounds of delta and of eps for one number of users.
-
-    Parameters
-    ----------
-    laws : Distributions
-        The distributions of X.
-    users : int
-        Number n of users.
-    local : LocalGuarantee
-        The guarantee of one message.
-    bits : callable, optional
-        As for `UpperBounds`.
-    """
+    """Lower and upper bounds of delta and of eps for one number of users; `bits` as for `UpperBounds`."""
 
     def __init__(self, laws: Distributions, users: int, local: LocalGuarantee, bits: Callable[[float], float] | None) -> None:
         self._laws, self._users, self._local = laws, users, local

@@ -28,14 +28,14 @@ def test_of_people(laws: Iterable[ExcessLaw], users: int, size: int, error: floa
     k = `size`.
 
     The person's `size` messages all have the target's first value under P, and the second under Q; the other users have the value
-    for which the law is stated. The distribution with the largest second moment of X is used. Outputs that are not among its atoms
-    have the score 0. Their mass, 1 minus the mass of the atoms, is added to upper bounds of probabilities only. `error` bounds the
-    errors of log a and of log b.
+    for which the distribution of X is stated. Of `laws`, the one with the largest second moment of X is used. Outputs that are not
+    among its atoms have the score 0. Their mass, 1 minus the mass of the atoms, is added to upper bounds of probabilities only.
+    `error` bounds the errors of log a and of log b.
     """
     law = max(laws, key=lambda law: law.spread(0.0), default=None)
     if law is None or not law.log_mass.size:
         return None
-    # The log of the ratio of the mean numbers of messages with this output.
+    # The score is the log of the ratio of the mean numbers of messages with this output under P and under Q.
     with np.errstate(divide="ignore", invalid="ignore"):
         base, more = np.log(users - size), math.log(size)
         score = np.logaddexp(base, more + law.log_a) - np.logaddexp(base, more + law.log_b)

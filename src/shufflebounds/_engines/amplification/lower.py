@@ -19,13 +19,7 @@ _LISTED = 8
 class LowerBounds:
     """The lower bound at one eps, and the dataset that attains it.
 
-    Parameters
-    ----------
-    laws : Distributions
-    users : int
-        Number n of users.
-    mixed : MixedData, optional
-        The enumeration of all datasets, if there are few users.
+    If there are few users, `mixed` enumerates all datasets.
     """
 
     def __init__(self, laws: Distributions, users: int, mixed: MixedData | None) -> None:

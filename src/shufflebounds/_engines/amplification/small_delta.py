@@ -34,15 +34,8 @@ time. Lowered: less tight bounds."""
 class SmallDelta:
     """Improvements of both bounds, for a randomizer whose outputs may be truncated at a far smaller probability.
 
-    One value of log delta takes up to a second. The upper bound is that by the privacy blanket.
-
-    Parameters
-    ----------
-    laws : Distributions
-        With the default truncation.
-    users : int
-        Number n of users.
-    local : LocalGuarantee
+    One value of log delta takes up to a second. The upper bound is that by the privacy blanket. The given `laws` have the default
+    truncation.
     """
 
     def __init__(self, laws: Distributions, users: int, local: LocalGuarantee) -> None:
@@ -50,10 +43,7 @@ class SmallDelta:
 
     @cached_property
     def limit(self) -> float:
-        """The smallest log delta for which the truncation of outputs is negligible.
-
-        It is _MARGIN plus the log of the truncated mass (`log_cut`).
-        """
+        """The smallest log delta for which the truncation of outputs is negligible."""
         return max(float(np.max(law.log_cut, initial=-np.inf)) for law in self._laws.above) + _MARGIN
 
     def decides(self, log_delta: float) -> bool:
@@ -61,7 +51,7 @@ class SmallDelta:
         return log_delta < self.limit - _MARGIN
 
     def improved(self, eps: FloatArray, bound: FloatArray, *, upper: bool, margin: float = _MARGIN) -> FloatArray:
-        """Return the given bounds of log delta, improved where they are below `limit`, or `limit` with another `margin`."""
+        """Return the given bounds of log delta, improved where they are below `limit`; `margin` replaces _MARGIN in this limit."""
         places = np.flatnonzero(bound < self.limit - _MARGIN + margin)
         if not places.size:
             return bound

@@ -11,13 +11,14 @@ tests, and every hockey-stick divergence of :math:`(F_p, F_q)` grows as p decrea
 depends only on the distance of a and b, and grows with this distance, which is at most m. The target's values 0 and m, with the
 other user's value 0, attain both maxima. A pair whose hockey-stick divergences are all at most those of another pair is a
 post-processing of the other pair (Blackwell), and a product of such pairs is a post-processing of the product of the other pairs.
-So the worst pairs are :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`, in both orders (docs/theorems/worst-dataset).
+So the worst pair consists of :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`; either may be P
+(docs/theorems/worst-dataset).
 
 Each user may participate with a probability s only. The analyst sees the number of messages, whose distribution does not depend
 on the values. So delta, and the moments :math:`e^{(\alpha-1) D_\alpha}` of the Renyi divergences, are means over the number of
 messages with the probabilities :math:`(1-s)^2, 2 s (1-s), s^2`. One message has the distribution :math:`(R_a + R_z)/2`. Its
 divergences for :math:`E \ge 1` are at most :math:`\frac12 H_{2E-1}(R_a \| R_b)` (advanced joint convexity), with equality for
-z = b. Two messages have their worst pair for z = b, too, in one of the two orders.
+z = b. For two messages the largest divergence is attained for z = b, too, by (P, Q) or by (Q, P).
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class TwoUsers:
         return cls(mu, share) if mu is not None and _LENGTHS[0] <= mu / math.sqrt(2) <= _LENGTHS[1] else None
 
     def _pairs(self, end: float, upper: bool) -> tuple[LossAtoms, LossAtoms]:
-        """Return pairs with finitely many outcomes that are a post-processing of (F_0, F_m) and (F_m, F_0), or, with `upper`, a
-        refinement.
+        """Return pairs with finitely many outcomes that are a post-processing of (F_0, F_m) and (F_m, F_0) (module docstring), or,
+        with `upper`, a refinement.
 
         The outcomes up to `end` are in bins. For a refinement, of which the exact pair is a post-processing, the mass of a bin
         moves to its two ends such that the masses of the bin under both distributions stay the same. The mass beyond `end` is
@@ -92,7 +93,7 @@ class TwoUsers:
         error = 8 * ULP * (1 + 0.5 * (m + end) ** 2)
         if not upper:
             return LossAtoms.of(near, far, error=error), LossAtoms.of(far, near, error=error)
-        # The log of the likelihood ratio of F_m to F_0 at the ends of bins.
+        # `rise` is the log likelihood ratio of F_m to F_0 at the ends of bins.
         rise = m * edges + np.log1p(np.exp(-2 * m * edges)) - math.log(2) - 0.5 * m * m
         first = log_to_nodes(near, log_shares(far - near, rise[:-1], rise[1:]))
         # The last outcome of (F_0, F_m) also stands for all outcomes beyond the last bin, where the likelihood ratio of F_0 to F_m
@@ -106,8 +107,9 @@ class TwoUsers:
     def _compared(self, end: float, upper: bool) -> tuple[LossAtoms, ...]:
         """Return the pairs of `_pairs` whose bounds are compared.
 
-        If the share is below 1, the lower bound for one message is that of the dataset in which the target's values are m and 0, in
-        this order, and the other user's value is 0. So the lower bound for two messages uses the pair of the same dataset.
+        If the share is below 1, the lower bound for one message is that of the dataset in which the target's values are the ends m
+        and 0 of the interval, in this order, and the other user's value is 0. So the lower bound for two messages uses the pair of
+        the same dataset.
         """
         pairs = self._pairs(end, upper)
         return pairs if upper or self._share == 1 else pairs[1:]
@@ -165,13 +167,13 @@ class TwoUsers:
     def _one_sent_above(self, order: float) -> float:
         r"""Return an upper bound of the log of :math:`(e^{(\alpha-1) D} - 1)/(\alpha - 1)` for one message.
 
-        The divergences of both orders are at most those of :math:`((R_m + R_0)/2, R_0)` for E >= 1. If x is the likelihood ratio of
-        the latter pair, the integral of these bounds with the weights of a Renyi divergence is
+        The divergences of (P, Q) and of (Q, P) are at most those of :math:`((R_m + R_0)/2, R_0)` for E >= 1. If x is the likelihood
+        ratio of the latter pair, the integral of these bounds with the weights of a Renyi divergence is
 
         .. math:: E_{R_0}\bigl[(x^\alpha + x^{1-\alpha} - x - 1)\, 1_{x > 1}\bigr]
             = E_{R_0}\bigl[(x^{\alpha-1} - 1)\, x\, (1 - x^{-\alpha})\, 1_{x > 1}\bigr] .
 
-        The function is convex in x, so the masses of bins are moved to their ends, as in `_pairs`.
+        This function of x is convex, so the masses of bins are moved to their ends, as in `_pairs`.
         """
         if order * self._mu >= _FARTHEST:
             return math.inf

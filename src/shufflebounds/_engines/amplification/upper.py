@@ -43,16 +43,8 @@ _STRONGER, MESSAGE = "every dataset of a stronger protocol", "one message alone"
 class UpperBounds:
     """The upper bound at one eps, and the name of the argument that gives it.
 
-    Parameters
-    ----------
-    laws : Distributions
-    users : int
-        Number n of users.
-    mixed : MixedData, optional
-        An enumeration of every dataset.
-    bits : callable, optional
-        Returns an upper bound of log delta at one eps for a shuffled randomized response; the messages of this protocol are a
-        post-processing of that one.
+    `mixed` enumerates every dataset. `bits` returns an upper bound of log delta at one eps for a shuffled randomized response, of
+    which the messages of this protocol are a post-processing.
     """
 
     def __init__(self, laws: Distributions, users: int, mixed: MixedData | None = None,
@@ -89,7 +81,7 @@ class UpperBounds:
     def argument(self, eps: float, *, search: bool = True, alone: float = math.inf) -> str:
         """Return the name of the smallest bound at one eps; if `search` is false, of the smallest bound of :meth:`without_search`.
 
-        `alone` is the bound by one message; it is named only if all others are larger, or there are none.
+        The bound `alone` by one message is named only if all other bounds are larger, or there are none.
         """
         named = self._named(eps, search=search)
         return self.smallest([(MESSAGE, alone), *named]) if named else MESSAGE
@@ -127,8 +119,7 @@ class UpperBounds:
         """Return the upper bounds of log delta at one eps, as pairs of a name and a bound, the slowest first.
 
         This is the order in which upper bounds are tried: the enumeration of every dataset for few users and outputs; otherwise the
-        bound over all datasets, the privacy blanket, or both; then shuffled bits, and enumerated stronger protocols. Where the
-        privacy blanket alone remains (`of_blanket`), a kernel finds eps (`packed`) with the same sums.
+        bound over all datasets, the privacy blanket, or both; then shuffled bits, and enumerated stronger protocols.
         """
         # For a larger eps, e^eps is not a double. delta does not increase with eps, so the bound at a smaller eps is valid.
         eps = min(eps, LARGEST_EXPONENT)
@@ -176,8 +167,8 @@ class UpperBounds:
             if lowest > near - 2 * _CLEARLY:
                 by_blanket = blanket()
                 datasets = None if lowest > by_blanket - _CLEARLY else datasets
-        # `rough` omits the pairs and inputs that are rarely the worst, so it takes less time than the bound over all datasets. This
-        # bound is not computed if `rough` is not below the bound by the blanket.
+        # `rough` omits the pairs and inputs that are rarely the worst, so it takes less time than the bound over all datasets. The
+        # latter is not computed if `rough` is not below the bound by the blanket.
         by_datasets, rough = math.inf, math.inf if datasets is None else datasets.log_delta(eps, every=False, shared=shared)
         if by_blanket == math.inf and rough > near - _CLEARLY:
             by_blanket = blanket()

@@ -1,12 +1,12 @@
 r"""The distribution of X* for shuffled batches, and approximations of the sums of such variables.
 
-The unit of length is the standard deviation of the noise, :math:`R_w = N(w, 1)` on the line, :math:`E = e^\varepsilon`, and the
-target's vector has the length mu. Let a and w be vectors of a ball of radius mu. By the lemma of docs/theorems/shuffled-batches,
-the expectation of every convex function of :math:`(R_a - E R_0)/R_w` under :math:`R_w` is at most that of the same function of X*,
-whose distribution is:
+The unit of length is the standard deviation of the noise, R_w = N(w, I) (on the line N(w, 1)), :math:`E = e^\varepsilon`, and the
+target's vector has the length mu. Let a and w be vectors of length at most mu. By the lemma of docs/theorems/shuffled-batches, the
+expectation of every convex function of :math:`(R_a - E R_0)/R_w` under :math:`R_w` is at most that of the same function of X*,
+whose distribution is, on the line:
 
-- the positive values of X* are those of :math:`(R_\mu - E R_0)/R_w` under R_w for w = -mu, or w = 0 in the other order (Q, P);
-- the negative values are those for w = mu, or w = 2 mu in the other order; with the remaining probability X* = 0.
+- the positive values of X* are those of :math:`(R_\mu - E R_0)/R_w` under R_w for w = -mu, or w = 0 for the pair (Q, P);
+- the negative values are those for w = mu, or w = 2 mu for the pair (Q, P); with the remaining probability X* = 0.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int
         w = mu * (swapped - sign)
         end = max(mu - float(ndtri_exp(log_cut)), root + 0.5) if sign > 0 else float(ndtri_exp(_LOWEST))
         fine = np.linspace(root, end, 513)
-        # Most bins have a density proportional to the cube root of the mass times the squared slope of X.
+        # The density of most bins is proportional to the cube root of (mass * slope^2), with the slope of X.
         power = -((fine - (mu * (1 + sign) - w)) ** 2) / 6
         weight = np.exp(power - power.max())
         climb = np.append(0.0, np.cumsum(weight[1:] + weight[:-1]))
@@ -101,7 +101,7 @@ def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int
 
 
 def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: float) -> float:
-    """Return an upper bound of the log of E(X*_1 + ... + X*_N + shift)_+ / N for both orders, N = `terms`.
+    """Return an upper bound of the log of E(X*_1 + ... + X*_N + shift)_+ / N for (P, Q) and for (Q, P), N = `terms`.
 
     Outputs whose probability is below e^log_cut may be bounded instead of computed, which adds at most e^log_cut.
     """
@@ -116,7 +116,7 @@ def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: 
 
 
 class Approximation:
-    """Approximations of the log of E(X*_1 + ... + X*_N + u)_+ / N for many N and u at one eps, in the order (P, Q).
+    """Approximations of the log of E(X*_1 + ... + X*_N + u)_+ / N for many N and u at one eps, for the pair (P, Q).
 
     The sum of the light values is approximated at a saddle point. At most one value of a sum is large, and is added to the sum of
     the other values, which is taken as normal.
@@ -169,7 +169,7 @@ class Approximation:
 
 
 def all_opposite(mu: float, bins: int = 500) -> ExcessLaw:
-    """Return the distribution of (R_mu - E R_0)/R_-mu under R_-mu, for a lower bound.
+    """Return the distribution of (R_mu - E R_0)/R_-mu under R_-mu, with R_w = N(w, 1) and E = e^eps, for a lower bound.
 
     All other vectors are opposite to the target's vector, and each output is rounded to a bin. The ends of the outermost bins are
     infinite, so that no output is truncated.

@@ -6,10 +6,10 @@ B) of `weights`, the divergence h of one step, T steps and :math:`E = e^\varepsi
 .. math:: F_T(E) \le \Gamma_N(E; 0) + (h + E - 1)\, D(T/N, B), \qquad
     F_T(E) \le (1 - \tfrac{k}{T})\, \Gamma_N(E; u) + \tfrac{k}{T} \zeta + (h + E - 1)(\eta + \beta)
 
-for every number N of terms. The second bound has k pivots and a level A > 1 with :math:`f \ge F_k(A)`, which the first bound
-gives. Then :math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)`, :math:`\zeta = \eta` for A > E and f otherwise;
-either :math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean excess of
-:math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
+for every number N of terms. F_k(E) is the largest delta of an epoch of k steps. The second bound has k pivots and a level A > 1; f
+is an upper bound of F_k(A), by the first bound. Then :math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)`,
+:math:`\zeta = \eta` for A > E and f otherwise; either :math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean
+excess of :math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
 
 Every choice of N, k and A is valid. The choice is made with approximations of :math:`\Gamma`, and the bound itself is evaluated
 once.
@@ -68,11 +68,11 @@ _PART = 0.15
 
 
 class _Noise:
-    """The tails of the weights, and approximations of the pivots' sums, for all epochs with the same mu."""
+    """The tails of the weights, and approximations of Gamma at the levels of pivots, for all epochs with the same mu."""
 
     def __init__(self, mu: float) -> None:
         self.mu, self.weights = mu, Weights(mu)
-        # The largest eps at which a bound is computed, and the logarithms of the levels A of pivots.
+        # `last` is the largest eps at which a bound is computed; `log_levels` has the logarithms of the levels A of pivots.
         self.last = float(gaussian_epsilon(1.0, mu, math.exp(_SMALLEST), False))
         self.log_levels: list[float] = np.geomspace(1e-4 * self.last, min(0.7 * self.last, _HIGHEST), _LEVELS).tolist()
 
@@ -88,7 +88,8 @@ _NOISE: Kept[float, _Noise] = Kept(FEW)
 class _Pivots(NamedTuple):
     """All numbers k of pivots and levels A that are tried, one entry each.
 
-    `chosen` is the number of terms of the bound of F_k(A), `terms` that of the bound of F_T, and `excess` is beta.
+    `chosen` is the number of terms of the bound of F_k(A), `terms` that of the bound of F_T, and `excess` is beta (module
+    docstring).
     """
 
     pivots: FloatArray
@@ -108,7 +109,7 @@ class _Choice(NamedTuple):
 
 
 class Epoch:
-    """Upper bounds of log delta of an epoch, for all datasets, adaptive gradients and both orders.
+    """Upper bounds of log delta of an epoch, for all datasets, adaptive gradients, and both (P, Q) and (Q, P).
 
     Parameters
     ----------
@@ -160,9 +161,9 @@ class Epoch:
     def _best_below(self, eps: float) -> float:
         """Return an eps, at most the given one, at which the bound is small.
 
-        The bound may rise with eps, because the factor h + E - 1 of the tails does. Beside eps itself, the numbers _STEP^k times
-        the last eps are tried, the largest first, until the bound is flat or rises. If the bound at eps = 0 is not larger than the
-        best of these, 0 is returned, so that all such eps share one bound.
+        The bound may rise with eps, because the factor h + E - 1 of the tails does (h is the divergence of one step). Beside eps
+        itself, the numbers _STEP^k times the last eps are tried, the largest first, until the bound is flat or rises. If the bound
+        at eps = 0 is not larger than the best of these, 0 is returned, so that all such eps share one bound.
         """
         last, at = self._noise.last, min(eps, self._noise.last)
         power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
@@ -176,7 +177,7 @@ class Epoch:
         return 0.0 if self._choice(0.0).value <= best else at
 
     def _by_one(self, steps: float, eps: float, terms: float, near: float) -> float:
-        """Return the bound with one pivot, for a given number of terms; `near` is an approximation of the result."""
+        """Return the first bound of the module docstring for a given number of terms; `near` is an approximation of the result."""
         main = math.exp(log_mean_excess(self.mu, eps, terms, 0.0, math.log(near) - _BELOW))
         return (main + self._step(eps)[1] * float(self._tail(np.array([steps / terms]))[0])) * (1 + COMPUTED_ERROR)
 
@@ -189,7 +190,7 @@ class Epoch:
     def _tail(self, c: FloatArray) -> FloatArray:
         """Return upper bounds of the tail D(c, B) of `weights`.
 
-        D bounds the largest mean of E(omega - c)_+ over all families, a convex and decreasing function of c. So linear
+        D bounds a convex and decreasing function of c, the largest mean of E(omega - c)_+ for the weights omega. So linear
         interpolation between upper bounds at `CUTS` gives an upper bound, and so does the last value beyond them.
         """
         return np.asarray(np.interp(c, CUTS, self._noise.weights.batched(self.batch)))
@@ -209,7 +210,7 @@ class Epoch:
             best = total.argmin(axis=1)[:, None]
             bound, chosen = (np.take_along_axis(part, best, 1)[:, 0] for part in (total, terms))
             bound = np.minimum(bound, one)
-            # The smallest c at which the mean excess of a batch adds little. The excess is 0 at c = A^2.
+            # The smallest c is used at which the mean excess beta is at most the fraction _PART of eta. It is 0 at c = A^2.
             fine = 1 + (level**2 - 1) * _SHARES
             excess = np.exp(log_binomial_excess(self.batch, np.array(level**2), fine))
             place = np.minimum(np.searchsorted(-excess, -_PART * (1 + level) * bound), fine.size - 1)
@@ -240,7 +241,7 @@ class Epoch:
         return best
 
     def _step(self, eps: float) -> tuple[float, float]:
-        """Return the divergence h of one step and the factor h + E - 1 of the tails."""
+        """Return the divergence h of one step and the factor h + e^eps - 1 of the tails."""
         one = max(math.exp(float(log_divergence(self.mu, eps))), TINY)
         return one, one + math.expm1(eps)
 

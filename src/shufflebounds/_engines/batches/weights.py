@@ -52,10 +52,7 @@ _SLACK = 1e-6
 class Weights:
     """Upper bounds of D(c) and of D(c, B) (module docstring) at all `CUTS`.
 
-    Parameters
-    ----------
-    mu : float
-        Largest length of a vector over the standard deviation of the noise.
+    mu is the largest length of a vector over the standard deviation of the noise.
     """
 
     def __init__(self, mu: float) -> None:
@@ -76,7 +73,7 @@ class Weights:
         return np.asarray(np.minimum.accumulate(np.exp(logs + SAME_LOG)))
 
     def _majorant(self, q: FloatArray, end: FloatArray, x: FloatArray) -> FloatArray:
-        """Return upper bounds of the log of the concave majorant of g_x on [0, end] at q; 0 where x < 1."""
+        """Return upper bounds of the log of the concave majorant of g_x (module docstring) on [0, end] at q; 0 where x < 1."""
         p = q * (end / q) ** np.linspace(0.0, 1.0, COMPARED // 2 + 1)[:, None]
         top = np.full(np.broadcast(x, q).shape, -np.inf)
         for low, high in pairwise(p):

@@ -65,8 +65,8 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
             continue
         value = np.asarray(renyi_divergence(np.log(zero[seen]), np.log(one[seen]), orders))
         best = np.maximum(best, value)
-    # The log likelihood ratio has an error of at most 2 * error. D_a is about a/2 times the mean square m of this log ratio, so the
-    # error of D_a is about a times 2 * error times sqrt(m).
+    # The log likelihood ratio has an error of at most 2 * error. The divergence of order a is about a/2 times the mean square m of
+    # this log ratio, so its error is about a times 2 * error times sqrt(m).
     slack = 4 * error * (np.sqrt(2 * orders * best) + orders * error + best)
     if not upper:
         return np.maximum(best - slack, 0.0)

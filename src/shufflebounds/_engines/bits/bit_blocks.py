@@ -82,11 +82,11 @@ def _runs(bits: int, skew: float, fine: float) -> Iterator[list[tuple[int, int]]
 
 @lru_cache(maxsize=64)
 def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
-    """Return blocks of datasets by the number of ones among the other users' bits; the target's `width` bits change from 0 to 1.
+    """Return the datasets in blocks of consecutive numbers of ones among the other users' bits.
 
-    None is returned if the tables of all sums would have more than 2 * TABLE_SIZE entries. The upper bound for all datasets with
-    first..last ones is the delta of `first` ones and bits - last zeros: all of these datasets contain these bits, and further
-    bits are added by post-processing.
+    All `width` bits of the target change from 0 to 1. None is returned if the tables of all sums would have more than
+    2 * TABLE_SIZE entries. The upper bound for all datasets with first..last ones is the delta of `first` ones and bits - last
+    zeros: all of these datasets contain these bits, and further bits are added by post-processing.
     """
     deviation = math.sqrt(bits * flip * (1 - flip))
     if not deviation > 0 or flip == 0.5:

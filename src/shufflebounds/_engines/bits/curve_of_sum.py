@@ -41,9 +41,9 @@ def atoms_of_sum(
 ) -> LossAtoms | None:
     """Return the privacy-loss atoms of S + Ber(first) against S + Ber(second), or None if S has more than `most` values.
 
-    S is the sum of the grouped bits, with probabilities `one` of 1 and `zero` of 0. If `merge` is true, more than MOST_LISTED
-    values are merged into at most MOST_LISTED atoms of equally many neighbouring values. Merging is a post-processing, so the
-    divergences are lower bounds.
+    S is a sum of independent bits, in groups with the probabilities `one` of 1 and `zero` of 0. If `merge` is true, more than
+    MOST_LISTED values are merged into at most MOST_LISTED atoms of equally many neighbouring values. Merging is a post-processing,
+    so the divergences are lower bounds.
     """
     try:
         _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=most)
@@ -69,8 +69,8 @@ class BitTable:
 
     .. math:: \delta = \max_k\, (1 - q - E q)\, W(k) - (E - 1)\, C(k)
 
-    where the maximum is at the last k whose loss is at least eps. The gap of log delta is about z^2 times the error of the masses,
-    with z = sqrt(-2 log delta).
+    where the maximum is at the last k whose privacy loss is at least eps. The gap of log delta is about z^2 times the error of the
+    masses, with z = sqrt(-2 log delta).
 
     Parameters
     ----------
@@ -124,7 +124,8 @@ def curve_of_sum(
 ) -> Tradeoff | None:
     """Return a lower or an upper bound of the trade-off curve T(S + Ber(flip), S + Ber(keep)), keep = 1 - flip.
 
-    S is the sum of the grouped bits; None is returned if S has too many values. With flip = 0 the curve is T(S, S + 1).
+    S is a sum of independent bits, in groups as for `atoms_of_sum`; None is returned if S has too many values. With flip = 0 the
+    curve is T(S, S + 1).
 
     The bounds of every mass follow from its error bound. The truncated values of S have at most the mass 2 e^log_tail.
     """

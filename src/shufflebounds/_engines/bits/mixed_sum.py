@@ -33,10 +33,9 @@ def enclose_sum(
     """Return bounds of log sum over i = first..last of pmf(i) g(i).
 
     The pmf is log-concave with its largest value at `mode`; the error of its logarithm is at most 1e-13 plus a few ulp.
-    ``value(i)`` returns bounds of log g(i), and g is monotone. A block of terms is bounded by its number of terms times the largest
-    (smallest) mass, which is at an end or at the mode, times the largest (smallest) g, which is at an end. The terms above
-    e^FIRST_TAIL times the largest one are divided into at most MOST_TERMS blocks; if there are at most MOST_TERMS such terms, each
-    is a block.
+    ``value(i)`` returns bounds of log g(i), and g is monotone. The sum over a block is at most (at least) its number of terms times
+    the largest (smallest) mass, which is at an end or at the mode, times the largest (smallest) g, which is at an end. The terms
+    above e^FIRST_TAIL times the largest term are divided into at most MOST_TERMS blocks, of one term each if possible.
     """
 
     def upper_terms(i: FloatArray) -> FloatArray:
@@ -98,7 +97,7 @@ def at_any_eps(
     eps: FloatArray,
     slack: FloatArray,
 ) -> IntervalArray:
-    """Return bounds of log H_(e^eps)(P || Q) for eps of either sign or +-inf; `slack` is the error of eps.
+    """Return bounds of the log hockey-stick divergence H_(e^eps)(P || Q), eps of either sign or +-inf; `slack` is the error of eps.
 
     `forward` returns bounds of log H(P || Q) at eps >= 0, and `backward` those of log H(Q || P). For negative eps = -t,
     H_(e^-t)(P || Q) = 1 - e^-t + e^-t H_(e^t)(Q || P).

@@ -154,8 +154,8 @@ class WorstTarget:
     def _above(self, first: int, last: int, eps: float) -> float:
         """Return an upper bound of log delta for every target with a budget in targets[first..last].
 
-        For several targets, this is the bound for the largest of these budgets without the other users in the range: fewer other
-        users can only increase delta.
+        For several targets, this is the bound for the largest of these budgets, without the other users whose budgets are in this
+        range: fewer other users can only increase delta.
         """
         if first == last:
             return self._one(True, float(self.targets[first]), eps)[1]

@@ -54,7 +54,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     """
     q, p, log_ratio = flip, 1 - flip, log_odds(flip).above
     left = max(bins - 3, 0)
-    # If there are more than MANY further bits, T hardly distinguishes dummies from users' records, so it is omitted.
+    # If there are more than MANY further bits, their number T of ones hardly distinguishes dummies from records: it is omitted.
     few = left <= MANY
     first, last = binomial_range(left, q, 2 * FIRST_TAIL) if few else (0, 0)
     more = np.arange(first, last + 1.0)

@@ -27,10 +27,10 @@ Lowered: less tight bounds for few records."""
 
 
 def local(flip: float, eps: float) -> float:
-    """Return the log of the local delta of one record, p^2 - e^eps q^2.
+    """Return the log of the local delta of one record, p^2 - e^eps q^2 with q = 1 - p = `flip`.
 
-    Only record 10 contributes, because 00 and 11 have the same probability for both values of the target, and 01 is less probable
-    for the first value than for the second.
+    Only record 10 (1 in the target's first bin, 0 in its second) contributes: 00 and 11 have the same probability for both values
+    of the target, and 01 is less probable for the first value than for the second.
     """
     gap = log_odds(flip).times(2).less(eps)
     return 2 * math.log1p(-flip) + math.log(-math.expm1(-gap)) + 1e-14 if gap > 0 else -math.inf
@@ -39,10 +39,10 @@ def local(flip: float, eps: float) -> float:
 def blanket(others: int, fakes: int, bins: int, flip: float) -> CloneLaw:
     """Return the number of clones of the target's record among the other records, for the privacy blanket of every dataset.
 
-    The target's record is 10 or 01 with probability c = p^2 + q^2, for either value; given this, it is the record of its own bin
-    with probability p^2/c. With probability q^2, any other user's record is a clone 10, and with probability q^2 a clone 01: the
-    further bits of a clone have the distribution of those of the target's record. For a uniform dummy each of these probabilities
-    is (p^2 + q^2)/d + (1 - 2/d) q^2. The bound assumes that the analyst knows which records are clones.
+    The target's record is 10 or 01 with probability c = p^2 + q^2 (q = 1 - p = `flip`), for either value; given this, it is the
+    record of its own bin with probability p^2/c. With probability q^2, any other user's record is a clone 10, and with probability
+    q^2 a clone 01: the further bits of a clone have the distribution of those of the target's record. For a uniform dummy each of
+    these probabilities is (p^2 + q^2)/d + (1 - 2/d) q^2. The bound assumes that the analyst knows which records are clones.
     """
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * q * q
@@ -72,7 +72,7 @@ def projected_pair(others: int, fakes: int, bins: int, flip: float) -> Dominatin
 
 
 def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[DominatingPairInfo, ...]:
-    """Return the two distributions that :func:`one_bin` compares, in both orders, or no pair if they have too many outcomes."""
+    """Return (P, Q) and (Q, P) of the distributions that :func:`one_bin` compares, or no pair if they have too many outcomes."""
     bit = math.log1p(-flip), math.log(flip)
     probabilities = flip, (1 - flip) / bins + (1 - 1 / bins) * flip
     both = (_attained(probabilities, (others, fakes), bits) for bits in ((bit, bit[::-1]), (bit[::-1], bit)))
@@ -105,8 +105,8 @@ def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> floa
 def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[float, float], eps: float) -> float:
     """Return a lower bound of log max over k of Pr[S + Ber(rare) <= k] - e^eps Pr[S + Ber(common) <= k].
 
-    `other` is (common, 1 - common), because common may round to 1. The difference at any k is a valid lower bound of delta. The
-    best k is within one or two of a saddle-point approximation.
+    S is a sum of independent bits. `other` is (common, 1 - common), because common may round to 1. The difference at any k is a
+    valid lower bound of delta. The best k is within one or two of a saddle-point approximation.
     """
     trials, (common, spared) = int(counts.sum()), other
     if trials == 0:
@@ -147,7 +147,7 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[
 
 
 def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:
-    """Return bounds of log delta of records of two bins by enumeration, for every dataset of `others` reports of known bins.
+    """Return bounds of log delta of records of two bins, by enumeration of every dataset of the `others` other users.
 
     Whether a record is 00 or 11 does not depend on the data, so the numbers of records 10 and 01 determine the divergence.
     """

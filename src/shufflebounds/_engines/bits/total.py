@@ -65,8 +65,8 @@ class TotalOfBits(ClosedForms):
         def sides(at: FloatArray) -> IntervalArray:
             return IntervalArray(*_worst_bits.sum_log_delta(ones, self.others - ones, self.bits, self.flip, at))
 
-        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k, which is at most delta(eps) for every k. So it
-        # is valid for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
+        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) for the total S at one threshold k, which is at most delta(eps)
+        # for every k. So it is valid for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
         return self._within(eps, sides, lambda far: sides(far).lower)
 
     def described(self) -> DominatingPairInfo:
@@ -82,7 +82,7 @@ class TotalOfBits(ClosedForms):
 
     @property
     def extremes(self) -> tuple[DominatingPairInfo, ...]:
-        """Both orders of the pair in which all other bits are 0."""
+        """(P, Q) and (Q, P) of the dataset in which all other users' bits are 0."""
         hockey_sticks = partial(self.known_data, 0), partial(self.known_data, self.others)
         return tuple(DominatingPairInfo(one, self.pure, Reverse(other, self.pure), Sampling(1e-3), attained=SINGLE)
                      for one, other in (hockey_sticks, hockey_sticks[::-1]))

@@ -3,10 +3,11 @@ r"""Pairs that neighbouring datasets attain, for users with personalized budgets
 All other users have the same value, and the test uses only a number of messages, which is a post-processing. So the divergence of
 every pair is at most the divergence of the protocol.
 
-k-ary response, k >= 3: the other users have a third value. The numbers of messages with the target's first and second value are
-used. Their total is M = C + T, where the C other users and the target (T = 1) send one of the two values with probabilities 2 g_i,
-g_i = 1/(E_i + k - 1), and lambda = (E_1 + 1)/(E_1 + k - 1). Given M, each of the C other users sends either value with probability
-1/2. With u = tanh(eps/2)/tanh(eps_1/2) and D the sum of M independent signs,
+k-ary response, k >= 3: the other users have a third value. The test uses the numbers of messages with the target's first and second
+value. Their total is M = C + T: user i is one of the C other users who send one of these two values with probability 2 g_i,
+g_i = 1/(E_i + k - 1), and T is 1 if the target sends one, with probability lambda = (E_1 + 1)/(E_1 + k - 1). E_i is e^eps_i. Given
+M, each of the C other users sends either value with probability 1/2. With u = tanh(eps/2)/tanh(eps_1/2) and D the sum of M
+independent signs,
 
 .. math:: \delta(\varepsilon) = \tanh\tfrac{\varepsilon_1}{2}\, (1 + e^\varepsilon) \sum_M \lambda \Pr[C = M - 1]\,
     \frac1M\, \mathbb{E}(D - u_M M)_+, \qquad u_M = u \Bigl(1 + \frac{(1-\lambda) \Pr[C = M]}{\lambda \Pr[C = M-1]}\Bigr).
@@ -16,8 +17,8 @@ of binomial noise: :math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` 
 tanh(s/2) = u.
 
 Noise: the other users have the value 0. The test uses the number of messages above a threshold t, which is a sum of independent
-bits. Several thresholds are used, because the best one depends on eps. For many users, it is the threshold at which the target's
-value moves the number by the most standard deviations; for large eps, it is one that few other users exceed.
+bits. Several thresholds are used, because the best one depends on eps. For many users, the target's value moves the number by the
+most standard deviations at the best threshold; for large eps, few messages of other users exceed it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ TRIED = 128
 
 
 def attained_pairs(population: Population, place: int) -> list[tuple[DominatingPairInfo, DominatingPairInfo]]:
-    """Return (P, Q) and (Q, P) of each pair for the target with the distinct budget of index `place`; none for too many users."""
+    """Return (P, Q) and (Q, P) of each attained pair if the target has the distinct budget `place`; none for too many users."""
     others, budget = population.without(place), float(population.budgets[place])
     if isinstance(population.family, RandomizedResponseFamily):
         pair = _ThirdValue.of(population.family.categories, budget, *others)
@@ -70,7 +71,7 @@ class _ThirdValue:
     """The target's two values among users of a third value.
 
     log Pr[C = first + i] is window[i], up to `error`; the log of the mass outside of the window is at most `log_lost`. `log_in` and
-    `log_out` are the logs of lambda and 1 - lambda.
+    `log_out` are the logs of lambda and 1 - lambda (module docstring).
     """
 
     budget: Budget
@@ -107,8 +108,8 @@ class _ThirdValue:
         u, v, factor = threshold_and_factor(self.budget, eps)
         if not v > 0:
             return Interval(-math.inf, -math.inf)
-        # The masses of C = M - 1 for M = first + 1 + i, and of C = M. delta decreases if the mass of C = M increases. Outside the
-        # window this mass is only known to be between 0 and the truncated mass.
+        # `before` has the masses of C = M - 1 for M = first + 1 + i, and `at` those of C = M. delta decreases if the mass of C = M
+        # increases. Outside the window this mass is only known to be between 0 and the truncated mass.
         before = self.window
         trials = self.first + np.arange(before.size, dtype=np.float64)
         sides = []

@@ -8,10 +8,10 @@ the sum, larger rates a lower bound.
 
 Then all rates of a bin are replaced by their mean. The clone sum :math:`\mathbb{E}\,h(C)` is symmetric in the users' probabilities
 to be a clone, and affine in each. Replacing two probabilities p, q by two that are closer to each other and have the same sum
-changes it by :math:`d\,\mathbb{E}\,\Delta^2 h(C')`. Here d is the increase of pq, h(c) the summand for c clones, :math:`\Delta^2`
-the second difference, and C' the number of clones among the users other than these two. A sequence of such steps makes all
-probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from their mean.
-Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
+changes the clone sum by :math:`d\,\mathbb{E}\,\Delta^2 h(C')`. Here d is the increase of pq, h(c) the summand for c clones,
+:math:`\Delta^2` the second difference, and C' the number of clones among the users other than these two. A sequence of such steps
+makes all probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from
+their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
 * h decreases and h(c + 1) >= h(c)/4, so :math:`|\mathbb{E}\,\Delta^2 h(C')|` is at most :math:`\mathbb{E}\,h(C')`, which is at most
   :math:`(1 - \tfrac34 p)^{-2}` times the clone sum, where p is the largest probability;
@@ -129,11 +129,10 @@ class BudgetBins:
     def of(cls, budgets: FloatArray, counts: FloatArray, sizes: Sequence[int], *, windowed: bool = False) -> list[Self]:
         """Return one division of the increasing budgets into bins for each entry of `sizes`, its approximate number of bins.
 
-        `counts` are the numbers of users with each budget. The edges of the bins balance the number of distinct budgets in a bin
-        and the width of the bin. For a family with window decompositions (`windowed`, see `clone_families`) the width is measured
-        in log(budget) and in log(1 + 1000 (budget/smallest - 1)), because a user's rate depends on the ratio of this user's budget
-        to the target's. Targets with the smallest budgets have few clones, so errors of their rates matter most, and the bins near
-        the smallest budget are narrow.
+        The edges of the bins balance the number of distinct budgets in a bin and the width of the bin. For a family with window
+        decompositions (`windowed`, see `clone_families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest
+        - 1)), because a user's rate depends on the ratio of this user's budget to the target's. A target with one of the smallest
+        budgets has few clones, so an error of a rate matters most there, and the bins near the smallest budget are narrow.
         """
         # With fewer than 32 bins, narrow bins near the smallest budget would leave too few bins for the other budgets.
         windowed = windowed and min(sizes) >= 32

@@ -59,8 +59,8 @@ def log_blanket_table(
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if the table would have more than `most` cells.
 
-    `log_scale` is a rough upper bound of log delta, from which the truncated mass follows. Bounds with a larger gap are returned if
-    the upper one is at most `enough`.
+    `log_scale` is a rough upper bound of log delta, from which the truncated mass follows. If the upper bound is at most `enough`,
+    the gap of the bounds is not reduced further.
     """
     if local_eps < TINY:
         # No table is computed, because its weights would be subnormal numbers, which have fewer than 53 significant bits.
@@ -84,9 +84,9 @@ def log_blanket_table(
 class _Table:
     r"""The sum of the module docstring, over m and s = N_0 + N_1.
 
-    The sum of m variables X, which are alpha, beta or gamma, is at most :math:`e^{t \sum X}/(e t)` for each t > 0. With the
-    cumulant generating function :math:`K(t) = \log \mathbb{E} e^{tX}`, a term of the sum over m is at most
-    :math:`\Pr[M = m-1] e^{m K(t)}/(m e t)`, and the share of s = N_0 + N_1 in this bound is Pr[Bin(m, `tilted`) = s].
+    The sum of m variables X, which are alpha, beta or gamma (module docstring), is at most :math:`e^{t \sum X}/(e t)` for each t >
+    0. With the cumulant generating function :math:`K(t) = \log \mathbb{E} e^{tX}`, a term of the sum over m is at most :math:`\Pr[M
+    = m-1] e^{m K(t)}/(m e t)`, and the share of s = N_0 + N_1 in this bound is Pr[Bin(m, `tilted`) = s].
     """
 
     def __init__(

@@ -114,7 +114,7 @@ class Family:
     def log_local(self, budget: float, eps: float) -> Interval:
         """Return bounds of the target's log delta without shuffling.
 
-        These numbers are -inf and 0 in families whose clone bound is never above the local delta.
+        The bounds are -inf and 0 in families whose clone bound is never above the local delta.
         """
         return Interval(-math.inf, 0.0)
 
@@ -201,7 +201,8 @@ class GaussianFamily(Family):
     r"""Gaussian noise on a value in [0, 1]; the budget is 1/sigma.
 
     The window is G = [1/2-T, 1/2+T], where the ratio of R_0 and R_1 is at most :math:`p = e^{T a^2}`. Let b = 1/sigma_i and
-    a = 1/sigma_1. The worst input is x_i = 1, and the minimum is at an output z = 1/2 - t with t >= 0. So
+    a = 1/sigma_1. Over inputs and over outputs in G, R_i/max(R_0, R_1) has its minimum c_i at x_i = 1 and an output z = 1/2 - t,
+    t >= 0. So
 
     .. math:: \log c_i = \min_{0 \le t \le T} \log\frac{R_i}{\max(R_0, R_1)}
         = \log\frac{b}{a} + \min_{0 \le t \le T} \left(-\tfrac12 b^2 (t+\tfrac12)^2 + \tfrac12 a^2 (t-\tfrac12)^2\right),

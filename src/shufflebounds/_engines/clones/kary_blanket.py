@@ -1,9 +1,8 @@
 r"""The privacy blanket of k-ary randomized response with personalized budgets, by quadrature.
 
-Let W be the uniform distribution on the k categories. User i with budget :math:`\varepsilon_i` and value x sends a message with
-the distribution :math:`R_i(x) \ge g_i W`, where :math:`g_i = k/(e^{\varepsilon_i}+k-1)`: with probability :math:`g_i` the message
-is drawn from W. If the analyst learns which users drew from W, the target's message is hidden among :math:`M \sim \mathrm{PB}(g_i)`
-uniform messages (PB: Poisson-binomial), and
+With probability :math:`g_i = k/(e^{\varepsilon_i}+k-1)` the message of user i, who has the budget :math:`\varepsilon_i`, is drawn
+from W, the uniform distribution on the k categories (`blanket_table`). If the analyst learns which users drew from W, the target's
+message is hidden among :math:`M \sim \mathrm{PB}(g_i)` uniform messages (PB: Poisson-binomial), and
 
 .. math:: \delta(\varepsilon) \le \mathbb{E}\, \frac{(X_1 + \cdots + X_{M+1})_+}{M+1}
     = \int_0^1 \mathbb{E}\bigl[ u^M (X_1 + \cdots + X_{M+1})_+ \bigr]\, du,
@@ -139,7 +138,8 @@ def _integral(integrand: _Integrand) -> Interval:
     first = integrand(1.0)
     if clones == 0:
         return first
-    # The width of the first panel depends on the slope of the log of the integrand at u = 1, a number between 0 and the largest M.
+    # The width of the first panel depends on the slope of the log of the integrand at u = 1, a number between 0 and the largest
+    # number of uniform messages.
     slope = max(0.0, first[1] - integrand(1 - 0.5 / (1 + clones))[1]) * 2 * (1 + clones)
     lows: list[float] = []
     highs: list[float] = []

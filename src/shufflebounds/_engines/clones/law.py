@@ -68,7 +68,7 @@ class CloneLaw:
         return Interval(*_clones.personal_clone_sum(self.inner, self.counted, self.sure, decay, beyond, u, v))
 
     def _decay(self, u: float, v: float) -> tuple[float, float]:
-        """Return numbers k and b such that G_(c+1) <= e^(b - k c) for every c."""
+        """Return numbers k and b such that G_(c+1) of `log_sum` is at most e^(b - k c) for every c."""
         tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
         # Every tilt > 0 gives a valid bound. atanh(u) tends to 0 with u, and b grows like -log(tilt). So the tilt is raised to at
         # least 1/sqrt(mean + 1), where `mean` is the mean number of clones.

@@ -101,10 +101,9 @@ class Population:
         last = [LAST_BINS] if size > TABLE_SIZE else []
         sizes = [*(number for number in BINS if size > 2 * number), *last, min(COMPARED, size)]
         *self.bins, self.sketch = BudgetBins.of(self.budgets, self.counts, sizes, windowed=windowed)
-        # The last level of the search; on level len(self.bins) every budget is separate.
+        # `exact` is the last level of the search; on level len(self.bins) every budget is separate.
         self.exact = len(self.bins) - len(last)
 
-    # A pickle omits cached sums over the users.
     __getstate__ = uncached
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
@@ -280,7 +279,6 @@ class Population:
         If `apart` > 0, the level with the fewest bins is used among those whose bounds have a gap of at most `apart` in log delta.
         """
         if self._alone(i):
-            # Without other users there are no clones, and the bound is the local delta.
             return self.family.log_local(float(self.budgets[i]), eps)
         candidates = self.candidates(eps, i)
         for level in range(0 if apart else self.exact, self.exact + 1):
@@ -350,8 +348,8 @@ class Population:
     def rounded_blanket(self, eps: float, place: int | None) -> float:
         """Return an upper bound of log delta by the blanket with rounded budgets, for target `place`, or for every target if None.
 
-        For every target, the user with the smallest budget is omitted. This is valid for any target, because the k-th smallest
-        budget of the other users is at most the (k + 1)-th smallest budget of all users.
+        If `place` is None, the user with the smallest budget is omitted instead of the target. This is valid for any target,
+        because the k-th smallest budget of the other users is at most the (k + 1)-th smallest budget of all users.
         """
         assert isinstance(self.family, RandomizedResponseFamily)
         budget = float(self.budgets[-1 if place is None else place])
@@ -359,10 +357,7 @@ class Population:
 
     @cached_property
     def _share_sums(self) -> tuple[float, float]:
-        """The sums over all users of the probability of a data-independent message, and of its square.
-
-        The sums are computed in parts, because millions of users may have different budgets.
-        """
+        """The sums over all users of the probability of a data-independent message, and of its square."""
         assert isinstance(self.family, RandomizedResponseFamily)
         sums = np.zeros(2)
         for first in range(0, self.budgets.size, BLOCK):
@@ -456,7 +451,7 @@ class Population:
         guess : position of the target that is evaluated first.
         tolerance : the gap of the bounds in log delta is at most tolerance * max(1, -log delta / 20).
         frontier : blocks that together cover all targets, with the decompositions that bounded them at another eps; or an empty
-            list. It is replaced in place by the blocks and decompositions of this eps.
+            list. The list is replaced in place by the blocks and decompositions of this eps.
         coarse : evaluate single targets with bins, too, as far as the tolerance permits.
         """
         if self.budgets.size <= FEW:
@@ -503,8 +498,8 @@ class Population:
             reached = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
-            # With the bins of this level, the bound of the target `best` is `reached`, which exceeds its bound `upper`. No block
-            # that contains this target can have a bound below `reached`, so the tolerance on this level is reached - upper or more.
+            # With the bins of this level the target `best` has the bound `reached`, which exceeds its bound `upper` without bins. A
+            # block that contains this target has a bound of at least `reached`. So the tolerance is at least reached - upper.
             near = margin if level == self.exact else max(margin, reached - upper)
             # If the error is due to the bins, more blocks do not reduce it: after a few hundred blocks the search continues on
             # the next level.
@@ -531,7 +526,7 @@ class Population:
         """Return the largest bound of the blocks that need no search, the boxes, and the list of the blocks to search first.
 
         Boxes of the frontier whose bound at this eps is at most `enough` need no search, and only they stay in the frontier.
-        Without a frontier the search starts from up to eight blocks of all targets.
+        Without a frontier the search starts from up to eight blocks, which cover all targets.
         """
         if frontier:
             # A block is bounded by the decomposition that gave its bound at another eps, if there was one.

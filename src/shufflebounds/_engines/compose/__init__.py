@@ -2,9 +2,9 @@
 
 The loss of one release is moved to a grid in two ways. The upper bound interpolates the hockey-stick divergence linearly between
 grid points ("connect the dots"); for enumerated outcomes this splits each mass over the two nearest points. The lower bound merges
-the masses of neighbouring outcomes whose mean loss is a grid point. Either bound has an error of second order in the step. The
-distributions are exponentially tilted so that the mean of the composition is near eps, and convolved by FFT on a finite window. The
-errors from rounding, from the finite window and from truncated tails are added to the upper bound and subtracted from the lower
+neighbouring outcomes so that their mean loss is a grid point. Either bound has an error of second order in the grid step. The
+distributions are exponentially tilted so that the mean of the composition is near eps, and convolved by FFT on a finite range. The
+errors from rounding, from the finite range and from truncated tails are added to the upper bound and subtracted from the lower
 bound.
 
 Start with `composer`, which chooses among four engines and combines their bounds; `released` makes the composer from the pairs of a

@@ -1,12 +1,12 @@
 r"""Bounds for the best adaptive adversary, who chooses the pair of each release after seeing the losses of the earlier ones.
 
-Each release has one of the pairs (P_o, Q_o), o = 1..m. Let L be its privacy loss, E = e^eps, and h_s(E) the largest hockey-stick
-divergence of s releases. Then
+Each release has one of the pairs (P_o, Q_o), o = 1..m. Let L be the privacy loss of a release, E = e^eps, and h_s(E) the largest
+hockey-stick divergence of s releases. Then
 
     h_0(E) = max(0, 1 - E),     h_s(E) = max_o mean over P_o of h_(s-1)(E e^-L),     h_s(0) = 1 (for infinite losses),
 
 because for a set S of sequences of results, P(S) - E Q(S) is the sum over the first result y of
-P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the best strategy after the result y is the one for E e^-L(y). On a grid of x = ln E
+P_o(y) (P(S | y) - E e^-L(y) Q(S | y)): after the result y, the best strategy is the one for E e^-L(y). On a grid of x = ln E
 that contains all losses, this recursion is a convolution followed by a pointwise maximum. The code computes
 f_s(x) = e^(theta x) h_s(e^x): the distributions are then exponentially tilted by theta, the values of f_s are bounded, and their
 errors are small relative to f_s near the eps for which theta was chosen. Every h_s is convex in E, hence a mixture of hockey-stick
@@ -49,10 +49,10 @@ small for small x, where the grid begins. Raised: larger rounding errors near th
 
 
 class _Block(NamedTuple):
-    """The function f of the module docstring after all releases, divided by e^scale.
+    """The values f(x) = e^(theta x) h(e^x) on a grid of x after all releases (module docstring), divided by e^scale.
 
     Entry i of the array `f` belongs to the grid point with index first + i, and has an error of at most `error`. In addition, the
-    end of the grid reduces every h by at most e^right. `log_rest` is the log mass of infinite loss.
+    end of the grid on the right reduces every h by at most e^right. `log_rest` is the log of the probability of infinite loss.
     """
 
     theta: float
@@ -67,8 +67,8 @@ class _Block(NamedTuple):
 class _Tilted(NamedTuple):
     """An exponentially tilted distribution of losses on the grid: masses divided by e^scale, with the sum `total`.
 
-    `place` are the grid indices, `weight` the masses. `lost` bounds the truncated mass relative to e^scale, `rough` the relative
-    error of the masses. `ahead` has the log moment generating function of the loss at theta and at several larger tilts.
+    `place` are the grid indices, `weight` the masses. `rough` bounds their relative error, and `lost` the truncated mass, divided
+    by e^scale. `ahead` has the log moment generating function of the loss at theta and at several larger tilts.
     """
 
     place: FloatArray
@@ -85,8 +85,8 @@ class AdaptiveChoice(NamedTuple):
     """The mechanism whose pair of datasets may change from release to release.
 
     `place` is the index of the mechanism among the distributions of the upper bound. For the lower bound, the adversary takes one
-    of `pairs` (products of pairs) in each of the `times` releases of the mechanism, and the releases in `others` have fixed pairs.
-    `pairs` is empty if there is no adaptive lower bound.
+    of `pairs` (each a product of pairs) in each of the `times` releases of the mechanism, and the releases in `others` have fixed
+    pairs. `pairs` is empty if there is no adaptive lower bound.
     """
 
     place: int
@@ -134,7 +134,7 @@ class Adaptive:
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = grid.rtol, CHOSEN
             if mechanism.blocks:
-                # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
+                # One bound covers a block of datasets. These bounds leave a gap of eps above 5e-5, which no finer grid reduces.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
             step = max(grid.steps.accurate(rtol), size * transforms / most, size / TABLE_SIZE)
@@ -187,14 +187,14 @@ class _Strategy:
     Parameters
     ----------
     choices : sequence of sequences of (GridPLD, int)
-        The choices. Each is a product of distributions whose anchors are multiples of the step.
+        The choices. Each is a product of distributions, whose offsets are multiples of the step.
     times : int
         Number of releases with a choice.
     fixed : sequence of (GridPLD, int)
         Releases without a choice. The upper bound assumes that they come first, so that all choices may depend on them; the lower
         bound assumes that they come last. So both bounds are valid for any order.
     guide : Product
-        A similar composition without choice, from which the tilts are taken.
+        A similar composition without choice; the tilts are taken from it.
     upper : bool
         Whether the result is an upper or a lower bound.
     """
@@ -271,21 +271,22 @@ class _Strategy:
         plain = max(math.sqrt(self._guide.moments(0.0)[2]), 0.5 * step)
         theta = max(self._guide.tilt(center), SLOW / plain)
         spread = max(math.sqrt(self._guide.moments(theta)[2]), 0.5 * step)
-        # For each amount m in `more`, the moment generating function at theta + m gives a Chernoff bound of h to the right of the
-        # grid. The grid ends where the best of these bounds is below e^-margin times the size of h at the end of the interval that
-        # the result serves. With fewer or smaller amounts the grid is longer.
+        # The moment generating function at each larger tilt theta + m, m in `more`, gives a Chernoff bound of the divergence h
+        # beyond the right end of the grid. The grid ends where the smallest of these bounds is below e^-margin times the size of h
+        # at `high`, the largest eps for which the result is used.
         more = np.append(0.0, np.geomspace(1.0, 16.0, 9) / spread)
         enough = step * math.floor((center + 3 / theta) / step)
         stages = [
             ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)
             for several, r in self._stages
         ]
-        # Choices all of whose losses are infinite are omitted from the recursion; `rests` has the masses at infinite loss of the
-        # distributions.
+        # A choice that contains a distribution of infinite losses only is omitted from the recursion; `rests` has its mass at
+        # infinite loss.
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         margin = NEGLIGIBLE + 2 * math.log1p(theta * spread)
         first = math.floor(-margin / (theta * step)) - 2
-        # Moment generating functions below 1 are replaced by 1, because `grown` must bound h after fewer releases, too.
+        # Moment generating functions below 1 are replaced by 1, because `grown` must bound the divergence h after fewer releases,
+        # too.
         grown = np.zeros(more.size)
         for several, r in finite:
             grown += r * np.max([0 * more, *(sum((n * law.ahead for law, n in laws), 0 * more) for laws in several)], axis=0)
@@ -307,12 +308,12 @@ class _Strategy:
                 break
             for _ in range(r):
                 state = run.best(state, several)
-        # The mass at infinite loss of the strategy with the largest such mass (upper bound) or the smallest (lower bound).
+        # `rests` is for the strategy with the largest mass at infinite loss (upper bound) or with the smallest (lower bound).
         outermost = max if self.upper else min
         rests = [(outermost(union_probability([(law.log_rest, count) for law, count in laws]) for laws in several if laws), r)
                  for several, r in stages if any(several)]
-        # Paths of losses that leave the grid at its right end contribute at most the largest h there to any h on the grid. Rounded
-        # masses may add up to slightly more than 1, which the factor 2 covers.
+        # Sequences of losses that lead beyond the right end of the grid add to any h on the grid at most the largest h beyond that
+        # end; `right` is the log of its bound. The factor 2 covers rounded masses, whose sum may slightly exceed 1.
         right = float((grown - (theta + more) * x[-1]).min()) + math.log(2)
         return _Block(theta, first, state.f, state.scale, state.error + 8 * ULP * self._releases, right, union_probability(rests))
 
@@ -336,7 +337,7 @@ class _Recursion:
     """Applies the recursion of the module docstring, one release at a time, with a bound of all errors."""
 
     def __init__(self, size: int, length: int, left: float) -> None:
-        # `left` is the log of a bound of f to the left of the grid, where f <= e^(theta x).
+        # To the left of the grid, f <= e^(theta x) <= e^left.
         self._size, self._length, self._left = size, length, left
         self._spectra: dict[int, tuple[NDArray[np.complex128], float]] = {}
         self._last: tuple[FloatArray, NDArray[np.complex128]] | None = None
@@ -351,7 +352,7 @@ class _Recursion:
         return self._spectra[id(law)]
 
     def best(self, state: _State, several: Sequence[Sequence[tuple[_Tilted, int]]]) -> _State:
-        """Return the pointwise maximum over the choices of E[f(x - L)], where L is the sum of the losses of a choice."""
+        """Return the pointwise maximum over the choices of E f(x - L), f from `state` and L the sum of the losses of a choice."""
         states = []
         for laws in several:
             one = state
@@ -370,9 +371,9 @@ class _Recursion:
         return _State(f, scale, error)
 
     def _released(self, state: _State, law: _Tilted) -> _State:
-        """Return E f(x - L) at the grid points x for a loss L with the given distribution.
+        """Return E f(x - L) at the grid points x, for f from `state` and a loss L with the distribution `law`.
 
-        The values of f outside the grid are replaced by 0; the error bound includes the values to the left.
+        The values of f outside the grid are replaced by 0. The error bound covers this to the left of the grid, not to its right.
         """
         stage = 4 * ULP * (math.log2(self._length) + 2)
         f, top = state.f, float(state.f.max())
@@ -382,7 +383,7 @@ class _Recursion:
         # The error has five parts. The first three are rounding errors of the transforms (a bound of their mean square bounds them
         # at every point), errors of the masses, and the error of f.
         error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
-        # The last two parts are truncated losses, and values of f to the left of the grid.
+        # The last two parts of the error are due to truncated losses, and to values of f to the left of the grid.
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
         error += TINY

@@ -1,10 +1,9 @@
 """The choice among the engines of a composition, and the combination of their bounds, for `profile.Composition`.
 
-There are four engines: `Inversion` of a moment generating function, sums over all pairs of outcomes (`PairSums`), distributions of
-losses on a grid (`Grid`), and an adversary who chooses pairs of datasets adaptively (`Adaptive`). Each has the methods `bounds` and
-`method`. `Composer.engines` yields the engines in the order in which they are tried, until the bounds of one engine meet the
-tolerance. Chernoff's bound is the upper bound of `Inversion` where its integral would be too long. Before any engine is tried,
-`profile/product.py` checks whether a composition has few enough outcomes to be enumerated, or is determined by one release.
+The engines are `Inversion`, `PairSums`, `Grid` and `Adaptive`. `Composer.engines` yields the engines in the order in which they are
+tried, until the bounds of one engine meet the tolerance. If the integral of `Inversion` would be too long, its upper bound is
+Chernoff's bound. Before any engine is tried, `profile/product.py` checks whether a composition has few enough outcomes to be
+enumerated, or is determined by one release.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Engine(Protocol):
 
 
 class _Answer(NamedTuple):
-    """Bounds of log delta, and the engines that were tried with the bounds of each; the last one decided."""
+    """Bounds of log delta, and all engines that were tried, each with its bounds; the last engine decided."""
 
     bounds: Interval
     tried: tuple[tuple[Engine, Interval], ...]
@@ -51,7 +50,7 @@ class Composer:
     """Lower and upper bound of the hockey-stick divergence of a composition.
 
     The bounds depend on eps alone and not on earlier calls: grids are refined anew for every eps, and the losses at which an
-    expensive distribution is sampled depend on a fixed interval that contains eps (`Grid.middle`). Caches do not change results.
+    expensive distribution is sampled depend on a fixed interval that contains eps (`Grid.middle`).
 
     Parameters
     ----------
@@ -82,10 +81,11 @@ class Composer:
     ) -> None:
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._deepest = deepest
-        # An entry of the cache consists of a few numbers, so BLOCK entries take about 3 MB.
+        # BLOCK entries take about 3 MB.
         self._known: Kept[float, _Answer] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
-        # Whether one lower bound has the distributions of the upper bound. If none has them, the two bounds differ on every grid.
+        # `tight` states whether one lower bound has the distributions of the upper bound. If none has them, the two bounds differ
+        # on every grid.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
         self.steps = GridSteps(upper, [pair for side in lower for pair in side], self.tight, rtol)
 
@@ -93,7 +93,8 @@ class Composer:
     def inversion(self) -> Inversion | None:
         """The inversion of the moment generating function of the total loss.
 
-        The value is None if this function is not known for every release, or if the lower bound comes from other distributions.
+        The value is None if the moment generating function is not known for every release, or if no lower bound has the
+        distributions of the upper bound.
         """
         releases = [(release.losses.transform, r) for release, r in self._upper if release.losses.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
@@ -181,14 +182,14 @@ class Composer:
         best, tried = Interval(-math.inf, 0.0), list[tuple[Engine, Interval]]()
         for engine in self.engines():
             if engine is not self.inversion and eps > self.steps.farthest:
-                # delta decreases in eps, so the upper bound at the largest eps of these engines is valid.
+                # delta decreases in eps, so the upper bound at `farthest`, the largest eps of these engines, is valid.
                 (_, high), others = self._answer(self.steps.farthest)
                 return _Answer(Interval(best.lower, min(high, best.upper)), (*tried, *others))
             (low, high), enough = engine.bounds(eps)
             tried.append((engine, Interval(low, high)))
             best = Interval(max(low, best.lower), min(high, best.upper))
-            # Sums give no lower bound if delta is below about 1e-290 e^eps. If only e^eps is large, as for budgets above 700, a
-            # grid gives one. If delta itself is tiny, the grid may be too long.
+            # Sums over pairs give no lower bound if delta is below about 1e-290 e^eps. A grid gives one if e^eps is large and delta
+            # is not tiny, as for budgets above 700. If delta itself is tiny, the grid may be too long.
             deep = best.lower > -math.inf or best.upper < LOG_TINY + NEGLIGIBLE
             if enough or best.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
                 break

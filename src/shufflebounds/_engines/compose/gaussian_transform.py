@@ -12,15 +12,17 @@ the complex plane. For any d, d' > 0 such that y + d and y - d' lie in this stri
 
 Let w = a + i t, t >= 0 and 0 <= b = mu v < pi. Then g(x) cos(b/2) <= \|g(x + i v)\| <= g(x). The argument of g(x + i v) is at
 least 0, so the factor e^(-t arg g) is at most 1. Hence N(v) <= A(a) e^(v^2/2) for a >= 0, and N(v) <=
-A(a) e^(v^2/2)/cos(b/2)^\|a\| for a < 0. Because arg g >= 0, the integral of the absolute value of the integrand along a line y > 0
-decreases in t, so it bounds \|A(a + i t')\| for all t' >= t. This integral is computed by the trapezoidal rule, too. Its integrand,
-continued analytically from x to x + i v, has the absolute value
+A(a) e^(v^2/2)/cos(b/2)^\|a\| for a < 0.
+
+A bound of \|A(a + i t')\| for all t' >= t is the integral of the absolute value of the integrand of A(a + i t) along a line
+Im x = y > 0. This integral decreases in t, because arg g >= 0 on the line. It is computed by the trapezoidal rule, too. Its
+integrand, continued analytically from x to x + i v, has the absolute value
 
 .. math:: |\varphi(x + i v)|\, e^{y^2/2}\, |g(x + i(y + v))\, g(x + i(y - v))|^{a/2}\,
     e^{-t (\arg g(x + i(y + v)) + \arg g(x + i(y - v)))/2}.
 
-The argument of g(x + i v) is odd in v and increases in v for \|mu v\| <= pi/2, so the exponent of the last factor is at most 0 for
-mu (y + \|v\|) <= pi/2, and the error of this rule is bounded in the same way.
+The argument of g(x + i v) is odd in v and increases in v for \|mu v\| <= pi/2. So for mu (y + \|v\|) <= pi/2 the exponent of the
+last factor is at most 0, and the error of the rule for this integral is bounded as above.
 
 References
 ----------
@@ -66,7 +68,7 @@ a factor for the row and one for the column. Raised: a larger bound of the round
 
 @dataclass(frozen=True)
 class SampledGaussian:
-    """The privacy loss of one Gaussian mechanism on a Poisson sample, in one direction.
+    """The privacy loss of one Gaussian mechanism on a Poisson sample, for a removed or for an added record.
 
     One distribution of the pair is the mixture (1 - q) N(0, 1) + q N(mu, 1), the other is N(0, 1).
 
@@ -134,10 +136,12 @@ class _Points(NamedTuple):
 
 
 def _excess(at: _Ratios, log_normal: FloatArray, order: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return A(a) - 1 = E (g^a - 1 - a (g - 1)), a sum of terms of one sign, and a bound of its rounding, for several orders a.
+    """Return A(a) - 1 and a bound of its rounding error, for several orders a.
 
-    `log_normal` is the log of h phi(x). The mean of g is 1. The bound of the rounding error is proportional to the means of
-    |a (g - 1)| and |g^a - 1|, so it is small if the privacy losses are small.
+    Because the mean of g is 1, A(a) - 1 = E (g^a - 1 - a (g - 1)), a sum of terms of one sign.
+
+    `log_normal` is the log of h phi(x), with the step h and the normal density phi. The bound of the rounding error is proportional
+    to the means of |a (g - 1)| and |g^a - 1|, so it is small if the privacy losses are small.
     """
     a, size = order[:, None], np.abs(order)
     power = np.multiply.outer(order, at.loss)
@@ -156,8 +160,7 @@ def _excess(at: _Ratios, log_normal: FloatArray, order: FloatArray) -> tuple[Flo
 class TiltedGaussian:
     """The function E e^(z L) at complex z with Re z = theta, for the privacy loss L of a :class:`SampledGaussian`.
 
-    The class implements :class:`~shufflebounds._losses.transform.TiltedTransform`. The exponent of g is w = a + i t (module
-    docstring).
+    The class implements :class:`~shufflebounds._losses.transform.TiltedTransform`.
     """
 
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:
@@ -170,7 +173,7 @@ class TiltedGaussian:
 
     @property
     def _lines(self) -> FloatArray:
-        """The trial heights (LINES). For a >= 0 the first height has the longest step."""
+        """The trial heights (LINES) of a line of integration; for an order >= 0 only the first, which gives the longest step."""
         return LINES if self._order < 0 else LINES[:1]
 
     @property
@@ -276,8 +279,8 @@ class TiltedGaussian:
     def _range(self) -> tuple[float, float]:
         """The first and the last x of the rule; terms beyond them are negligible."""
         mu, q, a = self._kind.mu, self._kind.rate, self._order
-        # The derivative of log(phi g^a) is a mu p - x, where p = q e^(mu x - mu^2/2)/g is in (0, 1) and increases with x. Beyond
-        # `last` the function falls at least as fast as log phi does beyond `_reach`, and below `first` it rises as fast.
+        # The derivative of log(phi g^a) is a mu p - x, where p = q e^(mu x - mu^2/2)/g is in (0, 1) and increases with x. So beyond
+        # `last` phi g^a falls at least as fast as phi does beyond `_reach`, and below `first` it rises as fast.
         p_zero = 1 / (1 + (1 - q) / q * capped_exp(mu * mu / 2))
         first, last = -self._reach + min(a, 0.0) * mu * p_zero, self._reach + max(a, 1.0) * mu
         return first, last
@@ -313,7 +316,7 @@ class TiltedGaussian:
         return _Points(_Ratios(x, loss, shifted, unshifted, blur), log_normal, log_weight, top, dropped)
 
     def _rounding(self, points: _Points, height: float) -> FloatArray:
-        """Return a bound of the relative rounding error of each term of the rule at t = 0, on the line at this height."""
+        """Return a bound of the relative rounding error of each term of the rule at frequency 0, on the line at this height."""
         at = points.at
         exponent = at.x**2 / 2 + 3 * np.abs(self._order * at.loss) + 3 * abs(float(points.top[0])) + np.abs(at.x) * height
         return np.asarray(ULP * (16 + exponent) + abs(self._order) * at.blur)
@@ -330,8 +333,8 @@ class TiltedGaussian:
 
         The points of the rule are the outcomes of a pair of distributions, whose divergence is a sum of positive terms. The error
         of the rule is an analytic function of theta, and 0 at theta = 0. By the lemma of Schwarz this error is at most \|theta\|/r
-        times its largest value on the circle \|theta\| = r, with r = LEAST_THETA. On this circle \|A\| is at most e^(r (1 + r)
-        mu^2/2 + pi r); the term pi r is due to the phases.
+        times its largest value on the circle \|theta\| = r, with r = LEAST_THETA. On this circle the absolute value of the moment
+        generating function is at most e^(r (1 + r) mu^2/2 + pi r); the term pi r is due to arg g, which is at most pi.
         """
         points, forward = self._points(self._real_step), self._kind.removed
         at = points.at
@@ -379,7 +382,7 @@ class TiltedGaussian:
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
         error += 2 * points.dropped * capped_exp(float(points.top[0]) - self.scale + self._log_growth(height))
         growth = float(size @ (at.blur + 8 * ULP * np.abs(loss)))
-        # The last two numbers follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
+        # The numbers e2 and e3 follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
         return terms, loss, (error, growth, 2 * float(relative.sum()), float(relative @ np.abs(loss)))
 
     @property
@@ -390,7 +393,7 @@ class TiltedGaussian:
     def spectrum(self, spacing: float, count: int) -> Spectrum:
         """Return E e^((theta + i t) L)/e^scale - 1 at the frequencies t = 0, spacing, ..., (count - 1) spacing."""
         terms, loss, (error, growth, most, relative) = self._terms
-        # Because Im log g >= 0, no factor e^(i t log g) exceeds 1 in absolute value.
+        # Because Im log g >= 0 for the likelihood ratio g, no factor e^(i t log g) exceeds 1 in absolute value.
         width = min(BLOCK, math.ceil(math.sqrt(count)))
         inner = _exp_minus_one(np.outer(np.arange(width), (1j * spacing) * loss))
         out = np.empty((-(-count // width), width), dtype=np.complex128)

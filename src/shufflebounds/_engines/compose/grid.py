@@ -62,7 +62,7 @@ class Grid:
     steps : GridSteps
         The step of the first grid, and where the grid of each release begins.
     sums : PairSums, optional
-        Sums over all pairs of outcomes, which are added where a finer grid would leave a large gap.
+        Sums over all pairs of outcomes, which are computed as well if a finer grid would leave a large gap.
     tight : bool
         Whether one lower bound has the distributions of the upper bound.
     """
@@ -80,7 +80,7 @@ class Grid:
         self._products: Kept[tuple[float, float, float, int, float], Product] = Kept(COMPOSED)
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
-        """Return both bounds of log delta at eps, and whether adaptive choice cannot change them much."""
+        """Return both bounds of log delta at eps, and whether bounds for adaptive choice are not needed."""
         bounds = self._refined(eps).bounds
         mean, spread = self.steps.mean, self.steps.spread
         # `enough` is true if the bounds without adaptive choice agree to rtol, all losses are equal, or eps is too large.
@@ -105,7 +105,7 @@ class Grid:
                 f"depth: losses are listed down to a mass of e^{log_tail:.0f} under P"]
 
     def is_long(self, log_tail: float) -> bool:
-        """Whether a grid that truncates this log mass takes longer than sums over all pairs of outcomes.
+        """Whether a grid that truncates a mass of e^log_tail takes longer than sums over all pairs of outcomes.
 
         The grid does so if one release has more than 2 TABLE_SIZE points, or more than 2 FIRST_POINTS at which its density is
         evaluated.
@@ -164,11 +164,10 @@ class Grid:
         return log_tail
 
     def _deepest(self, log_tail: float) -> bool:
-        """Whether truncating a mass below e^log_tail would take too long, or would hardly change the samples, because they end at
-        a larger delta.
+        """Whether truncating a mass below e^log_tail would take too long, or would change the samples of the divergences little.
 
-        Down to a mass of e^(2 FIRST_TAIL) the samples take little time, and samples at smaller masses may make the bound slightly
-        tighter.
+        The result is False above e^(2 FIRST_TAIL), where samples take little time. Below it, samples change little if all of them
+        end at a larger delta than e^log_tail.
         """
         return log_tail <= -1e6 or (log_tail < 2 * FIRST_TAIL and all(release.exhausted(log_tail) for release, _ in self.upper))
 
@@ -187,7 +186,7 @@ class Grid:
     def middle(self, eps: float) -> float:
         """Return the middle of the interval that contains eps; all eps of an interval share the samples of expensive distributions.
 
-        The intervals have the length of 2 NEAR standard deviations of the total loss. The first one extends down to -inf.
+        The intervals have the length of 2 NEAR standard deviations of the total loss. The first interval extends down to -inf.
         """
         width = 2 * NEAR * self.steps.spread
         place = max(0, math.ceil((eps - self.steps.mean) / width - 0.5)) if width > 0 else 0
@@ -207,8 +206,8 @@ class Grid:
         finer, final, step, summed = 0, False, 0.0, False
         # `allowed` is the gap of log delta that changes eps by a factor e.
         bounds, allowed = Interval(-math.inf, 0.0), 1.0
-        # If the lower bound comes from other distributions, the gap may be far larger than rtol. Then the losses at which expensive
-        # divergences are sampled are not chosen for rtol.
+        # If the lower bound comes from other distributions than the upper bound, the gap may be far larger than rtol. Then
+        # expensive divergences need not be sampled as closely as rtol requires.
         rtol = self.rtol if self._tight else max(self.rtol, LOOSE)
         while True:
             finest = math.ldexp(self.steps.first, -finer)
@@ -232,8 +231,8 @@ class Grid:
             # Stop if the finer grid reduced the gap by less than 20 %: then the step does not cause the gap. If the two bounds use
             # different distributions (not `tight`), these usually cause the gap, and a finer grid is tried only if rtol is small.
             apart = not gap < 0.8 * last or (not self._tight and self.rtol == self._least_rtol)
-            # If the gap is large, sums over all pairs of outcomes reduce it more than several refinements of the grid: a finer
-            # grid divides the gap by four at most.
+            # If the gap is large, sums over all pairs of outcomes reduce it more than finer grids, each of which divides it by four
+            # at most.
             enough = False
             if self._sums is not None and gap > 2 * allowed * self._least_rtol and high > LOG_TINY:
                 bounds, summed = self._with_sums(bounds, eps)
@@ -277,7 +276,7 @@ class Grid:
     def placed(
         self, release: DominatingPairInfo, log_tail: float, middle: float, rtol: float
     ) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of the lower and of the upper bound of a release, accurate enough for the bounds near `middle`."""
+        """Return samples of both bounds of a release's divergence, accurate enough for the composition at eps near `middle`."""
         # SAME_LOG keeps the goal positive if the standard deviation is 0. Without a lower bound there is no gap to reduce: the
         # upper bound is then computed to the relative accuracy LOOSE.
         rtol = rtol if self._lower else max(rtol, LOOSE)

@@ -36,10 +36,10 @@ class Product(TiltedSum):
 
     Each release has a distribution of losses on a grid of the same step, and is repeated a number of times.
 
-    The lower bound of a release that may reveal everything has a loss far above all others, where the last line of its divergence
-    reaches 0. Let A be the event that such a large loss occurs in some release. The divergence is at least that of the outcomes
-    outside of A, plus P(A) - e^eps Q(A). So the transform need not reach to this loss. Without `apart`, no loss is treated as
-    large.
+    If a release may reveal everything, its lower bound has one loss far above all others: the one at which the last supporting line
+    of the divergence reaches 0. Let A be the event that such a loss occurs in some release. The divergence is at least that of the
+    outcomes outside of A, plus P(A) - e^eps Q(A). So the Fourier transform need not reach to this loss. Without `apart`, the
+    transform includes this loss.
     """
 
     def __init__(self, laws: Sequence[GridPLD], times: Sequence[int], *, upper: bool, apart: bool = True) -> None:
@@ -61,8 +61,8 @@ class Product(TiltedSum):
             slack += r * (law.slack + abs(total) + 16 * ULP)
             loss_error += r * law.loss_error + 4 * ULP * abs(origin)
             rests.append((log_rest, r))
-        # `widest`: if losses are rarely large, as those of sampled records, the distribution of the total loss is ten times as wide
-        # when tilted to a large eps.
+        # `widest` is 2 because the tilted distribution of the total loss may be ten times as wide at a large eps, if losses are
+        # rarely large, as those of sampled records.
         super().__init__(
             summands, origin, laws[0].step, discount=1.0, near=NEAR, served=_SERVED, widest=2, upper=upper,
             log_rest=union_probability(rests), slack=slack, level_error=loss_error,

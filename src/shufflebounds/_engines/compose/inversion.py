@@ -9,8 +9,9 @@ The trapezoidal rule with spacing tau is used. By Poisson's summation formula th
 
 .. math:: \sum_{k \in \mathbb{Z}} e^{\theta k P} H(\varepsilon + k P), \qquad P = 2 \pi / \tau,
 
-so all of its error terms are positive: an upper bound remains valid, and a bound of these terms is subtracted from a lower bound.
-The terms with k < 0 are at most e^(theta k P), since H <= 1. For k > 0 the Chernoff bound of H at a larger theta bounds them.
+where the terms with k != 0 are errors. They are positive, so the rule itself is an upper bound; for a lower bound, a bound of these
+terms is subtracted. The terms with k < 0 are at most e^(theta k P), since H <= 1. Those with k > 0 are bounded by the Chernoff
+bound of H at a larger theta.
 Beyond the last node, the integrand is bounded by the bound of \|E e^(z L)\| that the transform of each release has for larger
 frequencies.
 
@@ -129,7 +130,7 @@ class _Tilt(NamedTuple):
         return [cls(*values) if values[2] < math.inf else None for values in fields]
 
     def height(self, eps: float) -> float:
-        """Return the log of the integrand at frequency t = 0, K(theta) - theta eps - log(theta (theta + 1))."""
+        """Return the log of the integrand at frequency 0: `cumulant` - theta eps - log(theta (theta + 1))."""
         return self.cumulant - self.theta * eps - self.log_weight
 
     def slope(self, eps: float) -> float:
@@ -155,8 +156,8 @@ class _Tilt(NamedTuple):
 class _Window:
     """The tilts around a saddle point and the fields of :class:`_Tilt` there, as arrays over increasing tilts.
 
-    `cumulant` is rounded up. Entry i of `places` is the exponent k of the tilt theta = RATIO**k in entry i of `theta`. Row i of
-    `apart` has for every tilt its excess over the tilt of entry i, or 0 if there is none.
+    `cumulant` is rounded up. Entry i of `places` is the exponent k of the tilt theta[i] = RATIO**k. The entry (i, j) of `apart` is
+    max(theta[j] - theta[i], 0).
     """
 
     places: tuple[int, ...]
@@ -213,7 +214,7 @@ class Inversion:
     Parameters
     ----------
     releases : sequence of (LossTransform, int)
-        The pairs, and how often each is released.
+        Each pair with its number of releases.
     rtol : float
         The largest relative gap between the bounds of eps that the composition accepts.
     most : float, optional
@@ -274,10 +275,7 @@ class Inversion:
         return tilt
 
     def _saddle(self, eps: float) -> int:
-        """Return the exponent k of the tilt RATIO**k at which the integrand at frequency 0 is about the smallest.
-
-        The last result is kept with its eps, because a search evaluates several bounds at one eps.
-        """
+        """Return the exponent k of the tilt RATIO**k at which the integrand at frequency 0 is about the smallest."""
         latest = self._saddle_of
         if latest[0] != eps:
             latest = self._saddle_of = eps, self._find_saddle(eps)
@@ -375,7 +373,7 @@ class Inversion:
         return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
-        """Return the goal for the gap of log delta: `_tolerance` times eps times the tilt, about the slope of log delta."""
+        """Return the goal for the gap of log delta: `_tolerance` times eps times the tilt, which is about minus the slope."""
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
@@ -450,7 +448,9 @@ class Inversion:
         return math.inf if step is None else FREQUENCY_RATIO**step
 
     def _decay(self, place: int, step: int) -> float:
-        """Return a bound of log |E e^(z L)| relative to its value at t = 0, for all frequencies t >= FREQUENCY_RATIO**step."""
+        """Return a bound of log |E e^(z L)|, z = theta + i t, relative to its value at t = 0, for all frequencies t >=
+        FREQUENCY_RATIO**step.
+        """
         def made() -> float:
             return math.fsum(times * part.decay(FREQUENCY_RATIO**step) for part, times in self._part(place).parts)
 
@@ -471,8 +471,8 @@ class Inversion:
         base = cumulant - tilt.theta * eps
         # Transforms use the rounded theta + 1, whose rounding error changes the cumulant by its derivative times this error.
         slack = 8 * ULP * (1 + abs(cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
-        # Beyond the last node, |E e^(z L)| is at most its bound (`_decay`) for all frequencies above a power of FREQUENCY_RATIO:
-        # the largest power that is at most the frequency of this node.
+        # `_decay` bounds the absolute value of the transform for all frequencies above a power of FREQUENCY_RATIO. The largest
+        # power up to the last node is used.
         last = spacing * (size - 1)
         step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
         decay = self._decay(place, step) + 1e-9

@@ -11,9 +11,9 @@ of a cell between two nodes is moved to these nodes such that the mean of e^-los
 divergence. For the lower bound, the mass is moved to one loss inside the cell such that this mean does not decrease; this does not
 increase the divergence. All terms are positive, so small divergences have a small relative error.
 
-Masses and products of masses below FAINTEST are truncated; there are fewer than 1e15 of them. The means of cells with a mass below
-1e-300 are inaccurate. TINY, which an upper bound adds at every sum, bounds the total of these masses under P. Under Q this total
-has the weight e^eps in delta, so there is no lower bound below TINY e^eps.
+Outcomes and products with a mass below FAINTEST are truncated; there are fewer than 1e15 of them. The means of cells with a mass
+below 1e-300 are inaccurate. An upper bound adds TINY at every sum, which is more than the total mass under P of these outcomes and
+cells. Under Q this total has the weight e^eps in delta, so there is no lower bound below TINY e^eps.
 """
 
 from __future__ import annotations
@@ -242,9 +242,9 @@ class _Table:
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
-    A number of releases of one kind is split at its highest binary digit, so that most sums are of two equal losses, which take
-    half the time. The numbers of several kinds have different digits, so 1 is subtracted from the odd ones instead. Powers of two,
-    and even numbers of several kinds, are halved. So a table needs at most two sums for each binary digit of the numbers.
+    If there is one kind of release, its number is split into the highest power of two and the rest, so that most sums are of two
+    equal losses, which take half the time. If there are several kinds, every odd number is split into 1 and an even number. Powers
+    of two, and even numbers of several kinds, are halved. So a table needs at most two sums for each binary digit of the numbers.
     """
     top = 1 << (max(times).bit_length() - 1)
     part = tuple(number % 2 if len(times) > 1 else number & top for number in times)

@@ -28,7 +28,7 @@ class Released:
     factors : sequence of (DominatingPairInfo, int)
         The pair of each mechanism, with its number of releases.
     rtol : float
-        Relative gap of eps; pairs of one family that are alike to ALIKE * rtol are replaced by one pair.
+        Relative gap of eps; pairs of one family that differ by at most ALIKE * rtol are replaced by one pair.
     """
 
     def __init__(self, factors: Sequence[tuple[DominatingPairInfo, int]], rtol: float) -> None:
@@ -36,7 +36,7 @@ class Released:
 
     @cached_property
     def pairs(self) -> tuple[tuple[DominatingPairInfo, Pairs], ...]:
-        """For each factor, its pair, and the pairs (with numbers of releases) whose composition replaces its releases."""
+        """For each mechanism (factor): its pair, and the pairs and numbers of releases whose composition replaces its releases."""
         pairs = [one for one, _ in self._factors]
         releases = [one.times(number) for one, number in self._factors]
         powers = [one.releases.power for one in pairs]
@@ -92,7 +92,7 @@ class Released:
         if not places or sum(times for _, times in above) == 1:
             return None
         place = max(places, key=lambda i: above[i][1])
-        # No adaptive lower bound is computed for a distribution that covers only a part of a factor, because equal parts of one
+        # No adaptive lower bound is computed if the distribution covers only a part of each release of a factor: equal parts of one
         # release have the same pair.
         factor = next((i for i, (_, releases) in enumerate(self.pairs) if releases == (above[place],)), None)
         if factor is None or not has_below:
@@ -102,7 +102,7 @@ class Released:
 
 
 def matched(counts: list[int]) -> range:
-    """Return the indices of the entries that are combined if each factor takes the same entry of its list of pairs.
+    """Return the indices i for which entry i of each factor's list of pairs is used in one lower bound.
 
     `counts` are the lengths of the lists. A list with a single pair gives this pair for every index.
     """

@@ -98,11 +98,11 @@ class GridSteps:
 
     @cached_property
     def useful(self) -> float:
-        """The step below which a finer grid has the same breakpoints of every divergence (`DominatingPairInfo.spacing`).
+        """The step below which a finer grid does not help: a quarter of the distance between breakpoints of the divergence.
 
-        The error of the grid is proportional to the square of its step. So a step of a quarter of the distance of the breakpoints
-        adds 1/16 of their error. The result is 0 if the bounds have different distributions, because sums over pairs of outcomes
-        then give no tighter bounds.
+        The distance is that of `DominatingPairInfo.spacing`. The error of the grid is proportional to the square of its step, so
+        this step adds 1/16 of the error that the breakpoints cause. If the two bounds have different distributions, the result is
+        0, because sums over pairs of outcomes cannot replace a finer grid.
         """
         return min(release.spacing(FIRST_TAIL) for release, _ in self._upper) / 4 if self._tight else 0.0
 
@@ -170,8 +170,8 @@ class GridSteps:
     def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
         """Return (offset, spacing) such that the losses offset + spacing j should be grid points, or None if no loss is preferred.
 
-        Normally the result is the release's own lattice, or its most probable loss and the distance to the nearest other loss. A
-        release may have neither, and the same distribution of the loss for (P, Q) and (Q, P). Then the result is (eps0, 2 eps0) for
+        Normally the result is the release's own lattice, or its most probable loss and the distance to the nearest other loss. If a
+        release has neither, and its loss has the same distribution for (P, Q) and (Q, P), the result is (eps0, 2 eps0) for
         a pure budget eps0 of at most 30 standard deviations, because the losses eps0 and -eps0 may be atoms.
         """
         hint = release.hint or own_lattice(release.atoms)

@@ -48,19 +48,14 @@ class Cell(ABC):
 
     @abstractmethod
     def laws(self, eps: float, log_cut: float) -> LawTable:
-        """Return distributions such that, for every s, E(s + X)_+ of each case is at most the largest of the returned ones.
+        """Return distributions such that, for every s, E(s + X)_+ of each case is at most that of one of them.
 
-        Parameters
-        ----------
-        eps : float
-            Privacy loss in nats, >= 0.
-        log_cut : float
-            Log of the probability of the outputs that may be truncated.
+        `log_cut` is the log of the probability of the outputs that may be truncated.
         """
 
     @abstractmethod
     def halves(self, loss: float) -> Sequence[Cell]:
-        """Return smaller cells that cover this one; none if a, b and the masses are already bounded to a relative `loss`."""
+        """Return smaller cells that cover this one; none if the masses, a and b are already bounded to a relative `loss`."""
 
 
 class Cases(ABC):
@@ -166,10 +161,10 @@ class FiniteCases(Cases):
 
 
 class Blocks(NamedTuple):
-    """The masses c_- (`pair_weights`) if the drawn users are matched at random within blocks of four users.
+    """Bounds of c_-, the mass of the negative part of W (`pair_weights`), if drawn users are matched at random in blocks of four.
 
-    `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users remain. `rough` returns in
-    less time an approximation of c_-, which decreases in the number of pairs unless it is negligible.
+    `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users remain. `rough` returns an
+    approximation in less time. The approximation decreases in the number of pairs unless it is negligible.
     """
 
     bound: Callable[[int], float]
@@ -228,22 +223,11 @@ class DatasetLaws:
 
     @cached_property
     def signed(self) -> list[tuple[int, float]]:
-        """Pairs (s, c_-): numbers s of drawn pairs that are tried, each with its mass c_- of `pair_weights`."""
+        """The numbers s of drawn pairs that are tried, each with the mass c_- of the negative part of W (`pair_weights`)."""
         return signed_choices(self.ratio_tail)
 
     def thinned(self, share: float) -> DatasetLaws:
-        r"""Return the `DatasetLaws` if each user sends a message with probability `share` only: "no message" is one more output.
-
-        Parameters
-        ----------
-        share : float
-            In (0, 1].
-
-        Returns
-        -------
-        DatasetLaws
-            The distributions of the randomizer :math:`s R_x + (1 - s) [\text{no message}]`, with s = `share`.
-        """
+        """Return the `DatasetLaws` if each user sends a message with probability `share` only: "no message" is one more output."""
         if share == 1:
             return self
         tail = self.ratio_tail

@@ -20,12 +20,7 @@ _FEW_COLUMNS = 64
 class MixedData:
     """The largest delta of a small randomizer over all datasets of few users.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (inputs, outputs)
-        Probabilities of the outputs; proportional columns are merged.
-    users : int
-        Number of users, including the target.
+    `rows` are the distributions of the outputs for each input. `users` includes the target.
     """
 
     def __init__(self, rows: FloatArray, users: int) -> None:
@@ -38,10 +33,7 @@ class MixedData:
     def best(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
         """Return a lower bound of log delta, the number of other users with each input, and the target's two inputs.
 
-        Parameters
-        ----------
-        eps : float
-            Privacy loss in nats, >= 0. The bound is -inf above 700, where e^eps would overflow.
+        The bound is -inf for eps > 700, where e^eps would overflow.
         """
         largest = self._every_largest(eps)
         return math.log(largest.lower) if largest.lower > 0 else -math.inf, largest.shares, largest.pair
@@ -49,23 +41,13 @@ class MixedData:
     def upper(self, eps: float) -> float:
         """Return an upper bound of log delta over every dataset; call it only if `listed`.
 
-        Parameters
-        ----------
-        eps : float
-            Privacy loss in nats, >= 0. Above 700 the bound is that of eps = 700.
+        For eps > 700 the bound is that of eps = 700.
         """
         value = self._every_largest(eps).upper
         return math.log(value) if value > 0 else -math.inf
 
     def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
-        """Return upper or lower bounds of the largest Renyi divergences over every dataset; call it only if `listed`.
-
-        Parameters
-        ----------
-        orders : ndarray
-            Finite orders, >= 1.
-        upper : bool
-        """
+        """Return upper or lower bounds of the largest Renyi divergences over every dataset; call it only if `listed`."""
         return self._every.renyi(orders, upper=upper)
 
     @kept(4 * MANY)
@@ -80,11 +62,6 @@ def merged_outputs(rows: FloatArray) -> FloatArray:
     lower bound for the merged outputs is valid. For an upper bound, merging changes the entries by up to 5 ulp. The entries of a
     given matrix and of RAPPOR have errors below an ulp, so the sum is within the 8 ulp that `EveryDataset` includes. Proportional
     columns of other randomizers are proportional exactly.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (inputs, outputs)
-        Probabilities of the outputs.
     """
     rows = rows[:, rows.any(axis=0)]
     kinds = (rows / rows.max(axis=0)).T

@@ -1,16 +1,16 @@
 r"""The largest hockey-stick divergence over every dataset of few users of a small randomizer, from enumerated distributions.
 
 The divergence of two distributions is jointly convex, and the distribution of the messages is linear in the distribution R_x of the
-message of each user. So its maximum is attained where the inputs of all users, including the target's two, are extreme points of
-the convex hull of the R_x (docs/theorems/worst-dataset). With two outputs, 0 and 1, only two inputs are extreme: those with the
-smallest and the largest probability of output 1. A dataset is then given by the number of other users with the second of these
-inputs. Let S be the number of 1s among the other users' messages, p and p' the probabilities that the target's message is 1 for its
-two inputs, and E = e^eps. Then
+message of each user. So the largest divergence is attained where the inputs of all users, including the target's two, are extreme
+points of the convex hull of the R_x (docs/theorems/worst-dataset). With two outputs, 0 and 1, only two inputs are extreme: those
+with the smallest and the largest probability of output 1. A dataset is then given by the number of other users with the second of
+these inputs. Let S be the number of 1s among the other users' messages, p and p' the probabilities that the target's message is 1
+for its two inputs, and E = e^eps. Then
 
 .. math:: \delta = \max_k \; \Pr[S \ge k] (1 - E) + \Pr[S = k - 1] (p - E p'), \qquad p > p'
 
-because Pr[S = k - 1]/Pr[S = k] increases in k (S is a sum of independent bits), so the best test is a threshold. The case p < p'
-follows by exchanging the names of the outputs.
+The best test is a threshold of the number of 1s: S is a sum of independent bits, so Pr[S = k - 1]/Pr[S = k] increases in k. The
+case p < p' follows by exchanging the names of the outputs.
 """
 
 from __future__ import annotations
@@ -49,12 +49,8 @@ class LargestDivergence(NamedTuple):
 class EveryDataset:
     """The distributions of the multiset of messages for every dataset.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (inputs, outputs)
-        Probabilities of the outputs, each with a relative error of at most 8 ULP.
-    users : int
-        Number of users, including the target, >= 2.
+    `rows` are the distributions of the outputs for each input, with relative errors of at most 8 ULP. `users` >= 2 includes the
+    target.
     """
 
     def __init__(self, rows: FloatArray, users: int) -> None:
@@ -73,7 +69,7 @@ class EveryDataset:
         return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
 
     def _powers(self, x: int) -> list[FloatArray]:
-        """Return, for j = 0..users - 1, the distribution of the number of messages 1 of j users with input x (two outputs)."""
+        """Return, for outputs 0 and 1 and for j = 0..users - 1, the distribution of the number of 1s of j users with input x."""
         out = [np.ones(1)]
         for _ in range(self._users - 1):
             out.append(np.convolve(out[-1], self._rows[x]))
@@ -85,7 +81,10 @@ class EveryDataset:
 
     @cached_property
     def _bits(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return Pr[S = j], Pr[S > j] and Pr[S < j], j = 0..users - 1, one row for each dataset of two outputs."""
+        """Return Pr[S = j], Pr[S > j] and Pr[S < j] for j = 0..users - 1, one row for each dataset, if the outputs are 0 and 1.
+
+        S is the number of messages 1 of the other users.
+        """
         low_powers, high_powers = self._powers(0), self._powers(1)
         equal = np.array([np.convolve(high_powers[high], low_powers[low]) for low, high in self._shares])
         above, below = np.zeros_like(equal), np.zeros_like(equal)
@@ -125,13 +124,7 @@ class EveryDataset:
                 law = self._rows[x] @ np.append(law, 0.0)[steps[self._users - 1 - left + moved]]
 
     def largest(self, eps: float) -> LargestDivergence:
-        """Return the dataset with the largest divergence.
-
-        Parameters
-        ----------
-        eps : float
-            Privacy loss in nats, >= 0.
-        """
+        """Return the dataset with the largest divergence at eps >= 0."""
         find = self._of_bits if self._rows.shape[1] == 2 else self._of_laws
         upper, lower, dataset, (first, second) = find(capped_exp(eps))
         if eps > LARGEST_EXPONENT:
@@ -231,7 +224,7 @@ class _Losses(NamedTuple):
         first = np.cumsum(count) - count
         log_p, log_q = np.log(p[seen]), np.log(q[seen])
         loss, side = log_p - log_q, 1 if upper else -1
-        # `loss_error` covers rounding errors of the logarithms, and of their products with an order.
+        # `rounding` covers rounding errors of the logarithms, and of their products with an order.
         rounding = ULP * (4 - 2 * log_p - 2 * log_q)
         blur = 2 * error + rounding
         size = np.abs(loss) + side * blur
@@ -272,13 +265,7 @@ def _affordable(inputs: int, outputs: int, users: int) -> bool:
 
 
 def most_enumerated(rows: FloatArray) -> int:
-    """Return the largest number of users whose datasets are all enumerated, or 1 if there is none.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (inputs, outputs)
-        Probabilities of the outputs.
-    """
+    """Return the largest number of users whose datasets are all enumerated, or 1 if there is none."""
     inputs, outputs = rows.shape
     extreme = min(inputs, 2) if outputs == 2 else inputs
     beyond = least_int(lambda users: not _affordable(extreme, outputs, users), 2)
@@ -328,13 +315,7 @@ def _extreme(rows: FloatArray) -> list[int]:
 
 
 def all_shares(others: int, inputs: int) -> list[Shares]:
-    """Return all ways to distribute the other users over the inputs.
-
-    Parameters
-    ----------
-    others, inputs : int
-        Numbers of users and of inputs.
-    """
+    """Return all ways to distribute the other users over the inputs."""
     if inputs == 1:
         return [(others,)]
     return [(first, *rest) for first in range(others + 1) for rest in all_shares(others - first, inputs - 1)]

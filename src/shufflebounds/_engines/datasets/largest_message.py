@@ -9,8 +9,9 @@ has the distribution R_x, some message is in the set with probability :math:`S_x
 for every set. The sets used here contain the outputs with the largest R_0/m. The bound is close to the exact value if delta is
 due to one large likelihood ratio, as for Gaussian noise at very small delta.
 
-If all other users have the target's second value, the likelihood ratio of all messages is the mean of n independent ratios. Its
-moments of whole orders are known, and its moment of order k is at least that of one ratio divided by n^(k-1) (`mean_renyi`).
+If all other users have the target's second value, the likelihood ratio of all messages is the mean of n independent ratios, each of
+one message. The moments of this mean are known for whole orders. Its moment of order k is at least the moment of order k of one
+ratio, divided by n^(k-1) (`mean_renyi`).
 """
 
 from __future__ import annotations
@@ -31,15 +32,7 @@ __all__ = ["LargestMessage", "mean_renyi"]
 
 
 class LargestMessage:
-    """The tests of the module docstring for one distribution of X.
-
-    Parameters
-    ----------
-    law : ExcessLaw
-        X for a lower bound.
-    users : int
-        Number n of users.
-    """
+    """The tests of the module docstring for one distribution of X for a lower bound."""
 
     def __init__(self, law: ExcessLaw, users: int) -> None:
         order = np.argsort(-law.log_a, kind="stable")
@@ -68,7 +61,7 @@ class LargestMessage:
 
 
 def mean_renyi(local: Callable[..., FloatArray], users: int, orders: FloatArray) -> IntervalArray:
-    """Return bounds of the Renyi divergences D_a of the messages, from those of one message; the upper ones may be inf.
+    """Return bounds of the Renyi divergences D_a of all messages, from those of one message; the upper bounds may be inf.
 
     ``local(orders, upper=...)`` returns bounds for one message.
     """

@@ -92,7 +92,7 @@ bound. Lowered: a larger bound, less smooth in eps. Raised: longer tables."""
 
 
 class SumChoices(NamedTuple):
-    """The numbers of Lemma H for `users` terms; other numbers give valid bounds, too. With theta = 0 the bound is k E X_+."""
+    """The numbers k (`users`), theta, D, eta^2 and `nodes` of Lemma H. All choices give valid bounds; theta = 0 gives k E X_+."""
 
     users: int
     theta: float
@@ -129,7 +129,7 @@ class LargestSums:
         while True:
             self._near, laws = near, cases.laws(eps, near - _DEEPER - 2)
             if laws.starts.size == 2 and laws.values.size > 8 * MANY:
-                # Merging to values 3 % apart raises log delta by about 1e-2 at most. It is done only for the probability of a test.
+                # Merging to values 3 % apart raises log delta by at most about 1e-2. This only affects the probability of a test.
                 values, log_mass = gathered(laws.values, laws.log_mass, upper=True)
                 laws = laws._replace(values=values, mass=np.exp(log_mass), log_mass=log_mass, starts=np.array([0, values.size]))
             if laws.values.max(initial=0.0) > SQUARABLE:
@@ -177,10 +177,10 @@ class LargestSums:
                           _nodes(self._coarser))
 
     def bound(self, place: int = 0, *, every: bool = True, rest: float = -math.inf, most: float = math.inf) -> float:
-        """Return the bound for counts[place], to which the caller adds e^rest.
+        """Return the log of the bound for counts[place]; the caller adds e^rest to the bound.
 
-        If `every` is false, the cells are omitted. The result is then an approximation; it differs from the bound if a cell has the
-        largest sum. The result may be inf if the bound exceeds `most`.
+        If `every` is false, the cells are omitted. The result is then an approximation, below the bound if a cell has the largest
+        sum. The result may be inf if the bound exceeds `most`.
         """
         cut, cells, log_count = self._laws.log_cut, self._cases.cells(), float(self._logs[place])
         sums = self._sum(place) if self._light is None or (cells and every) else None
@@ -201,7 +201,7 @@ class LargestSums:
 
 
 def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[float]:
-    """Return an upper bound of log Phi of each distribution by Lemma H, in about 50 us each, to choose among many."""
+    """Return an upper bound of log Phi_n(X) for each distribution of X by Lemma H, in about 50 us each, to choose among many."""
     bounds, count, log_count = [], np.array([float(users)]), math.log(users)
     for law in laws:
         (log_mass, log_a, log_b), bound = law._distinct, -math.inf
@@ -235,7 +235,7 @@ def _nodes(coarser: float) -> int:
 
 
 class _Sum:
-    """The bound of E S_+, where S is the sum over users, for a set of distributions to which more can be added.
+    """The bound of E S_+, where S is the sum of the users' X, for a set of distributions to which more can be added.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ class _Sum:
         """Return the bound of the sum with a nearly optimal threshold of large values; `theta` is the best theta without large
         values.
 
-        `former` is the result for distributions that are truncated elsewhere.
+        `former` is the result for the same distributions with other truncated tails.
         """
         # Distributions that are neither wide nor have large positive values rarely change the best limit. Every limit gives a valid
         # bound.
@@ -332,7 +332,7 @@ class _Sum:
             if enough > limit:
                 return math.inf, lost
             cell = left.pop()
-            # A relative change r of a and b changes the log of the bound by about theta k r.
+            # If a and b change by a relative r, the log of the bound changes by about theta k r, with k = `self._counts[0]` users.
             loss = 0.25 * slack / (self._theta * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             total = self._bound.add(*parts[:4], first if smaller else math.inf)

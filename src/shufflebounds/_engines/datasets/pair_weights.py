@@ -6,11 +6,11 @@ the bound has the factors :math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. 
 
 .. math:: \sum_k \omega_k (-\gamma)^k \bar e_k(t_1, \ldots, t_s), \qquad 0 \le \gamma < \tfrac12,
 
-where :math:`\bar e_k` is the mean of the products of k of the :math:`t_i`. If all likelihood ratios are in
-:math:`[e^{-\varepsilon_0}, e^{\varepsilon_0}]`, every :math:`t_i` is in :math:`[-\tau/C, \tau]` with
-:math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`, so it is nonnegative
-everywhere if it is nonnegative at the corners, where j of the :math:`t_i` are at the upper end and the others at the lower one.
-By symmetry these are s + 1 linear conditions on the weights.
+where :math:`\bar e_k` is the mean of the products of k of the :math:`t_i`, and :math:`t_i` is a function of the messages of pair i
+(docs/theorems/worst-dataset). If all likelihood ratios are in :math:`[e^{-\varepsilon_0}, e^{\varepsilon_0}]`, every :math:`t_i` is
+in :math:`[-\tau/C, \tau]` with :math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`,
+so it is nonnegative everywhere if it is nonnegative at the corners, where j of the :math:`t_i` are at the upper end and the others
+at the lower one. By symmetry these are s + 1 linear conditions on the weights.
 """
 
 from __future__ import annotations
@@ -102,21 +102,13 @@ def _steps(weights: tuple[Fraction, ...]) -> FloatArray:
 
 
 def bounded_choices(local_eps: float, most: int) -> list[Weights]:
-    """Return choices of s >= 1 with weights for which c_- = 0, for likelihood ratios of at most e^local_eps.
-
-    Parameters
-    ----------
-    local_eps : float
-        Upper bound of the absolute logs of all likelihood ratios, or inf.
-    most : int
-        Largest s.
-    """
-    # For larger budgets s >= C - 1 would need more than 2**53 users.
+    """Return choices of 1 <= s <= `most` with weights for which c_- = 0, for likelihood ratios of at most e^local_eps."""
+    # For larger budgets s >= C - 1 = cosh(eps0) - 1 would need more than 2**53 users.
     if not local_eps < 36:
         return []
     half = math.sinh(0.5 * local_eps * (1 + 8 * ULP))
     less = 2 * half * half * (1 + 16 * ULP)
-    # C - 1 is rounded up to 12 bits, so that many randomizers share cached weights.
+    # C - 1 = cosh(eps0) - 1 is rounded up to 12 bits, so that many randomizers share cached weights.
     scale = 2.0 ** (math.frexp(less)[1] - 12)
     less = math.ceil(less / scale) * scale
     choices = []
@@ -128,7 +120,7 @@ def bounded_choices(local_eps: float, most: int) -> list[Weights]:
 
 @lru_cache(CACHED_ANSWERS)
 def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
-    """Return omega_1..omega_K with W > 0 for C - 1 = `less` that nearly minimize the error term, or None if none are found."""
+    """Return weights (module docstring) with W > 0 for C - 1 = `less` and nearly the smallest error term, or None."""
     most = min(pairs, _MOST)
     if pairs >= 4096:
         # There are too many corners to verify each of them.
@@ -164,7 +156,8 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
 
 
 def _basis(columns: FloatArray) -> list[int] | None:
-    """Maximize y_0 for `columns` y <= 1 and y >= 0 by the simplex method; return the places of the basis, or None if it fails.
+    """Maximize the first entry of y >= 0 with `columns` @ y <= 1 by the simplex method; return the places of the basis, or None if
+    it fails.
 
     A place that is at least the number of columns belongs to the slack of a row.
     """
@@ -256,7 +249,7 @@ def signed_product(pairs: int, signed: float) -> Weights:
 
 
 def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple[int, float]]:
-    """Return numbers s of drawn pairs, and for each the c_- of :func:`signed_product`.
+    """Return numbers s of drawn pairs, and for each the c_- (mass of the negative part of W) of :func:`signed_product`.
 
     The bound of delta contains the term c_- (e^eps - 1), so numbers of pairs with c_- >= _SIGNED are never the best and omitted.
     """
@@ -266,14 +259,14 @@ def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple
 
 
 def negative_mass(ratio_tail: Callable[[FloatArray], FloatArray], pairs: int) -> float:
-    r"""Return an upper bound of c_- for :func:`signed_product`.
+    r"""Return an upper bound of c_-, the mass of the negative part of W, for :func:`signed_product`.
 
-    Two independent messages of users with the same input a have the likelihood ratios r = A (1 + w) and r' = A (1 + w') of R_a to
-    R_j, the distribution for another input j, with A = 1 + s. F is the expectation of the positive part of
-    :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))` for positive w and w'. The negative part of the measure of one drawn pair has at
-    most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`. The quotient increases in w and w'. So F is at most the expectation
-    for two independent variables with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), each rounded up to the next
-    number of EXCEEDED.
+    Two independent messages from R_a have the likelihood ratios A (1 + w) and A (1 + w') of R_a to R_j, the distribution for
+    another input j, with A = 1 + s. Let F be the expectation, over positive w and w', of the positive part of
+    :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))`. This quotient increases in w and w'. So F is at most its value for independent
+    w and w' whose tail probability Pr[w > x] is the bound `ratio_tail` at A (1 + x), both rounded up to the next number of
+    EXCEEDED. The negative part of the measure of one drawn pair has at most the mass F/s, and
+    :math:`c_- = ((1 + 2 F/s)^s - 1)/2`.
     """
     return _negative_mass(ratio_tail((1.0 + pairs) * _TIMES), pairs)
 

@@ -6,9 +6,9 @@ mean, and with :math:`X_i = (d/R_i)(Y), Y \sim R_i`, the main term of the bound 
 
 .. math:: \max \frac1{V}\, \mathbb{E}\Bigl(\sum_i v_i X_i\Bigr)_+, \qquad V = \sum_i v_i,
 
-where the maximum is over the inputs of all users. The users of a group have the same weight: the inverse of the largest variance of
-their X at eps = 0. For bits with the flip probability q_i = 1 - p_i this weight is proportional to p_i q_i. With exponents
-:math:`\alpha_i` of sum 1, Hoelder's inequality separates the users, so that each input is chosen by itself:
+where the maximum is over the inputs of all users. The users of a group have the same randomizer and the same weight: the inverse of
+the largest variance of their X at eps = 0. For bits with the flip probability q_i = 1 - p_i this weight is proportional to p_i q_i.
+With exponents :math:`\alpha_i` of sum 1, Hoelder's inequality separates the users, so that each input is chosen by itself:
 
 .. math:: \log \mathbb{E}(\textstyle\sum_i v_i X_i)_+ \le \sum_i \alpha_i \max_x \log \frac{D}{2\pi} \sum_m w_m \rho_m
     |\varphi_{i,x}(z_m)|^{1/\alpha_i}, \qquad z_m = \theta + i m D,
@@ -107,7 +107,7 @@ class WeightedLabels:
 
     @classmethod
     def of_bits(cls, target: float, budgets: FloatArray, counts: FloatArray) -> WeightedLabels:
-        """Return the bound for a target with the budget `target` and other users, of whom `counts` have each of the budgets.
+        """Return the bound for a target with the budget `target`; `counts` are the numbers of other users with each of `budgets`.
 
         The budgets increase, and no count is 0.
         """
@@ -134,27 +134,29 @@ class WeightedLabels:
 
     @classmethod
     def of_records(cls, others: int, fakes: int, bins: int, flip: float) -> WeightedLabels | None:
-        """Return the bound for records of flipped bits of `others` users and `fakes` uniform dummies, or None if the bound is 1.
+        """Return the bound if `others` users send records and `fakes` uniform dummies are added, or None if the bound is 1.
 
-        A record has one bit for each bin, 1 in the bin of its value and 0 elsewhere, each flipped with the probability `flip`. b is
-        the distribution of a record whose bits are all 0 before the flips.
+        A record has one bit for each bin, 1 in the bin of its value and 0 elsewhere, each flipped independently with probability
+        `flip`. A dummy is the record of a uniform value. b is the distribution of a record whose bits are all 0 before the flips.
         """
         if not (others and fakes and others + fakes + 1 >= _FEWEST and bins <= MANY and math.exp(-_LARGEST / 2) < flip < 0.5):
             return None
         odds, rest = log_odds(flip).above, bins - 2
 
-        # A user's bin is the target's first, the target's second, or another bin; a, b and c are the bits of these bins. R_x/b is
-        # (1 - q)/q or its inverse.
+        # A user's bin is the target's first, the target's second, or another bin; a, b and c are the bits of these bins. The
+        # likelihood ratio of a user's record to b is (1 - q)/q or its inverse, q = `flip`.
         bits = np.array([0.0, 1.0])
         a, b, c = (x.ravel() for x in np.meshgrid(bits, bits, bits, indexing="ij"))
         parts = []
         for own in (a, b, c)[: 2 + (rest > 0)]:
             parts.append((log_of_ones(a + b + c, 3, flip) + (2 * own - 1) * odds, 2 * (a - own) * odds, 2 * (b - own) * odds))
-        # The value of a dummy is each bin with probability 1/d. With T ones, R/b is (T (1 - q)/q + (d - T) q/(1 - q))/d.
+        # The value of a dummy is each of d bins with probability 1/d. If its record has T ones, the ratio to b is (T (1 - q)/q + (d
+        # - T) q/(1 - q))/d.
         a, b, t = (x.ravel() for x in np.meshgrid(bits, bits, np.arange(rest + 1.0), indexing="ij"))
         ones = a + b + t
         ratio = np.log((ones * math.exp(odds) + (bins - ones) * math.exp(-odds)) / bins)
-        # Masses below TINY are raised to TINY, so that they have relative accuracy. theta X is at most _STEEPEST.
+        # Masses below TINY are raised to TINY, because subnormal numbers have no relative accuracy. As the tilt times X is at most
+        # _STEEPEST, a raised mass adds at most TINY e^_STEEPEST to the moment generating function.
         log_mass = np.maximum(log_of_ones(a + b, 2, flip) + binom_logpmf(t, rest, flip) + ratio, LOG_TINY)
         parts.append((log_mass, (2 * a - 1) * odds - ratio, (2 * b - 1) * odds - ratio))
         mass, first, second = (np.concatenate([part[i] for part in parts])[None, :] for i in range(3))
@@ -230,7 +232,7 @@ class WeightedLabels:
         g = (float(self.counts @ self.blanket) - removed) / (n - 1 - 2 * int(orders[-1])) * (1 - COMPUTED_ERROR)
         if not g > 0:
             return math.inf
-        # The squared norm of R_0 - E R_1 + (E - 1) b; norms are relative to g b.
+        # `norm` is the squared norm of R_0 - E R_1 + (E - 1) b in L^2(1/(g b)).
         norm = (self.norms.square * (1 + (1 + more) ** 2) - 2 * (1 + more) * self.norms.product) / g
         log_norm = math.log(norm) if norm > 0 else -math.inf
         ratio = (self._total / self._left(pairs)) ** 2 * self.norms.distance / g

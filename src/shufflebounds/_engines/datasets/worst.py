@@ -15,8 +15,8 @@ a ball that contains all R_x. The number c_- and the weights a_k follow from s (
 
 :math:`\mu_q` bounds the variance of the best test f if q users send a message drawn from b instead of their own. The number mu_q
 follows from a bound of the probability of f. If no message is exchanged in this way, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with
-E' < E and any bound :math:`\Delta` over all datasets. One more exchanged message raises the probability from P'(f) to at most
-:math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1. Every s, E' and F gives a valid bound.
+E' < E and any bound :math:`\Delta` of delta for all datasets. One more exchanged message raises the probability from P'(f) to at
+most :math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1, with the hockey-stick divergence H_F. Every E' and F gives a valid bound.
 
 The table lists what is rounded or omitted, and which term of the bound covers it. The constants g, r^2 and the tail of the ratios
 come from the randomizer, which rounds them up or down (`DatasetLaws`; `matrix` for matrices). Every s, theta, D, eta and limit of
@@ -106,15 +106,13 @@ class _Chosen(NamedTuple):
     Attributes
     ----------
     places : ndarray
-        For each choice the index of s among all numbers of pairs.
+        Index of s in `WorstDataset._pairs`.
     signed : ndarray
-        The mass c_-.
+        The mass c_- of the negative part of W (`pair_weights`).
     log_steps : ndarray
-        Logs of the factors of the orders.
+        Logs of the weights a_k of the error term.
     later : ndarray
-        The sum of the later orders relative to the last one, with mu = 1/4.
-    weights : tuple of Weights
-        The weights.
+        Bound of the sum of the terms of orders above ORDERS, relative to the term of order ORDERS, with mu = 1/4.
     """
 
     places: NDArray[np.intp]
@@ -157,12 +155,7 @@ class Choices(NamedTuple):
 class WorstDataset:
     """The upper bound over all datasets and all pairs of the target's inputs.
 
-    Parameters
-    ----------
-    data : DatasetLaws
-        The distributions of the randomizer for all inputs.
-    users : int
-        Number n of users, including the target.
+    The number n = `users` includes the target.
     """
 
     def __init__(self, data: DatasetLaws, users: int) -> None:
@@ -187,7 +180,7 @@ class WorstDataset:
         return tuple(self._convergent(out))
 
     def _convergent(self, choices: list[Weights]) -> list[Weights]:
-        """Return the choices for which a geometric series of ratio at most 1/2 bounds the later orders of the error term."""
+        """Return the choices for which a geometric series of ratio at most 1/2 bounds the orders of the error term above ORDERS."""
         return [choice for choice in choices if 2 * choice.later * self._data.distance <= self._users - 2 * choice.pairs - 2]
 
     @cached_property
@@ -203,7 +196,7 @@ class WorstDataset:
         return tuple(sorted({*(choice.pairs for choice in self._choices), *self._blocks}))
 
     def _blocks_near(self, eps: float, log_gamma: float) -> tuple[int, ...]:
-        """Return numbers s of pairs in blocks that likely give the smallest bounds: those with c_- (E - 1) near 40 Gamma/n."""
+        """Return numbers s of pairs in blocks that likely give the smallest bounds: those with c_- (E - 1) near 40 Gamma_n/n."""
         blocks = self._data.blocks
         if blocks is None or not self._blocks:
             return ()
@@ -244,7 +237,7 @@ class WorstDataset:
     def _exchanges(self) -> tuple[FloatArray, FloatArray]:
         """Trial values of ln F, and for each an upper bound of log H_F(b || R_x) for every input x (module docstring).
 
-        The bound is Chernoff's, E S_+ <= E e^(theta S)/(e theta), at the best theta of a few.
+        The bound is Chernoff's, E S_+ <= E e^(theta S)/(e theta) for a sum S, at the best theta of a few.
         """
         users, ratios, move = self._users, self._data.ratios, 4 * ULP - self._data.log_minorant
         cases = replace(ratios, log_a=ratios.log_a + move, cuts=tuple((cut + move, cut_b) for cut, cut_b in ratios.cuts))
@@ -263,13 +256,13 @@ class WorstDataset:
     def _log_mu(self, log_prob: float, orders: FloatArray) -> FloatArray:
         """Return log mu_q for each number q of exchanged messages.
 
-        `log_prob` is the log of an upper bound of the probability of the best test; inf for mu = 1/4.
+        `log_prob` is the log of an upper bound of the probability that the best test accepts; inf for mu = 1/4.
         """
         log_f, log_h = self._exchanges if log_prob < 0 else (np.empty(0), np.empty(0))
         if not log_f.size:
             return np.full(orders.shape, -math.log(4))
-        # q exchanged messages give the bound F^q P_0(f) + (1 + F + ... + F^(q-1)) H_F. The factor of H_F is
-        # F^q (1 - F^-q)/(F - 1).
+        # In the module docstring, q exchanged messages give the bound F^q P_0(f) + (1 + F + ... + F^(q-1)) H_F. The factor of H_F
+        # is F^q (1 - F^-q)/(F - 1).
         grown = log_f[:, None] * orders
         sums = log_h[:, None] + np.log(-np.expm1(-grown)) - np.log(np.expm1(log_f))[:, None]
         values = np.minimum((grown + np.logaddexp(log_prob, sums)).min(axis=0) + _PADDING, -math.log(2))
@@ -294,7 +287,7 @@ class WorstDataset:
     def _log_errors(self, chosen: _Chosen, log_norms: FloatArray, log_prob: float) -> FloatArray:
         """Return the log of the error term for each of the choices.
 
-        `log_prob` is the log of an upper bound of the probability of the best test.
+        `log_prob` is the log of an upper bound of the probability that the best test accepts.
         """
         steps, later = chosen.log_steps, chosen.later
         orders = 0.5 * self._log_mu(log_prob, _TIMES) + log_norms
@@ -309,7 +302,7 @@ class WorstDataset:
         return np.asarray(np.logaddexp.reduce(parts, axis=1) + _PADDING)
 
     def _less(self, eps: float, log_delta: float, shared: bool) -> float:
-        """Return eps - eps' > 0, where delta at eps' bounds the probability of the test; `log_delta` is about log delta at eps.
+        """Return eps - eps' > 0, where delta at eps' bounds the test's probability to accept; `log_delta` approximates log delta.
 
         If `shared`, eps' is rounded, so that neighbouring eps have the same eps'.
         """
@@ -341,12 +334,13 @@ class WorstDataset:
         eps : float
             Privacy loss in nats, >= 0.
         every : bool
-            False for the value without the pairs and inputs that are rarely the worst (`Cases.cells`). It is an approximation, not
-            a bound, and takes less time.
+            False for the value without the pairs and inputs that are rarely the worst (`Cases.cells`). This value is an
+            approximation, not a bound, and takes less time.
         shared : bool
-            True if the bound is evaluated at many neighbouring eps. Parts of it are then shared, which makes it slightly larger.
+            True if the bound is evaluated at many neighbouring eps. Parts of the computation are then shared, which makes the bound
+            slightly larger.
         ceiling : float
-            An upper bound from elsewhere. If this bound is not smaller, the result may be 0, in less time.
+            An upper bound from elsewhere. The result may be 0, in less time, if it would not be smaller than this bound.
 
         Returns
         -------
@@ -358,7 +352,7 @@ class WorstDataset:
     def least_log_delta(self, eps: float, near: float, enough: float) -> float:
         """Return about the smallest value that :meth:`log_delta` may have, in milliseconds; `near` is about log delta.
 
-        The error term assumes the smallest bound of the probability of the test that could be used. If the result is at most
+        The error term has the smallest bound that could be used of the probability that the test accepts. If the result is at most
         `enough`, some choices that would decrease the result further may be omitted.
         """
         eps = min(eps, 0.9 * math.log(SQUARABLE))
@@ -376,7 +370,7 @@ class WorstDataset:
         return value if value <= enough else smallest(self._blocks_near(eps, gamma))
 
     def _least_gamma(self, eps: float, near: float) -> float:
-        r"""Return a lower bound of log Gamma for n users, or -inf; `near` is about log delta.
+        r"""Return a lower bound of log Gamma_n (module docstring), or -inf; `near` is about log delta.
 
         The lower bound is close to the bound by the privacy blanket where a single rare message dominates delta. For every c, the
         events that X_i > c for one user i only are disjoint, and by Jensen's inequality
@@ -414,9 +408,10 @@ class WorstDataset:
         return not self.has_cells and data.blocks is None and data.others is None and data.lost == 0 and data.cut_norm == 0
 
     def _bound(self, eps: float, every: bool, refined: bool, shared: bool, ceiling: float) -> float:
-        """Return the bound. The probability that the best test accepts is bounded by the privacy blanket at a smaller eps.
+        """Return the upper bound of log delta.
 
-        If `refined`, this probability is also bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
+        The probability that the best test accepts is bounded by the privacy blanket at a smaller eps. If `refined`, it is also
+        bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
         """
         # At larger eps, squares of X would overflow. delta does not increase with eps, so the bound at this eps is valid.
         eps = min(eps, 0.9 * math.log(SQUARABLE))
@@ -438,7 +433,7 @@ class WorstDataset:
     def choices(self, eps: float, refined: bool = True) -> Choices:
         """Return the bound and the choices of :meth:`log_delta` at one eps, for distributions without cells.
 
-        Without `refined`, the probability of the test is bounded by the privacy blanket only.
+        Without `refined`, the probability that the best test accepts is bounded by the privacy blanket only.
         """
         answer = self._found(min(eps, 0.9 * math.log(SQUARABLE)), True, refined, False)
         before, blanket, earlier = answer.before, None, None
@@ -483,7 +478,7 @@ class WorstDataset:
         return _Found(min(0.0, total), chosen.weights[best], place, before, twice)
 
     def _log_main(self, eps: float, log_gammas: FloatArray, chosen: _Chosen) -> FloatArray:
-        """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) for each choice."""
+        """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) (module docstring) for each choice."""
         with np.errstate(divide="ignore"):
             value = np.logaddexp(log_gammas + np.log1p(2 * chosen.signed), np.log(chosen.signed * math.expm1(eps)))
         return np.where(value > -np.inf, value + 8 * ULP * (1 + np.abs(np.maximum(value, -SQUARABLE))), value)

@@ -78,8 +78,8 @@ class ErrorLaw(ABC):
         return self._quantile(beta, self._even(), "any", True)
 
     def _mean_square(self, truth: Any) -> float:
-        """Return the mean squared error, averaged over all bins, for a dataset in the form of `_error`; None means that the
-        bounds hold for every dataset.
+        """Return the mean squared error, averaged over all bins, for a dataset in the form of `_error`; for None, a bound that is
+        valid for every dataset.
         """
         return self.variance
 
@@ -91,7 +91,6 @@ class ErrorLaw(ABC):
 
     def _any_error(self, a: Fraction, truth: Any) -> Interval:
         low, high = self._error(a, truth)
-        # The upper bound is the union bound over all bins; the lower bound is the tail of a single bin.
         return Interval(low, min(0.0, high + math.log(self._many()) * (1 + ULP)))
 
     def _checked_truth(self, truth: Any) -> Any:
@@ -123,7 +122,7 @@ class ErrorLaw(ABC):
         users : int, optional
             Number of users. It may be omitted for protocols, which have it as a parameter.
         of : {"bin", "any"}
-            The error of one bin that is chosen beforehand, or the largest error of any bin. They are equal if one number is
+            The error of one bin that is chosen beforehand, or the largest error of any bin. Both are equal if one number is
             estimated.
         bound : {"upper", "lower"}
             "upper" is never below the exact probability, "lower" never above.
@@ -259,8 +258,8 @@ def shift_rounding(shift: float, largest: int) -> float:
 class CountErrorLaw(ErrorLaw):
     """An error law whose dataset is given by the numbers of users who have each of the values that are estimated.
 
-    ``_one_error(a, held)`` returns bounds of log Pr[|error| > a] for a value that `held` users have, or for the worst number.
-    ``_one_mean_square(held)`` returns the mean squared error for such a value, or a bound of the mean over all values.
+    ``_one_error(a, held)`` returns bounds of log Pr[|error| > a] for a value that `held` users have; None is the worst number.
+    ``_one_mean_square(held)`` returns the mean squared error for such a value, or for None a bound of its mean over all values.
     """
 
     users: int
@@ -322,7 +321,7 @@ class CountErrorLaw(ErrorLaw):
 def log_exceeded(
     one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, width: Fraction, *, rounding: float = 0.0
 ) -> Interval:
-    """Return bounds of log Pr[|S - center| > width], where S is the sum of the grouped bits and `center` its exact mean.
+    """Return bounds of log Pr[|S - center| > width], where S is a sum of independent bits in groups and `center` its exact mean.
 
     The bits have probabilities `one` of 1 and `zero` = 1 - one of 0. The smaller one of the two has a relative error of at most
     `rounding`.
@@ -344,7 +343,7 @@ def log_exceeded(
 def _log_outside(
     one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, above: int, below: int, rounding: float
 ) -> Interval:
-    """Return bounds of log Pr[S >= above or S <= below], with the other arguments as in `log_exceeded`."""
+    """Return bounds of log Pr[S >= above or S <= below], with S and the other arguments as in `log_exceeded`."""
     sides = [log_tail(one, zero, counts, center, k, upper, rounding) for k, upper in ((above, True), (below, False))]
     return Interval(*(min(0.0, float(np.logaddexp(*logs))) for logs in zip(*sides)))
 
@@ -352,7 +351,9 @@ def _log_outside(
 def log_tail(
     one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction | float, k: int, upper: bool, rounding: float = 0.0
 ) -> Interval:
-    """Return bounds of log Pr[S >= k] if `upper`, otherwise of log Pr[S <= k], with the other arguments as in `log_exceeded`."""
+    """Return bounds of log Pr[S >= k] if `upper`, otherwise of log Pr[S <= k], with S and the other arguments as in
+    `log_exceeded`.
+    """
     value, error = _tail(one, zero, counts, k, upper)
     if rounding and value > -math.inf:
         # An error e of the log-odds of the bits changes the log of the tail at k by at most e |k - mean|.

@@ -96,7 +96,7 @@ class CountErrors(CountErrorLaw):
         lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
         high = _envelope(points, mean)
         if largest is not None:
-            # With fewer counts the blocks are shorter, but the bounds of their tails may be larger.
+            # With counts up to `largest` only, the blocks are shorter, but the bounds of their tails may be larger.
             lower = self._one_error(a, largest).lower
             points = tails_over_counts(self.users, self._known, self._largest_variance, reach, largest).points
             high = min(high, _envelope(points, mean))

@@ -52,7 +52,7 @@ class CountLaw(NamedTuple):
         reach = math.sqrt(-2 * level)
 
         def excess(held: int, upper: bool) -> float:
-            # The root is about linear in the truth. The result is never 0, so its sign decides whether the truth is rejected.
+            # The root of -2 log tail is about linear in the truth. The result is never 0: its sign decides about rejection.
             log = min(self.tail(y, held, upper), 0.0)
             distance = reach - math.sqrt(-2 * max(log, -1e18))
             return max(distance, 1e-300) if log > level else min(distance, -1e-300)
@@ -84,8 +84,8 @@ class CountIntervals(Counted[Any, Any]):
         confidence : float
             Probability with which an interval contains the exact number, in (0, 1).
         of : {"bin", "any"}
-            "bin": each interval contains its exact number with probability at least `confidence`. "any": all intervals together
-            do. They are equal if one number is estimated.
+            "bin": each interval contains its exact number with probability at least `confidence`. "any": with this probability
+            all intervals do. Both are equal if one number is estimated.
 
         Returns
         -------

@@ -40,9 +40,9 @@ class CountTails(NamedTuple):
 class _Blocks:
     """Bounds of the log tail for blocks of numbers of holders.
 
-    In a block first, ..., end it is undetermined whether end - first users have the value. By Bernstein's inequality there is an a
-    that their part of the error exceeds with probability at most 2 e^-depth. So the tail at `reach` of any number in the block is
-    at most the tail of the other users at reach - a, plus this probability.
+    In a block first, ..., end it is undetermined whether end - first users have the value. By Bernstein's inequality there is a
+    number a such that the part of the error due to these users exceeds a with probability at most 2 e^-depth. So the tail at
+    `reach` of any number in the block is at most the tail of the other users at reach - a, plus 2 e^-depth.
     """
 
     def __init__(self, users: int, tail: Tail, variance: float, reach: Fraction, last: int) -> None:
@@ -54,7 +54,6 @@ class _Blocks:
 
     def left(self, undetermined: int) -> Fraction:
         """Return reach - a, the error that the other users must exceed, in a block with this number of undetermined users."""
-        # Results are cached, because blocks have few different sizes and exact arithmetic takes longer than a look-up.
         if undetermined not in self._left:
             self._left[undetermined] = self._reach - Fraction(bernstein(undetermined * self._variance, self._depth))
         return self._left[undetermined]
@@ -73,8 +72,6 @@ def tails_over_counts(users: int, tail: Tail, variance: float, reach: Fraction, 
 
     Parameters
     ----------
-    users : int
-        Number n of users.
     tail : callable
         Bounds of the log tail for known counts; it is also called with fewer than n users in all.
     variance : float
@@ -94,12 +91,7 @@ def tails_over_counts(users: int, tail: Tail, variance: float, reach: Fraction, 
 def largest_tail(users: int, tail: Tail, variance: float, reach: Fraction, last: int | None = None) -> Interval:
     """Return bounds of the largest log tail over every number of holders.
 
-    Parameters
-    ----------
-    users, tail, variance, reach
-        As for :func:`tails_over_counts`.
-    last : int, optional
-        Largest number of holders that is evaluated, n by default; the tails of larger numbers must follow by symmetry.
+    If `last` is given, no larger number is evaluated; the tails of larger numbers must follow by symmetry.
     """
     last = users if last is None else last
     if last < SCANNED:

@@ -1,22 +1,22 @@
 r"""Renyi divergences of the privacy blanket of noise on an interval, for whole orders, by a sum of positive terms.
 
 Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (`excess_law`; with the remaining
-probability both are 0), A and B their sums over n independent users. The bound :math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of
-delta, in both orders of the pair and for every eps, implies the same inequality for every f-divergence. For the Renyi divergence of
-order k,
+probability both are 0). Let A and B be the sums of a and of b over n independent users. The bound
+:math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of delta holds for (R_0, R_1) and (R_1, R_0) and for every eps. This implies the same
+inequality for every f-divergence. For the Renyi divergence of order k,
 
 .. math:: e^{(k-1) D_k} \le \frac1n\, \mathbb{E}\, A^k B^{1-k} = \frac1{n\,\Gamma(k-1)} \int_0^\infty s^{k-2} F_k(s)\, ds, \qquad
     F_k(s) = \mathbb{E}\, A^k e^{-s B} = k!\, [x^k] \Bigl(\sum_j \frac{M_j(s)}{j!} x^j\Bigr)^n,
 
 with :math:`M_j(s) = \mathbb{E}\, a^j e^{-s b}`. Where the message is more likely under the target's first input, m is the
-distribution of the second end and b = 1; elsewhere a = 1. So :math:`M_j(s) = e^{-s} T_j + \mathbb{E}[e^{-s b}; a = 1]` for j >= 1,
-and the moments :math:`T_j` of a > 1 are at most those of one message, :math:`e^{(j-1) D_j(R_0 \| R_1)}`, however small their
-probability is. This is why large orders need no values of delta.
+distribution of the second end and b = 1; elsewhere a = 1. So :math:`M_j(s) = e^{-s} T_j + \mathbb{E}[e^{-s b}; a = 1]` for j >= 1.
+The moment :math:`T_j` is that of the values a > 1. It is at most the moment of one message, :math:`e^{(j-1) D_j(R_0 \| R_1)}`, even
+if a > 1 has a tiny probability. This is why large orders need no values of delta.
 
 The powers of the series follow from the recurrence of Euler (J. C. P. Miller), whose terms are positive for k <= n + 1. The
-logarithm of F is convex in s, so that it is at most its chords between nodes; in :math:`u = \log s` the logarithm of the
-integrand is then concave, and at most its tangents. For s beyond the last node F decreases at least as fast as e^-s, because B >= 1
-where A > 0.
+logarithm of F is convex in s, so it is at most its chords between nodes. With a chord in place of log F, the logarithm of the
+integrand is concave in :math:`u = \log s`, and at most its tangents. For s beyond the last node F decreases at least as fast as
+e^-s, because B >= 1 where A > 0.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class BlanketRenyi:
     users : int
         Number n of users, at least 1.
     local : callable
-        Returns upper bounds of the divergences of one message for the given orders. Where a > 1 it is the likelihood ratio of the
-        two ends.
+        Returns upper bounds of the Renyi divergences of one message for the given orders. Where a > 1, the likelihood ratio of the
+        two ends is a.
     """
 
     def __init__(self, law: ExcessLaw, users: int, local: Callable[[FloatArray], FloatArray]) -> None:
@@ -78,13 +78,13 @@ class BlanketRenyi:
         self._whole = np.append(0.0, _whole_orders(law, users, self._rises(self._orders), self._orders))
 
     def _rises(self, orders: FloatArray) -> FloatArray:
-        """Return (k - 1) D_k of one message for finite orders k, at least 1."""
+        """Return (k - 1) D_k for finite orders k >= 1, with the Renyi divergence D_k of one message."""
         return np.where(orders > 1, (orders - 1) * self._local(orders), 0.0)
 
     def divergences(self, orders: FloatArray) -> FloatArray:
         """Return the bounds for the orders, at least 1."""
-        # (k - 1) D_k is convex in the order k, and 0 at k = 1, so that it is at most its chords. Beyond the largest whole order,
-        # the right ends of the chords are divergences of one message.
+        # (k - 1) D_k is convex in the order k, and 0 at k = 1, so it is at most its chords. Beyond the largest whole order, the
+        # right end of a chord is the value for one message.
         last = self._orders[-1]
         bound = self._local(orders)
         rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
@@ -105,12 +105,12 @@ class BlanketRenyi:
         return bound
 
     def tail(self, power: float, start: float) -> float:
-        """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start (`mixture_tail`)."""
+        """Return an upper bound of the log of the integral of e^(power t) delta(t) over t > start (`mixture_tail`)."""
         return mixture_tail(power, start, self._orders[1:], self._whole[1:], 1.0)
 
     @cached_property
     def _merged(self) -> ExcessLaw:
-        """A smaller distribution in the convex order for every eps: neighbouring atoms are merged at their means of a and of b."""
+        """A distribution of X, smaller in the convex order for every eps: neighbouring atoms are merged at their mean a and b."""
         order = np.argsort(self._law.log_a - self._law.log_b)
         mass, log_a, log_b = self._law.log_mass, self._law.log_a, self._law.log_b
         mass, a, b = np.exp([mass, mass + log_a, mass + log_b])[:, order]
@@ -118,9 +118,7 @@ class BlanketRenyi:
         return ExcessLaw.of(a, b, mass, math.exp(self._law.log_rest)).widened(upper=False, error=COMPUTED_ERROR)
 
     def level(self, order: float, eps: float) -> float:
-        """Return a lower bound of log delta of the blanket that omits truncated outputs; -inf where :meth:`log_rest` is not
-        evaluated.
-        """
+        """Return a lower bound of the log of Phi of the atoms at eps, or -inf where :meth:`log_rest` is not evaluated."""
         if order not in self._orders[1:] or max((order - 1) * self._whole[int(order) - 1], order * eps) > LARGEST_EXPONENT / 2:
             return -math.inf
         return self._merged.log_phi_side(eps, self._users, upper=False, effort=Effort.SAMPLED)
@@ -128,16 +126,16 @@ class BlanketRenyi:
     def log_rest(self, order: int, start: float) -> float:
         r"""Return an upper bound of the log of the integral of :math:`w \Phi` over t > start.
 
-        The bound is the whole integral minus a lower bound of its part up to `start` > 0, where :meth:`level` must be finite. With
-        the same divergence :math:`\Phi` for both orders of the pair, the moment of order k >= 2 is
+        :math:`\Phi(t)` is the bound of delta at eps = t. The result is from the whole integral minus a lower bound of its part up
+        to `start` > 0, where :meth:`level` must be finite. With the same :math:`\Phi` for (R_0, R_1) and (R_1, R_0), the moment of
+        order k >= 2 is
 
         .. math:: \frac1n\, \mathbb{E}\, A^k B^{1-k} = 1 + k (k - 1) \int_0^\infty w(t)\, \Phi(t)\, dt, \qquad
             w(t) = e^{(k-1)t} + e^{-kt}.
 
-        :math:`\Phi` is convex in e^t, so that its mean over an interval, with the weights w, is at least its value at the mean of
-        e^t. The moment must be that of the atoms: the messages from which the atoms were made have a smaller moment, which belongs
-        to a smaller :math:`\Phi`. The difference of an upper and a lower bound is an upper bound; where the two bounds nearly
-        cancel, the difference is less tight.
+        :math:`\Phi` is convex in e^t, so its mean over an interval, with the weights w, is at least its value at the mean of e^t.
+        The moment must be that of the atoms: the messages from which the atoms were made have a smaller moment, which belongs to a
+        smaller :math:`\Phi`.
         """
         bound = _whole_orders(self._law, self._users, self._rises(self._orders), self._orders[:order], _RATIO / 4, capped=False)[-1]
         # the means of a and of b over all messages are 1, up to rounding
@@ -147,8 +145,8 @@ class BlanketRenyi:
         # The integrals of w and of w e^t over each interval.
         weights, first = (np.exp(rise * ends) * np.expm1(rise * step) / rise - np.exp(-fall * ends) * np.expm1(-fall * step) / fall
                           for rise, fall in ((order - 1, order), (order, order - 1)))
-        # Truncated outputs change Phi by at most (1 + e^t) times their masses under both ends, and the two orders differ by the
-        # rounding of masses, of a and of b.
+        # Truncated outputs change Phi by at most (1 + e^t) times their masses under both ends. Phi of (R_0, R_1) and of (R_1, R_0)
+        # differ by the rounding of masses, of a and of b.
         lost = 2 * math.exp(float(np.logaddexp.reduce(self._law.log_cut))) + 4 * BLUR
         for weight, mean in zip(weights.tolist(), (first / weights).tolist()):
             value = math.exp(self.level(order, math.log(mean) + COMPUTED_ERROR)) - (1 + mean) * lost
@@ -158,15 +156,16 @@ class BlanketRenyi:
 
 def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatArray, ratio: float = _RATIO, *,
                   capped: bool = True) -> FloatArray:
-    """Return the bounds of D_2, D_3, ...; `orders` are 1, 2, 3, ..., and `whole` has (k - 1) D_k of one message for k = 1, 2, ....
+    """Return bounds of the divergences D_2, D_3, ... for `orders` = 1, 2, 3, ...; `whole` has (k - 1) D_k of one message for k >=
+    1.
 
     Without `capped`, the moments of the atoms are used even where those of one message are smaller.
     """
     right = law.log_a > 0
     assert not law.log_b[right].any()
     assert not law.log_a[~right].any()
-    # T_j is the sum over the atoms plus E[a^j; a > A], the part of the messages beyond the largest ratio A of an atom. By Markov's
-    # inequality this part is at most A^(j-k) E a^k for every k >= j.
+    # T_j (module docstring) is the sum over the atoms plus E[a^j; a > A], the part of the messages beyond the largest ratio A of an
+    # atom. By Markov's inequality this part is at most A^(j-k) E a^k for every k >= j.
     farthest = float(law.log_a.max()) - COMPUTED_ERROR
     powers = np.arange(1.0, whole.size + 1)
     beyond = (powers * farthest + np.minimum.accumulate((whole - powers * farthest)[::-1])[::-1])[: orders.size]
@@ -178,7 +177,7 @@ def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatAr
     moments = np.logaddexp(atoms, beyond)
     most = np.logaddexp(np.minimum(moments, whole) if capped else moments, cut)
     log_factorial = np.cumsum(np.log(orders))
-    # The nodes, in s, and the logs of the series' coefficients relative to that of order 0, at each node.
+    # `s` has the nodes, and `series` the logs of the series' coefficients relative to that of order 0, at each node.
     last = 2.0 * LARGEST_ORDER + 50
     s = np.append(0.0, np.exp(np.arange(math.log(_FIRST / users), math.log(last) + ratio, ratio)))
     log_tilted = law.log_mass[:, None] - s * np.exp(np.minimum(law.log_b, LARGEST_EXPONENT))[:, None]
@@ -191,7 +190,7 @@ def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatAr
         with np.errstate(divide="ignore"):
             rates = np.log((orders[:place] * (users + 1) - order) / order)
         power[place] = log_sums((rates[:, None] + series[:place] + power[place - 1::-1]).T)
-    # Each of up to k factors of a term has the error of a moment, and the rounding errors of logarithms that are below `size`.
+    # A term has up to k factors. Each has the error of a moment, and rounding errors of logarithms below `size`.
     size = float(np.abs(power).max() + np.abs(series).max() + np.abs(most).max()) + users * float(-log_first[-1]) + last
     log_f = power[2:] + users * log_first + log_factorial[1:, None] + orders[1:, None] * (2 * COMPUTED_ERROR + 8 * ULP * size)
     # The integral over every interval between two nodes, beginning with s = 0.

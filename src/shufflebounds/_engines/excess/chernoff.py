@@ -2,7 +2,7 @@ r"""Chernoff's bound of the expected positive part of a sum of independent priva
 
 .. math:: \mathbb{E} S_+ \le \frac{\mathbb{E} e^{\theta S}}{e\,\theta}, \qquad \theta > 0
 
-since s_+ <= e^(theta s)/(e theta). S is the sum of n users' values.
+The bound follows from s_+ <= e^(theta s)/(e theta). S is the sum of n users' values.
 """
 
 from __future__ import annotations

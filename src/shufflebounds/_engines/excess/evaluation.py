@@ -64,9 +64,8 @@ class Effort(Enum):
 
     FINE is for single results. SAMPLED is for interpolation between many values of delta, which has an error larger than this
     gap. ROUGH is for choices among distributions. If no method reaches the gap, the bounds are valid and their gap is larger. For
-    heavy tails SAMPLED stops at a gap of _CLOSE; for noise of sigma = .2 gaps up to 0.5 in log delta were seen for 10 to 40
-    users, and no lower bound for E S_+ below 1e-207. For heavy tails ROUGH has larger gaps. Raised limit: longer run time.
-    Lowered: a larger gap.
+    heavy tails SAMPLED stops at a gap of _CLOSE, and ROUGH at larger gaps. For noise of sigma = .2 and 10 to 40 users, gaps up to
+    0.5 in log delta were seen, and no lower bound for E S_+ below 1e-207. Raised limit: longer run time. Lowered: a larger gap.
     """
 
     FINE = (2e-7, 6e7)
@@ -88,12 +87,7 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
 def largest_of(most: Sequence[float], value: Callable[[int], float]) -> tuple[int, float]:
     """Return the candidate with the largest value, and this value, without evaluating candidates that cannot have it.
 
-    Parameters
-    ----------
-    most : sequence of float
-        Upper bounds of the values of the candidates.
-    value : callable
-        Returns the value of a candidate, given its index.
+    `most` has upper bounds of the values, and ``value(index)`` returns the value of a candidate.
     """
     best, largest = 0, -math.inf
     for place in np.argsort(np.negative(most), kind="stable").tolist():
@@ -109,9 +103,9 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
     """Return an approximation of log E S_+ for `users` users by the saddle point.
 
     For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the values with the largest
-    absolute values are split off. The number of them is such that a sum has 1/4 of these values on average. The result is then
-    about the larger of the saddle point of the other values and of :func:`one_large_value`. The result is at most n E X_+, an upper
-    bound that is close to E S_+ if only one user at a time has a positive value.
+    absolute values are split off: as many as occur 1/4 times in a sum on average. The result is then about the larger of the saddle
+    point of the other values and of :func:`one_large_value`. The result is at most n E X_+, an upper bound that is close to E S_+
+    if only one user at a time has a positive value.
     """
     gains = values > 0
     if not gains.any():
@@ -133,7 +127,7 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
 
 
 def log_gain(log_cut: ArrayLike, log_cut_b: ArrayLike, eps: float) -> float:
-    """Return, from log A and log B of several sets, the log of the sum of (A - e^eps B)_+; A and B themselves may underflow."""
+    """Return the log of the sum of (A - e^eps B)_+ over several sets; log A and log B are given, as A and B may underflow."""
     cut, other = np.broadcast_arrays(log_cut, log_cut_b)
     seen = cut > -np.inf
     loss = cut[seen] - other[seen] - eps
@@ -154,7 +148,6 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     # The run time of the kernel grows with the number of atoms. Merging atoms widens the bounds more for heavy tails than for
     # other distributions, so heavy tails keep more atoms.
     if log_mass.size > (8 * MANY if heavy else MANY):
-        # Merge to one distribution for the lower bound and to another for the upper bound.
         def one(side: bool) -> float:
             if heavy:
                 return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
@@ -203,7 +196,7 @@ def _ways(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | 
         yield partial(kernel, work / 1024)
         yield one_by_one if sampled else partial(sum_of_few, values, log_mass, users)
     elif heavy:
-        # For heavy tails the kernel either reaches the gap with little work, or does not reach it.
+        # For heavy tails the kernel either reaches the requested gap with little work, or does not reach it.
         yield partial(kernel, 1e5)
         if effort is not Effort.ROUGH:
             yield partial(jumps, brief=sampled)
@@ -258,7 +251,6 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         lower, upper = -math.inf, chernoff(*parts, users) if omitted else math.inf
         if not upper < moved - NEGLIGIBLE:
             lower, upper = sums(*parts, users, selected, effort)
-        # If only the upper bound is needed, the change is compared with the upper bound.
         answer = upper if selected else lower
         if place == fewest or moved < answer - NEGLIGIBLE_ROUGHLY:
             break

@@ -386,8 +386,8 @@ class ExcessLaw:
         -------
         float
             The smallest of n E X_+, of Chernoff's bound, and of a bound by the theorem of Berry and Esseen; inf if values overflow.
-            For light tails and many users it is above the value by less than 0.3, otherwise by up to about 2, and for heavy tails
-            by more.
+            The bound exceeds log Phi by less than 0.3 for light tails and many users, otherwise by up to about 2, and by more for
+            heavy tails.
         """
         if not self._has_light and max(self._largest[0], self._largest[1] + eps) < math.log(SQUARABLE):
             return self._alone.near(users, eps, True)
@@ -430,8 +430,7 @@ class ExcessLaw:
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial.
 
-        Results are cached, because searches evaluate the same eps again for the other bound, and both orders of a pair share
-        samples.
+        Results are cached, because searches evaluate the same eps again for the other bound, and (P, Q) and (Q, P) share samples.
         """
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf
@@ -474,7 +473,7 @@ class ExcessLaw:
         return self.heavy or self._distinct[0].size > MANY or self._has_light
 
     def adds_few(self, users: float) -> bool:
-        """Whether `sum_of_few` takes less time than the kernel: there are too many atoms to enumerate the sums of so few users."""
+        """Whether `sum_of_few` takes less time than the kernel, because there are too many atoms for an enumeration of the sums."""
         size = self._distinct[0].size
         if not few_enough(users) or size <= FEW:
             return False
@@ -583,7 +582,7 @@ class Randomizer(Protocol):
 
 
 def is_randomizer(value: Any) -> TypeGuard[Randomizer]:
-    """Return whether the value is a randomizer. A class of randomizers is not one, but a function that makes one.
+    """Return whether the value is a randomizer. A class of randomizers is not itself a randomizer.
 
     `isinstance` with a protocol would take 15 us, a tenth of one answer for few outputs.
     """
@@ -597,12 +596,12 @@ def quick(laws: Sequence[ExcessLaw], users: float) -> bool:
 
 def log_phis(laws: Sequence[ExcessLaw], together: _deployments.LawTable, eps: FloatArray, users: float, effort: Effort,
              otherwise: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
-    """Return bounds of the largest log Phi_n(X) at each eps by one kernel call, or by `otherwise` where their gap is large.
+    """Return bounds of the largest log Phi_n(X) at each eps by one kernel call, or by `otherwise` at eps where its gap is large.
 
     `together` are the distributions in the format of the kernel.
     """
     (rtol, work), few = effort.value, few_enough(users) and effort is Effort.SAMPLED
-    # For few users the kernel either reaches rtol with little work, or takes longer than `close_sum` for a larger gap.
+    # For few users the kernel either reaches rtol with little work, or takes longer than `close_sum` and leaves a larger gap.
     bounds = log_deltas(together, np.zeros(eps.size, np.intp), np.full(eps.size, float(users)), eps, rtol,
                         work / 1024 if few else work)
     left = bounds.upper > bounds.lower + (10 * rtol if few else 2 * SEARCH_GAP)
@@ -614,8 +613,8 @@ def log_phis(laws: Sequence[ExcessLaw], together: _deployments.LawTable, eps: Fl
 
 def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.LawTable:
     """Return sets of distributions in the format that the kernel reads."""
-    # The distribution with the largest second moment comes first. It is likely to have the largest Phi, so that the kernel can skip
-    # the others.
+    # The distribution with the largest second moment comes first. It is likely to have the largest Phi_n(X), so that the kernel can
+    # skip the others.
     ordered = [law for laws in sets for law in (sorted(laws, key=lambda law: -law.spread(0.0)) if len(laws) > 1 else laws)]
     atoms = [law._distinct for law in ordered]
     cuts = [np.broadcast_arrays(law.log_cut, law.log_cut_b) for law in ordered]

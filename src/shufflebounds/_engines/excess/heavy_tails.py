@@ -12,8 +12,7 @@ by distributions on grid points that are larger in the convex order (masses spre
 smaller (masses merged between neighbours) for the lower bound. More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k];
 k is chosen such that this is at most e^-20 of E S_+.
 
-The gap in log E S_+ is about 1e-6 for Gaussian noise of sigma = 3/10 and 1/2 at n = 1e3 .. 1e6, and 1e-4 at n = 100. The run time
-is 0.05 to 0.3 s.
+The gap in log E S_+ is about 1e-6 for Gaussian noise of sigma = 3/10 and 1/2 at n = 1e3 .. 1e6, and 1e-4 at n = 100.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ log(1 - p)."""
 
 
 class _NoLight:
-    """The interface of `Gains` if no value is light: every g_k(y) is max(y, 0)."""
+    """The interface of `Gains` if no value is light: g_k(y) = E(y + light values of n - k users)_+ is max(y, 0) for every k."""
 
     scale = 0.0
 
@@ -121,8 +120,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     # `few` is the expected number of heavy values. With a smaller number fewer sums are enumerated; with a larger number the
     # integrand for the light values is narrower.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
-    # If positive values are rare, all of them count as heavy, so that a sum of light values is never positive. Otherwise the error
-    # of the sum of light values, about the error for the event that all values are 0, would be the largest term.
+    # If positive values are rare, all of them count as heavy, so that a sum of light values is never positive. If some of them were
+    # light, the largest term would be the error of the sum of light values, about its error for the event that all values are 0.
     positive = values > 0
     rare = users * math.fsum(np.exp(log_mass[positive])) < 0.1 * few
     if rare:
@@ -167,17 +166,7 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
     The n events, one for each user, are disjoint. Given the event, the other values are independent with the distribution of X
     given X <= a, and Jensen's inequality replaces their sum by its mean (n - 1) m. The bound is close to E S_+ where S > 0 is most
     likely due to one large value, which is where an inversion along a contour is inaccurate. The largest bound of several
-    thresholds is returned.
-
-    Parameters
-    ----------
-    values, log_mass, users
-        As for :func:`sum_with_jumps`.
-
-    Returns
-    -------
-    float
-        The bound, rounded down; -inf if no single value can make the sum positive.
+    thresholds is returned; -inf if no single value can make the sum positive.
     """
     order = np.argsort(values, kind="stable")
     x, mass = values[order], np.exp(log_mass[order])
@@ -243,8 +232,6 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
 
     Parameters
     ----------
-    values, log_mass, users
-        As for :func:`sum_with_jumps`.
     step : float
         Distance of the grid points in asinh of the value, times sqrt(users), or times 1 + log2(users) for doubled sums. The gap is
         proportional to its square. The run time is proportional to its inverse, or to the square of its inverse for doubled sums.
@@ -265,7 +252,6 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     farthest = (users + 1) * float(size.max())
     rise = np.argsort(size)
     total = np.cumsum(np.where(jump != 0, part, 0.0)[rise])
-    # `unit` is a quarter of the median of |X|, given that X is not 0.
     unit = 0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2)]])
     if not (unit > 0 and farthest < SQUARABLE):
         return _NOTHING

@@ -29,7 +29,7 @@ def epsilons(laws: _deployments.LawTable, places: ArrayLike, users: ArrayLike, d
 
 def log_deltas(laws: _deployments.LawTable, places: ArrayLike, users: ArrayLike, eps: ArrayLike, rtol: float = 2e-7,
                work: float = 6e7) -> IntervalArray:
-    """Return bounds of the largest log Phi of a set, for arrays of deployments described as in `epsilons`."""
+    """Return bounds of the largest log Phi_n(X) of a set, for arrays of deployments described as in `epsilons`."""
     count, points = np.array([users, eps], dtype=np.float64)
     out = np.empty((2, count.size))
     laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out, rtol, work)

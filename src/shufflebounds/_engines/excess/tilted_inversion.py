@@ -62,12 +62,11 @@ class Light:
     def deviation(self) -> float:
         """Standard deviation of the sum of n users, or 64 ulp of n * max |X| if this is larger.
 
-        A larger value is valid in every bound. The minimum keeps the value positive if all values of X are equal doubles, as for
-        densities at large eps, where every X rounds to -e^eps.
+        A larger value is valid in every bound. The floor of 64 ulp keeps the result positive if all values of X are equal doubles,
+        as for densities at large eps, where every X rounds to -e^eps.
         """
         spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2))
-        # The steps of the grid of y are mostly 0.08 to 0.2 standard deviations. With the minimum of 64 ulp, neighbouring grid
-        # points are different doubles.
+        # With the floor of 64 ulp, neighbouring points of the grid of y are different doubles.
         return max(spread, 64 * ULP * self.users * float(np.abs(self.x).max()))
 
     @cached_property
@@ -96,7 +95,7 @@ class Light:
 
     @property
     def never_positive(self) -> bool:
-        """Whether no value is above 0, so that E(S + y)_+ is 0 for y <= 0."""
+        """Whether no value is above 0, so that E(S + y)_+ is 0 for a sum S of values and y <= 0."""
         return float(self.x.max()) <= 0
 
     def lines(self, way: int) -> FloatArray:
@@ -127,7 +126,7 @@ class _Contour:
 
     @cached_property
     def place(self) -> int:
-        """Index of the tilt, near the saddle point for the middle of the interval."""
+        """Index in `light.tilts` of the tilt, which is near the saddle point for the middle of the interval."""
         y = sum(self.ends) / 2
         return int(np.argmin(self.light.cumulants[self.way] + self.light.tilts * self.sign * y - 2 * np.log(self.light.tilts)))
 
@@ -229,12 +228,13 @@ class Gains:
         self.fine = fine
         self.light, self.scale = light, scale
         self.counts = light.users - np.arange(most + 1.0)
-        # For y below `low`, g(y) is at most e^-20 of the result; above `high`, g(y) is E(y + S) up to a relative error of e^-20.
+        # For y below `low`, g(y) = E(y + S)_+ is at most e^-20 of the result; above `high`, g(y) is E(y + S) up to a relative error
+        # of e^-20.
         mean, sd = light.mean * light.users, light.deviation
         self.low = float(((scale - LEFT - light.lines(0)) / light.tilts).max())
         self.high = float(((light.lines(1) - math.log(sd) + LEFT) / light.tilts).min())
         self.low, self.high = min(self.low, -mean - sd), max(self.high, -mean + sd)
-        # If S varies little around its mean, bounds by mean and variance are tight enough.
+        # If the sum S of light values varies little around its mean, bounds by mean and variance are tight enough.
         self.crude = abs(mean) > 10 * WIDE * sd
         if self.crude:
             self.low, self.high = -mean - WIDE * sd, -mean + WIDE * sd

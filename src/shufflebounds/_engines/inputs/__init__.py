@@ -1,4 +1,4 @@
-"""Distributions of X for noise on numbers and vectors and for densities, reduced to finitely many values.
+"""Distributions of X (`ExcessLaw`) for noise on numbers and vectors and for densities, reduced to finitely many values.
 
 Start with `interval`, where the target's inputs are the two ends of an interval. For the bound over all datasets, `interval_cases`
 covers every pair of inputs and every other user's input, `gaussian_blocks` the matching in blocks of four users, and `vector_cases`

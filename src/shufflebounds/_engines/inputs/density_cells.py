@@ -1,11 +1,11 @@
-r"""Cells of the outputs of densities, on which the likelihood ratio of any two inputs is between its values at the two ends.
+r"""Cells of the outputs of densities, on which the likelihood ratio of any two inputs is between its values at the cell's two ends.
 
 R_x has the density p_x, for finitely many inputs x. Between two neighbouring breakpoints the log likelihood ratio of any two inputs
 is monotone in the output y, so on a cell between them each ratio is between its values at the ends of the cell. The probabilities
 of cells are differences of distribution functions.
 
-Next to the first or last possible output a ratio may be unknown or unbounded. Such cells are divided until their probability is
-negligible.
+At the first or last possible output a ratio may be unknown or unbounded. The cell next to this output is divided until its
+probability is negligible.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ class Densities:
         return np.array(rows)
 
     def log_pdf(self, y: FloatArray) -> FloatArray:
-        """Return the log densities, shape (inputs, y.size). The column of an output without determined ratios is NaN."""
+        """Return the log densities, shape (inputs, y.size).
+
+        If all densities at an output are 0, or one is infinite, ratios are undetermined and its column is NaN.
+        """
         with np.errstate(divide="ignore"):
             logs = np.log(self._values("pdf", self.pdf, y, math.inf))
         unknown = (logs == -np.inf).all(axis=0) | (logs == np.inf).any(axis=0)
@@ -118,7 +121,7 @@ class Cells:
     tails_left, tails_right : Tails
         The tails at the ends.
     piece : ndarray, shape (cells,)
-        Index of the breakpoint at the left end of the piece in which the cell lies.
+        Index of the last breakpoint that is not to the right of the cell.
     """
 
     left: FloatArray
@@ -134,7 +137,7 @@ class Cells:
         """Return one cell for each piece between neighbouring breakpoints.
 
         `limits` has the log densities at the first and the last point, up to a constant that all inputs share. An entry is None if
-        the functions determine them.
+        the densities themselves are used there.
         """
         inputs = len(densities.inputs)
         tails = np.zeros((inputs, points.size)), np.zeros((inputs, points.size))
@@ -225,8 +228,8 @@ class Cells:
             # A cell next to an end is not divided further if its probability is not above its error.
             ends = np.isinf(ranges) & (probable > negligible) & (mass > 2 * error).any(axis=0) & divisible
             inner = np.isfinite(ranges) & divisible
-            # A cell increases the variance of X by about range^2 probability + range^2 probability^2 / (smallest probability of an
-            # input), where `range` is that of the likelihood ratio. Each of the two terms gets half of the cells.
+            # Let p be the largest and q the smallest probability of a cell for any input, and r the range of the log ratio in it.
+            # The cell increases the variance of X by about r^2 p + r^2 p^2/q. Each of the two terms gets half of the cells.
             plain = np.where(inner, probable * np.where(inner, ranges, 0.0) ** 2, 0.0)
             skewed = plain * probable / np.where(mass > error, mass, np.inf).min(axis=0)
             costs = plain / max(plain.sum(), TINY) + skewed / max(skewed.sum(), TINY)
@@ -261,7 +264,9 @@ def _middles(densities: Densities, cells: Cells, unknown: NDArray[np.bool_]) -> 
 
 
 def _beyond(densities: Densities, left: float, right: float) -> float:
-    """Return a point beyond which about e^-RARER of the probability of an unbounded interval lies, for its most likely input."""
+    """Return a point beyond which about e^-RARER of the probability of an unbounded interval lies, for the input under which it is
+    most likely.
+    """
     if not math.isfinite(left) and not math.isfinite(right):
         # Any point with positive probability on both sides suffices.
         start, side = 0.0, 1 if densities.tails(np.zeros(1))[1].max() > 0.5 else -1

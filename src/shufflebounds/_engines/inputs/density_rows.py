@@ -1,6 +1,6 @@
-r"""Two randomizers with finitely many outputs, for upper and lower bounds of shuffled messages with densities.
+r"""Two randomizers with finitely many outputs that replace a randomizer with densities p_x, for upper and for lower bounds.
 
-**Lower bounds.** The output is the cell that contains y, a post-processing of y.
+**Lower bounds.** The output is the cell that contains the original output y, a post-processing of y.
 
 **Upper bounds.** y must be a post-processing of the output. Let J be a cell, r an input,
 :math:`v(y) = (p_x(y)/p_r(y))_x`, and :math:`l_x \le v_x(y) \le h_x` on J. With k inputs, v(y) lies in the simplex with the vertices
@@ -14,11 +14,11 @@ does not depend on x. The density of y is then :math:`\sum_i v^i_x w_i(y) p_r(y)
 and :math:`\int_J v_x p_r = R_x(J)`, so :math:`R_x(J, i)` follows from the probabilities of the cell alone. For two inputs the
 vertices are the two ends of the cell.
 
-Where no ratio is known the input is revealed: there is one output for each input, with the probability of these cells.
+In cells where no ratio is known the input is revealed: each input has an output of its own, with the probability of these cells.
 
-**Errors.** The probability of a cell is known up to an error e_x. If e_x is small, it counts as an error of the likelihood ratios.
-Otherwise the density on the cell is split by thinning into a part of probability :math:`\hat R_x(J) - e_x`, whose ratios have a
-wider range, and a rest of probability at most :math:`2 e_x`, with which the input is revealed.
+**Errors.** The computed probability :math:`\hat R_x(J)` of a cell has an error of at most e_x. If e_x is small, it counts as an
+error of the likelihood ratios. Otherwise the density on the cell is split by thinning into a part of probability
+:math:`\hat R_x(J) - e_x`, whose ratios have a wider range, and a rest of probability at most :math:`2 e_x` that reveals the input.
 """
 
 from __future__ import annotations
@@ -122,7 +122,6 @@ def lower_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, float]:
     for at in range(1, size + 1):
         if relative(ends[-1], at) <= SMALL_ERROR:
             ends.append(at)
-    # The last cells join the last group, which is merged with earlier groups until the error of its probability is small.
     ends = [*ends[: max(1, len(ends) - 1)], size]
     while len(ends) > 2 and relative(ends[-2], size) > SMALL_ERROR:
         del ends[-2]

@@ -17,15 +17,10 @@ __all__ = ["FewOutputs"]
 class FewOutputs:
     """A randomizer given by its matrix, with the methods that the bounds of shuffled messages call (`amplification`).
 
-    A class of mechanisms has bounds for any number of inputs, from a few kinds of inputs. With few inputs the matrix gives tighter
-    bounds, because the privacy blanket is larger and datasets of few users are enumerated.
+    A frequency oracle has bounds for any number of inputs. If there are few inputs, its matrix gives tighter bounds, because the
+    privacy blanket is larger and datasets of few users are enumerated.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (inputs, outputs)
-        Probabilities of the outputs.
-    error : float
-        Relative error of the probabilities, at most 8 ulp.
+    `rows` are the distributions of the outputs for each input, with a relative `error` of at most 8 ulp.
     """
 
     _entry_error = 0.0

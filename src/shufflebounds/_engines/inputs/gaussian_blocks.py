@@ -1,9 +1,9 @@
 r"""The mass c_- for Gaussian noise if the drawn users are matched at random within blocks of four (docs/theorems/worst-dataset).
 
 In a block with the inputs :math:`x_1, \ldots, x_4`, W is the mean over the three matchings of the product of
-:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. The mass of the negative part
-of W is at most :math:`\nu`, which gives :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0,
-L]:
+:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. If the negative part of W has
+a mass of at most :math:`\nu`, the product of W over s/2 blocks has a negative part of mass at most
+:math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0, L]:
 
 - **Ends.** A contraction of the line plus noise maps the inputs 0, u, v, L to any other four inputs. So it suffices that one user
   has the input 0 and another one the input L.
@@ -55,7 +55,7 @@ _MATCHED = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
 
 
 def negative_mass(length: float, pairs: int, inputs: tuple[float, ...] = ()) -> float:
-    """Return an upper bound of c_- for all inputs in [0, length], or for those given, and all gamma in [1/2 - 1/FEWEST_LEFT, 1/2].
+    """Return an upper bound of the negative mass c_-, for inputs in [0, length] or those given, and gamma >= 1/2 - 1/FEWEST_LEFT.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _largest(length: float, pairs: int, inputs: tuple[float, ...]) -> float:
         places = [length * part for part in _GRID]
         gaps = np.diff(places)
         widths = np.maximum(np.append(gaps[0], gaps), np.append(gaps, gaps[-1])).tolist()
-        # By reflection (0, u, v, L) and (0, L - v, L - u, L) have the same mass.
+        # By reflection the inputs (0, u, v, L) and (0, L - v, L - u, L) have the same mass.
         count = len(places) - 1
         chosen = [((0.0, places[i], places[j], length), (widths[i], widths[j]))
                   for i, j in combinations_with_replacement(range(count + 1), 2) if i + j <= count]
@@ -108,7 +108,8 @@ def _largest(length: float, pairs: int, inputs: tuple[float, ...]) -> float:
 
 @lru_cache(CACHED_ANSWERS)
 def _edges(length: float, count: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the edges of about `count` bins of outputs, symmetric about the middle, denser where W may change its sign.
+    """Return the edges of about `count` bins of outputs, symmetric about the middle, denser where W (module docstring) may change
+    its sign.
 
     The other arrays have for each edge: the larger width of its two bins, its mass under R_0, and e^(beta^2/8) of the
     module docstring.
@@ -121,7 +122,8 @@ def _edges(length: float, count: int) -> tuple[FloatArray, FloatArray, FloatArra
     y = 0.5 * length + np.concatenate([-places[:0:-1], places])
     gaps = np.diff(y)
     widest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
-    # R_0 is the reference. The mass of each bin moves to its two edges, so that the mean of r = R_L/R_0 stays the same.
+    # R_0, the distribution for the input 0, is the reference. The mass of each bin moves to its two edges, so that the mean of r =
+    # R_L/R_0 stays the same.
     ratio, mass = np.exp(length * (y - 0.5 * length)), np.exp(log_normal_masses(y, 0.0, 1.0))
     above = shares(np.exp(log_normal_masses(y, length, 1.0)) / mass, ratio[:-1], ratio[1:])
     weights = np.append(mass * (1 - above), 0.0) + np.append(0.0, mass * above)
@@ -151,6 +153,6 @@ def _of_inputs(length: float, pairs: int, inputs: tuple[float, ...], widths: tup
         tables[:, :, place, 1] = low * (double[a] + double[j])
         tables[:, :, place, 2] = (1 + 2 * high) * 0.5 * (mixed[1] + mixed[1].T)
         tables[:, :, place, 3] = high * (np.outer(raised[a], raised[a]) + np.outer(raised[j], raised[j]))
-    # At most four messages are beyond the outermost edges; the total mass of abs(W) is (1 + 4 g)^2.
+    # Each of the four messages may be beyond the outermost edges; the total mass of abs(W) is (1 + 4 g)^2.
     beyond = 8 * math.exp(float(log_ndtr(-_BEYOND))) * (1 + 4 * high) ** 2
     return (_matchings.negative_part(weights, tables) + beyond) * (1 + 1e-6)

@@ -23,8 +23,8 @@ e^-u has a slope of at most 1/(sigma^2 u) = 1/(y + 1/2), and log sqrt(F) has at 
 
     (y/sigma^2) (y + 1/2) (1 - 1/B^2) >= y^2/sigma^2 + 2 log Z - log(2 pi) - 2 log(B + 1).
 
-The left side is at least y^2/sigma^2 + y/(2 sigma^2) - (1 + 1/(2 y)) (1 + 1e-9), because log Z >= 0 and u >= 30. The claim
-follows from y/(2 sigma^2) >= 2 log Z and log(2 pi) + 2 log(B + 1) >= 5 (B >= 5 as A >= 15).
+The left side of this inequality is at least y^2/sigma^2 + y/(2 sigma^2) - (1 + 1/(2 y)) (1 + 1e-9), because log Z >= 0 and u >= 30.
+So it follows from y/(2 sigma^2) >= 2 log Z and log(2 pi) + 2 log(B + 1) >= 5 (B >= 5 as A >= 15).
 
 **Post-processing of normal noise.** Let Y be normal with mean theta and variance sigma^2 - tau^2, and let W given Y = y have
 probabilities proportional to e^(-(k-y)^2/(2 tau^2)). By Poisson summation the normalizing sums differ from tau sqrt(2 pi) by a
@@ -57,7 +57,7 @@ def mu_bounds(sigma: float, shift: int, log_total: float, log_tail: Callable[[fl
     `log_total` is log Z, and `log_tail` returns bounds of log S_k (module docstring). The relative gap is below 1e-9 while
     30 sigma^2 outcomes fit a table (sigma up to 186). For larger sigma it is below 2e-5 and decreases roughly as 1/sigma^2.
     """
-    # `last` is K. Beyond 1000 and 2 `shift` outcomes R is close to its limit 1/sigma, which the first windows exceed.
+    # `last` is K. For K >= 1000 and K >= 2 shift, R(K + 1) is close to its limit 1/sigma, which the first differences exceed.
     last = math.ceil(max(1000, 2 * shift, 30 * sigma**2, 4 * sigma**2 * log_total))
     above = _smoothed(sigma, shift)
     if last + shift <= TABLE_SIZE:
@@ -79,7 +79,7 @@ def _lowest_quantile(k: int, sigma: float, log_total: float, log_tail: Callable[
 
 
 def _of_windows(sigma: float, shift: int, log_total: float, last: int) -> Interval:
-    """Return bounds of the maximum of t_k - t_(k-shift) over (shift + 1)/2 <= k <= last + shift."""
+    """Return bounds of the maximum of t_k - t_(k-shift) (module docstring) over (shift + 1)/2 <= k <= last + shift."""
     # The sums include further terms, so that the bound of the omitted terms is negligible in every S_k.
     extra = math.ceil(12 * sigma) + 2
     j = np.arange(last + shift + extra + 1.0)
@@ -103,14 +103,14 @@ def _of_windows(sigma: float, shift: int, log_total: float, last: int) -> Interv
 
 
 def _quantiles(log_tails: FloatArray, side: int) -> FloatArray:
-    """Return a lower (side -1) or an upper (side 1) bound of t where `log_tails` is the log of Pr[X >= k]; t >= 0 as k >= 1."""
+    """Return a lower (side -1) or an upper (side 1) bound of t_k = -Phi^{-1}(S_k), given log S_k; t_k >= 0 as k >= 1."""
     log_tails = np.minimum(log_tails, -math.log(2))
     t = -log_quantile(log_tails, log1mexp(log_tails))
     return np.maximum(t + side * QUANTILE_ERROR * (1 + t), 0.0)
 
 
 def _windows_beyond(sigma: float, log_total: float, j: float) -> float:
-    """Return R(j), which is at least every difference of consecutive t from j on (module docstring)."""
+    """Return R(j) of the module docstring, which is at least every difference t_i - t_(i-1) with i >= j."""
     u = (j - 0.5) / sigma**2
     a = ((j - 1) / sigma) ** 2 / 2 + log_total + math.log1p(-math.exp(-u))
     b = math.sqrt(2 * a)
@@ -119,7 +119,8 @@ def _windows_beyond(sigma: float, log_total: float, j: float) -> float:
 
 def _smoothed(sigma: float, shift: int) -> float:
     """Return the bound by post-processing of normal noise, at the best of several tau; inf if sigma is too small for any."""
-    # `exponent` is 2 (pi tau)^2 of rho: below 5 the term with eta exceeds 0.13, and at 40 this term is below the rounding of mu.
+    # `exponent` is 2 (pi tau)^2 in rho (module docstring): below 5 the term with eta exceeds 0.13, and at 40 this term is below the
+    # rounding of mu.
     exponent = np.linspace(5.0, 45.0, 400)
     variance = sigma**2 - exponent / (2 * math.pi**2)
     exponent, variance = exponent[variance > 0], variance[variance > 0]

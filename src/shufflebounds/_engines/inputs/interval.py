@@ -58,7 +58,7 @@ def interval_laws(
     log_middle : ndarray, optional
         Log masses of the cells under the middle of the interval.
     unbounded_loss : bool
-        Whether the loss in the last cell is unbounded: the upper bound then adds this cell as a cut set.
+        Whether the loss in the last cell is unbounded. The cell is then a cut set: the upper bound adds its probability.
     loss_error : float
         An upper bound of the relative error of the masses.
     """
@@ -75,8 +75,8 @@ def interval_laws(
     seen = log_mass > -np.inf
     log_mass, log_a = log_mass[seen], log_a[seen]
     log_b = np.zeros_like(log_a)
-    # Under m, a cell and its mirror image have the mass of the farther input. The excess mass of the nearer input and the mass of a
-    # cell that is cut are moved to X = 0.
+    # Under the privacy blanket m, a cell and its mirror image have the mass of the farther input. The excess mass of the nearer
+    # input and the mass of a cut set are moved to X = 0.
     rest = math.fsum(np.exp(log_near[kept]) * -np.expm1(-mean[kept])) + loss_error
     if unbounded_loss:
         rest += math.exp(log_far[-1]) + math.exp(log_near[-1])
@@ -107,8 +107,8 @@ def matrix_laws(
 
     `error` is the relative error of the entries, in addition to a few ulp.
 
-    In the lower bounds all other users have the same input, or all inputs are equally frequent. Outputs that some input cannot
-    produce identify the target's message; in both bounds they are cut sets.
+    In the lower bounds all other users have the same input, or all inputs are equally frequent. Cut sets (`ExcessLaw`) are the
+    outputs that these inputs cannot produce and, for the upper bound, the outputs that some input cannot produce.
     """
     base, rest = blanket_of(rows)
     names = names or range(len(rows))
@@ -141,7 +141,7 @@ def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _widest(rows: FloatArray, pairs: list[tuple[int, int]], others: FloatArray) -> NDArray[np.bool_]:
-    """Return for each pair of rows and each of the rows `others` whether this distribution of X is used for lower bounds.
+    """Return for each pair of rows and each of the rows `others` whether their distribution of X is used for lower bounds.
 
     Up to COMPARED distributions are all used. If there are more, a distribution is used if its second moment of X is among the
     COMPARED largest at eps = 0 or at some power of two; `Shuffled` compares distributions at these eps. The distribution with the

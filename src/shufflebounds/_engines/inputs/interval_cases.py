@@ -3,7 +3,7 @@ r"""Distributions of X for noise on an interval, for every pair of the target's 
 R_x is the distribution of x + noise, x in [0, L], and :math:`X^{ab}_x = (R_a - e^\varepsilon R_b)/R_x` under R_x. Three steps, all
 proved in docs/theorems/worst-dataset, reduce a continuum of pairs and inputs to finitely many distributions:
 
-- **Families.** If x is between a and b, the pair (0, L) has a larger X in the convex order (any log-concave noise). Otherwise the
+- **Families.** For log-concave noise and x between a and b, the pair (0, L) has a larger X in the convex order. For other x, the
   pairs (a, L) and (L, b) with x = 0 suffice if the noise is self-decomposable, such as Gaussian and Laplace noise. Noise on the
   integers needs all pairs (a, b) with x = 0; other x follow by shifts and reflection.
 - **Cells.** On a cell of inputs, R_x is a mixture of a few functions of the outputs, up to a factor or a term of high order in the
@@ -77,9 +77,9 @@ class Bins(NamedTuple):
 
 
 class _Function(NamedTuple):
-    """A function of outputs: in each bin its mean under R_0, its smallest and its largest value, as rows.
+    """A function of outputs: in each bin its mean for the input 0, its smallest and its largest value, as rows.
 
-    Of the bins `joined` only the mean over all of them is known; the means in `values` are chosen such that they have this mean.
+    In the bins of the slice `joined` only the mean over all of these bins is known; `values` has means that agree with it.
     """
 
     values: FloatArray
@@ -127,18 +127,20 @@ class IntervalNoise(ABC):
         """Return log(R_first(y)/R_second(y))."""
 
     def beyond(self, bins: Bins, x: float) -> float:
-        """Return an upper bound of the probability under R_x of outputs that are in no bin."""
+        """Return an upper bound of the probability, for the input x, of outputs that are in no bin."""
         return 0.0
 
     @abstractmethod
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
-        """Return f for each bin such that R_x >= f M_x for low <= x <= high, where M_x is a mixture of R_low and R_high."""
+        """Return f for each bin: the distribution R_x for any x in [low, high] is at least f times a mixture of R_low and
+        R_high.
+        """
 
     def between(self, bins: Bins, low: float, high: float, ratio: _Ratio, *, upper: bool) -> list[_Function]:
         """Return functions f_0, f_1, ... of outputs such that, for low <= x <= high, R_x/R_0 is at most a weighted mean of them.
 
-        Without `upper`, R_x/R_0 is at least a weighted mean of them. The weights depend on x, but not on the output. ``ratio(x)``
-        returns the values of R_x/R_0.
+        R_x is the distribution of the output for the input x. Without `upper`, R_x/R_0 is at least a weighted mean of them. The
+        weights depend on x, but not on the output. ``ratio(x)`` returns the values of R_x/R_0.
         """
         first, last = ratio(low), ratio(high)
         if high - low <= 1.5 * self.unit:
@@ -253,7 +255,9 @@ class DiscreteGaussianNoise(_Normal):
 
 
 def gaussian_ratio_tail(length: float, t: FloatArray) -> FloatArray:
-    """Return an upper bound of R_a{R_a > t R_j} for two inputs at most `length` apart and Gaussian noise of deviation 1."""
+    """Return for Gaussian noise a bound of the probability, for an input a, that R_a > t R_j, if a and j are at most `length`
+    apart.
+    """
     return np.asarray(np.exp(log_ndtr(0.5 * length - np.log(t) / length)) * (1 + COMPUTED_ERROR))
 
 
@@ -295,7 +299,7 @@ class LaplaceNoise(_Exponential):
         return Bins(np.insert(edges, 0, 0.0), np.append(edges, self.length))
 
     def log_masses(self, bins: Bins, x: float) -> FloatArray:
-        # The two parts of each bin, below and above x, measured from the end that is nearer to x.
+        # The part of a bin below x is from `left` to `below`, the part above x from `above` to `right`.
         left, right = np.minimum(bins.left, x), np.maximum(bins.right, x)
         above, below = np.maximum(bins.left, x), np.minimum(bins.right, x)
         out = 0.5 * (np.exp(below - x) * -np.expm1(np.minimum(left - below, 0.0))
@@ -351,10 +355,10 @@ def _grouped(first: int, last: int, unit: float) -> Bins:
 
 
 class _Bounds(NamedTuple):
-    """Bounds of a and b for several distributions of X, from which X follows for every eps.
+    """Bounds of a = R_a/R_x and b = R_b/R_x for several triples of inputs (a, b, x); X = a - e^eps b follows for every eps.
 
-    `tables` has for each distribution and bin: the mass under the other user's distribution; the mean, smallest and largest value
-    of a; the same of b. Its shape is (7, distributions, bins). `beyond` bounds the contribution of omitted outputs to delta.
+    `tables` has for each triple and bin: the mass under R_x; the mean, smallest and largest value of a; the same of b. Its shape is
+    (7, triples, bins). `beyond` bounds the contribution of omitted outputs to delta.
     """
 
     tables: FloatArray
@@ -370,14 +374,8 @@ class _Bounds(NamedTuple):
 class IntervalCases(Cases):
     """The distributions of X for noise on an interval.
 
-    Parameters
-    ----------
-    noise : IntervalNoise
-        The noise.
-    inputs : tuple of float
-        The values that users may have, increasing from 0 to the length of the interval; empty if all are possible.
-    share : float
-        Probability with which each user sends a message.
+    `inputs` are the values that users may have, increasing from 0 to the length of the interval; they are empty if all are
+    possible. Each user sends a message with probability `share`.
     """
 
     noise: IntervalNoise
@@ -466,7 +464,7 @@ class IntervalCases(Cases):
         chosen = [i for i in range(len(places)) if (0 < i < len(places) - 1) != ends]
         rows = [self._bounds(level, 0.0, length, places[i], weight=smaller[i]) for i in chosen]
         if ends and self.cells():
-            # If X has no large values, pairs of nearly equal inputs have the largest sums.
+            # If X has no large values, pairs of nearly equal inputs may have the largest bounds.
             rows += [self._bounds(level, length, self._rounded(length * part), 0.0) for part in _NEAR]
         return _Bounds.of(rows)
 
@@ -488,7 +486,9 @@ class IntervalCases(Cases):
         return round(x / unit) * unit if unit else x
 
     def _ratio(self, level: int, x: float, base: float) -> FloatArray:
-        """Return the mean of R_x/R_base in each bin under R_base, its smallest and its largest value, as rows."""
+        """Return, as rows, the mean under R_base of the likelihood ratio R_x/R_base in each bin, its smallest and its largest
+        value.
+        """
         bins = self._bins(level)
         ends = [np.exp(self.noise.log_ratio(x, base, y)) for y in (bins.left, bins.right)]
         mean = np.exp(self._log_masses(level, x) - self._log_masses(level, base))
@@ -534,10 +534,9 @@ def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float
 
     Parameters
     ----------
-    noise : IntervalNoise
-        The noise, and the length of the interval.
     blanket : ExcessLaw
-        The distribution of (R_0/m, R_L/m) under m = min(R_0, R_L), L the length, which is proven to be the largest of all pairs.
+        The distribution of (R_0/m, R_L/m) under m = min(R_0, R_L), L the length. X of this pair is proven to be the largest in the
+        convex order.
     local_eps, ratio_tail, cut_norm
         As for `DatasetLaws`.
     inputs : sequence of float

@@ -40,8 +40,6 @@ class ListedInputs:
 
     Parameters
     ----------
-    names : tuple of str
-        Descriptions of the inputs.
     noise : object
         The noise on the interval from the first to the last value.
     below : ndarray, shape (inputs, outputs)

@@ -24,10 +24,10 @@ _CELLS = 8 * MANY
 class NoiseOutputs(NamedTuple):
     """Outputs of noise in increasing order, which are symmetric about 0: whole numbers, or cells of real numbers.
 
-    `log_none` and `log_more` are the log masses of noise alone and of noise plus Delta; those of noise minus Delta are `log_more`
-    reversed. `ratio` is the log of the ratio of noise plus Delta to noise alone, for each whole number or at each edge of a cell.
-    `error` and `ratio_error` bound the errors of the log masses, which are accurate above `floor`, and of the ratios. `log_lost` is
-    the log mass beyond the outputs.
+    `log_none` and `log_more` are the log masses of noise alone and of noise plus its sensitivity Delta; those of noise minus Delta
+    are `log_more` reversed. `ratio` is the log likelihood ratio of noise plus Delta to noise alone, at each whole number or each
+    edge of a cell. `error` bounds the errors of log masses above `floor`, and `ratio_error` those of `ratio`. `log_lost` is the log
+    of the mass beyond the outputs.
     """
 
     log_none: FloatArray

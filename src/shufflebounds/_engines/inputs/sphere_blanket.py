@@ -69,7 +69,9 @@ class SphereBlanket:
 
     @cached_property
     def _beyond(self) -> float:
-        """An upper bound of the mass under R_e of outputs longer than `end`: that of a chi distribution above end - 1/sigma."""
+        """An upper bound of the mass, for the input e, of outputs longer than `end`: that of a chi distribution above end -
+        1/sigma.
+        """
         return float(gammaincc(self.dimension / 2, 0.5 * (self.end - 1 / self.sigma) ** 2)) * (1 + COMPUTED_ERROR)
 
     @cached_property
@@ -84,8 +86,8 @@ class SphereBlanket:
     def _before(self) -> float:
         """An upper bound of the mass under R_e, or R_-e, of outputs with U or V below `_start` and a length of at most `end`.
 
-        The squared distance of y from the line through e and -e is U^2 V^2, here at most 2 `end` `_start`^2. It has a chi-squared
-        distribution with d - 1 degrees of freedom.
+        Let y be the output. Its squared distance from the line through e and -e is U^2 V^2, here at most 2 `end` `_start`^2. Under
+        R_e this squared distance is chi-squared with d - 1 degrees of freedom.
         """
         return float(gammainc((self.dimension - 1) / 2, self.end * self._start**2)) * (1 + COMPUTED_ERROR)
 
@@ -101,8 +103,8 @@ class SphereBlanket:
         log_norm = (1 - d / 2) * math.log(2) - math.lgamma(d / 2) + (d - 1) * math.log(x) - 0.5 * (x - 3 * tau) ** 2
         log_norm -= math.log(fall)
         if self._before > 0:
-            # R_e^2/m is e^(4 tau^2 + tau V^2) times the density of N(3 e, I), and at most e^(tau U^2) R_e. The probability
-            # `_before` is the same for all three distributions.
+            # R_e^2/m is e^(4 tau^2 + tau V^2) times the density of N(3 e, I), and at most e^(tau U^2) R_e. `_before` is valid for
+            # N(3 e, I), too.
             log_norm = float(np.logaddexp(log_norm, math.log(2 * self._before) + tau * self._start**2))
         log_norm += 4 * tau * tau
         return 2 * math.exp(log_norm) if log_norm < LARGEST_EXPONENT else math.inf
@@ -144,7 +146,7 @@ class SphereBlanket:
     @property
     def _log_constant(self) -> float:
         """The log of the constant that `_log_density` omits."""
-        # With x = (d - 2)/2 this is 1/sqrt(pi) times (x/e)^x/Gamma(x + 1/2), a product over the factors of Gamma.
+        # With x = (d - 2)/2 the constant is 1/sqrt(pi) times (x/e)^x/Gamma(x + 1/2), a product over the factors of Gamma.
         x = (self.dimension - 2) / 2
         factors = x / (math.e * np.arange(x - 0.5, 0.0, -1.0))
         last = math.log(x / math.e) / 2 if self.dimension % 2 else -math.log(math.pi) / 2
@@ -193,7 +195,7 @@ class SphereBlanket:
         return np.searchsorted(edges[:-1], reach)
 
     def _panels(self, edges: FloatArray) -> FloatArray:
-        """Return the edges of panels with a small error of the rule, which include the given ones from `_start` on."""
+        """Return the edges of panels on which the rule has a small error; they include the given edges from `_start` on."""
         if self._start > 0:
             edges = np.append(self._start, edges[edges > self._start])
         while (coarse := self._log_errors(edges) > _LOG_ERROR).any():
@@ -201,7 +203,8 @@ class SphereBlanket:
         return edges
 
     def _log_errors(self, edges: FloatArray) -> FloatArray:
-        """Return the logs of upper bounds of the relative errors of the rule, for all V of the panels that `_last` counts.
+        """Return for each panel of U the log of a bound of the relative error of the rule, over the panels of V that `_last`
+        counts.
 
         The integrand is the density times 1 or times the share of either end of the cell.
         """
@@ -210,7 +213,8 @@ class SphereBlanket:
         first, ratio = edges[:-1] == 0, width / center
         farthest = edges[np.minimum(self._last(edges), edges.size - 1)]
         least, largest = (tau + 0.5 * (center**2 + v**2) for v in (edges[0], farthest))
-        # The derivative of the log of the density, without the factor 2 s and, in the first panel, without the power of U.
+        # `slopes` has the derivative of the log of the density, without the factor 2 s and, in the first panel, without the power
+        # of U.
         slopes = [np.where(first, 0.0, power / center) - center * s for s in (least - 2 * tau, largest)]
         slope = width * np.maximum(np.abs(slopes[0]), np.abs(slopes[1]))
 

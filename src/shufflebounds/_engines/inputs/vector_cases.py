@@ -8,8 +8,8 @@ reduce all triples (a, b, x) of a ball to finitely many distributions:
 - **Order.** If G' - G is positive semidefinite, X of G is smaller in the convex order than X of G'.
 - **Families.** The maximal Gram matrices are those of right and acute triangles inscribed in a great circle, a family with two
   parameters.
-- **Cells.** The Gram matrices of a cell of the two parameters are below one matrix G'. X of G' is discretized such that it
-  becomes larger in the convex order.
+- **Cells.** One matrix G' is above the Gram matrices of all parameters in a cell. X of G' is discretized such that it becomes
+  larger in the convex order.
 """
 
 from __future__ import annotations
@@ -87,12 +87,8 @@ _PARTS = np.array([[[1.0, 0.5], [0.5, 0.0]], [[0.0, 0.5], [0.5, 1.0]], [[0.0, -0
 class VectorCases(Cases):
     """The distributions of X for Gaussian noise on vectors of a ball.
 
-    Parameters
-    ----------
-    noise : GaussianNoise
-        The noise along a diameter of the ball, with the length of the diameter.
-    share : float
-        Probability with which each user sends a message.
+    `noise` is the noise along a diameter of the ball, with the length of the diameter. Each user sends a message with probability
+    `share`.
     """
 
     noise: GaussianNoise
@@ -122,8 +118,7 @@ class VectorCases(Cases):
 
         X is at most R_a/R_x = e^u, where u is normal with the mean -A/2 and a variance A of at most T, the squared diameter. So the
         mean of (X - s)_+ is at most its value for e^u with the variance T. The values of e^u are spread to the ends of narrow bins,
-        because the bins of X, which are wide where the probability is small, would make the tails much heavier. With a larger
-        `depth` fewer outputs are omitted.
+        because the bins of X, which are wide where the probability is small, would make the tails much heavier.
         """
         length = self.noise.length
         end = length - float(ndtri_exp(-_CUT * depth))
@@ -142,7 +137,7 @@ class VectorCases(Cases):
 
     @cached_property
     def _cells(self) -> tuple[Cell, ...]:
-        """Cells not divided further: their second moments of X at eps = 0 are small or below that of the worst triple."""
+        """Cells, divided until X at eps = 0 has a smaller second moment than the worst triple, or division has little effect."""
         quarter, cells = math.pi / 4, []
         half = quarter * (1 + COMPUTED_ERROR)
         left = [_Triangles(self, (quarter, s * quarter), (half, half)) for s in (-1, 1)]
@@ -171,14 +166,14 @@ class _Tables(NamedTuple):
 
 
 class _Triangles(Cell):
-    """Triangles with angles (pi/2 + t + s)/2 at a, (pi/2 + t - s)/2 at b and pi/2 - t at x, for t and s in two intervals.
+    """Triangles a, b, x with angles (pi/2 + t + s)/2 at a, (pi/2 + t - s)/2 at b and pi/2 - t at x, for t and s in two intervals.
 
     `center` has the centers of the intervals of t and s, and `half` has half of their widths.
     """
 
     def __init__(self, cases: VectorCases, center: tuple[float, float], half: tuple[float, float]) -> None:
         self._cases, self._center, self._half = cases, center, half
-        # Tables by level, and masses by the factor of R_b: a search for eps evaluates each cell at many eps.
+        # The cache has tables by level, and masses by the factor of R_b: a search for eps evaluates each cell at many eps.
         self._known: Kept[tuple[float, ...], Any] = Kept(_KEPT)
 
     def halves(self, loss: float) -> Sequence[Cell]:
@@ -220,10 +215,7 @@ class _Triangles(Cell):
 
     @property
     def _far(self) -> bool:
-        """Whether an entry of `_above` is above 1 + twice the largest entry of all triangles, so that exponentials may overflow.
-
-        `_above` adds little to the second moment at the center of the cell, but may add much to the variances.
-        """
+        """Whether an entry of `_above` is above 1 + twice the largest entry of all triangles, so that exponentials may overflow."""
         return bool(self._above[0].max() > 2 * self._cases.noise.length**2 + 1)
 
     @cached_property
@@ -241,11 +233,12 @@ class _Triangles(Cell):
         # The squared lengths are square times (1 + sin(t - s))/2, (1 + sin(t + s))/2 and cos(t)^2.
         minus, plus = 0.5 * math.cos(t - s), 0.5 * math.cos(t + s)
         center = gram((0.5 * (1 + math.sin(t - s)), 0.5 * (1 + math.sin(t + s)), math.cos(t) ** 2))
-        # Taylor terms of the three squared lengths, divided by `square`, in t and in s. The terms of second order are at most
-        # (dt + ds)^2/4 <= (dt^2 + ds^2)/2 in absolute value for each of the first two lengths, and at most dt^2 for the third.
+        # `parts` has the Taylor terms of the three squared lengths, divided by `square`, in t and in s. The terms of second order
+        # are at most (dt + ds)^2/4 <= (dt^2 + ds^2)/2 in absolute value for each of the first two lengths, and at most dt^2 for the
+        # third.
         parts = gram([(high * minus, high * plus, -high * math.sin(2 * t)), *np.diag((0.5, 0.5, 1.0)) * high**2,
                       (-wide * minus, wide * plus, 0.0), *np.diag((0.5, 0.5, 0.0))[:2] * wide**2])
-        # The second moment of X at eps = 0 increases with G at the rate given by the scalar product with this matrix times e^top.
+        # The second moment of X at eps = 0 increases with G at the rate given by the scalar product with `rates` times e^top.
         top = center.max()
         rates = np.exp(center - top) * np.array([[1.0, -1.0], [-1.0, 1.0]])
         size, axes = np.linalg.eigh(rates)
@@ -271,7 +264,7 @@ class _Triangles(Cell):
     def _width(self) -> float:
         """The width w of a bin. Bins raise the second moment by a relative w^2/2.
 
-        Within the limits _BINS, w^2 is at most `below`, and at most the relative increase due to the widths of the cell.
+        Within the limits _BINS, w^2 is at most `below`, and at most the relative increase (`_above`) due to the size of the cell.
         """
         _, first, second = self._above
         return math.sqrt(min(max(min(self.below, first + second), _BINS[0] ** 2), _BINS[1] ** 2))
@@ -304,10 +297,10 @@ class _Triangles(Cell):
                        to_nodes(other, other * _share(across, log_other, t)), beyond)
 
     def _masses(self, level: int, factor: float, unit: float, step: float) -> tuple[int, FloatArray, float]:
-        """Return the masses of R_a/R_x - factor R_b/R_x on nodes, as `_sum_bound.product_masses`, and E R_a/R_x of the rest."""
+        """Return the masses of R_a/R_x - factor R_b/R_x as `_sum_bound.product_masses` does, and the omitted mass under R_a."""
         a, b, weight, place, mass, beyond = self._known.of((level,), lambda: self._tables(level))
         # X is raised by the errors of masses and ratios. Positive values whose mass under R_a is small are omitted; otherwise the
-        # largest value would be about e^(1.4 end).
+        # largest value would be about e^(1.4 end), with `end` of `_tables`.
         first, masses, lost = _sum_bound.product_masses(
             place, mass, a * (1 + self._cases.blur), b * (factor * (1 - self._cases.blur)), weight, math.exp(-_LEVEL * level), unit,
             step, rounding_charge(place.size + weight.size))
