@@ -8,14 +8,14 @@ Definitions, for real a, b > 0, y = 1 - x carried as a double-double, d = a y - 
     I_x(a, b) = int_0^x t^(a-1) (1-t)^(b-1) dt / B(a, b) = P,  Q = 1 - P = I_y(b, a);
     Pr[F <= k] = I_p(r, k + 1) for the number F of failures before the r-th success.
 The scalar kernels:
-    a, b >= 1   the smaller of P and Q (P where d >= 0), with N = a + b and D = dev(a, N x) + dev(b, N y) as in _binomial.pyx:
+    a, b >= 1   the smaller of P and Q (P if d >= 0); with N = a + b and D = dev(a, N x) + dev(b, N y), dev as in _binomial.pyx:
         near    the uniform expansion of _binomial.pyx, which does not need integers
         else    x^a y^b/B(a, b) over the even part of Gauss's continued fraction (DLMF 8.17.22), by Lentz's method
-    a or b < 1, x <= 1/2 (else the roles of P and Q change); u = log(x^a/(a B(a, b))), in which the logarithm of the Gamma
-                functions has a small error relative to the small parameter:
+    a or b < 1, x <= 1/2 (else P and Q are exchanged); u = log(x^a/(a B(a, b))), formed from logarithms of Gamma functions whose
+                errors are small relative to the small parameter:
         b < 1   P = e^u sum_n (1-b)_n x^n a/(n! (a+n)), all terms positive
         b >= 1  P = x^a y^b/(a B) + I_x(a+1, b)
-        Q       where P > 1/2: for b x < 3/2, -expm1(u) - e^u sum_(n > 0) of the same terms; else the continued fraction of Q
+        Q       if P > 1/2: for b x < 3/2, -expm1(u) - e^u sum_(n > 0) of the terms for b < 1; else the continued fraction of Q
 
 Measured error of log p in units of 1e-13 min(1, |log p|) + 4 ulp(log p) (of the smaller tail, carried to the larger), against
 python-flint (arb, to 1e-20; tests/reference/measure_gamma.py, tests/core/test_gamma.py):

@@ -8,13 +8,13 @@ S + Ber(q) to S + Ber(p) decreases, so the optimal set is {sum <= k} for some k:
     H = max_k (p - q E) W(k) - (E - 1) Pr[S < k].
 The maximum is at the last k with W(k)/W(k-1) > rho = (p E - q)/(p - q E): the mode of the distribution of S after exponential
 tilting by e^theta = 1/rho.
-Method. The tilt theta is known, so it need not be searched for. One Fourier inversion along the contour tilted by theta gives
+Method. The tilt theta has a closed form. One Fourier inversion along the contour tilted by theta gives
 W(k-1), W(k), W(k+1) and Pr[S < k], all relative to one exponential factor, for the integer k next to the tilted mean. If the
 mode is k - 1 or k + 1, the inversion is repeated there. The difference in H is formed from these relative values. Its relative
 rounding error is about |log H| times 1e-16, which is a few ulp of log H.
 Error     the bounds contain the error of the inversion (docs/theorems/contours.md), carried through the difference, and the
-          roundings of p - q E and of the exponent. Where the difference is lost in these errors, the lower
-          bound is -inf; this was seen for log delta below -1e11.
+          roundings of p - q E and of the exponent. If these errors exceed the difference, the lower bound is -inf;
+          this was seen for log delta below -1e11.
 Measured error of the middle of the bounds, relative to delta, less 4 ulp(log delta):
               every dataset of 1..12 users, exact fractions  1866 cases   peak 3.2e-14   rms 0.9e-15
               n = 100..1e6, delta 1e-2..1e-48, 30 digits     24 cases     peak 1.0e-13   rms 2.1e-14
@@ -59,9 +59,9 @@ cdef struct Local:
 cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noexcept nogil:
     """Fill `out` with the tilted probabilities next to k by the trapezoidal rule with 2J nodes.
 
-    The tilted probability of i is e^(theta (i - k)) times the plain one, so `below`, `above` and `strict` are the plain values
-    times e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, truncated at J
-    terms as in _lattice.pyx.
+    The tilted probability of i is e^(theta (i - k)) times Pr[S = i], so `below`, `above` and `strict` are W(k - 1), W(k + 1) and
+    Pr[S < k] times e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i), theta <= 0, where
+    P_theta is the tilted probability; the sum has J terms as in _lattice.pyx.
     """
     cdef double slope = -tilt.theta, J = c_half_period_within(tilt.var, fabs(tilt.shift) + 1, band), half
     cdef double s, c, re, im, dr, di, norm, wr, wi, stray
@@ -149,13 +149,14 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
     if value > rounding:
         lower[0] = log(value - rounding)
         lower[0] = tilt.exponent + lower[0] - slack - 4 * UNIT * fabs(lower[0])
-    # Because of rounding, the mode may be `steps` values above or below k. W is log-concave, so towards the mode the tilted W grows
-    # by a factor of at most `up` or `down` a step. The value grows by at most gain rho^j `up` at the j-th step up, and by at most
-    # gain `down` at every step down.
+    # Because of rounding, the mode of the tilted distribution of W may be `steps` values above or below k. Its probabilities are
+    # log-concave, so towards the mode they grow by at most 1.01 `up` at each step up and 1.01 `down` at each step down. The value
+    # (in units of the tilting factor at k) grows by at most gain rho^j 1.01 `up` at the j-th step up, and by at most
+    # gain 1.01 `down` at every step down.
     steps = k - ceil(mean.hi - drift)
     if down > 0 and steps > 0:
         rounding += 1.01 * gain * down * steps
-    # if the rounding errors exceed the difference, the computed value plus these errors is still an upper bound
+    # also if the rounding errors exceed the value, their sum is an upper bound
     upper[0] = log(max(value, 0) + rounding)
     steps = floor(mean.hi + drift) - k
     if up > 0 and steps > 0:
@@ -234,11 +235,11 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
 
     Rounding. Let e = `error` and U_i be X_i with plus in place of minus: X_i has an absolute error of at most e U_i, Y_i and the
     computed ratios V_j/V_(j-1) a relative error of at most e. The ratio is compared with two limits, Y_i (1 + 3 e)/(X_i - 2 e U_i)
-    and Y_i (1 - 3 e)/(X_i + 2 e U_i). Let `least` and `most` be the first j with a computed ratio at or below the one and the other
-    limit. They enclose m: if a computed ratio is beyond a limit, its exact ratio, and all exact ratios farther on this side, are
-    beyond Y_i/X_i. For least <= j < most the exact ratio is within a factor of 1 +- e of the limits, so that the term of j is at
-    most 10 e U_i V_j in size. The lower bound is that of the set j < least; the upper bound adds 12 e U_i V_j for every j from
-    `least` to `most`.
+    and Y_i (1 - 3 e)/(X_i + 2 e U_i). Let `least` be the first j with a computed ratio at or below the first limit, and `most` the
+    same for the second. Then least <= m <= most: the exact ratios decrease, and they are above Y_i/X_i if the computed ones are
+    above the first limit, and at most Y_i/X_i if these are at most the second limit. For least <= j < most the exact ratio is
+    within a factor of 1 +- e of the limits, so that the term of j is at most 10 e U_i V_j in size. The lower bound is that of the
+    set j < least; the upper bound adds 12 e U_i V_j for every j from `least` to `most`.
 
     Parameters
     ----------

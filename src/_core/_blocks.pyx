@@ -5,8 +5,8 @@ returns the Fourier coefficients of the tilted probabilities P_theta(center + j)
 
     sum_{i < J} e^(-theta i) P_theta(s + i)   (upper tail)        sum_{i < J} e^(theta i) P_theta(s - i)   (lower tail)
 
-and log Pr[S = s], log Pr[S >= s], log Pr[S <= s] are exponent - theta j + log(value). The rounding error is absolute within a
-block, so a block is used only for values above 1.5e-3 of its largest one (3.6 sigma to either end).
+From a value of a block, log Pr[S = s], log Pr[S >= s] or log Pr[S <= s] is exponent - theta j + log(value). The rounding error is
+absolute within a block, so a block is used only for values above 1.5e-3 of its largest one (3.6 sigma to either end).
 
 Blocks near the mean share one pass over the data: with z = theta + i t, S = sinh(z/2)^2, T = tanh(z/2),
 
@@ -133,8 +133,8 @@ cdef int settled() except -1:
 cdef class PoissonBinomialPMF:
     """The distribution of a sum of independent bits with probabilities p, multiplicities counts, and q = 1 - p.
 
-    Pass q where 1 - p would lose digits, that is, where p is close to 1. The caller has checked the conditions of _lattice.pxd and
-    passes C-contiguous float64 arrays of one length.
+    Pass q if p may be close to 1, where 1 - p would lose digits. The caller has checked the conditions of _lattice.pxd and passes
+    C-contiguous float64 arrays of one length.
     """
 
     cdef Law law
@@ -178,7 +178,7 @@ cdef class PoissonBinomialPMF:
 
     @property
     def reach(self):
-        """About the largest distance from the mean at which the series of the header can compute a block; 0 before `expand`."""
+        """Approximate largest distance from the mean at which the series of the header computes a block; 0 before `expand`."""
         return self.series.radius * self.law.var
 
     def edge(self, bint all_ones):
@@ -211,7 +211,7 @@ cdef class PoissonBinomialPMF:
         if self.series.radius >= radius:
             return
         cdef int orders = c_orders(self.law.var, depth)
-        # Ctrl-C may end the pass, so `series` is marked as empty until the pass is complete
+        # `series` is marked as empty until the pass is complete, because Ctrl-C may end it
         self.series.orders = 0
         self.series.radius = 0
         with nogil:
@@ -313,14 +313,14 @@ cdef inline void quadratic(double x, double y, double *out) noexcept nogil:
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def convolve(const double[::1] p not None, double cut=0):
-    """Return (first, probabilities of first, first + 1, ...) by direct convolution, less the values below `cut` at both ends.
+    """Return (first, probabilities of first, first + 1, ...) by direct convolution, without the values below `cut` at both ends.
 
     All terms are positive, and four p have at most 12 roundings: the relative error is below 3.4e-16 n. Below 1e-290 the
     probabilities are less accurate, and below 5e-324 they are 0: the caller checks that this does not matter.
-    Partial sums lose their values below `cut`, too, which makes no probability smaller by more than (n + 1) cut: each of at
-    most n + 1 lost values is multiplied by a probability. So subnormal numbers, which take a hundred times as long, do not occur.
-    64 values are kept in any case. If they are all above `cut`, the largest ratio of neighbours is above cut^(1/64), because
-    the ratios decrease; so if the largest probability is near 1, its complement is far above the omitted mass.
+    The convolutions of the first 4, 8, ... p omit values below `cut`, too, so that subnormal numbers, which take a hundred times
+    as long, do not occur. No probability decreases by more than (n + 1) cut: each of at most n + 1 omitted values would be
+    multiplied by a probability. At least 64 values are kept. If all of them are above `cut`, a ratio of neighbours is above
+    cut^(1/64), because the ratios decrease; so if the largest probability is near 1, its complement is far above the omitted mass.
     """
     cdef Py_ssize_t n = p.shape[0], room = (n + 47) // 8 * 8, low = 0, high = 1, start, i
     # a pass starts at a multiple of 8, reads four values below its start, and writes up to seven beyond its end
@@ -370,7 +370,7 @@ cdef Py_ssize_t outside(const double *logs, Py_ssize_t step, Py_ssize_t size, do
 def run_around(const double[::1] circle not None, double cut, Py_ssize_t below, Py_ssize_t above):
     """Return (first, values) of the run of values of at least `cut` around point 0 of a circle; first is at most 0.
 
-    The run has at most `below` points below 0 and `above` points above 0, which do not meet. It is empty if value 0 is too small.
+    The run has at most `below` points below 0 and `above` points above 0. It is empty if the value at point 0 is below `cut`.
     """
     cdef Py_ssize_t size = circle.shape[0], low = 0, high = 0, i
     if not (0 <= below and 0 <= above and below + above < size):

@@ -1,9 +1,9 @@
 """Sums of two independent discrete variables, reduced to few points: the mass and the first moment of each cell between points.
 
     X and Y have increasing atoms. The kernel returns, for each cell between points z_0 < ... < z_m, the probability that X + Y is
-    in the cell, and the sum of probability times distance from its lower end. The caller reduces X + Y to few points by
-    splitting    the mass of a cell moves to its two ends and keeps its mean: E f(X + Y) increases for every convex f
-    merging      the mass moves to its mean: E f(X + Y) decreases
+    in the cell, and the sum of probability times distance from the cell's lower end. The caller reduces X + Y to few points by
+    splitting    the mass of a cell moves to both ends and keeps its mean: E f(X + Y) does not decrease, for every convex f
+    merging      the mass moves to its mean: E f(X + Y) does not increase
 X may be multiplied by a positive factor, and be limited to its smallest atoms; the factor and the limit may depend on Y.
 
 Layer: ``c_cell_sums``, noexcept nogil, declared in _cell_sums.pxd, which states what the caller must check; ``cell_sums`` and
@@ -15,12 +15,11 @@ other distribution with |y| <= |x|; most are so small that x + y is in the cell 
                                M (x - z_c) + F, F the sum of probability times |y|
     -(x - z_c)/4 <= y < 0      M (x - z_c) - F, where F is at most a quarter of the first term: if M and F have relative errors
                                up to e, the result has at most 5/3 e, less than the 2 e that `rounding_charge` allows
-All other pairs are added one by one. Each pair of atoms belongs to one of two passes; the second pass exchanges the roles of X and
-Y.
+All other pairs are added one by one. A second pass exchanges X and Y; each pair of atoms belongs to one of the two passes.
 
 Roundings   each sum of two values is moved by 4 UNIT (8 UNIT in M and F), up or down as requested; this is more than its rounding
             error, also with a factor, which adds an error of UNIT. Masses and distances are sums of positive terms, each with an
-            error of 2 UNIT. Exact sums that M counts in a cell are in that cell. If their moved mean is not, the caller may clip it
+            error of 2 UNIT. Exact sums that M counts in a cell are in the cell, so the caller may clip a mean that is outside
 Cost        cell_sums: 3 to 6 ns a pair: for each atom of Y one pass over the atoms of X and the points
             wide_sums: the same for the pairs that are left, about 2 log(4/step)/step for each atom if the points are a factor
             1 + step apart, and .1 us for each atom
@@ -106,7 +105,7 @@ cdef inline Py_ssize_t c_before(const double *value, Py_ssize_t low, Py_ssize_t 
 cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t places, const double *jump, const double *chance,
                          Py_ssize_t jumps, Py_ssize_t zero, const double *summed, const double *first, const double *nodes,
                          Py_ssize_t cells, bint upper, bint equal, Py_ssize_t stride, double *total, double *moment) noexcept nogil:
-    """Adds the pairs with |jump| < |place|, or = if `equal`, to the masses and moments of the cells (`wide_sums` in the header).
+    """Adds the pairs with |jump| < |place| (<= if `equal`) to the masses and moments of the cells (`wide_sums` in the header).
 
     Uses every `stride`-th place. Returns the number of pairs that are added one by one; if `total` is NULL, it only counts them.
     """
@@ -119,8 +118,8 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
             c += 1
         if p == 0:
             continue
-        # the jumps of index left, ..., right - 1 are those with |jump| < |x| (or = if `equal`); |x| first decreases and then
-        # increases along the places, so that both ends of this range move inwards first and then outwards
+        # the jumps left, ..., right - 1 are those with |jump| < |x| (<= if `equal`); along the places |x| first decreases and
+        # then increases, so both ends of this range first move inwards and then outwards
         while left > 0 and (jump[left - 1] > -size or (equal and jump[left - 1] == -size)):
             left -= 1
         while left < zero and (jump[left] < -size or (not equal and jump[left] == -size)):
@@ -156,7 +155,7 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
                 total[k] += here
                 moment[k] += moved
                 here = moved = 0
-                # the sum is most often in the next cell; cells near x may be much narrower than the distance of jumps
+                # the sum is most often in the next cell, but cells near x may be much narrower than the distance of two jumps
                 k += 1
                 step = 1
                 while k + step < cells and nodes[k + step] <= z:
@@ -205,7 +204,7 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     nodes : ndarray
         Increasing, at least two, with all sums between the first and the last.
     upper : bool
-        Whether sums are rounded up or down.
+        True: sums are rounded up; False: down.
     factor : ndarray, optional
         Positive numbers, one for each value of Y: the results are those of factor X + Y.
     used : ndarray, optional

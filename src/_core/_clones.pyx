@@ -18,9 +18,9 @@ of delta(eps) = delta has a closed form.
 
 Returned error: that of _compound.pyx and the roundings of every logarithm that is added to it; both bounds are rounded
           conservatively.
-Cost      2 to 9 us a value of delta, 0.25 us an approximate one. An upper bound of epsilon needs one value up to n = 1e6 and two
-          from 1e7 on, sometimes one more, a lower bound two: 5 to 12 us, 8 in the mean over n = 1e3..1e9. Personal rates:
-          30 us a clone sum of 500 groups, 0.1 ms of 12,500 (AVX-512)
+Cost      2 to 9 us a value of delta, 0.25 us an approximate one. An upper bound of epsilon takes one value up to n = 1e6, two from
+          1e7 on, and sometimes one more; a lower bound takes two values. Either bound takes 5 to 12 us, 8 in the mean over
+          n = 1e3..1e9. Personal rates: 30 us a clone sum of 500 groups, 0.1 ms of 12,500 (AVX-512)
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -78,9 +78,9 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
                          double *upper) noexcept nogil:
     """Write bounds of log E G_(C+1)/(C+1), with G as in _compound.pyx; C is `sure` plus the sum of the independent bits of `law`.
 
-    The caller has checked: G_(c+1) <= e^(b - k c) for every c, with b = `beyond` and k = `decay`; |k| <= 1; and 0 < v. With w the
-    distribution of the bits tilted by e^(-k c), Pr[C = sure + c] = e^(K + k c) w_c. Since G_m <= v m Pr[D > u m], a term of the sum
-    is at most w_c e^K times the smaller one of e^(b - k sure)/(c + 1) and v e^(-k (1 + sure)). So an absolute error of w is small
+    The caller has checked: G_(c+1) <= e^(b - k c) for every c, with b = `beyond` and k = `decay`; |k| <= 1; and 0 < v. Let w be
+    the distribution of the bits tilted by e^(-k c): Pr[C = sure + c] = e^(K + k c) w_c. As G_m <= v m Pr[D > u m], a term of the
+    sum is at most w_c e^K times the smaller of e^(b - k sure)/(c + 1) and v e^(-k (1 + sure)). So an absolute error of w is small
     in comparison to the sum, and one inversion of 2 J points around the mean suffices. The errors:
         beyond the points     at most 2 e^-BAND of w. 1/(c + 1) is at most 4/(mean + 4) for c >= mean/4; for smaller c, w has at
                               most the mass e^(-0.403 mean) (Chernoff: 1 - x + x log x = 0.403 for x = 1/4)
@@ -202,7 +202,7 @@ cdef inline double log_beyond(double x) noexcept nogil:
 
 
 def gaussian_terms(double low, double high, double eps, const double[::1] reach not None):
-    """Return rows (local eps, log scale, log tail) of the windows [1/2 - reach, 1/2 + reach] for targets of budgets low..high.
+    """Return rows (local eps, log scale, log tail) for targets with 1/sigma in low..high, by windows [1/2 - reach, 1/2 + reach].
 
     The caller has checked: reach >= eps/low^2, so that the ratio of the output densities R_0 and R_1 of the inputs 0 and 1 exceeds
     e^eps beyond one end of the window.
@@ -222,12 +222,11 @@ def gaussian_terms(double low, double high, double eps, const double[::1] reach 
 
 
 def gaussian_rates(double low, double high, const double[::1] budgets not None, const double[::1] reach not None, double rounding):
-    """Return the rates of users with Gaussian noise for targets of budgets low..high, one row for each window.
+    """Return the rates of users with Gaussian noise for targets with 1/sigma in low..high, one row for each window of outputs.
 
-    The rates are kappa p/(p + 1) b/high e^l, where kappa is the target's mass in the window, p the largest ratio of R_0 and R_1
-    there, b the user's budget and l `least_log_ratio`, less a relative rounding (1 + |l|): an error of the exponent is a relative
-    error of the rate. l omits the factor b/low; for other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so
-    the factor b/high is valid for all.
+    A rate is kappa p/(p + 1) b/high e^l, lowered by a relative rounding (1 + |l|). Here kappa is the target's mass in the window, p
+    the largest ratio of R_0 and R_1 there, b = 1/sigma of the user (`budgets`), and l is `least_log_ratio`, which omits the factor
+    b/low. For other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the factor b/high is valid for all.
     """
     cdef Py_ssize_t i, j
     cdef double ratio, log_factor
@@ -245,8 +244,7 @@ def gaussian_rates(double low, double high, const double[::1] budgets not None, 
 
 def tilted_bins(const double[::1] lowest not None, const double[::1] largest not None, const double[::1] users not None,
                 double decay):
-    """Return lower bounds, for all rates in their bins, of the variance and the mean of the number of clones tilted by e^(-decay
-    c).
+    """Return lower bounds of the variance and mean of the number c of clones, tilted by e^(-decay c), for all rates in their bins.
 
     The third number is the smallest value of 1 - (1 - e^-decay) p over the probabilities p = 2 rate.
     """
@@ -299,8 +297,8 @@ def blanket_sum(double first, const double[::1] log_weights not None, double few
                 double beta, double gamma, double top):
     """Return bounds of e^-top sum_(m, s) w_m/m Pr[Bin(m, q) = s] E(alpha N + beta (s - N) + gamma (m - s))_+, N ~ Bin(s, 1/2).
 
-    m runs over first, first + 1, ... with the logarithms of w_m, and s over few..many. The caller has checked: gamma <= 0 and
-    0 < alpha <= -beta, so that t is not negative. Cells below e^-600 may count as 0. Without a finite sum: 0 and INFINITY.
+    m runs over first, first + 1, ..., and s over few..many; `log_weights` are the log w_m. The caller has checked: gamma <= 0 and
+    0 < alpha <= -beta, so that the t below is not negative. Terms below e^-600 may count as 0. Without a finite sum: 0, INFINITY.
     The expectation is full/2 Pr[X = t] + (full - slope s/2) Pr[X > t], X ~ Bin(s - 1, 1/2), full = alpha s + gamma (m - s),
     slope = alpha - beta. The least N with a positive term is t + 1 = s + 1 - ceil(full/slope). The form with beta N is not used:
     for large budgets the rounding of beta would absorb alpha, the only positive term. For each s, m runs downward, and t does not

@@ -8,9 +8,9 @@ u and v = 1 - u. For 0 <= u < 1
     G_m = E[max(0, D - u m) | M = m] = sum_(a >= tau) (2a - m - u m) b_m(a),  tau = floor(m (1+u)/2) + 1,
 where b_m is the distribution Bin(m, 1/2). The kernels sum G_m over the distribution of M. With n users, w = 1/(e^eps0 + 1) and
 the number C ~ Bin(n - 1, r) of the other users' clones, M = C + 1, a clone bound is
-    delta(eps) = (1 - 2w)(1 + e^eps) sum_c Pr[C = c] G_(c+1)/(c+1),  u = tanh(eps/2)/(1 - 2w)
-(the hockey-stick divergence of the clone pair, whose optimal test is a/(a+b) > theta with theta - 1/2 = u/2). Since
-Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), the sum is E[max(0, D - u M)]/(n r) with M ~ Bin(n, r).
+    delta(eps) = (1 - 2w)(1 + e^eps) sum_c Pr[C = c] G_(c+1)/(c+1),  u = tanh(eps/2)/(1 - 2w),
+the hockey-stick divergence of the clone pair. Since Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), the sum is
+E[max(0, D - u M)]/(n r) with M ~ Bin(n, r).
 
 Method. A sweep downward in m, where primes denote values at m - 1. With B = b_m(tau) 2 tau/m and g' = 2 tau' - (m-1) - u (m-1),
     tau' = tau - 1:  b' = B,                       S' = S + B/2
@@ -19,10 +19,10 @@ Method. A sweep downward in m, where primes denote values at m - 1. With B = b_m
 where b = b_m(tau) and S = Pr[Bin(m, 1/2) >= tau]. The recursion runs downward because it then damps the errors of earlier
 steps; upward they would grow. In every block of at most 512 steps it starts anew, with b from the binomial kernel, S/b from the
 tail ratio of this kernel, and G = tau b - u m S.
-The cancellation in this difference multiplies rounding errors by about |log G|: the error of log G is a few ulp. For u >= 1/2
-there is more cancellation (G << S as u -> 1); there G_m/b is summed term by term, at most 43 positive terms.
-Slope: while no threshold changes, G_m is linear in u, with the slope -m S_m. The threshold of m changes where u has grown by g_m/m.
-So one sweep also bounds the sum at every u that is larger by at most the smallest g_m/m (`Ahead` in _compound.pxd).
+The cancellation in this G multiplies rounding errors by about |log G|: the error of log G is a few ulp. For u >= 1/2
+there is more cancellation (G << S as u -> 1), and G_m/b is summed term by term, at most 43 positive terms.
+Slope: while no threshold tau changes, G_m is linear in u, with the slope -m S_m. The threshold of m changes when u has grown by
+g_m/m, g_m = 2 tau - m - u m. So one sweep also bounds the sum at every u that is larger by at most the smallest g_m/m (`Ahead`).
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
 (1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of
 Bin(n, r'), which is far below n r for small delta; the range lies around that mean. The bound of the truncated sum is added to

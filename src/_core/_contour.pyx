@@ -11,8 +11,8 @@ Theta is chosen close to the saddle point of the integrand, n K'(theta) = 2/thet
 Form.  T = tanh theta, r' = r e^(-u theta) cosh theta / phi(theta), a = n r' (1 - T^2), zeta = e^(-iut) (cos t + i T sin t):
     phi(s)/phi(theta) = 1 - r' + r' zeta,   |zeta|^2 = 1 - (1 - T^2) sin^2 t,   arg zeta = chi = atan(T tan t) - u t,
     |1 - r' + r' zeta|^2 = 1 - 2 r' (1 - r') (1 - Re zeta) - r'^2 (1 - |zeta|^2).
-The terms that are subtracted from 1 have one sign. The two terms of chi have opposite signs; times n r', each is about n r' T t, up
-to 9 sigma theta radians, so that the phases need no argument reduction and no extended precision at any n. For u >= 1/2, chi is
+The terms that are subtracted from 1 have one sign. The two terms of chi have opposite signs. Times n r', each is about n r' T t,
+up to 9 sigma theta radians, so that the phases need no argument reduction and no extended precision at any n. For u >= 1/2, chi is
 formed from 1 - u and 1 - T.
 
 Bounds. docs/theorems/contours.md proves the error terms, that of the secondary maxima included.
@@ -26,9 +26,9 @@ Bounds. docs/theorems/contours.md proves the error terms, that of the secondary 
                 integrated, by nodes of the same rule; the bound of the remaining maxima widens the gap.
 
 Measured error against the sweep of _compound.pyx, in 137,224 cases of n = 1e5 .. 1e9, r = 0.001 .. 0.99, u = x/sqrt(n r), no
-secondary maximum integrated: the distance of the middle of the bounds from that of the sweep, and the gap of the bounds;
-_compound.pyx uses the integral only where the gap is small enough. (The two intervals also intersected in 240,000 cases of
-n = 1e3 .. 2e6 with rational, steep and narrow integrands, and in 103,213 cases with 1 to 40 secondary maxima integrated.)
+secondary maximum integrated: the distance between the middles of the bounds of both methods, and the gap of the bounds of the
+integral, which _compound.pyx uses only if the gap is small enough. (The intervals of both methods also intersected in 240,000
+cases of n = 1e3 .. 2e6 with rational, steep and narrow integrands, and in 103,213 cases with 1 to 40 secondary maxima integrated.)
 
     n r       x         middle    gap: peak   rms                n r       x         middle    gap: peak   rms
     1e4..1e5  1..6      2.1e-6    1.4e-5      1.3e-6             1e6..1e7  6..40     2.5e-7    2.6e-6      2.5e-7

@@ -2,16 +2,16 @@
 
 Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which states what the caller must check.
 
-Method. First, the search finds the eps at which a smooth approximation of log delta equals the target. There the difference between
-the approximation and log delta (the approximate middle of the bounds, or the requested bound) is measured. If the crossing is near,
-its distance follows from the slope and the second derivative of the approximation; once two values of log delta are known, the
-slope through them replaces the approximate one. Otherwise the approximation, corrected by this offset and a slope in eps, is
-solved again. The last steps evaluate the requested bound: each step moves eps by the estimated remaining distance to the
-conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected where the estimate does not lead
-to the crossing. The approximation is solved in terms of sqrt(-log delta), which is nearly linear in eps.
-If a curve has a function `ahead`, which returns the slope of its bound, one step of Newton's method is made, from an evaluation a
-little below the crossing. delta is convex in e^eps, and linear between neighbouring likelihood ratios of the two laws: if no ratio
-lies between this eps and the crossing, no second evaluation is needed.
+Method. First, the search finds the eps at which a smooth approximation of log delta equals the target. There log delta (the
+approximate middle of the bounds, or the requested bound) is evaluated, and the approximation minus log delta is its offset. If the
+crossing is near, its distance follows from the slope and the second derivative of the approximation; once two values of log delta
+are known, the slope through them replaces the slope of the approximation. Otherwise the approximation, corrected by the offset
+and a slope in eps, is solved again. The last steps evaluate the requested bound: each step moves eps by the estimated remaining
+distance to the conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected where the estimate
+does not lead to the crossing. The approximation is solved in terms of sqrt(-log delta), which is nearly linear in eps.
+If a curve has a function `ahead`, which returns the slope of its bound, one Newton step is made from an eps a little below the
+crossing. delta is linear in e^eps between neighbouring likelihood ratios of the two laws: if no ratio lies between this eps and the
+crossing, no second evaluation is needed.
 
 Guarantee the requested bound of delta meets the target at the returned eps: it was evaluated there or follows from an evaluation
           (`ahead`), except where the returned eps is an end of the range: 0, or pure, at which delta is 0.

@@ -3,8 +3,8 @@
 Layer: functions on memoryviews that release the interpreter's lock and check for signals between blocks. The search for eps is that
 of _crossing.pyx.
 
-Noise     log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. The approximate curve of the
-          search is this maximum itself.
+Noise     log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. This maximum is also the
+          approximate curve of the search.
 LawTable      a distribution of X = a - e^eps b has atoms with masses under a reference measure m, log a and log b, and parts on
           which m has no mass (its cuts):
               delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
@@ -73,7 +73,7 @@ cdef double noise_rough(double eps, const void *law) noexcept nogil:
 
 
 cdef inline double first_eps(double delta, bint upper, double variance) noexcept nogil:
-    """Returns the eps of normal noise with this variance, or 0 if there is no such eps or it is above 1."""
+    """Returns an approximate eps of normal noise with this variance, or 0 if there is none or it is above 1."""
     cdef double eps = c_gaussian_guess(c_level(delta, upper), 1 / sqrt(variance)) if 0 < delta < 1 and variance > 9 else 0
     return eps if eps < 1 else 0
 
@@ -124,7 +124,7 @@ cdef struct Law:
     double pure
     double users
     double *room        # buffer for the values of the atoms
-    Tables *tables      # of the sums for several eps, and for several numbers of users
+    Tables *tables      # tables of sums, used again for other eps and other numbers of users
 
 
 cdef inline double excess(double log_a, double log_b, double eps) noexcept nogil:
@@ -137,7 +137,7 @@ cdef inline double excess(double log_a, double log_b, double eps) noexcept nogil
 
 
 cdef inline double log_gain(double eps, const Law *law) noexcept nogil:
-    """Returns the logarithm of the sum of max(0, a - e^eps b) over the cuts of the law: outcomes on which m has no mass."""
+    """Returns the log of the sum of max(0, a - e^eps b) over the cuts: the outcomes without mass under the measure m (header)."""
     cdef double gain = 0
     cdef Py_ssize_t i
     for i in range(law.cuts):
@@ -210,7 +210,7 @@ cdef double law_near(double eps, const Law *law) noexcept nogil:
 
 
 cdef double law_most(double eps, const Law *law) noexcept nogil:
-    """Returns an upper bound of log delta at eps that is close to law_near where its approximation is good."""
+    """Returns an upper bound of log delta at eps, close to law_near if its approximation is good."""
     cdef Users users
     cdef double value = -INFINITY, cut = log_gain(eps, law)
     if eps >= law.pure:
@@ -224,7 +224,7 @@ cdef double law_most(double eps, const Law *law) noexcept nogil:
 cdef double law_guess(double delta, bint upper, const Law *law) noexcept nogil:
     """Returns an eps near the crossing, or 0 if there is no estimate.
 
-    At eps = 0, X is a - b; the mean of X decreases by about 1 for each unit of eps.
+    X = a - b at eps = 0, and the mean of X decreases by about 1 for each unit of eps.
     """
     cdef Users users = with_values(0, law)
     cdef double square = 0

@@ -8,18 +8,18 @@ Layer: the kernels ``c_log_excess``, ``c_rough_excess``, ``c_most_excess`` and `
 _excess.pxd, and thin loops for Python. _tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy_tails.pyx heavy
 tails, excess.h sums over atoms.
 
-Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
-decides the result where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
+Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0, which may be
+far below an ulp of 1 and decides the result if S > 0 requires that nearly all X_i are 0.
 Method   at most 2e5 outcomes     all outcomes are enumerated, if no group has more than 3e4 users. The limit is 5e5 outcomes for up
                                   to 100 users, 5e7/users for up to 250, and 2e3 outcomes if rtol >= 1e-5. With one group of at most
                                   eight kinds of users, the numbers of the rarer kinds are enumerated, and sums over the last two
-                                  kinds are read from tables (`Kinds`). The tables are also used up to a run time of about 2e4
-                                  outcomes if rtol >= 1e-5 (a coarse contour takes as long) or if one kind has nearly all users (the
-                                  contour is long), and up to 5e7/users outcomes if rtol < 1e-5
+                                  kinds are read from tables (`Kinds`). The tables are used for about 2e4 outcomes at most if
+                                  rtol >= 1e-5 (a coarse contour takes as long) or if one kind has nearly all users (the contour is
+                                  long), and for 5e7/users outcomes at most if rtol < 1e-5
          heavy tails              values so large that a single one makes S positive are split off (_heavy_tails.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
-                                  tolerances 1e-4 and 1e-2, at which more values are split off
+                                  tolerances 1e-4 and 1e-2, for which more values are split off
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
          a cell of datasets       one upper bound for all numbers of users within limits, by the theorem of Berry and Esseen
 Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their
@@ -62,14 +62,14 @@ cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
 cdef double LISTED = 2e5                          # largest number of outcomes to enumerate; more is slower than the contour
-cdef double LISTED_USERS = 5e7                    # largest outcomes times users to enumerate: the contour is slower for few users
+cdef double LISTED_USERS = 5e7                    # largest outcomes times users to enumerate: with few users the contour is slow
 cdef double MOST_OUTCOMES = 5e5                   # largest number of outcomes to enumerate for few users, in at most about .1 s
 cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
 cdef double RARE = 40                             # users of the rarer kinds: for fewer, |phi|^n stays above e^-80 on a long contour
 cdef Py_ssize_t FULL_ROW = 512                    # users up to which a table has all weights: a search for the smallest saves less
 cdef Py_ssize_t MOST_HELD = 2**21                 # size of the tables (16 MB) above which they are emptied between two sums
 cdef double MOST_LIGHT = 5                        # theta times the largest value up to which Chernoff's bound is close
-cdef double MOST_ERROR = 1e-9                     # relative error above the roundings of c_most_excess, except that of K(theta)
+cdef double MOST_ERROR = 1e-9                     # bound of the relative roundings of c_most_excess, except those of K(theta)
 cdef double INCOMPLETE = 1e-6                     # largest permitted distance from 1 of the sum of the masses of a group
 
 
@@ -91,7 +91,7 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
     groups.
 
     left = -1 stands for all users of the group. The users whose atoms are already chosen contribute log_p to the log probability of
-    the outcome and `value` to the sum; `effort` bounds the error of log_p in units of roundoff, and `blur` the error of `value`.
+    the outcome and `value` to the sum. `effort` bounds the error of log_p in units of roundoff, and `blur` the error of `value`.
     """
     cdef Group *g
     cdef double k, chance, size, rest = 0, most = 0
@@ -187,12 +187,12 @@ cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *uppe
     upper[0] = listing.top + log(listing.high.hi) + blur if listing.high.hi > 0 else -INFINITY
 
 
-# One group of at most eight kinds of users (the atoms and the mass at 0), the rarest first. All numbers of users of the rarer
-# kinds are listed; sums over the numbers of the last two kinds, a and b with x_a > x_b, are read from a table. With
-#     r_k = w_a^k w_b^(m-k)/(k! (m-k)!), relative to its largest value, m users of both kinds, and v + k d the sum of all values,
+# The listing of one group with at most eight kinds of users (the atoms and the mass at 0), the rarest first. All numbers of users
+# of the rarer kinds are listed; sums over the numbers k and m - k of users of the last two kinds, a and b with x_a > x_b, are read
+# from a table. With the sum v + k d of all values and r_k = w_a^k w_b^(m-k)/(k! (m-k)!), relative to its largest value,
 #     sum_k r_k (v + k d)_+ = (v + j d) sum_(k >= j) r_k + d sum_(k >= j) (k - j) r_k,    j the first k with v + k d > 0,
-# which has no negative term. Any other j gives a smaller value, so the rounding of j matters for the upper bound only, and `blur`
-# covers it there.
+# which has no negative term. Any other j gives a smaller value, so the rounding of j matters for the upper bound only, where `blur`
+# covers it.
 cdef struct Kinds:
     Py_ssize_t number
     double[8] x
@@ -203,7 +203,7 @@ cdef struct Kinds:
     double others               # mean number of users of all kinds but the most frequent one
     double log_size             # log of a bound of the sum of all values
     double negligible           # log of a contribution to E S_+ below which outcomes are bounded together
-    double skipped              # the sum of these bounds, divided by e^negligible
+    double skipped              # the sum of the bounds of such outcomes, divided by e^negligible
     double *log_factorial       # those of `tables`
     double *inverse
     double **rows
@@ -428,7 +428,7 @@ cdef double c_prepare(const Users *users, Py_ssize_t number, Group *groups, doub
 
 
 cdef double c_saddle_value(Group *groups, Py_ssize_t number) noexcept nogil:
-    """Returns an approximation of log E S_+: that of the saddle point with the correction that makes it exact for a normal S.
+    """Returns the saddle-point approximation of log E S_+, corrected so that it is exact for a normal S.
 
     With y = theta sd and x = y - 2/y, a normal S has the mean -x sd and E S_+ = sd phi(x) (1 - x M(x)), M Mills' ratio.
     """
@@ -612,7 +612,7 @@ cdef double c_most_excess(const Users *users) noexcept nogil:
             if one.variance > 0 and one.third < INFINITY:
                 value = fmin(value, c_log_cell(&one, 1, theta, &group.count, &group.count, group.count) + theta * at.blur)
             # If a few large values dominate the bound, the values above `top` are split off. E S_+ is at most n E[X; X > top]
-            # plus that of the other values.
+            # plus E S_+ of the other values.
             gain = 0
             while theta * top > MOST_LIGHT:
                 top, most = 0.5 * top, 0

@@ -8,10 +8,10 @@ Definitions, for real a > 0 and x >= 0:
     P(a, x) = int_0^x t^(a-1) e^-t dt / Gamma(a),  Q = 1 - P;   Pr[N > k] = P(k + 1, mu) for N ~ Poisson(mu).
     pmf     log(x^a e^-x / Gamma(a+1)) = -dev(a, x) - log(2 pi a)/2 - s(a). The deviance dev(a, x) = a log(a/x) - a + x >= 0 is
             formed from the exact a - x, in double-double above 32. s is Stirling's error; lgamma gives it for real a < 16.
-Only one of P and Q is computed; the other is 1 minus this one. The scalar kernels:
+Only one of P and Q is computed; the other is 1 minus it. The scalar kernels:
     a < 1, x < 3/2           P = pmf sum_n x^n/((a+1)...(a+n)) where this is below 1/2, else Q by DLMF 8.7.1,
-                             Q = -expm1(u) + e^u a sum_n (-1)^(n+1) x^n/((a+n) n!), u = a log x - log Gamma(1+a). That last
-                             logarithm has a small error relative to a: Q needs it, because Q has the size of a as a -> 0.
+                             Q = -expm1(u) + e^u a sum_n (-1)^(n+1) x^n/((a+n) n!), u = a log x - log Gamma(1+a). The error of
+                             log Gamma(1+a) is small relative to a, because Q has the size of a as a -> 0.
     near x = a, a > 84       e^-dev/sqrt(2 pi) [M(s) + B(s)], s = sqrt(2 dev): the uniform expansion of _binomial.pyx at its
                              limit of rare successes, gamma = -1 for P and +1 for Q; the dropped terms are below 2e-17.
     else x <= a              P by the series above, at most about 140 terms

@@ -11,8 +11,8 @@ Ranges of M(c - h) - M(c + h) = 2 sum_j h^(2j+1) I_(2j+1)(c)/(2j+1)!,  I_n(c) = 
     c >= 1.5, h <= max(1, c/2)      the series, with ratios r_n = I_(n+1)/I_n = (n + 1)/(c + r_(n+1)) from their continued
                                     fraction, evaluated downward: DEEP steps for c < 8, SHALLOW above. All terms are positive
     c < 1.5, h < 0.1                the series, with the recursion I_(n+1) = n I_(n-1) - c I_n, which loses three digits at most
-    otherwise                       the difference itself: M(c + h) is at most 0.92 M(c - h). For x < 0 the first term is Phi(-x),
-                                    a probability above 1/2
+    otherwise                       the difference itself: M(c + h) is at most 0.92 M(c - h). For x < 0 Phi(-x), a probability above
+                                    1/2, is formed directly
 Measured error of log delta, absolute, less 1 ulp of log delta and 0.6 ulp of x^2 (tests/reference/measure_errors.py, python-flint
 at 500 bits); largest error over the returned bound: peak 0.5
 

@@ -5,8 +5,8 @@
 
 Layer: ``c_split``, noexcept nogil, declared in _heavy_tails.pxd, which states what the caller must check.
 
-Method      values above an edge are split off. The edge is the lowest one at which a Chernoff bound of the last term is
-            below rtol/8 of a lower estimate of E S_+, from the sum without its largest values or from the mean of these values
+Method      values above an edge are split off. The edge is the lowest one at which a Chernoff bound of E[S_-; some] is below
+            rtol/8 of a lower estimate of E S_+, from the sum without the largest values or from the mean of the largest values
 Roundings   of the means of the values that are split off: 256 ulp
 Checked     as a part of _excess.pyx, whose header states the measured errors
 Cost        about twenty passes over the atoms and one contour with a large tolerance
@@ -21,7 +21,7 @@ from shufflebounds._core._tilted cimport c_masses
 
 
 cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Reorder the values so that those above `edge` come last, and move the mass of these to the value 0.
+    """Reorder the values so that those above `edge` come last, and move the mass of the values above `edge` to the value 0.
 
     Returns the expected number of users with a value above `edge`.
     """
@@ -58,10 +58,10 @@ cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
 
 
 cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Returns a bound of E[S_-] for a sum of one value above `edge` and the values below it of all other users.
+    """Returns a bound of E[S_-] for the sum S of one value above `edge` and of values below `edge` of all other users.
 
-    Negative values beyond -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s) is used with the best of six s.
-    Given that a user's value is below the edge, its probabilities are at most twice w.
+    Negative values below -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s) is used with the best of six s.
+    Given that a user's value is below the edge, the probabilities of its values are at most 2 w.
     """
     cdef double best = INFINITY, large = 0, far = edge / 8, total, sum, x, s
     cdef Py_ssize_t i, j
@@ -87,8 +87,9 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                   Jumps *out) noexcept nogil:
     """Split off the values above an edge, so large that a single one makes the sum S positive with high probability.
 
-    The distributions in `groups` are replaced by those given that no user has a value above the edge. If some user has one,
-    E[S_+] = E[S] + E[S_-]. The edge is the lowest one for which E[S_-] in this case is less than rtol/8 of E[S_+].
+    The distributions in `groups` are replaced by those given that no user has a value above the edge. For the event that some user
+    has such a value, E[S_+] = E[S] + E[S_-] is used. The edge is the lowest one tried for which the part of E[S_-] from this event
+    is less than rtol/8 of E S_+.
     """
     cdef double edge, lower_log, unused, sums, first, later, chance, short_of = 0
     cdef Py_ssize_t i, j
@@ -145,7 +146,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += unused
         g.log_rest -= log1p(-g.above)
         c_masses(g, 0)
-        # n E X minus its part in the case that no user has a value above the edge
+        # the part of n E X from the case that some user has a value above the edge
         later = -expm1(out.log_none - log1p(-g.above))
         out.mean += g.count * (sums + first * later)
         out.error += g.count * (sums + fabs(first) * later) * 256 * UNIT

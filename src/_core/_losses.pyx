@@ -12,19 +12,19 @@ Method
                     points and at any K. The discount c = 1 gives the hockey-stick divergence, c = 0 the stop-loss transform
                     E (S - K)+. An error of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum
                     of these weights has a closed form, and their sum over the grid is bounded by an integral.
-    tilted_moments  the log moment generating function of numbers on a grid, their tilted mean and variance, in one pass of vectors
-    multiplied      powers of spectra by repeated squaring, in blocks that stay in the processor's cache; a block whose product is
-                    negligible, as most are for many releases, takes one pass
-    balanced        if parts of the masses of the two cells beside each grid point are merged at the point: the moments on which
-                    both cells agree
+    tilted_moments  the log moment generating function of numbers on a grid and their tilted mean and variance, in vector code
+    multiplied      powers of spectra by repeated squaring, in blocks that stay in the processor's cache. A block whose product is
+                    negligible takes one pass; for many releases most blocks are negligible
+    balanced        parts of the masses of the two cells beside each grid point are merged at the point: the moments for which the
+                    two parts balance
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the same total masses under P and
                     Q. The divergence does not decrease, since post-processing undoes the split. The variance grows by
                     (l-g)(g+h-l).
     merge           shares of neighbouring outcomes become one outcome whose loss is exactly a grid point: a randomized
                     post-processing. The share of the last outcome solves the balance sum p (1 - e^(g - l)) = 0, in which each
                     term is formed by expm1. Where outcomes are closer than the grid points, the part of an outcome that is not
-                    needed for the balance goes to the next point; where they are farther apart, an outcome is balanced by a share
-                    of the mass at a lower point, which changes the divergence less.
+                    needed for the balance goes to the next point. Where outcomes are farther apart, an outcome is balanced by a
+                    share of the mass at a lower point, which changes the divergence less.
                     Outcomes at the upper end that cannot be balanced are rounded down. The lowest loss is rounded down, too, if it
                     is slightly above a grid point.
 Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
@@ -94,8 +94,8 @@ cdef inline double log_of(const Rising *sum) noexcept nogil:
 
 
 cdef void c_law_hockey_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil:
-    """Write log H at every loss. The caller has checked: loss increases, no NaN; log_rest is the log mass of infinite loss."""
-    # the hockey-stick divergence so far, and the mass under Q of the losses above
+    """Write log H at every loss (H in the header); log_rest is the log mass of infinite loss. Checked: loss increases, no NaN."""
+    # H so far, and the mass under Q of the losses above the current one
     cdef Rising hockey_stick, other
     cdef Py_ssize_t i
     hockey_stick.top = other.top = -INFINITY
@@ -138,8 +138,8 @@ cdef void c_merge(
             g = anchor + step * k
         ref = log_p[i] + log(rest)
         if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
-            # No mass below the lowest outcome could balance it at the point below. Rounding this loss down by so little
-            # changes the divergence less than merging it into g, almost a whole step above.
+            # The lowest outcome is slightly above the grid point g - step, and no lower mass could balance it there. Rounding its
+            # loss down to g - step changes the divergence less than merging it into g, almost a whole step above.
             out[slot(k - 1 - first, size)] = ref
             i += 1
             continue
@@ -180,7 +180,7 @@ cdef void c_merge(
         left = 1
         if balance < 0:
             while j < n and balance < 0:
-                # An outcome whose mass is larger than the balance needs is divided: only a share of it is merged here.
+                # If the balance needs less than the mass of an outcome, only a share of the outcome is merged here.
                 f = exp(fmin(log_p[j] - ref, 700))
                 c = -f * expm1(g - loss[j])
                 if balance + c <= 0:
@@ -381,7 +381,10 @@ cdef void c_read_excess(const Tilted *grid, const double *tail, const double *ex
 
 
 def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p not None, double log_rest):
-    """Return log H at every loss of a distribution, log_rest its log mass of infinite loss; loss increases, no NaN."""
+    """Return the log of the hockey-stick divergence at every loss; log_rest is the log mass of infinite loss.
+
+    The caller has checked: loss increases, no NaN.
+    """
     cdef Py_ssize_t n = loss.shape[0]
     out = np.empty(n)
     cdef double[::1] o = out

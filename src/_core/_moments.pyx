@@ -11,9 +11,9 @@ Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1),
                      powers of e^(iDx) follow by repeated multiplication (moments.h)
          log|phi|    log1p(|phi|^2 - 1)/2, or the logarithm of |phi| where |phi|^2 is below 1/2
          m > nodes   |phi(z_m)| <= phi(theta), and sum 1/m^2 over m > nodes is at most 1/nodes
-         largest     the bound with phi(theta) in place of |phi(z_m)| takes one real sum. Distributions are evaluated in decreasing
-                     order of this bound, and each theta for which this bound is below the largest B is skipped. After 4, 12,
-                     28, ... nodes the bound with phi(theta) in place of the later |phi(z_m)| is compared, too
+         largest     a simple bound of B has phi(theta) in place of |phi(z_m)| and takes one real sum. Distributions are evaluated
+                     in decreasing order of this bound, and each theta for which this bound is below the largest B is skipped. After
+                     4, 12, 28, ... nodes the bound with phi(theta) in place of the later |phi(z_m)| is compared, too
 Rounding every log|phi| is increased by a bound of its error: probabilities have the relative error `blur` plus that of the
          exponential function, and e^(imDx) - 1 has the error 2 m (m + 10) UNIT D|x| (moments.h). Together this is about
          (blur + 20 UNIT) E|e^(theta X) - 1| + (blur + (20 + 2 m) UNIT) m D E|X| e^(theta X),
@@ -73,7 +73,7 @@ cdef double c_real(const Atoms *law, double theta, double step, double blur, dou
                    Blur *error) noexcept nogil:
     """Returns phi(theta) - 1; writes w e^(theta x), w (e^(theta x) - 1) and the constants of the error bound.
 
-    inf where e^(theta x) overflows.
+    The result is inf if e^(theta x) overflows.
     """
     cdef Py_ssize_t j
     cdef double[6] sums
@@ -91,7 +91,7 @@ cdef double c_real(const Atoms *law, double theta, double step, double blur, dou
 
 
 cdef inline void c_bounds(double re, double im, double error, double *upper, double *lower) noexcept nogil:
-    """Writes bounds of log |1 + re + i im| for an error of at most `error`."""
+    """Writes bounds of log |1 + re + i im| if re + i im has an error of at most `error`."""
     cdef double square = (2 * re + re * re) + im * im, size, value
     error += 4 * UNIT * (fabs(re) + re * re + im * im)
     if square > -0.5:
@@ -211,7 +211,7 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
 
 cdef double c_objective(const Atoms *law, const double *weight, double count, double smoothing, double deviation,
                         double log_theta) noexcept nogil:
-    """Returns log B plus a constant, approximately: as if the sum were normal. A limit of theta prevents overflow.
+    """Returns an approximation of log B plus a constant: that for a normal sum.
 
     The value is count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), where
     M(x) = 4/(3x + (x^2 + 8)^(1/2)) is close to Mills' ratio.
@@ -244,7 +244,7 @@ cdef double c_largest_objective(const Atoms *laws, double **weights, const Py_ss
 
 cdef double c_least(const Atoms *laws, double **weights, const Py_ssize_t *chosen, Py_ssize_t number, double count,
                     double smoothing, double deviation, double at) noexcept nogil:
-    """Returns log theta that minimizes the maximum of the objectives of the chosen distributions; the search starts at `at`."""
+    """Returns the log theta that minimizes the largest objective of the chosen distributions; the search starts at `at`."""
     cdef double low = at, high = at, middle = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, at)
     cdef double width = 0.25
     cdef double left, right, at_left, at_right
@@ -299,7 +299,7 @@ cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double sm
         size += laws[i].number
         deviation = fmax(deviation, c_variance(&laws[i], weights[i]))
     deviation = sqrt(count * deviation + smoothing)
-    # the distributions that can be the largest near the minimum are found one by one
+    # find the distributions whose objective may be the largest near the minimum, one by one
     while used < 8:
         best = 0
         most = -INFINITY
@@ -407,8 +407,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
             part.nodes = last
             k = 0
             while k < used:
-                # in most cases the first nodes decide the result, if the terms beyond them are bounded as those beyond the last
-                # node are
+                # the first nodes decide most cases; the terms beyond them are bounded like those beyond the last node
                 above = False
                 for j in range(columns):
                     value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], &part, NULL)
@@ -571,8 +570,8 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
     counts, smoothing
         As for log_contour.
     reached : ndarray, shape (thetas, counts), optional
-        Values that the result is at least. A distribution is not evaluated where a bound of its B that takes less time is below the
-        largest value so far for every theta and count.
+        Lower limits of the result. A distribution is not evaluated where a simpler bound of its B is below the largest value so
+        far for every theta and count.
 
     Returns
     -------
@@ -597,7 +596,7 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
 
 def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
                double blur, double smoothing, double spread, Py_ssize_t nodes, double limit):
-    """Return upper bounds of the log of the largest E S_+ for each number of users, at a good theta; None if a value is large.
+    """Return upper bounds of the log of the largest E S_+ for each number of users, at a nearly optimal theta.
 
     Parameters
     ----------
@@ -684,6 +683,6 @@ def excess_values(const double[::1] log_a, const double[::1] log_b, double eps):
                 # the larger of the two terms is factored out, so that no exponential overflows unless the result does
                 out[i] = exp(log_a[i]) * -expm1(-loss)
             else:
-                # values are raised to -1e140 at least, so that squares do not overflow; a larger value gives an upper bound
+                # values below -1e140 are raised to it, so that squares do not overflow; a larger value gives an upper bound
                 out[i] = fmax(exp(log_b[i] + eps) * expm1(loss), -1e140)
     return np.asarray(out)

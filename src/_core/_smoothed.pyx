@@ -14,8 +14,8 @@ Method   smoothing       A and B are sums c_k He_2k of Hermite polynomials, with
                          rtol. In the upper bound x_+ is replaced by a larger function, so that aliasing only increases the
                          bound. In the lower bound the aliasing error is subtracted
          maxima          secondary ones: |phi| may return to 1. Nodes are evaluated only outside of intervals on which
-                         |phi| < e^-band is proven, by the deviations (c_stride), or because |phi| near 1 would need nearly one
-                         phase of all atoms (c_apart)
+                         |phi| < e^-band is proven, by the standard deviations (c_stride), or because |phi| near 1 requires nearly
+                         equal phases of all atoms (c_apart)
 Bounds      docs/theorems/contours.md proves the error terms
 Roundings   a model (ulp counts) bounds the errors of n arg phi, n log|phi| and the sum of nodes; `blur` bounds the error of K
 Checked     as a part of _excess.pyx, whose header states errors and run time
@@ -95,8 +95,8 @@ cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, 
 cdef double c_apart(const Group *group, double t, double missing) noexcept nogil:
     """Returns a distance in t over which |phi_i|^2 is proven to stay below 1 - missing, for one group of at most FEW atoms.
 
-    |phi_i|^2 <= 1 - 4 p q sin^2(t gap/2), p the largest mass and q that of another atom at the distance `gap`: |phi_i| is near 1
-    only where t is near a multiple of 2 pi/gap, for every atom. 1e-9 covers the rounding of the phase.
+    Let p be the largest mass and q the mass of another atom, at the distance `gap`: |phi_i|^2 <= 1 - 4 p q sin^2(t gap/2). So
+    |phi_i| is near 1 only if t is near a multiple of 2 pi/gap for every such atom. 1e-9 covers the rounding of the phase.
     """
     cdef double best = 0, left, edge, gap, turn
     cdef Py_ssize_t j, top = 0
@@ -173,7 +173,7 @@ cdef inline double real_part(const double *series, double re, double im, double 
 
 cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step, double tau, double reach, double band,
                   double alias, double *lower, double *upper) noexcept nogil:
-    """Writes bounds of e^-K(theta) E S_+: E(S+U)_+ minus the largest and the smallest effect of the smoothing by U.
+    """Writes bounds of e^-K(theta) E S_+: those of E(S+U)_+ minus the largest and the smallest effect of the smoothing by U.
 
     Returns the part of the gap between the bounds that is due to numerical errors.
     """
@@ -281,7 +281,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
     tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
     all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     if high - low > rtol * high and errors > 0.25 * (high - low):
-        # The gap is due to omitted terms, because the result is far below that of a Gaussian: repeat with smaller omitted terms.
+        # The result is far below that for a Gaussian, and the gap is due to omitted terms: omit only smaller terms.
         effort.depth, effort.reach = fmax(MORE_DEPTH, effort.depth + 3), MORE_REACH
         all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     # Every further sum takes at most four times as long as the first.
@@ -302,7 +302,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &least, &most, &errors, &used)
         low, high = fmax(low, least), fmin(high, most)
     free(nodes)
-    # `slack` bounds the error of the exponent K(theta), because the given values and masses have errors of a few ulp
+    # `slack` bounds the error of the exponent K(theta) from errors of a few ulp in the given values and masses
     slack = theta * at.blur + 4 * UNIT * (2 + fabs(at.value))
     lower[0] = at.value + log(low) - slack if low > 0 else -INFINITY
     upper[0] = at.value + log(high) + slack if high > 0 else INFINITY

@@ -1,7 +1,7 @@
 """Elementary functions used by the other kernels, each without cancellation.
 
-Layer: scalar ``cdef double f(...) noexcept nogil``, declared in _special.pxd, then one ufunc a function. The scalars
-check nothing; each docstring says what the caller has checked. The ufuncs test ``x == x`` first: an ordered comparison
+Layer: scalar functions ``cdef double c_...(...) noexcept nogil``, declared in _special.pxd, and a ufunc for each. The scalar
+functions check nothing; special.h says what the caller has checked. The ufuncs test ``x == x`` first: an ordered comparison
 with NaN would raise the invalid flag, and NumPy would warn.
 
 Measured error (units: ulp of the result, python-flint at 200 bits or more; tests/reference/measure_errors.py, and

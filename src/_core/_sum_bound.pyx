@@ -16,7 +16,7 @@ Method   N = 0, 1, 2  L is rounded up to one of `jumps` edges between c and the 
          E(Y + u)_+   the smaller of e^(theta u) B(theta), for the best theta of the rows, and of (m + (m^2 + k v)^(1/2))/2,
                       m = u + k E X, the largest over pairs (mean, variance v) of X given X <= c; dominated pairs are dropped
          also         E S_+ <= k E X_+
-         edges        form a geometric sequence. If a larger value is added, each new edge receives T of the old edge below
+         edges        form a geometric sequence. If a larger value is added, each new edge receives T of the last old edge below it
          changes      `add` works on a copy of all numbers that change, so that `undo` restores them
          atoms        of a cell: convex_order.py has the statements. The mass of a cell between two nodes moves to its ends
 Rounding B is an upper bound (_moments.pyx). Probabilities p, T and E X_+ are raised by `blur` + `error`. Means of n atoms are
@@ -24,7 +24,7 @@ Rounding B is an upper bound (_moments.pyx). Probabilities p, T and E X_+ are ra
          up to c has Y = 0
 
 Excess   log E S_+ is above the formula by at most 2e-10, median below 5e-12 (30 trials of tests/core/test_sum_bound.py: mpmath at
-         60 digits, `error` = 1e-12, k to 1e5); the largest excess is that of `error` where m is far below -(k v)^(1/2)
+         60 digits, `error` = 1e-12, k to 1e5). The largest excess is caused by `error`, if m is far below -(k v)^(1/2)
 Cost     add: 20 us for 1 law of 500 atoms and 8 theta that is below the others everywhere, .2 ms with 197 nodes otherwise
 """
 
@@ -481,12 +481,12 @@ cdef class SumBound:
 
 
 def bin_atoms(const double[:, :, ::1] tables, double up, double down, double share, double silent):
-    """Return two atoms of X = up a - down b for each bin of outputs and each distribution, larger in the convex order.
+    """Return for each distribution one with two atoms for each bin, larger in the convex order than that of X = up a - down b.
 
     Parameters
     ----------
     tables : ndarray, shape (7, distributions, bins)
-        The mass of each bin; the mean, the smallest and the largest value of a; the same of b.
+        The mass of each bin; the mean, the smallest and the largest value of a in the bin; the same three numbers for b.
     up, down : float
         Positive.
     share, silent : float
@@ -613,10 +613,10 @@ def mixed_atoms(Py_ssize_t first, const double[::1] masses, Py_ssize_t second, c
 
 
 def with_tail(const double[::1] values, const double[::1] masses, const double[::1] place, const double[::1] tail, double charge):
-    """Return values and masses of a variable Z with E(Z - s)_+ above every convex function below E(X - s)_+ and E(Y - s)_+.
+    """Return values and masses of a variable Z: every convex function of s below E(X - s)_+ and E(Y - s)_+ is below E(Z - s)_+.
 
-    Z has the values of X up to a first value, and those of Y from a second value on. E(Z - s)_+ is linear between the two, so that
-    it is above every convex function that is at most the other two at both values.
+    Z has the values of X up to a first value, and those of Y from a second value on. Between the two values E(Z - s)_+ is linear in
+    s, so that a convex function that is below it at both values is below it between them.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@
 Layer: functions that need no interpreter lock, declared in _tilted.pxd, which states what the caller must check.
 
 Method      sums over the atoms with expm1, so that small theta x do not cancel; products with n and sums over groups in
-            double-double. The mass at x = 0 is passed like any other and never formed as 1 minus the others: it may be far below
-            an ulp of 1. Atoms whose tilted mass changes log phi by less than 1e-22 are omitted from the tilted distribution.
+            double-double. The mass at x = 0 is passed like any other and never formed as 1 minus the others, because it may be far
+            below an ulp of 1. Atoms whose tilted mass changes log phi by less than 1e-22 are omitted from the tilted distribution.
 Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). Cumulant.blur is the
             effect of these errors on K(s), by a model (ulp counts), not interval arithmetic. Relative to the width of the sum it
             grows like sqrt(n): 3e-6 at 2**53
@@ -94,7 +94,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
             blur += grown * fabs(g.x[j]) * (20 - g.log_w[j]) if grown > 0 else 0
             if tilt:
                 g.p[j] = grown
-        # if E e^(theta X) is below 1/2, its own terms are added, because the terms of E e^(theta X) - 1 would cancel
+        # if E e^(theta X) is below 1/2, the terms e^(theta x) are added, because the terms e^(theta x) - 1 would cancel
         left = log(g.rest + left) if gain.hi < -0.5 else log1p(gain.hi)
         mass = exp(-left)
         total = dd_add(total, dd_prod(g.count, left))
@@ -158,7 +158,7 @@ cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) 
         step = gap / curve
         if fabs(step) * sqrt(curve) < 1e-3 or high < INFINITY and high - low <= 1e-13 * high:
             break
-        # left of the solution the slope can grow exponentially, so steps are limited to a factor of 4
+        # K' can grow exponentially in theta, so that a Newton step from the left may be far too long: steps are limited
         step = theta - step
         if step > 4 * theta:
             step = 4 * theta

@@ -4,7 +4,8 @@ Layer: kernels ``noexcept nogil`` (declared in _tradeoff.pxd), functions on arra
 
 Definition. For atoms ordered by decreasing Q/P, the most powerful tests reject the first i of them:
     log_alpha[i] = log sum_(j < i) P(j),   log_beta[i] = log sum_(j >= i) Q(j),   i = 0..n.
-    H(eps) = sum max(0, X - e^eps Y). The hull is the greatest convex, non-increasing function at or below given points.
+    H(eps) = sum max(0, X - e^eps Y) for masses X and Y of the same atoms.
+    The hull is the greatest convex, non-increasing function at or below given points.
 Method. alpha, beta, 1 - alpha and 1 - beta are each summed from their own end, so that none is formed as 1 - x. The terms
           e^(x - top) are added with compensation; the integer `top` grows with the sum, so that differences of tops are exact.
           The result is top + log(sum). Where the ratio is not monotone, NumPy sorts integers, which are the bits of the ratios with
@@ -20,7 +21,7 @@ Method. alpha, beta, 1 - alpha and 1 - beta are each summed from their own end, 
           units of the value and of E at the point before the interval. The right line is stored as its decrease over the interval,
           in units of its value at the point after it. Both numbers are moderate however long the interval is: where e^width
           overflows, the right line is flat at the intersection up to a relative e^-709. The intersection is rounded to the left,
-          where the right line is the lower one, and the value there is that of the right line, a sum of positive terms.
+          where the right line is the lower one. Its value is that of the right line, a sum of positive terms.
 Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); against python-flint at 200 bits:
               breakpoints, random atoms, e^-50 .. e^-10     2.0e4          peak 0.88    rms 0.22
               breakpoints, normal on lattices, to -1e5      2.4e5          peak 0.97    rms 0.24
@@ -183,7 +184,7 @@ cdef inline double log_gap(const double *u, const double *c, Py_ssize_t i, Py_ss
 
 
 cdef inline bint lower(const double *u, const double *c, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-    """Whether u[j] is below u[i], compared by u or by c, whichever are smaller."""
+    """Whether u[j] is below u[i]; c = log(1 - e^u) is compared instead of u if it is smaller."""
     return u[j] < u[i] if u[i] <= c[j] else c[j] > c[i]
 
 
@@ -248,8 +249,9 @@ cdef void c_lines_below(const double *x, const double *low, const double *high, 
         at[2 * i], value[2 * i] = x[i + 1], low[i + 1]
         width = x[i + 2] - x[i + 1] if i + 2 < n else INFINITY
         fall = low[i + 1] - low[i + 2] if i + 1 < count else INFINITY
-        # In units of the value and of E at the point, the left line is 1 - left u and the right one end (1 + right (1 - u/e)) with
-        # e = expm1(width). They meet at u = gain/turn, where gain is rounded down and turn up; 1/turn may overflow.
+        # Let u be the relative increase of E from the point on. In units of the value at the point, the left line is 1 - left u and
+        # the right line end (1 + right (1 - u/e)), e = expm1(width). They meet at u = gain/turn; gain is rounded down, turn up.
+        # 1/turn may overflow.
         end = exp(-fall)
         gain = -expm1(-fall) * (1 - 4 * ULP) - end * right[i] * (1 + 4 * ULP)
         turn = left[i] * (1 + 2 * ULP) - end * right[i] / expm1(width) * (1 - 8 * ULP)
@@ -331,7 +333,7 @@ cdef int radix(Py_ssize_t n, int first, uint64_t *keys, Py_ssize_t *place, int h
 
 
 cdef inline uint64_t ratio_key(const double *log_p, const double *log_q, Py_ssize_t i) noexcept nogil:
-    """Returns P/Q as an integer, in the same order as the doubles."""
+    """Returns the bits of log P/Q as an integer, in the order of the doubles."""
     cdef uint64_t sign = (<uint64_t> 1) << 63, key
     # adding 0.0 turns -0.0 into 0.0
     cdef double loss = log_p[i] - log_q[i] + 0.0
@@ -418,9 +420,9 @@ def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not
                    double lost_q=-INFINITY, const double[::1] rest_p=None, const double[::1] rest_q=None):
     """Return log alpha, log(1 - alpha), log beta, log(1 - beta) of n + 1 breakpoints, for atoms by decreasing Q/P.
 
-    lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. rest_p, rest_q: the log
-    masses from which 1 - alpha and 1 - beta are summed, by default log_p and log_q; if those are bounds from one side (upper or
-    lower), these may be bounds from the other side. All lists have equal lengths and no NaN.
+    lost_p, lost_q: logarithms of the masses not in the atoms, which 1 - alpha and 1 - beta include. rest_p, rest_q: the log masses
+    of the same atoms from which 1 - alpha and 1 - beta are summed, by default log_p and log_q. If log_p and log_q are upper bounds,
+    rest_p and rest_q may be lower bounds, and conversely. All lists have equal lengths and no NaN.
     """
     cdef Py_ssize_t n = log_p.shape[0]
     knots = np.empty((4, n + 1))

@@ -2,11 +2,11 @@
 
 Layer: kernels ``noexcept nogil`` (declared in _worst_bits.pxd), functions on arrays of eps that check for signals between two eps.
 
-Definition. Of N = `others` bits of the other users m are ones; each bit is flipped with probability q. Let f_N(m) be the
+Definition. The other users have N = `others` bits, of which m are ones; each bit is flipped with probability q. Let f_N(m) be the
 hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over
 m = 0..N above and below. Leaving out B of the other bits, j ones and B - j zeros, gives an upper bound,
     f_N(m + j) <= f_(N - B)(m),   0 <= j <= B
-(adding bits is post-processing: shuffled bits, Proposition 3.1), so one value bounds a whole interval of datasets.
+(adding bits is post-processing: shuffled bits, Proposition 3.1). So one value bounds f_N on an interval of B + 1 datasets.
 For width = 1 and more than SMALL candidates an expansion around the middle m of an interval is a closer bound. Let theta be the
 tilt of _bits.pyx, mu(m) the mean of the tilted number of ones, linear in m, and chi_i the tilted and centred characteristic
 function of a bit with value i. With k = mu(m) + 1/2 + d, where |d + 1/2| < 1 (the mode is within 1 of the mean, Darroch), and
@@ -14,14 +14,14 @@ B(t) = gain - loss sum_(0 < i < J) e^((theta + i t) i),
     f_N(m + j) <= e^(linear in m + j) max_d Re 1/(2J) sum_t C(t) e^(s d + j g),    s = -(theta + i t), g = log chi_1/chi_0,
     C = B chi_1^m chi_0^(N - m) e^(s/2).
 g is small, because both values of a bit have the same variance before tilting. The exponential is replaced by its terms up to
-(s d)^5, j g (s d)^3 and (j g)^2; the sum over t of |C| times bounds of the other terms is added. With u = |s d| and v = |j g| these
-are, times e^|theta d|, u^6/720 + v u^4/24 + v^2 u/2 + v^3 e^v/6. d is chosen for the terms up to (s d)^3; those of (s d)^4, (s d)^5
-and (j g)^2 enter by the largest value each can have in the interval, most often 0. One interval often contains all datasets.
+(s d)^5, j g (s d)^3 and (j g)^2; the sum over t of |C| times a bound of the other terms is added. With u = |s d| and v = |j g| this
+bound is e^|theta d| (u^6/720 + v u^4/24 + v^2 u/2 + v^3 e^v/6). d maximizes the terms up to (s d)^3; each term of (s d)^4, (s d)^5
+and (j g)^2 enters by its largest value in the interval, most often 0. One interval often contains all datasets.
 Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
 Where all datasets give similar values, the intervals left after MOST_HALVED halvings are scanned from the first number of ones to
-the last. The difference between the bound of an interval and a value in it is about proportional to the length of the interval,
-from which the length of the next interval is chosen. Where the expansion is used, it also selects the dataset with at most
-MOST_FEW ones that is evaluated. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) compares the
+the last. The bound of an interval minus a value in it is about proportional to the length of the interval, from which the length
+of the next interval is chosen. Where the expansion is used, it also selects the dataset with at most MOST_FEW ones that is
+evaluated. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) compares the
 distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal set is that
 of the sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of _lattice.pyx
 give the value.
@@ -243,7 +243,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
             high, high_value, high_blur = k, value, blur
         # Newton step with the local slope, longer by 1 after a positive value, so that the upper end of the bracket moves too
         k += floor(value / slope) + (1 if value > 0 else 0)
-        # every fourth step bisects, so that at most 53 of these end the search where the slope is far from that of the mean
+        # every fourth step bisects: at most 53 bisections end the search, however far the local slope is from the mean slope
         if not low < k < high or _attempt % 4 == 3:
             k = floor(0.5 * (low + high)) if high - low > 4 else low + 1
     k = low
@@ -280,7 +280,7 @@ cdef void bit_sides(double ones, double zeros, double flip, double eps, double g
         c_bits_log_delta(p, q, counts, groups, flip, eps, gap, lower, upper)
 
 
-# Numbers that the bounds of all intervals share; the log of the tilted characteristic function of one bit at each node.
+# Numbers that the bounds of all intervals share, with the log of the tilted characteristic function of one bit at each node.
 cdef struct Expansion:
     int nodes                       # 0 if the expansion cannot be used
     double bits
@@ -425,7 +425,7 @@ cdef double expanded(const Expansion *of, double first, double last, double *rem
         e = (last if j else first) * of.exponent[1] + (of.bits - (last if j else first)) * of.exponent[0]
         largest = fmax(largest, e + log(top[j]) if top[j] > 0 else INFINITY)
         largest = fmax(largest, largest + UNIT * (64 + 32 * fabs(e)) + of.slack)
-    # between the two ends the value is at most e^(linear) times a linear function; the logarithm of the latter is concave
+    # between the two ends the value is at most e^(linear) times a linear function, whose logarithm is concave
     spread = (top[1] - top[0]) / fmin(top[0], top[1])
     remains[0] = at.fixed / at.a[0] + UNIT * (64 + 32 * fabs(e)) + of.slack if at.a[0] > 0 else INFINITY
     largest += spread * spread / 8
@@ -680,7 +680,7 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
     """Return the upper or lower bound of eps of the worst dataset at a delta in (0, 1], for width 1 and `others` > SMALL.
 
     `pure` is the budget head + rest = ln((1 - flip)/flip) < 700, rounded up or down. The search starts from the dataset without
-    ones. Where theta is small, values of normal noise, which take .1 us, replace most of that dataset's.
+    ones; if eps is small, normal noise (0.1 us a value) replaces this dataset in most evaluations.
     """
     cdef Bits bits
     cdef Curve curve
@@ -691,7 +691,7 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
     curve.side, curve.rough, curve.centre, curve.law = bits_side, zeros_value, NULL, &bits
     curve.pure, curve.last, curve.span, curve.sure = pure, pure, INFINITY, False
     curve.ahead, curve.miss = NULL, 1e-5
-    # the bounds have a gap
+    # not closer, because the bounds of log delta have a gap
     curve.close = 5e-7 if upper else 1e-8
     if start < fmin(0.3, 0.5 * pure):
         curve.rough, curve.centre = normal_value, zeros_value
@@ -704,7 +704,7 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
 
 
 def sum_log_delta(double ones, double zeros, double width, double flip, const double[::1] eps):
-    """Return bounds of log delta of a dataset at each eps: `ones` and `zeros` count the other bits; limits as above."""
+    """Return bounds of log delta of a dataset at each eps; `ones` and `zeros` count the other bits; limits: `worst_log_delta`."""
     lower, upper = np.empty(eps.shape[0]), np.empty(eps.shape[0])
     cdef double[::1] low = lower, high = upper
     cdef Py_ssize_t i

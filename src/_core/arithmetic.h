@@ -16,8 +16,8 @@
 #error "the kernels need doubles that are evaluated as doubles (FLT_EVAL_METHOD 0): on 32-bit x86 build with -msse2 -mfpmath=sse"
 #endif
 
-/* With SHUFFLEBOUNDS_CHECKED, a build for tests (setup.py reads the variable of this name), a violated condition on an
- * index ends the process. */
+/* In a build for tests (setup.py reads the environment variable SHUFFLEBOUNDS_CHECKED), a violated condition on an index
+ * ends the process. */
 #ifdef SHUFFLEBOUNDS_CHECKED
 #include <stdio.h>
 #include <stdlib.h>

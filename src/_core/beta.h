@@ -1,5 +1,5 @@
 /* Negative binomial tails and incomplete beta functions in logarithms, one element at a time; blocks of elements: tails.h.
- * The header of _beta.pyx describes method and errors; _beta.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _beta.pyx. */
 #ifndef SHUFFLEBOUNDS_BETA_H
 #define SHUFFLEBOUNDS_BETA_H
 
@@ -9,7 +9,8 @@
 
 /* Returns log Gamma(z + e) - log Gamma(z) with a small error relative to e; 0 <= e <= 1, z > 0.
  *
- * For z >= 16 Stirling's series is used, with the differences factored out; smaller z are raised to it by terms log1p(e/(z + i)). */
+ * For z >= 16: Stirling's series, with the differences factored out. For smaller z: the result at z + n >= 16 minus the terms
+ * log1p(e/(z + i)), i < n. */
 static inline double kernel_lgamma_step(double e, double z)
 {
     double total = 0, r, r1, first, second, power, step;
@@ -70,7 +71,7 @@ static inline double beta_fraction(double a, double b, double x, double d)
     }
 }
 
-/* Returns log I_x(a, b) for a, b >= 1 and d = a y - b x >= 0, where I_x is below or about 1/2. */
+/* Returns log I_x(a, b) for a, b >= 1, y = 1 - x and d = a y - b x >= 0, so that I_x is below or about 1/2. */
 static inline double beta_lower(double a, double b, dd x, dd y, dd d)
 {
     double lo, dev = beta_deviances(a, b, x, y, d, &lo), size = a + b, variance = a * (b / size), s, leading, rest;
@@ -140,8 +141,7 @@ static inline void beta_one_small(double a, double b, dd x, dd y, double *lower,
         q = -expm1(u) - exp(u) * rest;
         *upper = log(q); *lower = log1p(-q);
     } else {
-        /* Q = x^a y^b/(B(b, a) fraction(Q)): here Q is below 1/2, and x is above (a + 1)/(a + b + 2), where this fraction
-         * converges */
+        /* q = x^a y^b/(B(b, a) Q), Q = 1 - I_x(a, b). Its fraction converges, because x is above (a + 1)/(a + b + 2) here. */
         q = beta_fraction(b, a, y.hi, dd_neg(beta_balance(a, b, x, y)).hi);
         *upper = u + b * log1p(-x.hi) + log(a / q);
         *lower = kernel_log1mexp(*upper);

@@ -1,5 +1,5 @@
 /* Logarithms of binomial probabilities and tails, one element at a time; blocks of elements: tails.h.
- * The header of _binomial.pyx describes method and errors; _binomial.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _binomial.pyx. */
 #ifndef SHUFFLEBOUNDS_BINOMIAL_H
 #define SHUFFLEBOUNDS_BINOMIAL_H
 
@@ -16,9 +16,9 @@ static inline dd binom_times(double n, double extra, double p, double p_lo)
     return extra ? dd_add(m, dd_make(extra * p, extra * p_lo)) : m;
 }
 
-/* Returns a - N p = N q - b, formed from the smaller of p and q; N = n + extra = a + b.
+/* Returns a - N p = N q - b, formed from the smaller of p and q = 1 - p; N = n + extra = a + b.
  *
- * The smaller of p and 1 - p is found by an index, because the processor could not predict a branch. */
+ * An index selects the smaller one, because the processor could not predict a branch. */
 static inline dd binom_distance(double a, double b, double n, double extra, double p, double p_lo, double q, double q_lo)
 {
     double high[2];
@@ -53,12 +53,12 @@ static inline double binom_deviance(double a, double b, double n, double extra, 
     return first.hi;
 }
 
-/* Returns B(s), and writes the coefficient of M(s), of the uniform expansion in the header of _binomial.pyx:
- * int_s^inf e^(-(t^2-s^2)/2) (dy/dt)(t) dt = (leading M(s) + B(s))/sigma.
+/* Returns B(s) and writes `leading`, for the uniform expansion in the header of _binomial.pyx:
+ * int_s^inf e^(-(t^2-s^2)/2) (dy/dt)(t) dt = (leading M(s) + B(s))/sigma, with M Mills' ratio.
  *
  * dy/dt = sum_m e_m(gamma) (t/sigma)^m/sigma. Pr[X >= j] is the integral over t < 0, hence gamma = 2 j/N - 1. Integration by parts
- * expresses the coefficient of order m by that of order m - 2. The nearest singularity is at 2 sqrt(pi) sigma, so the term of
- * order m is about r^m, r = max(s, 2.5)/(2 sqrt(pi) sigma), where 2.5 replaces s near the mode, because the moments (m/e)^(1/2)
+ * expresses the integral of t^m by that of t^(m-2). The singularity of dy/dt nearest to 0 is at 2 sqrt(pi) sigma, so the term of
+ * order m is about r^m, r = max(s, 2.5)/(2 sqrt(pi) sigma). Near the mode 2.5 replaces s, because the moments (m/e)^(1/2) of t
  * dominate there. Order 9 is used for r < 0.0138, order 15 for r < 0.077: then r^(order + 1) < 2e-17 relative to M ~ 1/s. */
 static inline double binom_uniform(double s, double sigma, double gamma, int low_order, double *leading)
 {
@@ -251,14 +251,15 @@ static inline double binom_shift_series(double k, double n, double p, double q, 
     return eps + log(scale) - log(p) + log(total);
 }
 
-/* Returns log H(B || B+1) at e^eps, B ~ Bin(n, p); if `reverse`, log H(B+1 || B), which is the same with p replaced by 1 - p.
+/* Returns log H(B || B+1), H the hockey-stick divergence at e^eps, B ~ Bin(n, p); if `reverse`, log H(B+1 || B), which is
+ * log H(B || B+1) for 1 - p instead of p.
  *
  * With k the last count where Pr[B = k] > e^eps Pr[B = k - 1], k = ceil((n+1) p/(p + e^eps q)) - 1,
  *     H = Pr[B <= k] - e^eps Pr[B <= k-1] = Pr[B = k] (1 - y),  y = (1 - e^-eps) r R,
  * r = e^eps Pr[B = k-1]/Pr[B = k] <= 1 and R = Pr[B <= k-1]/Pr[B = k-1] from c_binom_tail_ratio. The relative error of H is that
  * of y times y/(1 - y): at most about a hundred ulp of log H, since 1/(1 - y) grows like the square of the distance from the mean
- * in standard deviations. If 1 - y is below 1e-12, the positive terms are summed instead. Where two counts are tied, rounding may
- * choose the other one, which changes H by less than this error. */
+ * in standard deviations. If 1 - y is below 1e-12, the positive terms are summed instead. Rounding may choose a neighbour of k
+ * where both give nearly the same value, which changes H by less than this error. */
 static inline double kernel_shift_log_delta(double n, double p, double eps, int reverse, double *error)
 {
     dd q = binom_complement(p), swap = dd_make(p, 0);

@@ -1,5 +1,5 @@
 /* Clone bounds of one deployment: delta(eps) and eps(delta).
- * The header of _clones.pyx describes method and errors; _clones.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _clones.pyx. */
 #ifndef SHUFFLEBOUNDS_CLONES_H
 #define SHUFFLEBOUNDS_CLONES_H
 
@@ -85,9 +85,10 @@ static inline void kernel_clone_log_delta(double users, double rate, double loca
     clones_log_delta(eps, &pair, lower, upper, NULL);
 }
 
-/* Returns sqrt(2 pi) E e^(-x Z) max(0, Z), x >= 0, by an Edgeworth expansion, for Z with mean 0, variance 1, these cumulants.
+/* Returns sqrt(2 pi) E e^(-x Z) max(0, Z), x >= 0, by an Edgeworth expansion, for Z with mean 0, variance 1 and the given third and
+ * fourth cumulants.
  *
- * The sum t of the terms, relative to that of a normal Z, enters as t/(1 + t^2): large cumulants would make 1 + t negative. */
+ * The value for a normal Z is multiplied by 1 + t/(1 + t^2), where t is the relative correction: 1 + t could be negative. */
 static inline double clones_positive_part(double x, double skewness, double kurtosis)
 {
     double j[8];
@@ -145,7 +146,7 @@ static inline double clones_guess(double target, const ClonePair *pair)
     return x < 0.7 ? 2 * atanh(x * tanh(0.5 * pair->local)) : 0;
 }
 
-/* Returns the eps at which the closed form for users v <= 2 has the target as log delta, or 0 if users v > 2 there. */
+/* Returns the eps at which log delta, by the closed form for users v <= 2, is the target, or 0 if users v > 2 at this eps. */
 static inline double clones_edge_eps(double target, const ClonePair *pair)
 {
     double u, v, error, gap = target - clones_edge(0, pair, &error) + log(-expm1(-pair->local));
@@ -163,10 +164,11 @@ static inline double clones_side(double eps, int upper, const void *pair)
     return upper ? high : low;
 }
 
-/* Returns a bound of log delta at eps, and writes the eps' at which it meets the target as long as delta is linear in e^eps.
+/* Returns a bound of log delta at eps. Writes to `crossing` the eps' at which this bound meets the target, if the bound of delta
+ * is linear in e^eps between eps and eps'.
  *
- * With x = e^(eps' - eps) - 1, delta(eps') <= delta(eps)(1 - k x), k = u' pull - e^eps/(1 + e^eps), u' the derivative of u: every
- * term of the clone sum, times 1 + e^eps, is linear in e^eps. */
+ * With x = e^(eps' - eps) - 1, delta(eps') <= delta(eps)(1 - k x), because every term of the clone sum, times 1 + e^eps, is linear
+ * in e^eps as long as no threshold changes. Here k = (du/deps) pull - e^eps/(1 + e^eps), with `pull` of Ahead (compound.h). */
 static inline double clones_ahead(double eps, int upper, double target, const void *law, double *crossing, int *proved)
 {
     const ClonePair *pair = (const ClonePair *)law;
@@ -186,7 +188,8 @@ static inline double clones_ahead(double eps, int upper, double target, const vo
         return value;
     }
     clones_slopes(*crossing, pair, &u, &v);
-    /* the last condition: half of `close` changes log delta by more than the roundings of the target, the value and x */
+    /* the last condition: a relative step of CLONES_CLOSE/2 in eps changes log delta by more than the rounding errors of the
+     * target, the value and x */
     *proved = upper && x >= 0 && u <= ahead.still && 0.5 * CLONES_CLOSE * k * *crossing > 16 * UNIT * (1 - target);
     return value;
 }

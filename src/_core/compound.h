@@ -1,5 +1,5 @@
 /* The clone sum E[max(0, D - u M)], by a downward sweep (sweep.h) or by the contour integral.
- * The header of _compound.pyx describes method and errors; _compound.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _compound.pyx. */
 #ifndef SHUFFLEBOUNDS_COMPOUND_H
 #define SHUFFLEBOUNDS_COMPOUND_H
 
@@ -7,21 +7,20 @@
 #include "contour.h"
 #include "sweep.h"
 
-#define COMPOUND_BLOCK 512                      /* steps between two starting values: more save time, and each adds 12 roundings */
-#define COMPOUND_LONGEST_RUN 300                /* steps of a parallel run, 21 roundings each: the error of a block of 512 steps */
+#define COMPOUND_BLOCK 512                      /* steps between two starting values: more save time, and add 12 roundings each */
+#define COMPOUND_LONGEST_RUN 300                /* steps of a parallel run, 21 roundings each: as many as in COMPOUND_BLOCK steps */
 #define COMPOUND_FEW_STEPS 600                  /* for fewer steps, eight starting values take longer than parallel runs save */
-#define COMPOUND_RANGE 300.0                    /* b and the weights may change by e^RANGE within a block without underflow */
+#define COMPOUND_RANGE 300.0                    /* b and the weights change by at most e^RANGE within a block: no underflow */
 #define COMPOUND_WIDTH 9.0                      /* half width of the truncation range, in standard deviations of the number of clones */
 #define COMPOUND_NEGLIGIBLE 1e-13               /* largest truncated part, relative to the sum */
-#define COMPOUND_CLOSE 1e-10                    /* gap of the contour's bounds, over 1 - log of the tilted mass, that is accepted */
+#define COMPOUND_CLOSE 1e-10                    /* accepted gap of the contour's bounds, divided by 1 - log of the tilted mass */
 #define COMPOUND_FEW 4e3                        /* steps up to which a sweep is not slower than the contour */
 #define COMPOUND_SOME 1e4                       /* steps from which on secondary maxima are integrated, one for every 3000 */
 #define COMPOUND_PEAKS 40                       /* largest number of secondary maxima that are integrated */
 #define COMPOUND_MANY 1e6                       /* steps above which any gap is accepted; with u >= 1/2 a step counts as 15 steps */
 #define COMPOUND_TOO_MANY 1e8                   /* steps above which no sweep is run (more than 0.1 s) */
 
-/* E[max(0, D - u' M)] <= E (1 - pull (u' - u)) for u <= u' <= still, E the upper bound at u. pull = still = 0 if not known. */
-typedef struct { double pull, still; } Ahead;
+typedef struct { double pull, still; } Ahead;   /* _compound.pxd */
 
 typedef struct {
     double u;  /* in G_m = E[max(0, D - u m) | M = m] of _compound.pyx */
@@ -32,7 +31,7 @@ typedef struct {
 /* d/du sum w_m G_m = -sum w_m m S_m as long as no threshold changes. */
 typedef struct {
     double value;  /* log sum w_m m S_m */
-    double gap;  /* the smallest 2 tau - m - u m: with u' m - u m below it, u' has the same thresholds as u */
+    double gap;  /* the smallest 2 tau - m - u m: u' has the thresholds tau of u if (u' - u) m is below this number for every m */
 } CompoundMoment;
 
 typedef struct {
@@ -40,7 +39,7 @@ typedef struct {
     double sigma;
     double tilted;  /* r', the tilted probability of a clone */
     double log_mass;  /* n log(1 - r + r e^-k), the mass of the tilted distribution */
-    double bound;  /* log of the factor of a tail of the tilted distribution in the bound of the truncated sum */
+    double bound;  /* the truncated sum is at most e^bound times the truncated mass of the tilted distribution */
     CompoundLine line;
 } CompoundWindow;
 
@@ -50,7 +49,7 @@ static inline double compound_gap(double a, double m, CompoundLine *line)
     return line->u <= 0.5 ? 2 * a - m - line->u * m : line->v * m - 2 * (m - a);
 }
 
-/* Returns the smallest a with gap > 0. Rounding may give a neighbouring count; the term at the boundary is then negligible. */
+/* Returns the smallest a with gap(a, m) > 0. Rounding may give a neighbour of this a; the term between the two is negligible. */
 static inline double compound_threshold(double m, CompoundLine *line)
 {
     if (line->u <= 0.5) return floor(0.5 * (m + line->u * m)) + 1;
@@ -97,8 +96,8 @@ static inline double compound_block(double m, int count, CompoundLine *line, dou
             out[i] = b * compound_series(a, m, g);
             if (i + 1 == count) break;
             step = b * (2 * a / m);
-            /* The threshold of m - 1 is a - 1 if gap(a - 1, m - 1) > 0. The equivalent condition gap(a, m) > 1 - u would be
-             * decided by rounding errors if 1 - u is small. */
+            /* The threshold of m - 1 is a - 1 if compound_gap(a - 1, m - 1) > 0. The equivalent compound_gap(a, m) > 1 - u would
+             * be decided by rounding errors if 1 - u is small. */
             g = compound_gap(a - 1, m - 1, line);
             if (g > 0) {
                 a -= 1;
@@ -275,8 +274,8 @@ static inline void compound_sweep(double n, double rate, CompoundWindow *w, doub
     *lower = inside - error;
     *upper = (lo > 1 || hi < n ? kernel_log_add_exp(inside, outside) : inside) + error;
     if (wanted != NULL) {
-        /* The terms outside the range decrease in u: without them the moment is a lower bound. S has fewer roundings than G. The
-         * gap has 3 roundings a step of a run, of numbers up to 4, and those of its start. */
+        /* The terms outside the range decrease in u, so the moment of the range is a lower bound of the whole moment. S has fewer
+         * roundings than G. The gap has 3 roundings of numbers up to 4 for each step of a run, and those of its starting value. */
         ahead->pull = exp(moment.value - error - *upper);
         ahead->still = w->line.u + (moment.gap - 8 * UNIT * (COMPOUND_BLOCK + hi)) / hi;
     }
@@ -309,8 +308,9 @@ static inline void kernel_log_sign_ahead(double n, double rate, double u, double
             return;
     }
     if (steps > COMPOUND_TOO_MANY) {
-        /* Here a sweep would take more than 0.1 s, and log delta is below about -1e11. The upper bound is that of the tail, the
-         * lower bound the sum over 1024 terms next to the tilted mean. The gap is about 30 in log delta. */
+        /* Here a sweep would take more than 0.1 s, and log delta is below about -1e11. The upper bound is the bound of a truncated
+         * sum, applied to all terms; the lower bound is the sum over 1024 terms next to the tilted mean. The gap is about 30 in
+         * log delta. */
         *lower = compound_range(n, rate, fmax(1, floor(w.mean) - COMPOUND_BLOCK), fmin(n, floor(w.mean) + COMPOUND_BLOCK), &w.line,
             NULL, &error);
         *lower -= error + 16 * UNIT * fabs(*lower);

@@ -1,5 +1,5 @@
 /* The clone sum as a contour integral, in a time that does not grow with the number of users.
- * The header of _contour.pyx describes method and errors; _contour.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _contour.pyx. */
 #ifndef SHUFFLEBOUNDS_CONTOUR_H
 #define SHUFFLEBOUNDS_CONTOUR_H
 
@@ -44,8 +44,8 @@ static inline void contour_tilt(double theta, ContourTilt *p)
     p->idle = (1 - p->rate) / (1 + moved);
     p->spread = p->n * p->tilted * p->off * (1 + p->slope);
     p->level = p->n * log1p(moved);
-    /* Error of n K(theta): `weight` is now, up to a factor of 1.5, the sum of the absolute values of the terms of
-     * log cosh(theta) - u theta, each of which has a relative error of a few ulp. */
+    /* Error of n K(theta). Up to a factor of 1.5, the next line sets `weight` to the sum of the absolute values of the terms of
+     * log cosh(theta) - u theta. Each term has a relative error of a few ulp. */
     weight = p->u < 0.5 ? log1p(2 * sinh(0.5 * theta) * sinh(0.5 * theta)) + p->u * theta : p->v * theta + 0.7;
     p->level_error = UNIT * (12 * p->n * p->tilted * weight + 8 * fabs(p->level));
 }
@@ -60,7 +60,7 @@ static inline double contour_change(double d, ContourTilt *p)
     return p->n * log1p(p->tilted * expm1(weight));
 }
 
-/* Returns Re phi(s)^n/s^2 over phi(theta)^n at s = theta + i (tau + 2 pi turns); error[0] grows by its rounding error. */
+/* Returns Re phi(s)^n/s^2 over phi(theta)^n at s = theta + i (tau + 2 pi turns), and adds its rounding error to error[0]. */
 static inline double contour_node(double tau, double turns, ContourTilt *p, double *error)
 {
     double x = sin(tau), y = cos(tau), t = tau + 2 * M_PI * turns;
@@ -110,8 +110,8 @@ static inline double contour_secondary(double reach, int peaks, ContourTilt *p)
         for (j = peaks + 1; j < peaks + 4; j++)
             total += contour_factor(2 * M_PI * u * j, slack, c) / (4 * M_PI * M_PI * j * j);
         total += contour_factor(2 * M_PI * u * (peaks + 4), slack, c) / (4 * M_PI * M_PI * (peaks + 3));
-        /* All other maxima. If psi is within pi/8 of a multiple of 2 pi, they contribute at most the first summand. Otherwise
-         * their factors are at most that at psi = pi/8. */
+        /* The remaining maxima. Those with a phase psi within pi/8 of a multiple of 2 pi contribute at most the first summand. The
+         * factors of all others are at most the factor at psi = pi/8. */
         total += (CONTOUR_EVEN + CONTOUR_ODD) * u * (u + mean) + contour_factor(M_PI / 8, slack, c) / 6;
     } else {
         for (j = 1; j < CONTOUR_EXPLICIT + 1; j++) {
@@ -150,8 +150,8 @@ static inline int kernel_log_sign_contour(double n, double rate, double u, doubl
     d = fmin(d, 0.8 * theta);
     period = fmax(period, fmax((depth + contour_change(-d, &p)) / d, 30 / d));
     tails += 1 / (theta - d);
-    /* The last factor 2 covers the later m of the aliasing sum and the rounding of the exponents, which are below 200. `total`
-     * and the errors are 2 pi times those of the integral; the level is reduced by log(2 pi) at the end. */
+    /* The last factor 2 covers the later terms of the aliasing sum and the rounding of the exponents, which are below 200. `total`
+     * and the errors are 2 pi times the integral and its errors; log(2 pi) is subtracted from the level at the end. */
     tails *= 2 * M_PI * exp(-1 - depth) * 2;
     h = 2 * M_PI / period;
     reach = asin(sqrt(2 * CONTOUR_DEPTH / p.spread));

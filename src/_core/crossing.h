@@ -1,5 +1,5 @@
 /* eps(delta) of a curve log delta(eps) that is given by functions.
- * The header of _crossing.pyx describes method and errors; _crossing.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _crossing.pyx. */
 #ifndef SHUFFLEBOUNDS_CROSSING_H
 #define SHUFFLEBOUNDS_CROSSING_H
 
@@ -12,19 +12,14 @@
 #define CROSSING_NEAR 1e-3                      /* relative step up to which a second-order expansion of log delta is used */
 #define CROSSING_FAR 1e-8                       /* relative distance of two eps up to which no slope is computed */
 
-/* A decreasing curve of log delta. `law` is passed to the functions. */
+/* A decreasing curve of log delta; _crossing.pxd describes the fields. */
 typedef struct {
-    /* the upper or lower bound of log delta at 0 <= eps < inf, at most 0; -inf from `pure` on */
     double (*side)(double eps, int upper, const void *law);
-    /* a smooth approximation of log delta; errors in its value and slope cost a few evaluations */
     double (*rough)(double eps, const void *law);
-    /* an approximation that is closer than `rough` and much faster than a bound; NULL if there is none */
     double (*centre)(double eps, const void *law);
-    /* as `side`, and also returns an estimate of the crossing and whether the estimate is proved; NULL if there is none
-     * (_crossing.pxd) */
     double (*ahead)(double eps, int upper, double target, const void *law, double *crossing, int *proved);
     const void *law;
-    double pure, last, span, close, miss;       /* as in _crossing.pxd */
+    double pure, last, span, close, miss;
     int sure;
 } Curve;
 
@@ -35,7 +30,7 @@ typedef struct {
     double rise;
     double about;  /* the eps of the last correction, 0 before the first */
     double seen;  /* rough(about) */
-    /* the approximation's slope and second derivative at `centre`, and the ratio of the slope of log delta to its slope */
+    /* the approximation's slope and second derivative at `centre`, and the slope of log delta divided by this slope */
     double centre;
     double slope;
     double bend;
@@ -53,13 +48,12 @@ static inline double crossing_beyond(double eps, double goal, const CrossingLine
     return crossing_depth(fmax(-1e300, curve->rough(eps, curve->law) - line->offset - line->rise * (eps - line->about))) - goal;
 }
 
-/* Returns the eps in 0..pure where the corrected curve meets the target, to a relative close/3.
- *
- * Before a correction, to at most 1e-5. */
+/* Returns the eps in 0..pure where the corrected curve meets the target, with a relative error of close/3; before the first
+ * correction, of at most 1e-5. */
 static inline double crossing_rough(double target, double start, const CrossingLine *line, const Curve *curve)
 {
     double goal = crossing_depth(target), a = 0, b = curve->pure, fa, fb, eps, value;
-    /* a step of this length leaves an error of about its square */
+    /* the search ends after a step of this relative length; its error is about the square */
     double close = line->about > 0 ? curve->close / 3 : fmin(1e-5, sqrt(curve->miss));
     int i, stay = 0;
     if (start > 0) {
@@ -102,7 +96,7 @@ static inline double crossing_rough(double target, double start, const CrossingL
     return eps;
 }
 
-/* Update the linear correction so that the corrected approximation has the given value of log delta at eps. */
+/* Updates the linear correction so that the corrected approximation of log delta has the given value at eps. */
 static inline void crossing_correct(double eps, double value, CrossingLine *line, const Curve *curve)
 {
     double seen = curve->rough(eps, curve->law), offset = seen - value, change;
@@ -113,9 +107,9 @@ static inline void crossing_correct(double eps, double value, CrossingLine *line
     line->offset = offset; line->seen = seen; line->about = eps;
 }
 
-/* Returns the estimated distance of eps from the crossing, given log delta there, or INFINITY if there is no estimate.
+/* Returns the estimated distance of eps from the crossing, or INFINITY if there is no estimate; `value` is log delta at eps.
  *
- * The slope is that of the approximation, and from the second value on the slope of the line through two values of log delta. */
+ * The slope is that of the approximation at first, and that of the line through two values of log delta once two are known. */
 static inline double crossing_distance(double eps, double value, double target, CrossingLine *line, const Curve *curve)
 {
     double scale = fmin(fmin(eps, curve->span), curve->pure - eps), step = 1e-4 * scale, low, high, slope, moved, rest;
@@ -126,7 +120,7 @@ static inline double crossing_distance(double eps, double value, double target, 
         line->slope = (high - low) / (2 * step); line->bend = (high - 2 * rest + low) / (step * step);
     }
     slope = (line->slope + line->bend * (eps - line->centre)) * line->ratio; moved = eps - line->last;
-    /* errors of the values are about `close` in eps */
+    /* the errors of both values, about `close` in eps, must be small in comparison with the distance of the two eps */
     if (line->last > 0 && (fmax(CROSSING_FAR, 100 * curve->close) * eps < fabs(moved) && fabs(moved) <= CROSSING_NEAR * scale)) {
         rest = ((value - line->value) / moved + 0.5 * line->bend * moved) / slope;
         if (0.25 < rest && rest < 5) {
@@ -194,7 +188,7 @@ static inline double crossing_from(double target, double eps, int upper, Crossin
     double crossing = 0, step;
     int proved = 0;
     int i, stay = 0;
-    /* the last value is not that of a bound, so the next slope does not use it */
+    /* the last value of log delta is not a bound, so the next slope does not use it */
     line->last = 0;
     eps = crossing_pushed(eps, push, upper, curve);
     for (i = 0; i < 200; i++) {

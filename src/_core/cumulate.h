@@ -18,8 +18,8 @@ enum { CUMULATE_BLOCK = 512 };
 typedef struct { double top, total, rest; } Sum;
 
 /* Writes out[i] = log(sum + e^x[0] + ... + e^x[i]) for count elements, and adds all of them to the sum. The length of x is a multiple
- * of 8, at least count. Sets `done` to 0, and changes nothing, where the largest x of the block exceeds the smallest by more than
- * CUMULATE_DEPTH and the sum so far is not the larger part. */
+ * of 8, at least count. Sets `done` to 0, and changes nothing, if the largest x of the block exceeds the smallest by more than
+ * CUMULATE_DEPTH and the sum so far is small or of the size of the largest term. */
 VECTORS_INLINE void cumulate_body(double *x, double *out, ptrdiff_t count, Sum *sum, int *done, int fused)
 {
     double high[8], low[8], term[CUMULATE_BLOCK], term_lo[CUMULATE_BLOCK], part[CUMULATE_BLOCK];

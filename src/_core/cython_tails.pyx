@@ -8,7 +8,7 @@ Measured   no error of its own: the errors in a kernel's header hold here too, t
 from libc.math cimport INFINITY, NAN, exp, floor
 from libc.stdlib cimport free, malloc
 
-# Cython compiles this file anew if a module named after `from` changes, but not if one named after `cimport` does.
+# These imports have the form `from module cimport`, because Cython compiles this file anew only if a module after `from` changes.
 from shufflebounds._core._beta cimport (
     checked_log_betainc, checked_log_betaincc, checked_nbinom_logcdf, checked_nbinom_logpmf, checked_nbinom_logsf,
 )

@@ -1,9 +1,9 @@
 /* The characteristic function of a distribution with finitely many values, written so that a compiler can vectorise it.
  *
- * For u = t y/2, r = u - pi round(u/pi): 1 - cos(ty) = 2 sin(r)^2 and sin(ty) = 2 sin(r) cos(r), for every multiple of pi.
+ * For u = t y/2, r = u - pi round(u/pi): 1 - cos(ty) = 2 sin(r)^2 and sin(ty) = 2 sin(r) cos(r).
  * Taylor series to r^21 and r^22 on [-pi/2, pi/2] have truncation errors of 1.3e-18; pi in three parts of 33 bits keeps the
  * error of r below 1e-16 + 1e-21 |u| for |u| < 2^19, beyond which libm is called. Sums run in EXCESS_LANES partial sums over chunks
- * of 256, which are added with a compensation: the order is fixed, and the error is 40 EPS of the sum of magnitudes at any length.
+ * of 256, which are added with a compensation: the order is fixed, and the error is 40 UNIT of the sum of magnitudes at any length.
  */
 #ifndef SHUFFLEBOUNDS_EXCESS_H
 #define SHUFFLEBOUNDS_EXCESS_H

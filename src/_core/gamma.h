@@ -1,5 +1,5 @@
 /* Poisson tails and incomplete gamma functions in logarithms, one element at a time; blocks of elements: tails.h.
- * The header of _gamma.pyx describes method and errors; _gamma.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _gamma.pyx. */
 #ifndef SHUFFLEBOUNDS_GAMMA_H
 #define SHUFFLEBOUNDS_GAMMA_H
 
@@ -163,7 +163,7 @@ static inline double kernel_poisson_logsf(double k, double mu)
 {
     double pmf, value;
     if (k < TWO_53) return k < 0 ? 0 : kernel_log_gammainc(k + 1, mu);
-    /* k + 1 is not representable. The tail is Pr[N = k] times a series in mu/k; where this is long, Pr[N > k - 1] - Pr[N = k]. */
+    /* k + 1 is not representable. The tail is Pr[N = k] times a series in mu/k or, for a long series, Pr[N > k - 1] - Pr[N = k]. */
     pmf = kernel_poisson_logpmf(k, mu);
     if (mu < 0.99 * k) return pmf + log(mu / k) + log(gamma_series(k, mu));
     value = kernel_log_gammainc(k, mu);

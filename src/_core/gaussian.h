@@ -1,5 +1,5 @@
 /* Log delta and eps of Gaussian noise.
- * The header of _gaussian.pyx describes method and errors; _gaussian.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _gaussian.pyx. */
 #ifndef SHUFFLEBOUNDS_GAUSSIAN_H
 #define SHUFFLEBOUNDS_GAUSSIAN_H
 
@@ -9,14 +9,15 @@
 #define GAUSSIAN_DEEP 140                       /* steps of the continued fraction for c < 8: fewer lose digits at c = 1.5 */
 #define GAUSSIAN_SHALLOW 72                     /* steps for c >= 8 */
 #define GAUSSIAN_HALF_LOG_2PI 0.91893853320467274
-#define GAUSSIAN_SQUARABLE 1e140                /* largest eps that is squared; the delta there bounds that at larger eps */
+#define GAUSSIAN_SQUARABLE 1e140                /* largest eps that is squared; its delta is an upper bound for larger eps */
 
 typedef struct {
     double sigma;
     double sensitivity;
 } GaussianNoise;
 
-/* Returns x as a double-double. The head is the double nearest to x, because only the head is passed to Mills' ratio. */
+/* Returns x = eps s/d - d/(2 s) as a double-double, for s = sigma and d = sensitivity. The head is the double nearest to x, because
+ * only the head is passed to Mills' ratio. */
 static inline double gaussian_threshold(double s, double d, double eps, double *x_low)
 {
     dd square = dd_prod(s, s), p = dd_prod(2 * eps, square.hi), r = dd_prod(d, d), g = dd_prod(2 * s, d), t;
@@ -84,7 +85,7 @@ static inline void kernel_gaussian_log_delta(double sigma, double sensitivity, d
     } else {
         second = kernel_mills_ratio(c + h);
         if (x < 0) {
-            /* Mills' ratio of x may overflow; the first term is formed from its complement, which is below 1/2 */
+            /* Mills' ratio of x < 0 may overflow, so the first term, Phi(-x), is formed as 1 - Phi(x) with Phi(x) < 1/2 */
             scale = exp(log_density);
             first = 1 - exp(-0.5 * x * x - GAUSSIAN_HALF_LOG_2PI) * kernel_mills_ratio(-x); second = scale * second;
             *value = log(first - second);
@@ -136,7 +137,7 @@ static inline double kernel_gaussian_epsilon(double sigma, double sensitivity, d
     noise.sigma = sigma; noise.sensitivity = sensitivity;
     curve.side = gaussian_side; curve.rough = gaussian_rough; curve.centre = NULL;
     curve.ahead = NULL; curve.miss = 1e-5;
-    /* delta underflows far below the last eps */
+    /* delta underflows at an eps far below `last` */
     curve.law = &noise; curve.pure = INFINITY; curve.last = 1e6 * fmax(1, mu * mu); curve.span = mu;
     curve.close = 1e-13; curve.sure = 1;
     return kernel_crossing(&curve, delta, upper, 0 < delta && delta < 1 ? kernel_gaussian_guess(kernel_level(delta, upper), mu)
@@ -148,7 +149,7 @@ static inline int gaussian_domain(double sigma, double sensitivity)
     return 0 < sigma && sigma < INFINITY && 1e-12 <= sensitivity / sigma && sensitivity / sigma <= 1e6;
 }
 
-/* The lower bound is log 0 above GAUSSIAN_SQUARABLE, where the kernel returns the value at GAUSSIAN_SQUARABLE. */
+/* For eps above GAUSSIAN_SQUARABLE the kernel returns log delta at GAUSSIAN_SQUARABLE; the lower bound is log 0 there. */
 static inline void kernel_checked_gaussian_log_delta(double sigma, double sensitivity, double eps, double *lower, double *upper)
 {
     double value, error;

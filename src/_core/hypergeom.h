@@ -78,7 +78,8 @@ VECTORS_INLINE void hypergeom_sort_body(const double *const *in, ptrdiff_t count
 VECTORS_ENTRY(hypergeom_sort, (const double *const *in, ptrdiff_t count, double upper, Points *t, double *other, double *way),
               (in, count, upper, t, other, way))
 
-/* Replaces value by log(1 - e^value) for the elements whose larger tail is requested. The smaller tail is at most 1 - 1/e. */
+/* Replaces value, the log of the smaller tail, by log(1 - e^value) if the larger tail is requested. The smaller tail is at most
+ * 1 - 1/e. */
 VECTORS_INLINE void hypergeom_complete_body(const double *other, double *value, ptrdiff_t count, int fused)
 {
     ptrdiff_t i;
@@ -108,7 +109,7 @@ VECTORS_INLINE void hypergeom_product(const Lanes *u, const Lanes *v, int from, 
  * numbers g_i with their signs. Formulas: the header of _hypergeom.pyx. */
 VECTORS_INLINE void hypergeom_series(const Lanes *g, const double *var, int order, Lanes *e)
 {
-    /* Powers of t: y; its derivative z; l of K'(y); k of K''(y), the sum of four terms c; h of log h. */
+    /* The coefficients of powers of t of: y; z, its derivative; l, K'(y); k, K''(y), the sum of four terms c; h. */
     Lanes y[HYPERGEOM_ORDER + 2], z[HYPERGEOM_ORDER + 1], l[HYPERGEOM_ORDER + 2], k[HYPERGEOM_ORDER + 1], c[4][HYPERGEOM_ORDER + 1];
     Lanes h[HYPERGEOM_ORDER + 1], sum, other;
     int i, n, r;
@@ -131,7 +132,7 @@ VECTORS_INLINE void hypergeom_series(const Lanes *g, const double *var, int orde
         LANES l[n + 1][r] = part * (z[n][r] + sum[r]);
         LANES y[n + 1][r] = part * z[n][r];
     }
-    /* log h = K''(y)/(24 sigma^2) - 7/2880 sum |c|^3/sigma^6, its derivative is in k; two terms of the second part suffice */
+    /* log h = K''(y)/(24 sigma^2) - 7/2880 sum |c|^3/sigma^6; k becomes its derivative, with two terms of the second part */
     LANES other[r] = 1 / (24 * var[r]);
     for (n = 1; n <= order; n++) LANES k[n][r] *= n * other[r];
     LANES {
@@ -195,8 +196,8 @@ VECTORS_INLINE void hypergeom_expand(const double *j, const double *total, const
         LANES more[r] = vector_mills_large(s[r]);
         LANES mills[r] = large[r] > 0 ? more[r] : mills[r];
     }
-    /* J_n = int_s^inf t^n e^-((t^2 - s^2)/2) dt is s^(n-1) + (n-1) J_(n-2), J_0 = M(s), J_1 = 1. Of J_n for even n the part
-     * (n-1)!! M(s) is omitted here; its sum is leading times M(s). */
+    /* J_n = int_s^inf t^n e^-((t^2 - s^2)/2) dt is s^(n-1) + (n-1) J_(n-2), J_0 = M(s), J_1 = 1. The part (n-1)!! M(s) of J_n, n
+     * even, is omitted here; these parts sum to leading times M(s). */
     LANES {
         scale[r] = 1 / sqrt(var[r]);
         leading[r] = e[0][r];

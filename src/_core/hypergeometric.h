@@ -1,5 +1,5 @@
 /* Log probabilities and log tails of hypergeometric distributions, one element or one block at a time.
- * The header of _hypergeom.pyx describes method and errors; _hypergeom.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _hypergeom.pyx. */
 #ifndef SHUFFLEBOUNDS_HYPERGEOMETRIC_H
 #define SHUFFLEBOUNDS_HYPERGEOMETRIC_H
 
@@ -34,7 +34,7 @@ static inline void points_pmf(int level, Points *t, double *value)
     for (i = 0; i < t->count; i++) value[i] -= part[i];
 }
 
-/* Computes the values log Pr[X >= j] of all points. The points of the method HYPERGEOM_LONE are order[lone[0]:] instead. */
+/* Computes log Pr[X >= j] of all points except those of the method HYPERGEOM_LONE, whose indices are order[lone[0]:]. */
 static inline void points_tails(int level, Points *t, const double *way, ptrdiff_t *lone, int *order)
 {
     Points some;
@@ -106,7 +106,8 @@ static inline double kernel_hypergeom_logsf(double k, double total, double marke
     return hypergeom_tail(k, total, marked, draws, 1);
 }
 
-/* Returns log Pr[X = k]; if it is near 0, where relative accuracy matters, from the tails below and above k. */
+/* Returns log Pr[X = k], given as `value`. If it is near 0, where the relative error matters, it is formed from the tails below and
+ * above k. */
 static inline double hypergeom_near_one(double value, double k, double total, double marked, double draws)
 {
     double outside;

@@ -1,8 +1,8 @@
 /* Passes over the probabilities of a Poisson-binomial distribution, written so that a compiler can vectorise them.
  *
- * p, q = 1 - p and multiplicities g; q and g may be NULL (then q is formed as 1 - p, and g is 1). The tilted
+ * The inputs are p, q = 1 - p and multiplicities g; q and g may be NULL (then q is formed as 1 - p, and g is 1). The tilted
  * probabilities are x = a p/(a p + b q) and y = b q/(a p + b q) with a = e^(theta/2), b = e^(-theta/2), and
- * d = x - p = c p q/(a p + b q) with c = 2 sinh(theta/2): none of the three is a difference.
+ * d = x - p = c p q/(a p + b q) with c = 2 sinh(theta/2): none of x, y and d is computed as a difference.
  *
  * Each sum runs as several partial sums (lanes) over chunks of 256 or runs of 4096, which are added in double-double. The order
  * is fixed, so every instruction set gives the same bits, and a sum of 1e7 terms has an error of about 1e-15 of the sum of
@@ -100,8 +100,8 @@ static VECTORS_CLONES dd lattice_shift(const double *p, const double *q, const d
 /* Returns the mean of the tilted sum, given the mean without the tilt and its change by `lattice_shift`, and writes a bound of the
  * error, in units of roundoff, to blur.
  *
- * A change d has at most 8 roundings. For few groups it is computed again in double-double: in the extreme tail, and where few of
- * many bits remain 1, the change is far larger than the deviation of the tilted sum. */
+ * Each term of the change has at most 8 roundings. For few groups the change is computed again in double-double, because in the
+ * extreme tail, and where few of many bits remain 1, it is far larger than the standard deviation of the tilted sum. */
 static dd lattice_tilted_mean(const double *p, const double *q, const double *g, ptrdiff_t n, double theta, dd mean, dd change,
                               double *blur)
 {
@@ -313,7 +313,7 @@ VECTORS_INLINE void lattice_begin(const double *__restrict x, const double *__re
     }
 }
 
-/* Adds the lanes of both families of sums, which alternate every two orders, to their totals. */
+/* Adds the lanes of both families of sums (two orders of one and two of the other alternate) to their totals. */
 VECTORS_INLINE void lattice_gather(double (*__restrict s)[LATTICE_CHUNK / 4], int orders, dd *__restrict one, dd *__restrict two)
 {
     int m, i;

@@ -7,8 +7,8 @@
  *            exception that this raises ends the loop. NumPy may split a call into many small loops, so the count of elements and
  *            the flag of an exception are kept per thread.
  *   Lock     NumPy keeps the lock in calls of 500 elements or fewer. Kernels of a few microseconds then take at most a millisecond.
- *            Slow kernels, up to 30 ms an element, release it after LOOPS_HELD seconds. Releasing it at once would make a
- *            call of microseconds wait up to 5 ms for the lock that another thread has taken.
+ *            Slow kernels, up to 30 ms an element, release the lock after LOOPS_HELD seconds. If it were released at once,
+ *            another thread could take it, and a call of microseconds would wait up to 5 ms to get it back.
  *            Signals exist in the main interpreter only, and PyGILState supports no other interpreter: in a subinterpreter signals
  *            are not checked and the lock is not released.
  *   Flags    kernels produce infinities on purpose and return NaN outside their domain. The flags that this sets are cleared;

@@ -1,17 +1,18 @@
-/* The signed distribution W of four messages for one row of quadruples of outputs, written so that a compiler can vectorise it. */
+/* The signed distribution W of four messages (_matchings.pyx) for a row of quadruples of outputs that differ in the last output m,
+ * written so that a compiler can vectorise it. */
 #ifndef SHUFFLEBOUNDS_MATCHINGS_H
 #define SHUFFLEBOUNDS_MATCHINGS_H
 
 #include <stddef.h>
 #include "vectors.h"
 
-/* The entries of `tables` for one pair of outputs: P0, P1, N0, N1 of the six pairs of users. */
+/* The entries of `tables` (_matchings.pyx) for one pair of outputs: P0, P1, N0, N1 of the six pairs of users. */
 enum { MATCHINGS_ENTRIES = 24, MATCHINGS_LANES = 4 };
 
 /* Sets plus[m] and minus[m] to the sums of the positive and of the negative terms of 18 W for the outputs m = 0..n-1, and for more
- * outputs up to a multiple of MATCHINGS_LANES. x = 0, 1, 2 are the ways to match the four outputs in two pairs. u[x] has the
- * entries for the pair without m, and v[x] + c stride has entry c for the pair with m, in an order such that entries of the same c
- * are multiplied. Each sum has nine terms, which are sums of four products. */
+ * outputs up to a multiple of MATCHINGS_LANES. x = 0, 1, 2 are the ways to match the four outputs in two pairs. u[x][c] is entry c
+ * for the pair without m, and (v[x] + c stride)[m] is the entry for the pair with m by which it is multiplied. Each sum has nine
+ * terms, which are sums of four products. */
 static VECTORS_CLONES void matchings_row(const double *const *u, const double *const *v, ptrdiff_t stride, ptrdiff_t n,
                                          double *plus, double *minus)
 {

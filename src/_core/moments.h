@@ -1,6 +1,6 @@
 /* The sums over atoms of a complex moment generating function along a vertical line, written so that a compiler can vectorise them.
  *
- * c_m = e^(i m step x) - 1 follows from c_(m+1) = c_m + c_1 + c_m c_1, one complex multiplication for each atom. A step multiplies
+ * For an atom x, c_m = e^(i m step x) - 1 follows from c_(m+1) = c_m + c_1 + c_m c_1, one complex multiplication. A step multiplies
  * the error of c_m by e^(i step x), of modulus 1, and adds at most 1.5 (2m + 8) UNIT step |x|, because |c_m| <= min(2, m step |x|)
  * and c_1 has the relative error 6 UNIT. Hence |error of c_m| <= 2 m (m + 10) UNIT step |x|.
  * Sums run in MOMENT_LANES partial sums, each of atoms/MOMENT_LANES terms.

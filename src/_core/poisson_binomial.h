@@ -1,5 +1,5 @@
 /* One point or tail of a Poisson-binomial distribution, by Fourier inversion along a tilted contour.
- * The header of _lattice.pyx describes method and errors; _lattice.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _lattice.pyx. */
 #ifndef SHUFFLEBOUNDS_POISSON_BINOMIAL_H
 #define SHUFFLEBOUNDS_POISSON_BINOMIAL_H
 
@@ -16,47 +16,42 @@
 #define LATTICE_MOST_NODES ((ptrdiff_t)1 << 53)
 #define LATTICE_ROOM 616                        /* groups that are evaluated one by one: at most 9.2 * 1.5 * 43 + 16 */
 
+/* _lattice.pxd describes the fields of Law, Tilt, Phi, Node and Geometric. */
 typedef struct {
     const double *p;
     const double *q;
     const double *counts;
     ptrdiff_t groups;
-    double trials;  /* sum of counts */
-    double mean;  /* sum of counts * p, with mean_lo a double-double */
+    double trials;
+    double mean;
     double mean_lo;
     double var;
-    lattice_interrupted interrupted;  /* NULL if a pass cannot be interrupted */
+    lattice_interrupted interrupted;
 } Law;
 
-/* The distribution tilted by e^(theta s); its mean is k + shift. */
 typedef struct {
     double theta;
     double shift;
-    double blur;  /* bound on the error of shift, in units of roundoff */
+    double blur;
     double var;
-    double exponent;  /* K(theta) - k theta */
-    double exponent_error;  /* bound on its absolute error */
+    double exponent;
+    double exponent_error;
 } Tilt;
 
-/* log of the centred characteristic function of the tilted distribution, in the form that takes the least time (c_phi_make). A
- * group has the tilted probabilities x of 1 and y = 1 - x of 0, and the multiplicity g. */
 typedef struct {
-    int orders;  /* > 0: the series in 4xy and x - y is used, with this number of orders */
-    int small;  /* > 0: power sums of the small x and of the small y are used, up to this power */
-    ptrdiff_t middle;  /* number of groups that are evaluated one by one */
-    double *x;  /* x, y, g of these groups, in `near` */
+    int orders;
+    int small;
+    ptrdiff_t middle;
+    double *x;
     double *y;
     double *g;
-    double even[64];  /* the sums of the series */
+    double even[64];
     double odd[64];
-    double low[28];  /* the power sums of x and of y */
+    double low[28];
     double high[28];
     double near[3 * LATTICE_ROOM];
 } Phi;
 
-/* A node t = pi m/J of the trapezoidal rule, for the distribution tilted to mean k: s, c = sin, cos of t/2; re + i im is its
- * weight (2, or 1 at the ends) times phi e^(i t shift). size is its modulus, and size * rounding * 2**-53 bounds its rounding
- * error. */
 typedef struct {
     double t;
     double s;
@@ -68,14 +63,12 @@ typedef struct {
     double rounding;
 } Node;
 
-/* The geometric sum over J neighbours, sum_(0 <= i < J) e^(-slope i) z^(toward i) with z = e^(i t) and toward = +-1: at the
- * m-th node it is (1 - (-1)^m cut)/(1 - keep z^toward). It turns nodes of a pmf into those of a tail. */
 typedef struct {
     double J;
-    double keep;  /* e^(-slope) */
-    double decay;  /* e^(-slope) - 1 */
-    double cut;  /* e^(-slope J) */
-    double whole;  /* 1 - cut */
+    double keep;
+    double decay;
+    double cut;
+    double whole;
     double toward;
 } Geometric;
 
@@ -114,9 +107,9 @@ static inline double lattice_deviance(double m, double d)
     return part.hi - d + (part.lo + rest + x.lo * log_r);
 }
 
-/* Returns kl(x || p) with relative error about 2**-60, and the exact d = x - p, for the smaller of the doubles x and y = 1 - x.
+/* Returns kl(x || p) = x log(x/p) + y log(y/q) with relative error about 2**-60, and writes the exact d = x - p.
  *
- * The smaller of p and q is exact, too; the rounding error of the larger is corrected. */
+ * y = 1 - x and q = 1 - p. The smaller double of each pair is taken as exact; the rounding error of the larger one is corrected. */
 static inline dd lattice_divergence(double p, double q, double x, double y, dd *d)
 {
     double lo = 0, part, rest, p_lo = 0, q_lo = 0;
@@ -137,7 +130,7 @@ static inline dd lattice_divergence(double p, double q, double x, double y, dd *
     total = dd_make(part, lo);
     part = kernel_deviance_dd(y, q, q_lo, -d->hi, -d->lo, &lo);
     total = dd_add(total, dd_make(part, lo));
-    /* the larger of x and y is rounded: where c_deviance_dd uses a logarithm, its rounding error is added here */
+    /* the effect of the rounding of the larger of x and y is added where c_deviance_dd uses a logarithm */
     if (x <= y) {
         if (fabs(d->hi) > 0.03125 * (y + q))
             total = dd_add(total, dd_make(rest * (1 + log(y / q)), 0));
@@ -147,14 +140,14 @@ static inline dd lattice_divergence(double p, double q, double x, double y, dd *
     return total;
 }
 
-/* Compute K(theta) - k theta.
+/* Computes the exponent K(theta) - k theta.
  *
- * Without multiplicities it is the logarithm of a product (lattice_log) minus k theta, in double-double.
+ * Without multiplicities the exponent is the logarithm of a product (lattice_log) minus k theta, in double-double.
  *
  * Otherwise, and for |theta| > 700, it is theta shift - sum g kl(x || p) over the groups of g trials with equal p. There x is the
- * tilted probability of a trial, and shift = sum g x - k. The deviances kl(x || p) are not negative, so their sum has no
- * cancellation, however large g is. If the shift is computed from the rounded x, the expression is stationary in x at fixed theta,
- * so that rounding x has an effect of second order only. */
+ * tilted probability of a trial, and shift = sum g x - k. The divergences kl(x || p) are not negative, so their sum has no
+ * cancellation, however large g is. With the shift of the rounded x, the expression is stationary in x at fixed theta, so that
+ * rounding x has an effect of second order only. */
 static inline void kernel_exponent(const Law *law, double theta, double k, Tilt *tilt)
 {
     double x[256], y[256], d[256], w[256];
@@ -188,7 +181,7 @@ static inline void kernel_exponent(const Law *law, double theta, double k, Tilt 
         }
         start += size;
     }
-    /* tilt.shift keeps its value: the inversion needs the mean at the exact tilt, not that of the rounded x. */
+    /* tilt.shift keeps its value: the inversion needs the mean at the exact tilt, not the mean of the rounded x. */
     total = dd_add(dd_mul_d(shift, theta), dd_neg(total));
     tilt->exponent = total.hi;
     tilt->exponent_error = UNIT * (fabs(total.hi) + lost);
@@ -196,7 +189,8 @@ static inline void kernel_exponent(const Law *law, double theta, double k, Tilt 
 
 static inline int kernel_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt);
 
-/* Returns the tilt that moves the mean of SAMPLE groups as far, in relation to their trials, as k is from the mean of all. */
+/* Returns the tilt that moves the mean of a sample of LATTICE_SAMPLE groups by the distance of k from the mean of all groups, times
+ * the sample's share of the trials. */
 static inline double lattice_first_tilt(const Law *law, double k)
 {
     double p[LATTICE_SAMPLE], q[LATTICE_SAMPLE], counts[LATTICE_SAMPLE];
@@ -215,9 +209,9 @@ static inline double lattice_first_tilt(const Law *law, double k)
     return tilt.theta;
 }
 
-/* Find theta with |K'(theta) - k| <= tolerance max(1, sigma); write it with the tilted shift, variance and exponent to tilt.
+/* Finds theta with |K'(theta) - k| <= tolerance max(1, sigma); writes it with the tilted shift, variance and exponent to tilt.
  *
- * The search makes Newton steps on logit(K'(theta)/n) inside a bracket. This function is linear in theta for one group, and has a
+ * The search makes Newton steps on logit(K'(theta)/n) inside a bracket. This logit is linear in theta for one group, and has a
  * slope in (0, 1] for any number of groups. The caller has checked: 0 < k < n. Returns the number of steps. */
 static inline int kernel_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt)
 {
@@ -250,7 +244,7 @@ static inline int kernel_lattice_tilt(const Law *law, double k, double tolerance
     return steps;
 }
 
-/* Write the distribution tilted by theta, |theta| <= 1, with exponent K(theta); returns the integer k next to its mean. */
+/* Writes to tilt the distribution tilted by theta, |theta| <= 1, with exponent K(theta); returns the integer k next to its mean. */
 static inline double kernel_lattice_tilted(const Law *law, double theta, Tilt *tilt)
 {
     double k, more = expm1(theta);
@@ -266,7 +260,7 @@ static inline double kernel_lattice_tilted(const Law *law, double theta, Tilt *t
         kernel_exponent(law, theta, 0, tilt);
         return k;
     }
-    /* Each term, of one sign, has a relative error of at most 8 UNIT: 1 + p expm1(theta) >= 1/e does not cancel. */
+    /* The terms have one sign. Each has a relative error of at most 8 UNIT, because 1 + p expm1(theta) >= 1/e does not cancel. */
     for (j = 0; j < law->groups; j++)
         total = dd_add(total, dd_prod(law->counts[j], log1p(law->p[j] * more)));
     tilt->exponent = total.hi;
@@ -291,7 +285,7 @@ static inline int kernel_orders(double var, double depth)
     return LATTICE_ORDERS;
 }
 
-/* Choose the form of log phi for nodes |sin(t/2)| <= half, and compute its sums in one pass over the data.
+/* Chooses the form of log phi for nodes |sin(t/2)| <= half, and computes its sums in one pass over the groups.
  *
  * At most 24 groups          one by one
  * tan(t/2)^2 < 1/2           series, with T = tan(t/2), S = sin(t/2), w = 4xy, delta = x - y:
@@ -349,11 +343,11 @@ static inline double lattice_sin_rest(double t)
     return -t * w / 6 * (1 - w / 20 * (1 - w / 42 * (1 - w / 72 * (1 - w / 110 * (1 - w / 156 * (1 - w / 210 * (1 - w / 272)))))));
 }
 
-/* Compute log|phi(t)| and arg phi(t), centred at the mean, for s = sin(t/2), c = cos(t/2), 0 <= t <= pi.
+/* Computes log|phi(t)| and arg phi(t), centred at the mean, for s = sin(t/2), c = cos(t/2), 0 <= t <= pi.
  *
- * One group, with delta = x - y and T = tan(t/2): log|phi| = log1p(-4xy s^2)/2, or log(c^2 + (delta s)^2)/2 where that
- * cancels. For a fair coin the last logarithm tends to log 0, so its argument is kept above 1e-31; effort contains the error of
- * this.
+ * One group, with delta = x - y and T = tan(t/2): log|phi| = log1p(-4xy s^2)/2, or log(c^2 + (delta s)^2)/2 where the argument of
+ * log1p is near -1. For a fair coin the last logarithm tends to log 0 as t -> pi, so its argument is kept above 1e-31; effort
+ * contains the error of this.
  * |delta| <= 1/2   arg = (atan(delta T) - delta T) - delta (atan(T) - T)
  * otherwise        arg = (atan(r) - r) + u ((sin t - t) + 2 u s^2 t)/(1 - 2 u s^2),
  *                  r = u sin t/(1 - 2 u s^2), u = min(x, y)
@@ -433,14 +427,14 @@ static inline void kernel_phi_at(const Phi *phi, double t, double s, double c, d
 /* Returns J such that the tilted mass farther than J from a point within `reach` of the mean is at most 2 e^-band.
  *
  * Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u. At a = 9.4 sigma + 15 this
- * bound is e^-43, and 43 is the largest `band`. The logarithm under the root makes the omitted mass smaller by a factor 1/sigma,
- * because the probabilities themselves have the size 1/sigma. */
+ * bound is e^-43, and 43 is the largest `band`. Probabilities have the size 1/sigma, and the log1p below makes the omitted mass
+ * smaller by this factor. */
 static inline double kernel_half_period_within(double var, double reach, double band)
 {
     return ceil(sqrt(var * (2 * band + 2.4 + 2 * log1p(sqrt(var)))) + 15 + reach);
 }
 
-/* Returns a bound of the sum over the omitted nodes plus the tilted mass farther than J, half the number of nodes, from k.
+/* Returns a bound of the sum over the omitted nodes plus the tilted mass farther than J from k; J is half the number of nodes.
  *
  * The bound uses |phi| <= exp(-2 sigma^2 sin^2(t/2)), separately for sin^2 below and above 3/4. Below 3/4 the integral over the
  * omitted nodes is at most e^-band/(pi sigma sqrt(band/2)): less than 0.1 e^-band/sigma for a band of at least 21. */
@@ -528,10 +522,10 @@ static inline void kernel_geometric_times(const Geometric *sum, ptrdiff_t m, Nod
     }
 }
 
-/* Compute Pr[S = k] and Pr[S >= k] (upper) or Pr[S <= k], divided by exp(K(theta) - k theta).
+/* Computes Pr[S = k] and Pr[S >= k] (upper) or Pr[S <= k], divided by exp(K(theta) - k theta).
  *
- * The trapezoidal rule has N = 2J nodes. The tail is a geometric sum of the values at k, k +- 1, ..., truncated at J terms, so
- * that it is defined for theta = 0 as well. */
+ * The trapezoidal rule has 2J nodes. The tail is a sum over k, k +- 1, ... with geometric weights. It has J terms, so that it is
+ * finite for theta = 0 as well. */
 static inline void lattice_invert(const Law *law, const Tilt *tilt, int upper, Inverted *out)
 {
     double slope = fabs(tilt->theta), half, J = kernel_half_period(tilt->var, fabs(tilt->shift)), stray;
@@ -580,7 +574,7 @@ static inline double kernel_log_edge(const Law *law, int all_ones)
     return total.hi;
 }
 
-/* Returns log Pr[S >= k] (upper) or log Pr[S <= k], the smaller tail, or a tail with a closed form. */
+/* Returns log Pr[S >= k] (upper) or log Pr[S <= k]. The requested tail must be the smaller one, or have a closed form. */
 static inline double lattice_side(const Law *law, double k, int upper, double *log_pmf, double *rel_error)
 {
     Tilt tilt;
@@ -603,7 +597,8 @@ static inline double lattice_side(const Law *law, double k, int upper, double *l
     return tilt.exponent + log(at.tail);
 }
 
-/* Returns the log tail: the smaller tail by inversion; a tail above 0.6 as 1 minus the other, so that its log is accurate. */
+/* Returns the log tail. The smaller tail is computed by inversion; a tail above 0.6 is 1 minus the other, so that its log is
+ * accurate. */
 static inline double lattice_tail(const Law *law, double k, int upper, double *log_pmf, double *rel_error)
 {
     double toward = upper ? 1.0 : -1.0, tail = -0.0, edge, unused;

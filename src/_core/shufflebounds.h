@@ -1,7 +1,7 @@
 /* libshufflebounds: tails of discrete distributions in logarithms, clone bounds and Gaussian noise, for programs without Python.
  *
  * Conventions. Counts are doubles that hold integers up to 2^53. Logarithms are natural; log 0 is -inf. An argument that is NaN or
- * outside its domain gives NaN in every result, never an access outside an array. A pointer that "may be NULL" is not needed.
+ * outside its domain gives NaN in every result, never an access outside an array. A pointer that "may be NULL" is optional.
  * Every function may be called from many threads. None allocates memory, keeps a global variable, locks or prints. Floating-point
  * flags and errno may change. A call uses at most 256 kB of stack. The rounding mode must be to nearest.
  * Bounds. A lower bound is never above the exact value, and an upper bound never below it, rounding included.
@@ -60,9 +60,9 @@ SB_API double sb_log_gammaincc(double a, double x);
 SB_API double sb_log_betainc(double a, double b, double x);
 SB_API double sb_log_betaincc(double a, double b, double x);
 
-/* The same functions over arrays, by vector code that is 2 to 10 times as fast as calls in a loop; the last bits of an element may
- * differ from those of the function of one element. in[0], in[1], ... are the arrays of the arguments, in the order above, of
- * `count` elements each; `out` overlaps none of them. For an unknown `function` every result is NaN. */
+/* The functions above over arrays, by vector code that is 2 to 10 times as fast as calls in a loop; the last bits of a result may
+ * differ from those of such a call. in[0], in[1], ... are the arrays of the first, second, ... argument, of `count` elements each;
+ * `out` overlaps none of them. For an unknown `function` every result is NaN. */
 enum sb_function {
     SB_BINOM_LOGPMF, SB_BINOM_LOGCDF, SB_BINOM_LOGSF, SB_POISSON_LOGPMF, SB_POISSON_LOGCDF, SB_POISSON_LOGSF, SB_NBINOM_LOGPMF,
     SB_NBINOM_LOGCDF, SB_NBINOM_LOGSF, SB_HYPERGEOM_LOGPMF, SB_HYPERGEOM_LOGCDF, SB_HYPERGEOM_LOGSF, SB_LOG_GAMMAINC,
@@ -81,12 +81,12 @@ SB_API double sb_poisson_binom_logsf(const double *p, const double *counts, size
  * of the clone pair: attained by a protocol with this local budget if stronger = 1 (Feldman, McMillan, Talwar 2023). */
 SB_API void sb_clones_log_delta(double users, double local_eps, double eps, int stronger, double *lower, double *upper);
 
-/* The eps of these bounds for 0 < delta <= 1. upper = 1: the upper bound of delta was evaluated at this eps and is at most delta;
- * upper = 0: the lower bound was evaluated and is at least delta. */
+/* The eps of the clone bounds for 0 < delta <= 1. upper = 1: the upper bound of delta was evaluated at this eps and is at most
+ * delta; upper = 0: the lower bound was evaluated and is at least delta. */
 SB_API double sb_clones_epsilon(double users, double local_eps, double delta, int stronger, int upper);
 
-/* The same for noise N(0, sigma^2) on a number of this sensitivity: 1e-12 <= sensitivity/sigma <= 1e6, both positive and finite,
- * 0 <= eps < inf, 0 < delta <= 1. */
+/* Bounds of log delta and of eps for noise N(0, sigma^2) added to a number with this sensitivity: sigma and sensitivity positive
+ * and finite, 1e-12 <= sensitivity/sigma <= 1e6, 0 <= eps < inf, 0 < delta <= 1. `upper` as for the clone bounds. */
 SB_API void sb_gaussian_log_delta(double sigma, double sensitivity, double eps, double *lower, double *upper);
 SB_API double sb_gaussian_epsilon(double sigma, double sensitivity, double delta, int upper);
 

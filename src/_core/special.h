@@ -1,5 +1,5 @@
 /* Elementary functions without cancellation, used by all other kernels.
- * The header of _special.pyx describes method and errors; _special.pxd declares each kernel_... as c_... . */
+ * Method and errors: the header of _special.pyx. In this folder, kernel_name of a header is c_name of the .pxd file. */
 #ifndef SHUFFLEBOUNDS_SPECIAL_H
 #define SHUFFLEBOUNDS_SPECIAL_H
 

@@ -1,5 +1,5 @@
-/* The passes of _sum_bound.pyx over many numbers u that bound E(S + u)_+, and over bins of outputs, written so that a compiler can
- * vectorise them; _sum_bound.pyx has the formulas. */
+/* The passes of _sum_bound.pyx that bound E(S + u)_+ for many numbers u, and those over bins of outputs, written so that a compiler
+ * can vectorise them; _sum_bound.pyx has the formulas. */
 #ifndef SHUFFLEBOUNDS_COVER_H
 #define SHUFFLEBOUNDS_COVER_H
 
@@ -9,10 +9,9 @@
 
 enum { COVER_BLOCK = 64 };
 
-/* Sets out[i] to the smaller of two bounds for u = more[i]. One is the smallest e^(theta u + best) over the rows of theta and best,
- * best[t] = best[t stride]. The other is the largest (m + r)/2 + error (|m| + r), m = u + means[j] and r = (m^2 + variances[j])^(1/2),
- * over j. The exponents are raised by their rounding errors, and to -700 if they are smaller; those above 700
- * are not used. */
+/* Sets out[i] to the smaller of two bounds for u = more[i]. One is the smallest e^(theta[t] u + best[t stride]) over the rows t.
+ * The other is the largest (m + r)/2 + error (|m| + r) over j, with m = u + means[j] and r = (m^2 + variances[j])^(1/2). The
+ * exponents are raised by their rounding errors, and to -700 if they are smaller; those above 700 are not used. */
 static VECTORS_CLONES void cover_positive(const double *more, ptrdiff_t n, const double *theta, const double *best, ptrdiff_t stride,
                                           ptrdiff_t rows, const double *means, const double *variances, ptrdiff_t pairs,
                                           double error, double unit, double *out)
@@ -51,9 +50,10 @@ static VECTORS_CLONES void cover_positive(const double *more, ptrdiff_t n, const
     }
 }
 
-/* For n bins, `table` has seven rows, `stride` apart: the mass of a bin, then the mean, the smallest and the largest value of a, and
- * the same of b. Writes an interval (low, high) of up a - down b for each bin, not below `bottom`, and divides the mass between its two
- * ends such that the mean is kept. The masses are at least `tiny`; their logarithms are written, too. */
+/* `table` has seven rows, `stride` apart, for n bins: the mass of a bin, then the mean, the smallest and the largest value of a in
+ * the bin, and the same of b. Writes for each bin an interval (low, high) of values of up a - down b, raised to at least `bottom`.
+ * Divides the mass times `share` between low and high such that the mean is kept; each part is at least `tiny`. Writes the
+ * logarithms of the parts, too. */
 static VECTORS_CLONES void cover_bins(const double *table, ptrdiff_t stride, ptrdiff_t n, double up, double down, double share,
                                       double bottom, double tiny, double *low, double *high, double *low_mass, double *high_mass,
                                       double *low_log, double *high_log)

@@ -253,7 +253,7 @@ VECTORS_INLINE void tails_gamma(const double *k, const double *mu, int shift, do
     }
 }
 
-/* way[i]: the method of element i. The lists of the fraction are bounded by var/(1 + 0.4 dev), with which the number of steps grows. */
+/* Sets way[i] to the method of element i. The steps of the fraction increase with var/(1 + 0.4 dev), which selects the list. */
 VECTORS_INLINE void tails_sort(const Tails *t, ptrdiff_t count, double *way)
 {
     ptrdiff_t i;
@@ -432,7 +432,7 @@ VECTORS_INLINE void tails_deep(Tails *t, int law, ptrdiff_t from, int fused)
     }
 }
 
-/* Stirling's error; for arguments above 2^53 that of 2^53, which is below 1e-17. */
+/* Stirling's error. For arguments above 2^53 the result is that of 2^53, which is below 1e-17. */
 VECTORS_INLINE double tails_stirling(double n) { return vector_stirling(n < TWO_53 ? n : TWO_53); }
 
 VECTORS_INLINE void tails_far_logs(Tails *t, const Fraction *f, ptrdiff_t from, ptrdiff_t to)

@@ -249,9 +249,9 @@ VECTORS_INLINE double vector_deviance(double x, double m, double d, double *v)
 }
 
 /* The deviance x log(x/m) - d as a double-double, d = x - m, all of them in double-double. Its relative error is below 2^-54, or
- * (precise) below 2^-59 (measured, 2e4 random arguments). With v = d/(x + m) it is v d (1 + r), r = (1 + v)(atanh(v) - v)/v^2, for
- * |v| <= 1/6; of r, at most 1/15, all of it or (precise) the part beyond (1 + v) v/3 is in double. Elsewhere the logarithm is in
- * double-double. */
+ * (precise) below 2^-59 (measured, 2e4 random arguments). With v = d/(x + m) and |v| <= 1/6 it is v d (1 + r), where
+ * r = (1 + v)(atanh(v) - v)/v^2 is at most 1/15. All of r, or (precise) only its part beyond (1 + v) v/3, is formed in double. For
+ * larger |v| the deviance is formed from a logarithm in double-double. */
 VECTORS_INLINE dd vector_deviance_dd(dd x, dd m, dd d, int precise, int fused)
 {
     dd sum = dd_sum(x.hi, m.hi), v, above, ratio, small, big;

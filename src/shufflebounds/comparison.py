@@ -60,11 +60,11 @@ class ComparisonRow:
         Who must be honest for the central guarantee to hold.
     local_eps : float
         The guarantee of one user against the shuffler itself in one release, in nats; inf if a message shows the user's value as
-        plain text. Over several releases from the same value it is added up.
+        plain text. The guarantees of several releases of the same value add up.
     rmse : float
         Root of the mean squared error of a bin, in users, where the mean is over all bins. It is the same for every dataset,
-        except for `ShuffledHistogram`, whose estimate is 0 for small counts. For this class it is the value for a histogram whose
-        bins all have the worst number of users, and no histogram has a larger one.
+        except for `ShuffledHistogram`, whose estimate is 0 for small counts. For this class the value is an upper bound for every
+        histogram: that for bins which all have the worst number of users.
     error_one_bin, error_any_bin : float
         Error that one bin chosen beforehand, or any bin, exceeds with probability at most 0.05, for every dataset.
     error_any_bin_even : float
@@ -206,8 +206,8 @@ def compare_at(
     Notes
     -----
     Each oracle has the largest local budget that the upper bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Sizes of
-    subsets and numbers of buckets are those with the smallest error at the budget that the privacy blanket alone allows. This
-    budget is smaller and faster to compute. The search finds the best size to within 1, or to within a 32nd of the size.
+    subsets and numbers of buckets are those with the smallest error at the budget that the privacy blanket alone allows, which is
+    smaller and faster to compute. The search finds the best size to within 1, or to within a 32nd of the size.
 
     The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
     messages of a user apart; clear reports and geometric dummies also need a trusted party that adds the dummy reports. The run
@@ -215,11 +215,10 @@ def compare_at(
 
     `users` is the number of users who take part. With fewer users the guarantee is weaker, except for protocols with dummy
     reports: give the number that may be missing as `missing`. Errors are those of all users. If every user sends a message with a
-    known probability only, calibrate
-    :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
+    known probability only, calibrate :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
 
-    With several releases the budget of one is found as in :func:`~shufflebounds.composition.calibrate_releases`. The order of the
-    protocols may then differ from that for one release.
+    With several releases the budget of each release is found as in :func:`~shufflebounds.composition.calibrate_releases`. The most
+    accurate protocol may then differ from that for one release.
 
     Examples
     --------
@@ -302,7 +301,7 @@ def calibrated_oracle(
 ) -> Shuffled:
     """Return the shuffled oracle of a class in `ORACLES` as :func:`compare_at` calibrates it.
 
-    If the class has several rows, the result is that with the smallest error of any bin.
+    If the comparison has several rows for the class, the result is the row with the smallest error of any bin.
     """
     if kind not in ORACLES:
         raise ValueError(f"kind={_validate.short_repr(kind)} must be one of {', '.join(one.__name__ for one in ORACLES)}")
@@ -347,7 +346,7 @@ class _Target:
         near : float
             A budget at which the search starts; 0 if none is known.
         excess_of : callable, optional
-            Returns log delta of an oracle at the target's eps, minus the target's log delta; by default that of the blanket.
+            Returns log delta of an oracle at the target's eps, minus the target's log delta; by default by the privacy blanket.
         """
         tried: dict[float, float] = {}
         measure = excess_of or self._blanket_excess

@@ -3,8 +3,7 @@
 #
 # All may be called without the GIL and from many threads. Counts are doubles that hold integers up to 2**53. Unlike the kernels
 # of shufflebounds._core, these functions check their arguments: an argument that is NaN or outside its range gives NaN (in each
-# result),
-# never an exception and never a read outside an array. Natural logarithms everywhere, -inf for zero.
+# result), never an exception and never a read outside an array. Natural logarithms everywhere, -inf for zero.
 
 # --- tails: log Pr[X = k] (logpmf), log Pr[X <= k] (logcdf), log Pr[X > k] (logsf) at any real k. Errors: docs/numerics.md.
 
@@ -40,8 +39,7 @@ cdef double log_betaincc(double a, double b, double x) noexcept nogil
 cdef double poisson_binom_log_tail(const double *p, const double *counts, Py_ssize_t groups, double k, int upper,
                                    double *rel_error) noexcept nogil
 
-# The same X as the Python functions of these names have it: log Pr[X <= k] and log Pr[X > k] at any real k, 0 <= p[j] <= 1,
-# counts >= 0.
+# log Pr[X <= k] and log Pr[X > k] at any real k, as in the Python functions of these names; 0 <= p[j] <= 1, counts >= 0.
 cdef double poisson_binom_logcdf(const double *p, const double *counts, Py_ssize_t groups, double k) noexcept nogil
 cdef double poisson_binom_logsf(const double *p, const double *counts, Py_ssize_t groups, double k) noexcept nogil
 
@@ -65,8 +63,8 @@ cdef void clones_log_delta(double users, double local_eps, double eps, int stron
 cdef double clones_epsilon(double users, double local_eps, double delta, int stronger, int upper) noexcept nogil
 
 # Lower and upper bound of log E[max(0, S)], where S is the sum of `users` independent variables with value x[j] with probability
-# exp(log_w[j]). rtol in [1e-14, 0.1] is the relative gap to aim at. NaN if memory cannot be had, or if the probabilities do not sum
-# to 1: the value 0 is listed with its probability, too.
+# exp(log_w[j]). rtol in [1e-14, 0.1] is the relative gap to aim at. NaN without memory, or if the probabilities do not sum to 1; the
+# value 0 is listed, too.
 cdef void log_excess(const double *x, const double *log_w, Py_ssize_t atoms, double users, double rtol, double *lower,
                      double *upper) noexcept nogil
 

@@ -41,7 +41,7 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
 
     Notes
     -----
-    The positive entries are the largest ones; their number is found after sorting, in time O(d log d).
+    The largest entries of `r` stay positive; their number is found after sorting, in time O(d log d).
 
     References
     ----------
@@ -109,12 +109,12 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     References
     ----------
     .. [1] J. Abowd et al., "An uncertainty principle is a price of privacy-preserving microdata", NeurIPS 2021, the theorem on
-       lower bounds, items 1 and 2; delta with the exact factor of group privacy in place of 1/eps.
+       lower bounds, items 1 and 2; the factor of delta is here the exact one of group privacy instead of 1/eps.
 
     Examples
     --------
-    If the sum of a million cells is exact at eps = 0.1, a cell has an error of at least 21, but only 14 with Laplace noise per
-    cell:
+    If the sum of a million cells is exact at eps = 0.1, some cell has a root mean squared error of at least 21. With Laplace noise
+    in each cell, and no exact sum, the error is 14:
 
     >>> from shufflebounds.histograms import point_error_lower_bound
     >>> round(point_error_lower_bound(10**6, 0.1, 0.0, 0.0), 2)

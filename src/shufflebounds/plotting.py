@@ -1,7 +1,7 @@
 """Figures of curves given as arrays, drawn on matplotlib Axes. matplotlib is imported when the first figure is drawn.
 
 The first seven colours are those of Okabe and Ito, which people with common kinds of colour blindness can distinguish; the other
-three are at least as far apart. Line styles change after the last colour.
+three differ at least as much. Line styles change after the last colour.
 
 delta is drawn as log10 delta, because values such as 1e-3000 are not doubles.
 """

@@ -58,8 +58,8 @@ def uncached(instance: object) -> dict[str, Any]:
 class Kept(dict[Key, Value]):
     """A least-recently-used cache whose values have a total size of at most `most`; the newest value is always kept.
 
-    Several threads may use the cache: at worst a value is computed twice. The cache has no lock, which a fork could copy in a
-    locked state or Ctrl-C could leave locked.
+    Several threads may use the cache: at worst a value is computed twice. The cache has no lock, because a fork could copy a lock
+    in its locked state, and Ctrl-C could leave it locked.
 
     Parameters
     ----------
@@ -82,8 +82,7 @@ class Kept(dict[Key, Value]):
         value = self.pop(key, None)
         if value is None:
             value = make()
-            # If two threads update the size at the same time, one of the updates may be lost; `_make_room` computes the total
-            # size anew.
+            # If two threads update the size at the same time, an update may be lost; `_make_room` computes the total size anew.
             self._held += 1 if self._size is None else self._size(value)
         self[key] = value
         if self._held > self.most:

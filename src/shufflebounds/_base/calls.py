@@ -75,7 +75,8 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, *args, **kwargs)
         except InconsistentBoundsError as error:
-            # The object that the user called is the last one to be named. An object under construction has no parameters to show.
+            # The outermost call sets the name last: that of the object that the user called. An object under construction has no
+            # parameters to show.
             if method.__name__ != "__init__":
                 error.source = short_repr(self, 1000)
             raise

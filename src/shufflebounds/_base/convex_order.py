@@ -5,10 +5,10 @@ every convex f,
 
 .. math:: \mathbb{E} f(Z^-) \le \mathbb{E} f(X) \le \mathbb{E} f(Z^+)
 
-where :math:`Z^+` has the mass of each cell at its two ends, with the mean of the cell kept (spread), and :math:`Z^-` has it at the
-mean of the cell (merged); see Shaked, Shanthikumar, *Stochastic Orders*, 3.A. An upper bound of an expected positive part takes
-:math:`Z^+`, a lower bound :math:`Z^-`. Functions whose names start with ``log`` take and return logarithms of masses, and values
-:math:`e^l` by their logarithms l.
+:math:`Z^+` has the mass of each cell at the two ends of the cell, with the same mean (spread). :math:`Z^-` has the mass of each
+cell at its mean (merged); see Shaked, Shanthikumar, *Stochastic Orders*, 3.A. An upper bound of an expected positive part takes
+:math:`Z^+`, a lower bound :math:`Z^-`. Functions whose names start with ``log`` take and return logarithms of masses, and
+logarithms l of values :math:`e^l`.
 
 Privacy losses are spread and merged on a grid by the kernel ``_core/_losses``, which keeps the masses under both distributions.
 """
@@ -33,8 +33,8 @@ _COARSE = 0.25
 """Grid step in log |x| for values with masses below e^LOG_TINY. Raised: fewer values and a larger gap."""
 
 _CLOSE = 0.03
-"""Grid step of the nodes of `gathered` in asinh(x/u), with u a tenth of the median's absolute value: 3 % of x for large x. Raised:
-fewer values and a larger gap."""
+"""Grid step of the nodes x of `gathered` in asinh(x/u), where u is a tenth of the median's absolute value: 3 % of x for large x.
+Raised: fewer values and a larger gap."""
 
 
 def rounding_charge(terms: int, depth: float = 0.0) -> float:
@@ -86,9 +86,7 @@ def shares(mean: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def to_nodes(mass: FloatArray, moved: FloatArray) -> FloatArray:
-    """Return the masses at the nodes if each cell moves its mass to its two ends: `moved` to the upper end, the rest to the
-    lower.
-    """
+    """Return the masses at the nodes if each cell moves the mass `moved` to its upper end and the rest to its lower end."""
     return np.asarray(np.append(mass - moved, 0.0) + np.append(0.0, moved))
 
 
@@ -202,7 +200,7 @@ def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[
         # The mass at 0 is not moved.
         at, log_moved = gathered(values[:-1], log_mass[:-1], upper=upper)
         return np.append(at, 0.0), np.append(log_moved, log_mass[-1])
-    # Masses below TINY would lose digits or underflow, so these values are rounded to a grid, where masses are added in logarithms.
+    # Masses below TINY would lose digits or underflow: their values are rounded to a grid, where masses are added in logarithms.
     rare = log_mass < LOG_TINY
     moved, log_moved = _on_coarse_grid(values[rare], log_mass[rare], upper)
     if rare.all():

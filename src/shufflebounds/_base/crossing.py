@@ -179,12 +179,12 @@ def last_positive(log_delta: Callable[[float], float], pure: float, cap: float =
 
 
 def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0.0)) -> float:
-    """Return an eps close to the one at which the curve meets the target, a log delta <= 0; an upper or a lower bound of that eps.
+    """Return a close upper or lower bound of the eps at which the curve meets the target, a log delta <= 0.
 
     If `upper` is true, the curve was evaluated at the returned eps and is at most the target there, or the returned eps is `pure`.
     If `upper` is false, the curve was evaluated at the returned eps and is at least the target there, or the returned eps is 0 or
     `pure`. If `pure` is inf and the curve is above the target up to `cap`, the result is inf. `guess` is an eps and the slope of
-    sqrt(-log delta) there: if the slope is positive, the search starts there and not where the rough curve meets the target.
+    sqrt(-log delta) there: if the slope is positive, the search starts at this eps, not where the rough curve meets the target.
     """
     if curve.pure < TINY:
         # Both 0 and `pure` are within the absolute tolerance TINY of the crossing. Differences of such small numbers may be 0.
@@ -204,8 +204,8 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
 
     at, slope = guess if guess[1] > 0 else (0.0, 0.0) if rough is None else _rough_crossing(rough, target, upper)
     value = excess(at)
-    # Near a pure budget, the slope of the rough curve may be far larger than that of the curve. Then the distance of the crossing
-    # cannot be estimated from this slope, unless the value at the guess is close to the target.
+    # Near a pure budget, the rough curve may be far steeper than the curve. So the distance of the crossing is estimated from the
+    # slope of the rough curve only if the value at the guess is close to the target.
     valid = (value >= 0 if upper else value <= 0) and abs(value) <= 0.1 * goal
     if slope > 0 and valid and abs(value) <= slope * rtol * at:
         return at
@@ -237,7 +237,7 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
         step = min(max(1.1 * abs(value) / rise, step), 3 * at) if rise > 0 else 3 * at
     (low, at_low), (high, at_high) = sorted([last, (at, value)])
     # The search aims half of the tolerance beyond the crossing (above it for an upper bound, below it for a lower bound). An
-    # evaluated eps that close to its aim is a valid answer and ends the search, even if the bracket is still wide.
+    # evaluated eps within half of the tolerance of this aim is a valid answer and ends the search, even if the bracket is wide.
     margin = 0.5 * rtol * min((at_high - at_low) / (high - low) * high, goal)
     aim = margin if upper else -margin
 
@@ -281,8 +281,7 @@ def _below_pure(excess: Callable[[float], float], below: Point, pure: Point) -> 
         points[distance] = eps, excess(eps)
         return points[distance][1]
 
-    # The excess at the pure budget is arbitrary. The excess at this end is set to that of the other end, so that the first step
-    # bisects.
+    # The excess at the pure budget is arbitrary: it is set to minus that at the other end, so that the first step bisects.
     first, last, *_ = narrowed(of_log, first, last, below[1], -below[1], rtol=0.0, xtol=0.1)
     return points[first], points[last]
 

@@ -43,7 +43,7 @@ local_eps : float
     The randomizer's local budget :math:`\varepsilon_0` in nats, in (0, 700].
 [deltas]
 delta : float or array_like
-    Failure probabilities in [0, 1]. The three broadcast against each other.
+    Failure probabilities in [0, 1]. The three arguments broadcast against each other.
 [dong2022]
 References
 ----------
@@ -55,7 +55,7 @@ ndarray of the shape of k, or float
     Natural logarithm of the probability; -inf for zero.
 [losses]
 eps : float or array_like
-    Privacy losses in nats, finite and >= 0. The three broadcast against each other.
+    Privacy losses in nats, finite and >= 0. The three arguments broadcast against each other.
 [noises]
 trials : int or array_like
     Numbers of noise bits, 0 to 2**53.
@@ -78,21 +78,21 @@ ValueError
 Raises
 ------
 TypeError
-    If `claim` is neither.
+    If `claim` has another type.
 ValueError
     If the claim is about another relation of neighbours than the attribute `relation`.
 [raises_of_arrays]
 Raises
 ------
 ValueError
-    If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+    If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is another word.
 [raises_of_randomizers]
 Raises
 ------
 TypeError
     If an entry of `randomizer` is not a randomizer.
 ValueError
-    If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+    If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is another word.
 [randomizers]
 randomizer : Randomizer, or sequence or array of them
     The local randomizers of the deployments: mechanisms of :mod:`shufflebounds.mechanisms`.
@@ -107,7 +107,7 @@ bound : {"upper", "lower"}
 [side_of_eps]
 bound : {"upper", "lower"}
     "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
-    lower bound of delta still reaches `delta`.
+    lower bound of delta is at least `delta`.
 [method]
 method : {"tightest", "blanket"}
     Upper bound: the smallest one that the library has, or that of the privacy blanket, which takes less time. Lower bounds do
@@ -122,14 +122,15 @@ delta : float
     Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
 [releases]
 releases : int
-    Number of releases that meet the target together, 1 to 2**53. The protocol of one release is returned: that with the largest
-    eps, to a relative 1e-3, at the delta of all divided by their number, for which ``self_compose(releases)`` meets the target.
+    Number of releases that meet the target together, 1 to 2**53. The returned protocol is that of one release. Its delta is the
+    target's delta divided by `releases`; its eps is the largest one, to a relative 1e-3, for which ``self_compose(releases)`` meets
+    the target.
 devices : int
     Largest number of messages of one person in a release, 1 to 2**20: ``for_group(devices)`` meets the target. `users` then counts
-    messages, and the collection must enforce the limit.
+    messages. The collection must enforce the limit.
 [absent]
 colluding : int
-    Number of the other users who may reveal their messages to the analyst, >= 0. They do not protect the others.
+    Number of other users who may reveal their messages to the analyst, >= 0. Such messages protect nobody.
 missing : int
     Number of users whose messages may not arrive, >= 0, for reasons that do not depend on their values. The guarantee holds if at
     least users - missing messages arrive; pass their number to ``estimate(users=...)``.

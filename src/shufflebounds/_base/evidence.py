@@ -60,7 +60,7 @@ ROUNDING = Evidence("the charge for rounding exceeds the rounding errors", Statu
 """The claim about rounding on which every computed bound rests."""
 
 CERTIFIED = Evidence("the number was recomputed in interval arithmetic, by certify", Status.THEOREM, "docs/trust", arithmetic=True)
-"""This replaces the claims about rounding after a certificate of the stated number."""
+"""After a certificate of the stated number, this claim replaces those about rounding."""
 
 
 def theorem(claim: str, where: str) -> Evidence:
@@ -74,7 +74,7 @@ def weakest_first(claims: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 
 def verdict(claims: Iterable[Evidence]) -> str:
-    """Return the words that a text may use for a bound that rests on these claims: "proved", with its limits, or "not proved"."""
+    """Return the words for a bound that rests on these claims: "proved", with the limits of the proof, or "not proved"."""
     claims = tuple(claims)
     weakest = min((one for one in claims if not one.arithmetic), key=lambda one: one.status.value)
     if weakest.status is not Status.THEOREM:

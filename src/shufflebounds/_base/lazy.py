@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-# `shufflebounds --version` imports this module. `typing` and `re` take longer to import than the rest of this module. Type
-# checkers take a constant of this name to be true.
+# `shufflebounds --version` imports this module, and importing `typing` would take longer than the rest of it. Type checkers take a
+# constant named TYPE_CHECKING to be true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -43,7 +43,7 @@ def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
 
     def find(name: str) -> Any:
         if name not in homes:
-            # Names of classes are looked up in the subpackages. Other names may be modules that an import statement will load.
+            # Names of classes are looked up in the subpackages, but not other names: an import statement may look for a module.
             modules = [f"{package}.{one}" for one, home in homes.items() if not home] if name[:1].isupper() else []
             owner = next((one for one in sorted(modules) if name in getattr(import_module(one), "__all__", ())), None)
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it is in {owner}" if owner else

@@ -104,17 +104,17 @@ together.
 """
 
 MANY = 2**10
-"""Number of users, or of values of a distribution, from which on methods whose run time grows with its square are not used.
+"""Number of users, or of values of a distribution, from which on methods with a quadratic run time are not used.
 
 Raised: longer run time. Lowered: less tight bounds, since values are merged and datasets bounded together.
 """
 
 COMPARED = 64
-"""Number of points, datasets or thresholds that one step of a search compares. Raised: longer run time. Lowered: a search may end
-at a worse dataset, or take more steps."""
+"""Number of points, datasets or thresholds that one step of a search compares. Raised: longer run time. Lowered: a search may miss
+the worst dataset, or take more steps."""
 
 BLOCK = 2**14
-"""Number of doubles (128 kB) that are combined at a time, so that they fit into the processor's cache.
+"""Number of doubles (128 kB) that are processed at a time, so that they fit into the processor's cache.
 
 Raised: memory accesses take longer. Lowered: a loop in Python has more rounds.
 """
@@ -149,7 +149,8 @@ Raised: longer run time than the grid takes. Lowered: less tight bounds, since e
 """
 
 MOST_ROUNDS = 8
-"""Largest number of refinements of one result; each at least halves the step, so that eight reduce errors of order two by 65,000.
+"""Largest number of refinements of one result. Each at least halves the step, so that eight divide an error that is proportional to
+the square of the step by 65,000.
 
 Lowered: bounds that need more refinements are less tight. Raised: longer run time if the gap cannot be reduced.
 """

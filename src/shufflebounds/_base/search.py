@@ -127,8 +127,8 @@ def least_real(
 ) -> float:
     """Return a number in (0, high] that satisfies `enough` and lies close to the least such number.
 
-    The predicate is evaluated at the returned number and must be true at `high`. The function excess(x) decreases and crosses 0
-    near the least x that satisfies the predicate; the search for this root starts at `low` > 0 and has relative tolerance rtol.
+    `enough` is evaluated at the returned number and must be true at `high`. The function excess(x) decreases and crosses 0 near the
+    least x that satisfies `enough`; the search for this root starts at `low` > 0 and has the relative tolerance rtol.
     """
     at_low = excess(low)
     while at_low <= 0:
@@ -160,7 +160,7 @@ def halves(interval: IntRange) -> list[IntRange]:
 
 @dataclass(frozen=True)
 class SearchResult(Generic[B]):
-    """Result of :func:`maximum`: lower <= maximum <= upper, and in `left` the blocks that were not split, with their upper bounds.
+    """Result of :func:`maximum`: lower <= maximum <= upper; `left` has the blocks that were not split, with their upper bounds.
 
     `best` is the block in which the lower bound was found, or None if the lower bound is the value known before the search.
     `measured` is the number of blocks that were measured.
@@ -186,9 +186,9 @@ def maximum(
 ) -> SearchResult[B]:
     """Return bounds of the largest value in the blocks, by best-first branch and bound.
 
-    ``measure(blocks, enough)`` returns three numbers for each block: a lower and an upper bound of one of its values (both -inf if
-    no value was evaluated), and an upper bound of all its values. A block whose upper bound is at most `enough` needs no
-    tighter bound and no evaluated value. ``split(block)`` returns smaller blocks, or no block for a single value. Each round
+    A block is a set of values. ``measure(blocks, enough)`` returns three numbers for each block: a lower and an upper bound of one
+    of its values (both -inf if no value was evaluated), and an upper bound of all its values. If this last bound is at most
+    `enough`, it need not be tighter. ``split(block)`` returns smaller blocks, or no block for a single value. Each round
     splits the `batch` blocks that have the largest upper bounds. Let v be the larger of `reached` and the largest upper bound of an
     evaluated value. The search ends when no block exceeds v + tolerance(v), when `most` blocks have been measured, or when
     ``stop(bound)`` is true for the largest upper bound of a block.

@@ -14,8 +14,8 @@ __all__ = ["checked", "each", "in_slices"]
 Part = TypeVar("Part")
 
 SLICE = 64
-"""Number of rows that a thread computes at a time. Raised: Ctrl-C and the last thread are waited for longer. Lowered: the
-overhead of a slice, some microseconds, is no longer small compared with rows of a microsecond each."""
+"""Number of rows that a thread computes at a time. Raised: longer waits for Ctrl-C and for the last thread. Lowered: the overhead
+of a slice, some microseconds, exceeds the time of its rows, if a row takes a microsecond."""
 
 
 def checked(threads: int, name: str = "threads") -> int:

@@ -42,7 +42,7 @@ A smaller value could make a bound invalid; a larger value makes every bound les
 
 
 class EqualByKey:
-    """Equality and hash by a key, for objects with arrays: the comparison of two arrays does not yield one truth value."""
+    """Equality and hash by a key, for objects with arrays, because a comparison of two arrays yields an array."""
 
     def _key(self) -> tuple[Any, ...]:
         """Return a key that is the same for equal objects, with arrays as bytes."""
@@ -120,7 +120,7 @@ def consistent(bounds: IntervalArray, question: str, at: FloatArray) -> Interval
     lower, upper = bounds
     if lower.item() > upper.item() if lower.size == 1 else (lower > upper).any():
         above = lower > upper
-        # Two bounds of one exact value may be inverted by their rounding. An error of a logarithm is a relative error.
+        # Two bounds of one exact value may be inverted by their rounding, which is relative to the value, or to 1 + |log value|.
         size = np.where(np.isfinite(upper), np.abs(upper), 0.0) + question.startswith("log")
         above &= ~(lower - upper <= COMPUTED_ERROR * size)
         for place in np.flatnonzero(above)[:1].tolist():
@@ -140,7 +140,7 @@ def plain(values: FloatArray) -> FloatArray | float:
 
 
 def at_each(enclose: Callable[[float], Interval], eps: FloatArray) -> IntervalArray:
-    """Evaluate a function that bounds a number at one eps at each entry of an array."""
+    """Return the bounds that a function of one eps gives at each entry of an array."""
     sides = []
     for e in eps.tolist():
         sides.append(enclose(e))

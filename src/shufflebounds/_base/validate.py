@@ -189,7 +189,7 @@ def warn(message: str) -> None:
 
 
 def failure(beta: Any) -> float:
-    """Return beta, the probability of a larger error in (0, 1), as a float, or raise ValueError; one above 1/2 draws a warning."""
+    """Return beta, the probability of a larger error, as a float in (0, 1), or raise ValueError; above 1/2 it draws a warning."""
     value = real("beta", beta, 0, 1, open_low=True, open_high=True)
     if value > 0.5:
         warn(f"beta={value:g} is above 0.5: beta is the probability of a larger error. For the error that is exceeded with "

@@ -9,7 +9,7 @@ cdef struct Ahead:
     double pull
     double still
 
-# The same bounds; writes to `ahead`, unless it is NULL.
+# The bounds of c_log_sign_excess, and `ahead`, unless it is NULL.
 cdef void c_log_sign_ahead(double n, double rate, double u, double v, double *lower, double *upper, Ahead *ahead) noexcept nogil
 
 # log sum_i exp(log_weights[i]) E[max(0, D - u m)]/m at m = first + i + 1, first >= 0, D a sum of m random signs: the clone sum for

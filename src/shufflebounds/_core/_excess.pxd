@@ -1,7 +1,7 @@
 # The positive part of a sum of independent variables, each in a few atoms. Method, ranges and errors: the header of _excess.pyx.
 
-# Tables that c_log_excess keeps from one sum to the next: sums over two kinds of users, which depend on their masses and not on
-# x. All fields are 0 at first; c_forget frees the memory.
+# Tables that c_log_excess keeps from one sum to the next: sums over two kinds of users, which depend on the masses of the kinds and
+# not on x. All fields are 0 at first; c_forget frees the memory.
 cdef struct Tables:
     double first                # log masses of the two kinds
     double second
@@ -32,14 +32,14 @@ cdef int c_log_excess(const Users *groups, Py_ssize_t number, double rtol, doubl
 # for ten-ary response (budget 2) and delta 1e-6: 9e-3 for 100 users, 4e-4 for 1000, 3e-5 for 1e4, below 5e-6 from 1e5 on.
 cdef double c_rough_excess(const Users *groups, Py_ssize_t number) noexcept nogil
 
-# An upper bound of log E[max(0, S)] for one group of users, near the approximation: the smallest of n E X_+, of Chernoff's bound at
-# the saddle point, and of the bound of c_log_cell there, whose distance from the approximation is about 1.3 y/sqrt(n) times the
-# third absolute moment of a tilted value over the cube of its standard deviation, y the saddle point times the standard deviation
-# of the tilted sum. The cost is that of c_rough_excess. inf without memory, or if the masses do not sum to 1.
+# An upper bound of log E[max(0, S)] for one group of users, in the time of c_rough_excess: the smallest of n E X_+, of Chernoff's
+# bound at the saddle point theta, and of the bound of c_log_cell there. The last one exceeds the approximation by about
+# 1.3 theta rho/s^2, where s and rho are the standard deviation and the third absolute moment of a tilted value. inf without memory,
+# or if the masses do not sum to 1.
 cdef double c_most_excess(const Users *users) noexcept nogil
 
-# Moments of one user's value X under the distribution tilted by e^(theta X): log E e^(theta X), and of the tilted distribution the
-# mean, the variance and the third absolute central moment.
+# Moments of one user's value X: log E e^(theta X), and the mean, the variance and the third absolute central moment of the
+# distribution tilted by e^(theta X).
 cdef struct Moments:
     double cumulant
     double mean

@@ -4,7 +4,7 @@
 # The caller has checked: sigma > 0, 1e-12 <= sensitivity/sigma <= 1e6, eps >= 0; above eps = 1e140 the value is that at 1e140.
 cdef void c_gaussian_log_delta(double sigma, double sensitivity, double eps, double *value, double *error) noexcept nogil
 
-# The upper bound of eps, at which the upper bound of delta was evaluated and is at most delta, or the lower bound.
+# An eps at which the upper bound of delta was evaluated and is at most delta (upper), or the lower bound is at least delta.
 # The caller has checked: 0 <= delta <= 1.
 cdef double c_gaussian_epsilon(double sigma, double sensitivity, double delta, bint upper) noexcept nogil
 

@@ -5,7 +5,7 @@
 # Checked by the caller: 0 < p[j] < 1 (p[j] may round to 1 where q[j] > 0 is given), counts[j] a positive integer, their
 # total at most 2**53, k an integer.
 
-# A pass over millions of groups calls this function at intervals; it returns whether to stop. Then the results are not valid.
+# A pass over millions of groups calls this function at intervals and stops if it returns true. The results are then not valid.
 ctypedef int (*Interrupted)() noexcept nogil
 
 cdef struct Law:
@@ -43,8 +43,8 @@ cdef struct Phi:
     double[28] high
     double[1848] near           # 3 LATTICE_ROOM
 
-# A node t = pi m/J of the trapezoidal rule, for the distribution tilted to mean k: s, c = sin, cos of t/2; re + i im is its weight
-# (2, or 1 at the ends) times phi e^(i t shift). size is its modulus, and size * rounding * 2**-53 bounds its rounding error.
+# A node t = pi m/J of the trapezoidal rule, for the distribution tilted to mean k: s, c = sin, cos of t/2; re + i im is the weight
+# (2, or 1 at the ends) times phi e^(i t shift). size = |re + i im|; size * rounding * 2**-53 bounds the error of re + i im.
 cdef struct Node:
     double t
     double s
@@ -59,7 +59,7 @@ cdef struct Node:
 # about e^-band. Functions without `_within` in their names use band = BAND.
 cdef double c_half_within(double var, double band) noexcept nogil
 cdef double c_half(double var) noexcept nogil
-# Sets t, s, c and weight of the m-th of the nodes 0..J; returns False if it is beyond half.
+# Sets t, s, c and weight of node m of 0..J; returns False if the node is beyond `half`.
 cdef bint c_place(double half, double J, Py_ssize_t m, Node *at) noexcept nogil
 # Sets the other fields of the node from log |phi| and the phase; effort is the sum of the magnitudes of the terms of both.
 cdef void c_fill(double log_abs, double phase, double effort, Node *at) noexcept nogil
@@ -70,7 +70,7 @@ cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept no
 cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil
 
 # The geometric sum over J neighbours, sum_(0 <= i < J) e^(-slope i) z^(toward i) with z = e^(i t) and toward = +-1: at the
-# m-th node it is (1 - (-1)^m cut)/(1 - keep z^toward). It turns nodes of a pmf into those of a tail.
+# m-th node it is (1 - (-1)^m cut)/(1 - keep z^toward). A node of a pmf times this sum is a node of the tail.
 cdef struct Geometric:
     double J
     double keep            # e^(-slope)

@@ -152,7 +152,7 @@ class LossAtoms:
     def _repeated(self, times: int) -> tuple[LossAtoms, float]:
         """Return the outcomes of `times` releases with finite losses, and an error bound of their log masses.
 
-        The error is that of the multinomial coefficients only.
+        The bound covers the errors of the multinomial coefficients only.
         """
         if times == 1 or not self.loss.size:
             return replace(self, loss_error=self.loss_error + ULP * np.abs(self.loss)), 0.0
@@ -177,7 +177,7 @@ class LossAtoms:
         return float(np.max(self.loss_error, initial=0.0))
 
     def log_lost_other(self, reverse: LossAtoms, *, symmetric: bool) -> float | None:
-        """Return a bound of the log mass under Q of the outcomes truncated here, or None if none is known.
+        """Return a bound of the log mass under Q of the outcomes that this list truncates, or None if none is known.
 
         Parameters
         ----------
@@ -304,10 +304,9 @@ def log_ratios(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 class InputRows(NamedTuple):
-    """The log probabilities of the outputs for each input, `log_rows`, with an error bound, and their differences of two inputs.
+    """The log probabilities of the outputs, one row for each input, and the differences of two rows, with error bounds.
 
-    ratios[i, j] is the logarithm of the probabilities for input j minus that for input i. The sums of two rows differ by at most
-    `apart`.
+    ratios[i, j] is row j of `log_rows` minus row i. The sums of the probabilities in two rows differ by at most `apart`.
     """
 
     log_rows: FloatArray
@@ -343,9 +342,7 @@ def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
 
 
 def number_of_multisets(kinds: int, times: int) -> float:
-    """Return the number of multisets of `times` outcomes out of `kinds`, or inf if a lower bound of it is above
-    MOST_ENUMERATED.
-    """
+    """Return the number of multisets of `times` outcomes out of `kinds`, or inf if it is certainly above MOST_ENUMERATED."""
     if kinds < 2:
         return 1.0
     if times > MOST_ENUMERATED or kinds > MOST_ENUMERATED:

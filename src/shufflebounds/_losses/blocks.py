@@ -1,7 +1,7 @@
-"""Blocks of datasets, each with one upper bound of the hockey-stick divergence for all datasets in the block.
+"""Blocks (sets) of datasets, each with one upper bound of the hockey-stick divergence for all datasets in the block.
 
-If there are too many pairs of neighbours to enumerate, the adversary of an adaptive composition chooses a block of datasets, not a
-pair, after every result.
+If there are too many pairs of neighbours to enumerate, the adversary of an adaptive composition chooses a block, not a pair, after
+every result.
 """
 
 from __future__ import annotations

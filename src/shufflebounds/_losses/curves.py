@@ -33,8 +33,8 @@ __all__ = ["SKETCH", "Staged", "convex_hull", "curve", "curve_of_masses", "gdp_m
 Samples = Callable[[float, int], tuple[SampledProfile, SampledProfile]]
 
 SKETCH = 0.5
-"""Distance, in sqrt(-2 log delta), of the first samples of delta if f is computed at a few levels alpha only; each level then adds
-samples. Raised: more rounds of refinement. Lowered: more values at first."""
+"""Distance, in sqrt(-2 log delta), of the first samples of delta if the trade-off curve is computed at a few levels alpha only;
+each level then adds samples. Raised: more rounds of refinement. Lowered: more values at first."""
 
 
 def sketch_step(sampling: Sampling) -> float:
@@ -213,7 +213,7 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
 def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evaluations: int, cap: float = math.inf) -> Interval:
     """Return bounds of the Gaussian mu of the curve; samples are added until their relative gap is at most rtol.
 
-    `cap` is another upper bound of mu. No samples are added for an upper bound that is certainly larger.
+    `cap` is another upper bound of mu. No samples are added for an upper bound that is certainly larger than `cap`.
 
     The refinement also ends if more samples could reduce the gap by at most a fraction 2 INTERPOLATED; the rest of the gap is due
     to the gap of the bounds of delta.
@@ -230,8 +230,8 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             break
         for upper in (True, False):
             # The upper and the lower bound of delta give one bound of mu each; start with the upper one. Refine as if this bound of
-            # delta were delta itself. Then only intervals with a corner above `attained`, the largest mu at its samples, can change
-            # the bound of mu.
+            # delta were delta itself: only intervals with a corner above `attained`, the largest mu at the samples, can change the
+            # bound of mu.
             one, other = alone(forward, backward, upper)
             form, eps = _enclosing(one, other, False)
             corners = _corner_mu(form.points[:, 1:-1], upper=True)
@@ -250,8 +250,8 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             break
     best = _mu_of_samples(forward, backward, best, most, rtol)
     upper_bound = math.inf if unlimited else most
-    # A bound of delta without enumerated pairs need not be convex in e^eps. `most` is mu of its convex hull. `best` is computed
-    # from single values and may exceed `most`.
+    # A bound of delta without enumerated pairs need not be convex in e^eps. `most` is mu of the bound's convex hull; `best` is
+    # computed from single values and may exceed `most`.
     return Interval(min(best, upper_bound), upper_bound)
 
 
@@ -335,9 +335,9 @@ def curve_of_masses(
     """Return a bound of T(P, Q) from lower and upper bounds of the log masses of outcomes in the order of decreasing Q/P.
 
     `low` and `high` hold the bounds under P and under Q; `log_lost` is the log of a bound of the mass of all other outcomes under
-    either. The errors of the tests that reject the first outcomes are rounded up for the upper bound and down for the lower one.
-    The smaller number of an error and its complement is summed, and the larger one is computed from it: so 1 - beta has a small
-    relative error, too, and a small delta of the curve is accurate.
+    either. The errors alpha and beta of the tests that reject the first outcomes are rounded up for the upper bound and down for
+    the lower one. Of an error and its complement the smaller number is a sum of masses, from which the larger one is computed: so 1
+    - beta has a small relative error, too, and a small delta of the curve is accurate.
     """
     own, other = (high, low) if upper else (low, high)
     # The mass `log_lost` of outcomes that are not listed is added to every sum that is bounded above: an error or its complement.
@@ -350,8 +350,7 @@ def curve_of_masses(
         by_level = level <= rest
         level[~by_level] = log1mexp(rest[~by_level])
         rest[by_level] = log1mexp(level[by_level])
-    # Where the number that is summed changes from an error to its complement, neighbouring points may be out of order by their
-    # error.
+    # Where the sum changes from an error to its complement, rounding may put neighbouring points out of order.
     forward = [np.maximum if upper else np.minimum, np.minimum if upper else np.maximum]
     for row, order in enumerate(forward * 2):
         turn = 1 if (row < 2) == upper else -1

@@ -31,14 +31,14 @@ def loss_tail(
     """Return bounds of Pr[L > eps] at each eps > 0. L is the loss of one pair (P, Q) if `single`, otherwise of the worst pair.
 
     `lower` and `upper` bound log delta; `lower`, which may take longer, is evaluated at `eps` only. If a value of delta is
-    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried. With `roughly`, the returned lower bound
-    is the lower bound of delta(eps) itself, unless `limits` is given. Then secants give the lower bound, and `limits` is returned
-    unchanged as the upper bound.
+    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried. The returned lower bound is then the
+    lower bound of delta(eps) itself. If `limits` is given, secants give the lower bound, and `limits` is returned as the upper
+    bound.
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). So a
     secant of delta to the right of E gives a lower bound, and a secant to the left an upper bound. A secant to the left needs delta
-    of one pair at both ends. For a maximum over several pairs, the upper bound is delta(eps - h)/(1 - x) with x = e^-h, because
-    P - x E Q >= (1 - x) P on the outcomes with L > eps.
+    of one pair at both ends. For a maximum over several pairs, the upper bound for a length h is delta(eps - h)/(1 - x) with
+    x = e^-h, because P - x E Q >= (1 - x) P on the outcomes with L > eps.
     """
     low = lower(eps)[:, None]
 

@@ -192,7 +192,7 @@ class Losses(NamedTuple):
     listed : callable, optional
         Returns the outcomes, given the log of the mass that may be truncated on either side.
     lattice : tuple of two floats, optional, or a function that returns it
-        Offset and spacing of a lattice near which the heaviest losses lie.
+        Offset and spacing of a lattice (equally spaced numbers) near which the losses with the most mass lie.
     on_lattice : bool
         Whether all losses lie on that lattice.
     density : callable, optional
@@ -372,7 +372,7 @@ class DominatingPairInfo:
         return ((product([(parameter, number)]), 1),)
 
     def to(self, other: DominatingPairInfo) -> DominatingPairInfo:
-        """Return this symmetric pair with bounds that hold for every pair between `other`, which it dominates, and itself.
+        """Return this symmetric pair, which dominates `other`, with bounds that hold for every pair between the two.
 
         The order of the pairs is that of `Releases.ordered`.
         """
@@ -391,7 +391,7 @@ class DominatingPairInfo:
 
     @cached_property
     def hint(self) -> Hint:
-        """Offset and spacing of the lattice near which the heaviest losses lie, which should be grid points; None if unknown."""
+        """Offset and spacing of the lattice near which the losses with the most mass lie; None if unknown."""
         lattice = self.losses.lattice
         return lattice() if callable(lattice) else lattice
 
@@ -427,8 +427,8 @@ class DominatingPairInfo:
         right, left = high * near, low * near
         while True:
             values = forward(right)
-            # Losses far above 1 may vary by less than the distance of these eps. If the last distance is above 64, intervals longer
-            # than 1 are halved while the mass in them, by which delta falls, contributes more than 1 % of the variance.
+            # Losses far above 1 may vary by less than the distance of two of these eps. If the last distance is above 64, intervals
+            # longer than 1 are halved while the mass in them (the decrease of delta) contributes more than 1 % of the variance.
             width, middle = np.diff(right), 0.5 * (right[1:] + right[:-1])
             fall = -np.diff(np.exp(values.upper))
             var = float(fall @ (middle - fall @ middle) ** 2)
@@ -444,10 +444,10 @@ class DominatingPairInfo:
 
     @kept(CACHED_ANSWERS)
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, the former down to e^log_tail.
+        """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, those of (P, Q) down to e^log_tail.
 
-        The samples of (Q, P) end at e^FIRST_TAIL. This bounds the mass under Q of smaller losses, whose mass under P is smaller
-        still.
+        The samples of (Q, P) end at e^FIRST_TAIL. This bounds the mass under Q of losses below minus the last eps; their mass under
+        P is smaller still.
         """
         own, back = self.hockey_sticks
         first = SampledProfile(own, self.pure, 0.6, depth=math.sqrt(-2 * log_tail))
@@ -487,14 +487,14 @@ class DominatingPairInfo:
         most = int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.sampling.effort)))
         while True:
             whole, gaps, held = integrals(own, back)
-            # `held` are the parts of the gaps that come from the gap of the bounds at the samples. More samples do not reduce
-            # these parts, so a total gap of up to 1.5 times their sum is accepted. For shuffled bits, 1.1 instead of 1.5 takes
-            # twice as long and reduces the gap of a composition by 3 %.
+            # `held` are the parts of the gaps that are due to the gap of the bounds at the samples. More samples do not reduce
+            # these parts, so a total gap of up to 1.5 times the sum of `held` is accepted. For shuffled bits, 1.1 instead of 1.5
+            # takes twice as long and reduces the gap of a composition by 3 %.
             spare, smallest = math.log(1.5), -math.inf
             fixed = float(np.logaddexp.reduce(np.concatenate(held)))
             if fixed > float(np.logaddexp.reduce(whole)) + math.log(0.01):
-                # If these parts exceed 1 % of the integral, refine for the upper bound alone, as if the upper bounds at the samples
-                # were exact, and end when the interpolation adds less than INTERPOLATED of these parts.
+                # If `held` exceeds 1 % of the integral, refine for the upper bound alone, as if the upper bounds at the samples
+                # were exact, and end when the interpolation adds less than the fraction INTERPOLATED of `held`.
                 smallest = fixed + math.log(INTERPOLATED)
                 whole, gaps, held = integrals(*alone(own, back, True))
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part for part in whole)]))
@@ -609,8 +609,9 @@ def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> Loss
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
     (x, y), (u, v) = (distinct(*chain) for chain in chains)
     if not upper:
-        # The supporting line beyond the last sample may reach zero at any eps, which is a loss. A grid reaches to it unless it is
-        # isolated (ALONE), so a loss that is not isolated is at most 10 above the last sample, and an isolated one 2 ALONE.
+        # The last loss is the eps at which the supporting line beyond the last sample reaches zero, and may be large. A grid
+        # extends to it unless it is isolated (ALONE). So the last loss is limited to 10 above the last sample, or 2 ALONE if
+        # isolated.
         for eps in (x, u):
             if eps.size > 1:
                 eps[-1] = min(eps[-1], eps[-2] + (2 * ALONE if eps[-1] - eps[-2] > ALONE else 10.0))

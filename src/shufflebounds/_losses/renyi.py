@@ -39,9 +39,8 @@ class KnownUpper(Protocol):
 
 
 FEW_VALUES = 256
-"""If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised:
-small gaps are not divided although there are enough values, and bounds are less tight. Lowered: few values are spread over
-negligible gaps."""
+"""If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised: less
+tight bounds, because small gaps are not divided. Lowered: few values are spread over negligible gaps."""
 
 
 _SHARE, _MOST_SHARE = 1 / 16, 2.0
@@ -74,7 +73,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
 
     Samples are added until the relative gap is at most rtol, or until `most` are evaluated. With `upper`, an infinite upper bound
     is returned without adding samples. `tail` bounds the integral beyond the last sample if H(P||Q) is positive at every eps. `cap`
-    is another upper bound, for a caller that needs no lower one: no samples are added if they cannot give a smaller upper bound.
+    is another upper bound of the divergence, for a caller that needs no lower bound: no samples are added if no upper bound from
+    them can be below `cap`.
     """
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))
@@ -112,8 +112,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
                 # If losses are unbounded, each delta takes longer: log delta may then fall by sqrt(own_gap)/4 over an interval,
-                # even if this exceeds the 0.1 of `enough_fall`. If at most FEW_VALUES/4 values may be evaluated, it may fall by
-                # d = sqrt(own_gap): interpolation then widens the relative gap by up to d^2/8 = own_gap/8.
+                # even if this exceeds the 0.1 of `enough_fall`. If at most FEW_VALUES/4 values may be evaluated, log delta may
+                # fall by d = sqrt(own_gap): interpolation then widens the relative gap by up to d^2/8 = own_gap/8.
                 enough = enough_fall(own_gap)
                 part = 1.0 if 4 * most <= FEW_VALUES else 0.25
                 enough = enough if tail is None else np.maximum(enough, part * np.sqrt(own_gap))
@@ -129,12 +129,12 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             break
     most_logs = float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR
     lower, upper_bound = _divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16)
-    # Bounds of delta need not be convex in e^eps. `upper_bound` belongs to their convex hull and may be below `lower`.
+    # Upper bounds of delta need not be convex in e^eps. `upper_bound` is that of their convex hull, and may be below `lower`.
     return Interval(min(lower, upper_bound), upper_bound)
 
 
 def _least_upper(own: SampledProfile, reverse: SampledProfile, order: float) -> float:
-    """Return the divergence of the lines below the upper bounds of H. No upper bound from more samples is below this value."""
+    """Return the Renyi divergence of the lines below the upper bounds of H: no upper bound from more samples is smaller."""
     one, other = alone(own, reverse, True)
     return _divergence(order, float(np.logaddexp(one.integrals(other, order - 1)[0], other.integrals(one, -order)[0])))
 
@@ -144,8 +144,8 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
     """Return an upper bound of the larger one of D_order(P||Q) and D_order(Q||P) from samples of upper bounds of H.
 
     Samples are added as in `renyi`, one or a few at a time, until the interpolation adds little in comparison to the gap between
-    the result and `lower`, a lower bound of the divergence, or -inf. From the first eps at which `other` is as small as the
-    samples, the integral of `other` is used.
+    the result and `lower`, a lower bound of the divergence, or -inf. Beyond the first eps at which `other`, another upper bound of
+    H, is as small as the samples, its integral is used.
     """
     level = None if other is None else cache(partial(other.level, order))
     with np.errstate(all="ignore"):
@@ -199,7 +199,7 @@ def least_divergence(samples: SampledProfile, orders: FloatArray) -> FloatArray:
 
     .. math:: D_a \ge t + \frac{\log (a H_{e^t}) - (a-1) \log(1 - 1/a)}{a - 1}, \qquad D_a \ge D_1 \ge 2 H_1^2,
 
-    by the inequality of `mixture_tail` and by that of Pinsker. At every t some pair attains the largest H.
+    The first inequality is that of `mixture_tail`, the last one that of Pinsker. At every t some pair attains the largest H.
     """
     seen = samples.low > -np.inf
     with np.errstate(all="ignore"):
@@ -233,7 +233,7 @@ def log_levels(orders: FloatArray, divergences: FloatArray, eps: float | FloatAr
 
     .. math:: H_{e^t} \le \frac{1}{b} \Bigl(1 - \frac1b\Bigr)^{b-1} e^{(b-1)(D_b - t)},
 
-    because :math:`(1 - e^t/x)_+ x^{1-b}` is largest for x = e^t b/(b - 1).
+    The proof: :math:`(1 - e^t/x)_+ x^{1-b}` is largest for x = e^t b/(b - 1).
     """
     return np.asarray((orders - 1) * (np.log1p(-1 / orders) + divergences - eps) - np.log(orders))
 
@@ -265,8 +265,8 @@ def mixture_renyi(orders: FloatArray, divergences: FloatArray, rate: float) -> F
 
     .. math:: D_a \le \frac{1}{a-1} \log\bigl(1 - q + q\, e^{(a-1) D_a(P \| Q)}\bigr), \qquad D_1 \le q\, D_1(P \| Q),
 
-    for every distribution R, because :math:`\sum_y P^a Q^{1-a}` and the Kullback-Leibler divergence are jointly convex. For order
-    inf the divergence of (P, Q) itself is returned.
+    This holds for every distribution R, because :math:`\sum_y P^a Q^{1-a}` and the Kullback-Leibler divergence are jointly convex.
+    For order inf the divergence of (P, Q) itself is returned.
     """
     step = orders - 1
     with np.errstate(all="ignore"):

@@ -197,8 +197,8 @@ class SampledProfile:
     def alone(self, upper: bool) -> SampledProfile:
         """Return a copy in which both bounds at the samples are the upper one (`upper`) or the lower one.
 
-        The gap between interpolation and supporting lines is then the error of the interpolation alone. After a search some upper
-        bounds may be above the convex hull of all upper bounds; the copy has the values of the hull.
+        In the copy, the gap between interpolation and supporting lines is the error of the interpolation alone. Upper bounds that
+        come from a search may be above the convex hull of all upper bounds; the copy has the values of the hull.
         """
         alone = self.copy()
         alone.low = alone.high = self._hull() if upper else self.low
@@ -235,9 +235,9 @@ class SampledProfile:
         """Return logs of (lower integral, upper integral, gaps, own gaps).
 
         The integrals are those of e^(power t) times the lower and the upper bound of delta(t) over t. They have the error of the
-        quadrature (`_pieces`), for which the caller widens them by COMPUTED_ERROR. The gaps are, for each interval between samples,
-        the difference of both integrals over the interval. The own gaps have the part of this difference that is due to the gap of
-        the bounds of delta at the samples, which more samples cannot reduce.
+        quadrature (`_pieces`), for which the caller widens them by COMPUTED_ERROR. A gap is the difference of both integrals over
+        one interval between samples. An own gap is the part of this difference that is due to the gap of the bounds of delta at the
+        samples; more samples cannot reduce it.
         """
         high, _ = _pieces(self.eps, self.high, power)
         eps, log_low = self.below(other)

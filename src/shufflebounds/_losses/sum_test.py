@@ -1,9 +1,9 @@
-r"""A lower bound of the divergence of (P, Q): the divergence of a pair that is given by all tests :math:`\{S \ge c\}` of one sum S.
+r"""A lower bound of the divergence of (P, Q): the divergence of a pair that is defined by all tests :math:`\{S \ge c\}` of a sum S.
 
-Let S be a sum of independent whole numbers under P and under Q: a function of the outcomes whose two distributions are known, such
-as a sum of one term for each step. By the lemma of Neyman and Pearson every point (Q(S >= c), P(S >= c)) is on or below the curve
-of powers of (P, Q). The greatest concave function through upper bounds of the levels and lower bounds of the powers is the curve of
-another pair, which (P, Q) dominates.
+Let S be a whole number that is computed from the outcome, such as a sum of one term for each step. Under P and under Q, S is a sum
+of independent terms with known distributions. By the lemma of Neyman and Pearson every point (Q(S >= c), P(S >= c)) is on or below
+the curve of powers of (P, Q). The least concave function above these points, with upper bounds of the levels and lower bounds of
+the powers, is the curve of another pair, which (P, Q) dominates.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class SumTest:
 
     @kept(4)
     def points(self, log_tail: float) -> FloatArray:
-        """Return bounds of level and power of the tests that reject, or accept, with a probability from about e^log_tail on.
+        """Return bounds of level and power of the tests that reject, or accept, with a probability of at least about e^log_tail.
 
         The rows are the logarithms of alpha (the level), 1 - alpha, beta (the probability under P to accept), and 1 - beta.
         """
@@ -133,9 +133,7 @@ def attained_by(tests: Sequence[SumTest]) -> tuple[DominatingPairInfo, ...]:
 
 
 def moved(steps: float, others: Sequence[Terms]) -> SumTest:
-    """Return the test by a sum to which the target adds `steps` under P and -`steps` under Q; `others` are the other terms of the
-    sum.
-    """
+    """Return the test by a sum to which the target adds `steps` under P and -`steps` under Q; `others` are the other terms."""
     first, second = (Terms(np.array([at]), np.zeros(1), np.zeros(1), 1) for at in (steps, -steps))
     return SumTest([first, *others], [second, *others], -math.inf, -math.inf)
 

@@ -4,8 +4,8 @@ For S = X_1 + X_2 + ... a transform yields bounds of
 
 .. math:: \mathrm{E}\, \varphi(S - K), \qquad \varphi(x) = \frac{(1 - e^{-c x})_+}{c},
 
-at levels K (real numbers). With the discount c = 1 this is the hockey-stick divergence of privacy losses, with c = 0 the stop-loss
-transform E (S - K)_+.
+The levels K are real numbers. With the discount c = 1 this is the hockey-stick divergence of privacy losses, with c = 0 the
+stop-loss transform E (S - K)_+.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class _Transform:
 class TiltedSum:
     r"""Upper or lower bounds of E phi(S - K), phi(x) = (1 - e^(-c x))_+/c, for a sum S of independent numbers on a grid.
 
-    A bound at a level K uses the transform that is tilted to the middle of an interval around K. The interval depends on K alone,
-    so a bound does not depend on the levels evaluated before, or on other levels of the same array.
+    A bound at a level K uses a transform of the tilted distribution whose mean is the middle of an interval around K. The interval
+    depends on K alone, so a bound does not depend on the levels evaluated before, or on other levels of the same array.
 
     Parameters
     ----------
@@ -98,10 +98,11 @@ class TiltedSum:
     discount : float
         The discount c >= 0.
     near : float
-        A transform serves levels within `near` tilted standard deviations of the level to which it is tilted. The rounding error
-        grows as e^(near^2/2); the number of transforms falls as 1/near.
+        A transform serves levels within `near` standard deviations of the tilted mean. The rounding error grows as e^(near^2/2);
+        the number of transforms falls as 1/near.
     served : float, optional
-        A smaller distance than `near` in wide intervals, at least 0.3 `near`, which is half of the narrowest interval.
+        Replaces `near` in wide intervals: smaller than `near`, but at least 0.3 `near`, half of the width of the narrowest
+        interval.
     widest : int, optional
         The widest intervals of levels are 4^widest * 0.6 * `near` standard deviations wide. Tilted sums of heavy-tailed numbers
         have larger standard deviations than the sum itself, so that their transforms serve wider intervals.
@@ -184,14 +185,14 @@ class TiltedSum:
         return theta
 
     def center(self, level: float) -> float:
-        """Return the middle of an interval that contains the level, of 0.6 * `near` standard deviations at most."""
+        """Return the middle of an interval that contains the level and has a width of at most 0.6 * `near` standard deviations."""
         return float(self._centers(np.array([level]), self._width / 4.0**self._widest)[0])
 
     def _centers(self, levels: FloatArray, width: float) -> FloatArray:
-        """Return for each level the middle of its interval, which does not depend on the other levels.
+        """Return for each level the middle of an interval that contains it; the interval does not depend on the other levels.
 
-        An interval has the given width. While its transform is not accurate at the level, the width is divided by four, at most
-        `_widest` + 11 times; if no width suffices, the middle is the level itself.
+        An interval has the given width. While the transform for its middle is not accurate at the level, the width is divided by
+        four, at most `_widest` + 11 times; if no width suffices, the middle is the level itself.
         """
         mean = self._least_moments[1]
         out, left = levels.copy(), np.arange(levels.size)
@@ -211,11 +212,10 @@ class TiltedSum:
         return out
 
     def _shared_centers(self, levels: FloatArray) -> FloatArray:
-        """Return the middles of :meth:`_centers`; a middle is replaced by a smaller one if the transform of the smaller one is
-        not longer and accurate at the level.
+        """Return the middles of :meth:`_centers`, replaced by smaller middles whose transforms are accurate and not longer.
 
-        The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean. One transform is
-        then accurate at levels for which :meth:`_centers` chooses several middles, and so several transforms.
+        The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean. One transform may
+        then serve levels for which :meth:`_centers` chooses several.
         """
         out = self._centers(levels, self._width)
         for part in range(1, self._widest):
@@ -262,7 +262,7 @@ class TiltedSum:
     def _closest(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the bounds of log E phi(S - K) at the levels K, and their negative slopes.
 
-        Where the rounding error is more than 1e-6 of the bound, a transform tilted closer to the level is computed.
+        Where the rounding error is more than 1e-6 of the bound, a transform with a tilted mean closer to the level is computed.
         """
         values, slopes, shares = self._read(levels, self._shared_centers(levels))
         # Raised above 1e-6: a wider gap near the largest value of the sum. Lowered: more transforms.
@@ -276,7 +276,7 @@ class TiltedSum:
     def _read(self, levels: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the bounds at the levels, their negative slopes, and the fraction of each bound that is rounding error.
 
-        centers[i] is the middle of the interval of levels[i], to which the transform is tilted.
+        centers[i] is the middle of the interval that contains levels[i], and the tilted mean of its transform.
         """
         out = np.empty((3, levels.size))
         for center in set(centers.tolist()):

@@ -15,8 +15,8 @@ __all__ = ["Cumulants", "LossTransform", "Spectrum", "TiltedTransform"]
 class Spectrum(NamedTuple):
     """Values of E e^(z L) e^-scale - 1, L the privacy loss, at z = theta + i spacing j, j = 0, 1, ..., with error bounds.
 
-    The difference from 1 is stored, because its relative error is small even for small losses. Releases of small losses are the
-    ones that are repeated most often.
+    The difference from 1 is stored, because its relative error is small even for small losses, and releases with small losses are
+    repeated most often.
     """
 
     differences: NDArray[np.complex128]

@@ -41,8 +41,8 @@ class Tails:
         """Return a distance from the mean beyond which the log of the mass is at most `limit`.
 
         The mass is that above the mean if `sign` is 1, and that below the mean if `sign` is -1. Chernoff's bound at the rate s
-        gives the distance (K(s) - limit)/s, where K is the log moment generating function about the mean. The best rate solves s
-        K'(s) - K(s) = -limit. The left side increases with s, so the best entry of RATES is found by bisection.
+        gives the distance (K(s) - limit)/s, where K is the log moment generating function about the mean. At the best rate,
+        s K'(s) - K(s) = -limit. As s K'(s) - K(s) increases with s, the best entry of RATES is found by bisection.
         """
         low, high, best = 0, RATES.size, math.inf
         middle = sign * self._mean

@@ -1,10 +1,10 @@
 r"""delta of random allocation to one of t steps, with Gaussian noise, between two bounds.
 
 The record is in one uniformly random step of t; every step adds N(0, sigma^2) to a sum of sensitivity 1. With mu = 1/sigma,
-standard normal g_i, L_i = e^(mu g_i - mu^2/2) (so E L_i = 1), S = L_1 + ... + L_t, E = e^eps and F(c) = E (c - S)_+,
+standard normal g_i, L_i = e^(mu g_i - mu^2/2) (so E L_i = 1), S = L_1 + ... + L_t, w = e^eps and F(c) = E (c - S)_+,
 
-- a record is added: delta = E (1 - E S/t)_+ = (E/t) F(t/E);
-- a record is removed: delta = E (S/t - E)_+ = F(t E)/t + 1 - E, because x_+ = (-x)_+ + x.
+- a record is added: delta = E (1 - w S/t)_+ = (w/t) F(t/w);
+- a record is removed: delta = E (S/t - w)_+ = F(t w)/t + 1 - w, because x_+ = (-x)_+ + x.
 
 Theorem. With lambda(z) = E e^(-z L), z_m = theta + i m h and y = 2 pi/h >= c, Poisson's summation formula gives
 

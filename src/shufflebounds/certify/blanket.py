@@ -9,7 +9,8 @@ For all theta, D, eta > 0, Poisson's summation formula gives
 
 .. math:: T = \frac{D}{2\pi} \sum_j \phi(z_j)^n e^{\eta^2 z_j^2/2}/z_j^2 = \sum_j e^{-j\theta y}\, \mathbb{E} H(S + jy),
 
-because the transform of H is e^(eta^2 z^2/2)/z^2. All terms on the right are nonnegative, and H(s) >= s_+. So T >= E S_+. Moreover
+The transform of H is e^(eta^2 z^2/2)/z^2. All terms on the right are nonnegative, and H(s) >= s_+. So T >= E S_+. The terms with
+j != 0 and the difference of H(s) from s_+ have three bounds:
 
 - H(s) - s_+ <= eta/sqrt(2 pi) e^(-s^2/(2 eta^2)), and the mean of the right side at S is at most (eta^2 D/2 pi) sum_j phi(z_j)^n
   e^(eta^2 z_j^2/2), by the same formula for a normal density;

@@ -1,7 +1,7 @@
 r"""delta of the clone bounds, for any number of users whose window of clone counts can be summed up.
 
-The number C of clones is random, A ~ Bin(C, 1/2) of them send the first of two messages, and the target sends it with probability
-w = odds/(odds + 1) or 1 - w. With E = e^eps, u = w - E(1 - w) and v = E w - (1 - w),
+The number C of clones is random, A ~ Bin(C, 1/2) of them send the first of two messages, and the target sends the first message
+with probability w = odds/(odds + 1) or 1 - w. With E = e^eps, u = w - E(1 - w) and v = E w - (1 - w),
 
 .. math:: \delta = \sum_c \Pr[C = c]\, H(c), \qquad H(c) = \max_k\; u \Pr[A \ge k - 1] - v \Pr[A \ge k].
 
@@ -14,7 +14,8 @@ Theorem.
 3. H(c + 1) <= H(c) <= H(0) = u, because another clone is a post-processing. So the c below a window contribute at most
    P(C < low) u, and those above it at most P(C > high) H(high). If C is binomial, both probabilities are below geometric series.
 
-The witness is the window; every window gives valid bounds. P(A >= k) decreases along the window, which the precision covers.
+The witness is the window of c; every window gives valid bounds. P(A >= k) decreases along the window by many orders of magnitude,
+so the precision of the balls is raised accordingly.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ r"""delta of a composition: of all outcomes if they are few, otherwise a bound b
 .. math:: V_R(E) = \max_{r \in R} \max_{(P, Q)} \sum_y P(y)\, V_{R - r}(E\, Q(y)/P(y)).
 
 For the last release, the sum is that over the outcomes with P > E Q: a partial sum in the order of the likelihood ratios. Releases
-with one pair come first, because without a choice an earlier result is no disadvantage. If no release has a choice, half of the
-releases are the first one, and the other half is the last one.
+with one pair come first, because their results can only help to choose the pairs of later releases. If every release has one
+pair, half of the releases are combined to a first release, and the others to a last one.
 
 **Lattice.** Let D(x) be the largest delta of one release at x = e^eps > 0, a convex function, and l_i = (i + 1/2) h. The linear
 interpolation of D between (0, 1) and the points x_i = e^l_i is at least D. It belongs to a pair with the losses l_i: the change of
@@ -15,9 +15,9 @@ its slope at x_i is the mass under Q, and x_i times as much that under P. Beyond
 
 - Upper bound: a pair with a larger D dominates, and so does the product of such pairs (docs/composition).
 - Lower bound, if neighbours attain a pair with this D: the loss L of this pair has P(L > l_i) = D(x_i) + x_i Q(L > l_i), and
-  Q(L > l_i) is at least minus the slope of the interpolation after x_i. So P(L > l_i) is at least the same probability of the
-  interpolation: the losses of the latter minus h, where the smallest one is replaced by -infinity and infinite ones are omitted,
-  are stochastically smaller under P. So are their sums, and delta = E (1 - e^(eps - sum))_+ under P increases with the sum.
+  Q(L > l_i) is at least minus the slope of the interpolation after x_i. So under P the loss L is stochastically at least the loss
+  of the interpolation minus h, if the smallest loss is replaced by -infinity and infinite losses are omitted. The same is true of
+  sums, and delta, the mean of (1 - e^(eps - sum))_+ under P, increases with the sum.
 
 The witness is (h, the number of points).
 """

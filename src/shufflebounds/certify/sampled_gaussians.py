@@ -19,10 +19,10 @@ Quadrature. G(a + it) = int N(x + ib) v(x + ib)^(a + it) dx for every shift 0 <=
 and 2b, |v| <= v(Re x), Re v >= 1 - q and arg v >= 0. So the trapezoidal rule on the line Im x = b has an error of at most
 (1 + e^(2 b^2/sigma^2)) |G|(a)/(e^(2 pi b/step) - 1), where |G|(a) = G(a) for a >= 0 and (1 - q)^a for a < 0.
 
-Large t. |G(a + it)| <= e^(b^2/2 sigma^2) int N(x) |v(x + ib)|^a e^(-t arg v(x + ib)) dx, which decreases in t: its value at one t
-bounds all later nodes. The integrand is N v(x + ib)^((a + it)/2) v(x - ib)^((a - it)/2), which is analytic in x; in a strip of
-half-width c <= 2 B - b, B the line of the quadrature, it is at most e^(c^2/2 sigma^2) times that of |G|(a), because arg v(x + iw)
-increases with w.
+Large t. |G(a + it)| <= e^(b^2/2 sigma^2) int N(x) |v(x + ib)|^a e^(-t arg v(x + ib)) dx. This bound decreases in t, so its value
+at one t bounds all later nodes. The integrand is N v(x + ib)^((a + it)/2) v(x - ib)^((a - it)/2), which is analytic in x; in a
+strip of half-width c <= 2 B - b, B the line of the quadrature, it is at most e^(c^2/2 sigma^2) times that of |G|(a), because arg
+v(x + iw) increases with w.
 """
 
 from __future__ import annotations

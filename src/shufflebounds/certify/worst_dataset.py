@@ -22,7 +22,7 @@ the sum of q q' cos(t(x - x')), and cos u is at most 1 - u^2/2 + u^4/24. So for 
 
 .. math:: |\phi|^2 \le M_0^2 - t^2 (M_0 M_2 - M_1^2) + t^4 (2 M_0 M_4 - 8 M_1 M_3 + 6 M_2^2)/24,
 
-which is used where the term is so small that a less tight bound suffices.
+This bound is used for terms that are so small that a less tight bound suffices.
 
 The witness is (k, theta, D, eta^2, the number of nodes), `SumChoices`; every witness gives valid bounds.
 

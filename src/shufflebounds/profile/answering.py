@@ -26,7 +26,7 @@ __all__ = ["Answering"]
 
 
 class Answering(metaclass=Explaining):
-    """What a profile answers, from `describe()` and `closed_forms()`. Each answer is the first one in its row that is known:
+    """The answers of a profile, from `describe()` and `closed_forms()`. Each answer is the first known one in its row:
 
     ==================  ==================  =============================  ==================================================
     private method      closed form         then                           else
@@ -46,8 +46,8 @@ class Answering(metaclass=Explaining):
                                             lower bound: attained pairs    `renyi_limit`
     ==================  ==================  =============================  ==================================================
 
-    "outcomes" are exact results from the enumerated outcomes, "pairs" results of the listed pairs. At delta = 0 the upper bound of
-    eps is `pure` and the lower bound is `_last_positive`.
+    In the table, "outcomes" means exact results from the enumerated outcomes, and "pairs" results of the listed pairs. At delta = 0
+    the upper bound of eps is `pure` and the lower bound is `_last_positive`.
 
     By default `tail`, `renyi_limit` and `mu_limit` are computed from `mixture`; a class may define tighter ones. The methods
     `mixture`, `mu_in_tails` and `eps_scale` are also called by other profiles.
@@ -90,7 +90,7 @@ class Answering(metaclass=Explaining):
     def _pair_info(self) -> DominatingPairInfo:
         """Return a new description with the divergence of (Q, P).
 
-        A composition caches values of the pair in its own copy, which is freed with it.
+        A composition caches values of the pair in its own copy of the description, which is freed with the composition.
         """
         info, other = self.describe(), self.reverse()
         if info.reverse or other is self:
@@ -101,7 +101,7 @@ class Answering(metaclass=Explaining):
     def _adjacencies(self) -> tuple[Any, ...]:
         """Return the guarantees for a removed and for an added record, or an empty tuple if one guarantee covers both.
 
-        The same one of the two neighbouring datasets has the record in all releases of a composition.
+        In a composition, the same one of the two neighbouring datasets has the record in all releases.
         """
         return self._described.profiles if self._described.attained.directed else ()
 
@@ -287,8 +287,8 @@ class Answering(metaclass=Explaining):
         # The divergence of order inf is the largest loss. A lower bound of eps needs a search.
         value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
         if not upper and not samples.info.attained.single and self._attained:
-            # A profile that is not `single` is a maximum over pairs at each eps. The divergence computed from it is an upper
-            # bound of the divergence of every pair, and may be larger than all of them.
+            # delta of a profile that is not `single` is a maximum over pairs at each eps. The Renyi divergence computed from it is
+            # at least that of every pair, and may be larger than all of them.
             attained = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
             return np.asarray(np.where(finite, attained, np.maximum(attained, value)))
         if not finite.any():

@@ -1,7 +1,7 @@
 """Bounds of a profile whose delta is between those of two other profiles.
 
-Two examples are randomized response whose flip probability is known only up to rounding, and a protocol that is a post-processing
-of `above` while `below` is a post-processing of the protocol.
+Two examples are randomized response with a flip probability that is known only up to rounding, and a protocol that is a
+post-processing of one mechanism (`above`) and of which another mechanism (`below`) is a post-processing.
 """
 
 from __future__ import annotations

@@ -41,24 +41,23 @@ __all__ = ["BoundedProfile"]
 class BoundedProfile(Answering):
     """A function delta(eps) given by bounds of its logarithm, with the methods delta, epsilon and loss_tail.
 
-    The description and the closed forms contain functions of the parameters, or methods of an object that holds the parameters.
-    They contain no methods of the profile: the profile caches both objects, so its own methods in them would make reference
-    cycles.
+    The objects that `describe` and `closed_forms` return contain callables: functions of the parameters, or methods of an object
+    that holds the parameters. They contain no bound methods of the profile: the profile caches both objects, which would be a
+    reference cycle.
     """
 
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
     relation: ClassVar[str]
     _prepares: ClassVar[bool] = False
-    """Whether the first value of delta needs tables that take long to compute; a notebook then shows no values until they are
-    requested."""
+    """Whether the first value of delta needs tables that take long to compute; a notebook then shows values only on request."""
 
     @abstractmethod
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
         """Return a bound of the trade-off function."""
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
-        """Return what one bound of delta rests on; a class whose bounds rest on more than its `theorem` defines this method.
+        """Return the claims on which one bound of delta rests. A class overrides this method if they are more than its `theorem`.
 
         Parameters
         ----------
@@ -92,9 +91,9 @@ class BoundedProfile(Answering):
         -------
         tuple of Evidence
             Each has a claim, its status (OPEN, MEASURED, CHECKED or THEOREM) and the place where it is proved, checked or measured.
-            After :meth:`certify` has shown the stated number of this object at this eps, no claim about rounding is left.
+            After :meth:`certify` has proved the stated number of this object at this eps, no claim about rounding is left.
 
-        {raises: If `eps` is negative or not finite, or `bound` is neither word.}
+        {raises: If `eps` is negative or not finite, or `bound` is another word.}
 
         Examples
         --------
@@ -122,8 +121,8 @@ class BoundedProfile(Answering):
         -------
         str
             Lines with the mechanism or the releases, the two bounds of log delta, the method, and for each bound whether it is
-            proved, with the claims on which it rests. Where several bounds compete, as for a shuffled randomizer and for a
-            composition, an indented line gives log delta by each bound that was computed, or why one was not.
+            proved, with the claims on which it rests. If there are several methods for a bound, as for a shuffled randomizer or a
+            composition, an indented line for each gives its log delta, or the reason why it was not computed.
 
         {raises: If `eps` is negative or not finite.}
 
@@ -155,7 +154,7 @@ class BoundedProfile(Answering):
 
     @cached_property
     def _certified(self) -> Kept[tuple[float, bool], bool]:
-        """The pairs (eps, whether the bound is the upper one) for which :meth:`certify` has shown the stated bound."""
+        """The pairs (eps, whether the bound is the upper one) for which :meth:`certify` has proved the stated bound."""
         return Kept(CACHED_ANSWERS)
 
     def _compared(self, question: str, at: FloatArray, value: FloatArray, upper: bool) -> FloatArray:
@@ -197,7 +196,7 @@ class BoundedProfile(Answering):
         float or ndarray
             The chosen bound of log delta, of the shape of `eps`; -inf where delta is 0.
 
-        {raises: If `eps` is negative, not finite or empty, or `bound` is neither word.}
+        {raises: If `eps` is negative, not finite or empty, or `bound` is another word.}
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0)
@@ -224,11 +223,11 @@ class BoundedProfile(Answering):
             The chosen bound of delta in [0, 1], of the shape of `eps`. Where delta is positive but below the smallest double
             the upper bound is that double, never 0; use :meth:`log_delta` there.
 
-        {raises: If `eps` is negative, not finite or empty, or `bound` is neither word.}
+        {raises: If `eps` is negative, not finite or empty, or `bound` is another word.}
         """
         value = probability(self.log_delta(eps, bound=bound), bound == "upper")
-        # A value of eps up to 1e-4 and below delta is usually a delta passed by mistake. With a higher threshold, the warning
-        # would also be issued for guarantees that are possible with many users.
+        # An eps up to 1e-4 and below delta is usually a delta passed by mistake. A higher threshold would also warn of guarantees
+        # that are possible with many users.
         if np.ndim(eps) == 0 and 0 < (one := float(eps)) <= 1e-4 and value > one:  # type: ignore[arg-type]
             _validate.warn(f"delta(eps={one:g}) = {value:.3g} exceeds eps: delta() takes the privacy loss eps in nats, such as 1. "
                            f"Did you mean epsilon(delta={one:g})?")
@@ -257,14 +256,15 @@ class BoundedProfile(Answering):
             The chosen bound in nats, of the shape of `delta`; inf if no finite eps meets `delta` (delta = 0 without pure
             differential privacy).
 
-        {raises: If `delta` lies outside [0, 1] or is empty, or `bound` is neither word.}
+        {raises: If `delta` lies outside [0, 1] or is empty, or `bound` is another word.}
 
         Notes
         -----
         A bracketing root search on the square root of -log delta, which is nearly linear in eps, is followed by steps in the
-        conservative direction until the evaluated bound of delta satisfies its inequality. In an array of delta, the search for
-        one starts from the results for others. A result may then differ from that for this delta alone, by at most the tolerance
-        of a single search: a relative 1e-13, or more where the bounds have a gap (1e-4 times the `rtol` of a composition).
+        conservative direction until the evaluated bound of delta satisfies the inequality stated for `bound`. In an array, the
+        search for one delta starts from the results for others. The result may then differ from that for this delta alone, by at
+        most the tolerance of a single search: a relative 1e-13, or more where the bounds have a gap (1e-4 times the `rtol` of a
+        composition).
         """
         upper = _validate.upper_side(bound)
         try:
@@ -292,7 +292,7 @@ class BoundedProfile(Answering):
             Privacy loss in nats, finite and > 0.
         bound : {"upper", "lower"}
             "upper": at least the probability for every pair; "lower": at most the probability for some pair. The pairs are those of
-            :meth:`pairs`: the worst pair of a mechanism that has one (noise on a value), otherwise all neighbours.
+            :meth:`pairs`: the worst pair if the mechanism has one, as noise on a value has; otherwise all neighbours.
 
         Returns
         -------
@@ -301,7 +301,7 @@ class BoundedProfile(Answering):
             whose pairs are not enumerated the upper bound may be three times the lower one. If the loss takes few
             values, the upper bound may include the mass at eps, and the lower bound may omit the mass at the next larger value.
 
-        {raises: If `eps` is not positive, not finite or empty, or `bound` is neither word.}
+        {raises: If `eps` is not positive, not finite or empty, or `bound` is another word.}
 
         Notes
         -----
@@ -311,7 +311,8 @@ class BoundedProfile(Answering):
         .. math:: \delta(\varepsilon) + \frac{\delta(\varepsilon) - \delta(\varepsilon + h)}{e^h - 1} \le \Pr[L > \varepsilon]
             \le \frac{\delta(\varepsilon - h) - e^{-h}\delta(\varepsilon)}{1 - e^{-h}};
 
-        for a maximum over several pairs the second term on the right is dropped. Each bound is the best one of forty steps h.
+        For a maximum over several pairs the term :math:`-e^{-h}\delta(\varepsilon)` of the upper bound is omitted. Each bound is
+        the best one of forty steps h.
 
         References
         ----------

@@ -31,12 +31,11 @@ LONGEST = 80.0
 """Largest absolute log x of the search. Raised: distributions overflow. Lowered: targets that some x meets raise an error."""
 
 OUT = 60.0
-"""Value of the function whose root is searched, if the target is missed or met by an unbounded factor and the function has no
-usable slope."""
+"""Absolute value of the function whose root is searched, where delta is 0 or 1 and the function has no usable slope."""
 
 NEAR = 1.02
-"""First step, as a ratio, of the search for eps/eps' that starts at the value found for another protocol. Steps double. Raised:
-longer searches if the two values are close. Lowered: longer searches if they are not."""
+"""First step, as a ratio, of the search for eps/eps' (`parts_of_releases`) that starts at the value found for another protocol.
+Steps double. Raised: longer searches if the two values are close. Lowered: longer searches if they are not."""
 
 
 @quiet()
@@ -109,8 +108,8 @@ def least_count(
     def serves(value: int) -> bool:
         return meets(build(value), eps, delta)
 
-    # By rounding or by the gap of the bounds, the smallest integers that meet the conditions on delta(eps) and on epsilon(delta)
-    # may differ. Eight integers are tried first; for large integers, which may differ by more, a search follows.
+    # By rounding or by the gap of the bounds, the smallest integer that meets the condition on delta(eps) may not meet that on
+    # epsilon(delta). The next eight integers are tried, then a search follows.
     last = min(high, count + 8)
     near = next((value for value in range(count, last + 1) if serves(value)), None)
     return near if near is not None or last == high else least_int(serves, last + 1, high)
@@ -137,8 +136,8 @@ def parts_of_releases(
     The search starts at `near`, which is the second result of an earlier call for another protocol.
     """
     goal = math.sqrt(-math.log(delta))
-    # `share` is the target delta of one message. By an equal split of eps, delta of a person with k = `devices` messages is at
-    # most k e^(k eps') times `share` in each release. So the target is met if e^(k eps') is at most 2.
+    # `share` is the target delta of one message. By group privacy with an equal split of eps, delta of a person with k = `devices`
+    # messages is at most k e^(k eps') times `share` in each release. So the target is met if e^(k eps') is at most 2.
     share = delta / releases if devices == 1 else delta / (2.0 * releases * devices)
 
     @cache

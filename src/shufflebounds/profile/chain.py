@@ -17,17 +17,17 @@ from shufflebounds._losses.closed_forms import ClosedForms
 __all__ = ["Chain", "GroupInfo"]
 
 BLOCKS = 64
-"""Largest number of different eps in a split. Raised: longer run time. Lowered: less tight bounds for more than BLOCKS people."""
+"""Largest number of different eps in a split (`Chain`). Raised: longer run time. Lowered: less tight bounds for large groups."""
 
 POINTS, EXPENSIVE_POINTS = 65, 17
-"""Numbers of values of log delta from which a split is proposed; the second number applies if a value is expensive. Raised:
-longer run time. Lowered: splits that are farther from the best one."""
+"""Numbers of values of log delta between which a split of eps is optimized; the second number applies if a value is expensive.
+Raised: longer run time. Lowered: splits that are farther from the best one."""
 
 EXPENSIVE = 1e-2
 """Effort of one value (`Sampling.effort`) from which only EXPENSIVE_POINTS values are used."""
 
 ROUNDS = 12
-"""Number of rounds in which the excess of parts above the pure budget of one link is divided among the other parts. Raised:
+"""Number of rounds in which the excess of parts above the pure budget of one change is divided among the other parts. Raised:
 longer run time. Lowered: splits whose sum is below eps."""
 
 NEGLIGIBLE_ROOT = 1e6
@@ -60,8 +60,8 @@ class Chain(ClosedForms):
 
     For a split :math:`\varepsilon = \varepsilon_1 + \cdots + \varepsilon_k`, delta is at most
     :math:`\sum_j e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}} \delta(\varepsilon_j)`. The splits that are tried are
-    :math:`\varepsilon_j = \frac{\varepsilon}{k} (1 + c x_j + b y_j)_+`, where x is linear and y quadratic in j. They are rescaled
-    to the sum eps, and no part exceeds the pure budget. For normal noise the best split is linear in j.
+    :math:`\varepsilon_j = \frac{\varepsilon}{k} (1 + c x_j + b y_j)_+` with numbers b and c, where x is linear and y quadratic in
+    j. The parts are rescaled to the sum eps, and none exceeds the pure budget. For normal noise the best split is linear in j.
     """
 
     def __init__(self, profile: Any, size: int, pure: float, attained: Callable[[], tuple[Any, ...]]) -> None:
@@ -69,7 +69,7 @@ class Chain(ClosedForms):
         self.profile, self.size, self.pure, self._attained = profile, size, pure, attained
         self.single: float = profile._pure_epsilon()
         blocks = min(size, BLOCKS)
-        # The numbers of links that share an eps.
+        # The numbers of changes (links of the chain) that share an eps.
         self.counts = np.diff(np.round(np.linspace(0, size, blocks + 1)))
         self.points = EXPENSIVE_POINTS if profile._described.sampling.effort > EXPENSIVE else POINTS
         self._tables: Kept[float, tuple[FloatArray, FloatArray]] = Kept(16)
@@ -93,7 +93,7 @@ class Chain(ClosedForms):
         return min(0.0, smallest + (4 * BLOCKS + 64) * ULP * (1 + abs(smallest) + eps)) if smallest > -math.inf else smallest
 
     def best(self, eps: float) -> tuple[FloatArray, float]:
-        """Return the better one of two splits of eps (one part for each block of `counts` links), and the bound that follows."""
+        """Return the better one of two splits of eps into the eps of the changes in each block, and the bound of log delta."""
         tick()
         if self.single == 0:
             return np.zeros(self.counts.size), -math.inf
@@ -105,7 +105,7 @@ class Chain(ClosedForms):
         return splits[place], float(totals[place])
 
     def _within(self, split: FloatArray, eps: float) -> FloatArray:
-        """Return the split, reduced such that the exact sum over all links is at most eps; parts at the pure budget remain."""
+        """Return the split with parts below the pure budget reduced, such that the sum over all changes is at most eps."""
         margin = (4 * BLOCKS + 16) * ULP
         full = split >= self.single
         rest = eps * (1 - margin) - float(self.counts @ full) * (self.single if full.any() else 0.0)
@@ -114,9 +114,9 @@ class Chain(ClosedForms):
         return np.where(full, self.single, split * (rest / max(float(self.counts[~full] @ split[~full]), 1e-300)) * (1 - margin))
 
     def _totals(self, splits: FloatArray, log_deltas: FloatArray) -> FloatArray:
-        """Return the logarithm of the sum over all links, for each row of eps and of log delta of a link in each block."""
+        """Return the log of the sum over all changes, for each row of the eps and log delta of one change in each block."""
         done = np.cumsum(self.counts * splits, axis=-1) - self.counts * splits
-        # A block of m links has the factor 1 + e^eps + ... + e^((m-1) eps).
+        # A block of m changes has the factor 1 + e^eps + ... + e^((m-1) eps).
         with np.errstate(divide="ignore", invalid="ignore"):
             links = (self.counts - 1) * splits + np.log(np.expm1(-self.counts * splits) / np.expm1(-splits))
         links = np.where(splits > 0, links, np.log(self.counts))

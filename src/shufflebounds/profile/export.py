@@ -50,10 +50,10 @@ class ExportMixin(BoundedProfile):
         Returns
         -------
         dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            At each multiple of `interval` its delta is the upper bound of :meth:`delta`, rounded up by about 1e-13; in between it
-            is larger, by linear interpolation in e^eps. For a mechanism the distribution is symmetric: it covers every pair of
-            neighbours in both orders, and compositions in which the order differs from release to release. For a
-            :class:`~shufflebounds.profile.DominatingPair` it has the two orders of this pair only, which is tighter if all
+            At each multiple of `interval` its delta is the upper bound of :meth:`delta`, rounded up by about 1e-13; between two
+            multiples delta is larger, by linear interpolation in e^eps. For a mechanism the distribution is symmetric: it covers
+            every pair of neighbours as (P, Q) and as (Q, P), also if this order differs from release to release. For a
+            :class:`~shufflebounds.profile.DominatingPair` (P, Q) it has (P, Q) and (Q, P) separately, which is tighter if all
             releases have the same order.
 
         {raises: If an argument lies outside its range, or the grid would need more than 2**20 points.}
@@ -170,7 +170,7 @@ class ExportMixin(BoundedProfile):
         PrivacyProfile
             A profile of this class that equals the one that was saved.
 
-        {raises: As that function, or if the saved profile is not of this class; ``PrivacyProfile.from_dict`` accepts all.}
+        {raises: If `data` is not valid, or the saved profile is not of this class; ``PrivacyProfile.from_dict`` accepts all.}
         """
         profile = read(data)
         if not isinstance(profile, cls):
@@ -264,18 +264,18 @@ class ExportMixin(BoundedProfile):
         Returns
         -------
         flint.arb
-            Without `bound`, a ball that contains the exact delta of the stored parameters, whatever the rounding of the
-            computation. For "upper", the upper end of the ball is at least delta of every dataset, and at most the upper bound of
-            :meth:`delta` up to the accuracy of the certificate (1e-9 in log delta, 3e-5 for the privacy blanket). For "lower", the
-            lower end is at most the largest delta, and at least the lower bound of :meth:`delta` up to the same accuracy. A ball
-            that contains 0 does not show that delta is positive; delta may be as large as its upper end.
+            Without `bound`, a ball (an interval) that contains the exact delta of the stored parameters. For "upper", the upper end
+            of the ball is at least delta of every dataset, and at most the upper bound of :meth:`delta` up to the accuracy of the
+            certificate (1e-9 in log delta, 3e-5 for the privacy blanket). For "lower", the lower end is at most the largest delta,
+            and at least the lower bound of :meth:`delta` up to the same accuracy. A ball that contains 0 does not show that delta
+            is positive; delta may be as large as the upper end.
 
         {raises}
         CertificateGap
             If the certificate does not reach the stated bound; the message has both numbers (a ValueError).
         InfeasibleError
-            If it would take longer than `seconds`, has more terms than are tried, or none is found for extreme parameters; the
-            message states the predicted time, the limit or the reason (a ValueError).
+            If the certificate would take longer than `seconds` or have too many terms, or if none is found for extreme parameters;
+            the message states the predicted time, the limit or the reason (a ValueError).
         TypeError
             If the class has no certificate. The table in docs/trust lists all classes.
         ImportError
@@ -284,9 +284,10 @@ class ExportMixin(BoundedProfile):
         Notes
         -----
         The sums over all outcomes are evaluated in ball arithmetic, and the precision is doubled until the requested digits are
-        reached. The code is independent of that of :meth:`delta`; only numbers that a proof may choose freely, such as the tilt
+        reached. The code is independent of that of :meth:`delta`. Only numbers that a proof may choose freely, such as the tilt
         of a sum or the dataset of a lower bound, are taken from :meth:`delta`, and their conditions are verified. To certify an
-        answer of :meth:`epsilon`, certify delta at this eps: its upper end is at most the delta of the call.
+        answer of :meth:`epsilon`, certify delta at this eps: the upper end of the ball is at most the delta given to
+        :meth:`epsilon`.
 
         References
         ----------
@@ -326,7 +327,7 @@ def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)
     if eps == math.inf:
-        # Some outcomes have infinite loss, and their mass is delta at large eps. The grid resolves only the delta above that mass.
+        # Some outcomes have infinite loss, and delta at large eps is their mass. The grid ends where delta is close to this mass.
         eps = profile.epsilon(min(1.0, profile.delta(min(cap, LARGEST_EXPONENT)) * (1 + 1e-9) + tail))
     if eps > min(cap, LARGEST_EXPONENT):
         if cap < LARGEST_EXPONENT:

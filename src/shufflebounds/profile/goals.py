@@ -28,7 +28,8 @@ def target_goal(eps: float | None, delta: float | None, advantage: float | None,
         if not level + missed < 1:
             raise ValueError(f"fpr={level!r} and fnr={missed!r} have the sum {level + missed:g}, which must be below 1: guessing "
                              "without the results has these rates")
-        # 1 - fnr would round to 1 for a small fnr. The difference may round to 0 if the sum of the rates is next to 1.
+        # ndtri(fnr) replaces -ndtri(1 - fnr), because 1 - fnr rounds to 1 for a small fnr. The distance may round to 0 if the sum
+        # of the rates is next to 1.
         distance = max(-float(ndtri(missed) + ndtri(level)), 2.0**-53)
 
         def of_rates(profile: PrivacyProfile) -> float:

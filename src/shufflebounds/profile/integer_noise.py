@@ -30,7 +30,7 @@ class IntegerNoise(PrivacyProfile):
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(K \,\|\, K+1),\; H_{e^\varepsilon}(K+1 \,\|\, K)\}
 
-    A base class for noise distributions that you define. A subclass implements the three logarithms ``_log_pmf``, ``_log_cdf`` and
+    This is a base class for your own noise distributions. A subclass implements the three logarithms ``_log_pmf``, ``_log_cdf`` and
     ``_log_sf`` at whole k; delta, eps, curves, divergences and compositions with both bounds follow. The distribution need not be
     unimodal.
 

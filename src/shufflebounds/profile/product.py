@@ -67,8 +67,8 @@ class Product(ClosedForms):
     reverse : Product, optional
         The product of the pairs in the other order, if it is known.
     for_curve : bool
-        Whether the bounds are those for the breakpoints of a trade-off function: without adaptive choice, and with an upper bound
-        only where log delta is below CURVE_DEEPEST.
+        Whether the bounds are those for the breakpoints of a trade-off function: without adaptive choice, and without a lower bound
+        where log delta is below CURVE_DEEPEST.
     """
 
     def __init__(self, factors: Factors, rtol: float, *, reverse: Product | None = None, for_curve: bool = False) -> None:
@@ -89,7 +89,7 @@ class Product(ClosedForms):
 
     @cached_property
     def reverse(self) -> Product:
-        """The product of the pairs in the other order, which is this one if all of them are symmetric."""
+        """The product of the pairs in the other order, which is this product if all pairs are symmetric."""
         if self._reverse is not None:
             return self._reverse
         opposite: tuple[tuple[Any, int], ...] = tuple((profile.reverse(), times) for profile, times in self.factors)
@@ -149,8 +149,8 @@ class Product(ClosedForms):
     def describe(self) -> DominatingPairInfo:
         """Return the pair of a composition; every call makes a new description."""
         opposite = self.reverse
-        # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. With two adjacencies the curve
-        # follows from the larger delta of both, which is the same for (P, Q) and (Q, P).
+        # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. With two adjacencies (record
+        # added, record removed) the curve follows from the larger delta, which is the same for (P, Q) and (Q, P).
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
         info = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(spacing=self._spacing, curve=curve))
         if not self.ways and self._all_outcomes:
@@ -173,7 +173,7 @@ class Product(ClosedForms):
         return Product(self.factors, min(0.1, 10 * self.rtol), for_curve=True)
 
     def _curve_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta on the coarser grid; of a record added and a record removed, the larger delta counts."""
+        """Return bounds of log delta on the coarser grid: the larger log delta for a record added and a record removed."""
         ways = tuple(way._coarse for way in self.ways)
         return _larger(ways, eps) if ways else self._coarse.log_delta(eps)
 
@@ -201,7 +201,8 @@ class Product(ClosedForms):
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         within = eps < pure
         if self._by_gaussian_rule:
-            # Too many releases for a grid: each is dominated by a Gaussian mechanism, and these compose in closed form.
+            # Too many releases for a grid: each is dominated by a Gaussian mechanism, and Gaussian mechanisms compose in closed
+            # form.
             value = GaussianCurve(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
             # The assumed relative error of this log delta is 1e-6.
             upper[within] = np.minimum(value + 1e-6 * (1 + np.abs(value)), 0.0)[within]
@@ -237,7 +238,7 @@ class Product(ClosedForms):
 
         The first entry of each pair is a function that returns bounds at each eps, given other bounds; the second entry states
         whether a value takes long. If many losses are smaller than a step of the grid, rounding them may reduce the lower bound
-        by more than omitting them.
+        by more than omitting their releases.
         """
         # If `releases` is empty, the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self.released.pairs)
@@ -299,9 +300,9 @@ class Product(ClosedForms):
             return direct(delta, upper)
         if self._without_grid:
             return None
-        # A grid at large eps takes long, so a test of single releases is tried first. If one release has a positive delta at eps
-        # = 2 end, the best test at this eps has probability below e^(-2 end) under Q. Repeated in every release, the test may
-        # show that delta of the composition exceeds the target at `end`, where the search ends.
+        # A grid at large eps takes long, so a test of single releases is tried first. If one release has a positive delta at
+        # eps = 2 end, the best test at this eps rejects with probability below e^(-2 end) under Q. Repeated in every release, the
+        # test may show that delta of the composition exceeds the target at `end`, where the search ends.
         end = 1e6 * self.eps_scale
 
         def exceeds(upper: bool, mixed: bool = False) -> bool:
@@ -310,9 +311,9 @@ class Product(ClosedForms):
             # A profile defined by a user may return NaN outside of its range; the result is then None.
             return any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains)
 
-        # The upper bound often takes less time. If it is too small to decide, the lower bound is too small as well. By joint
-        # convexity, delta of a sampled mechanism is at most the largest delta of the profiles in `mixture`, which are evaluated
-        # quickly at an eps far above their losses.
+        # The upper bounds of delta of the releases often take less time. If they are too small to exceed the target, so are the
+        # lower bounds. By joint convexity, delta of a sampled mechanism is at most the largest delta of the profiles in `mixture`,
+        # which are evaluated quickly at an eps far above their losses.
         return math.inf if exceeds(True, mixed=True) and exceeds(True) and exceeds(False) else None
 
     @property
@@ -346,7 +347,7 @@ class Product(ClosedForms):
             return None
         estimate = Curve(self.composer.estimate, rtol=1e-3)
         if self.composer.chooses:
-            # Each new adaptive strategy takes up to two seconds, so that the search should need few of them.
+            # Each adaptive strategy takes up to two seconds, so most of the search uses bounds without choice.
             return Curve(lambda eps: min(0.0, self.composer.without_choice(eps)), estimate, rtol=0.1 * LOOSE)
         if self._loose is None:
             return estimate
@@ -358,17 +359,15 @@ class Product(ClosedForms):
         curves = [curve for curve in exact if curve is not None]
         if len(curves) == len(ways):
             return convex_hull(curves)
-        # If the lower bound of delta comes from other distributions than the upper bound, more samples near one level alpha do not
-        # close the gap, so refinement ends early. A smaller distance of the first samples, in sqrt(-2 log delta), then improves the
-        # curve's lower bound.
+        # If the lower bound of delta is that of other distributions than the upper bound, more samples near one level alpha do not
+        # close the gap, so refinement ends early. A smaller distance of the first samples then improves the curve's lower bound.
         sketch = SKETCH if all(way.composer.tight for way in ways) else 0.1
         return Tradeoff(Staged(self.samples.staged, self._spacing, max(self._spacing, sketch), upper=upper))
 
     def mu(self, upper: bool) -> float:
         if self.ways:
             if not upper:
-                # As for Renyi divergences, the pairs for one direction may give no lower bound; then mu is at least mu of each
-                # release.
+                # The pairs for one adjacency may give no lower bound (as in `renyi`); then mu is at least mu of each release.
                 return max(way.mu(False) for way in self.ways) or max(profile._gdp_mu(False) for profile, _ in self.factors)
             # mu is at most the value of the Gaussian rule. If this value for one adjacency is at most mu of the other adjacency,
             # the curve of the first is not needed.
@@ -393,7 +392,7 @@ class Product(ClosedForms):
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.ways:
             value = np.max([way.renyi(orders, upper) for way in self.ways], axis=0)
-            # The pairs for one direction may have no lower bound; the composition has at least the divergence of each release.
+            # The pairs for one adjacency may give no lower bound; the divergence is at least that of each release.
             if not upper and not value.all():
                 value = np.max([value, *(profile._rdp(orders, False) for profile, _ in self.factors)], axis=0)
             return np.asarray(value)
@@ -402,8 +401,8 @@ class Product(ClosedForms):
             return np.asarray(total * (1 + EXP_SLACK))
         from shufflebounds._engines.compose.released import matched
 
-        # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets. If several of the mechanisms have
-        # several pairs, only one of them certainly attains its best pair in every release.
+        # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets. If several mechanisms have several pairs,
+        # only one mechanism certainly attains its best pair in every release.
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
             info = profile._pair_info()

@@ -49,8 +49,8 @@ class PrivacyProfile(ExportMixin):
 
     .. math:: \delta(\varepsilon) = \max_{(P, Q)} \sum_y \max(0, P(y) - e^\varepsilon Q(y))
 
-    over the ordered pairs of output distributions (P, Q) of neighbouring inputs. A subclass implements :meth:`describe`, and
-    :meth:`closed_forms` if it has closed forms; all other methods are derived from these two.
+    The maximum is over the ordered pairs of output distributions (P, Q) of neighbouring inputs. A subclass implements
+    :meth:`describe`, and :meth:`closed_forms` if it has closed forms; all other methods are derived from these two.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class PrivacyProfile(ExportMixin):
     neighbours : str
         The neighbouring relation of the guarantee; one line.
     relation : {"replace-one", "add-remove", "zeroed", "either"}
-        The kind of this relation. "zeroed": the record keeps its place, and counts as zero. "either": neighbours' values differ by
+        The kind of this relation. "zeroed": one dataset has a zero in place of the record. "either": neighbours' values differ by
         at most the sensitivity, which covers any relation, as for noise on a sum. Composing guarantees of two different kinds
         raises an error unless one of the two is "either".
     """
@@ -71,8 +71,8 @@ class PrivacyProfile(ExportMixin):
     _covers_absence: ClassVar[bool] = False
     """Whether a guarantee for replaced values covers the absence of a record."""
     _covers_many: ClassVar[bool] = False
-    """Whether the guarantee is for a class of mechanisms. Then the lower bound is that of the worst mechanism of the class, and
-    eps of another mechanism of the class may be below it."""
+    """Whether the guarantee is for a class of mechanisms. The lower bound is then that of the worst mechanism of the class; other
+    mechanisms of the class may have a smaller eps."""
 
     @property
     def _people(self) -> int:
@@ -106,7 +106,6 @@ class PrivacyProfile(ExportMixin):
         """The rows of a finite randomizer that suffice up to permutations of its outputs; None if too many, or not finite."""
         return None
 
-    # Cached values that are computed from the parameters are not pickled.
     __getstate__ = uncached
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -174,8 +173,8 @@ class PrivacyProfile(ExportMixin):
         -------
         PrivacyProfile
             The profile itself if its guarantee covers both orders, as that of every mechanism in this package does. For a
-            :class:`~shufflebounds.profile.DominatingPair` (P, Q) it is the pair (Q, P), and for a composition that of the
-            reversed factors.
+            :class:`~shufflebounds.profile.DominatingPair` (P, Q) the result is the pair (Q, P), and for a composition the
+            composition of the reversed factors.
         """
         return self
 
@@ -200,15 +199,15 @@ class PrivacyProfile(ExportMixin):
             is at most that of the mechanism. The infimum of the pairs' curves need not be convex: at some levels alpha no single
             pair of neighbours then attains :math:`f(\alpha)`.
 
-        {raises: If `bound` is neither word.}
+        {raises: If `bound` is another word.}
 
         Notes
         -----
-        The lower bound is the supremum of the lines given by the upper delta at some hundred eps. For the upper bound, delta is
-        bounded from below between these eps: it is convex in :math:`e^\varepsilon`, so it is at or above the continued lines
-        through neighbouring values. Unless the class states otherwise, the deltas of the two bounds have a relative gap of about
-        :math:`10^{-4} |\log\delta|`, or that of :meth:`delta` itself if it is larger. For :math:`\alpha < e^{-50}` the gap is
-        larger, and f(0) is exact for pure privacy only.
+        The lower bound of f is the supremum of the lines given by upper bounds of delta at several hundred eps. The upper bound of
+        f needs a lower bound of delta between these eps: delta is convex in :math:`e^\varepsilon`, so it is at or above the
+        continued lines through neighbouring values. Unless the class states otherwise, the deltas of the two bounds have a relative
+        gap of about :math:`10^{-4} |\log\delta|`, or that of :meth:`delta` itself if it is larger. For :math:`\alpha < e^{-50}` the
+        gap is larger, and f(0) is exact for pure privacy only.
 
         {dong2022: section 2}
 
@@ -239,10 +238,10 @@ class PrivacyProfile(ExportMixin):
         -------
         float
             inf if the supports of a pair differ, because no Gaussian curve is at or below the pair's curve. If the mechanism is not
-            eps-private for a finite eps, values of delta give no finite upper bound. The upper bound of a sampled, allocated or
+            eps-private for any finite eps, values of delta give no finite upper bound. The upper bound for a sampled, allocated or
             shuffled mechanism is then that of the mechanism without sampling or shuffling; all other upper bounds are inf.
 
-        {raises: If `bound` is neither word.}
+        {raises: If `bound` is another word.}
 
         Notes
         -----
@@ -250,7 +249,7 @@ class PrivacyProfile(ExportMixin):
         :meth:`tradeoff` are refined where they determine mu, until the relative gap is 1e-7 or that of delta.
 
         Rare events may decide mu. For Gaussian noise on Poisson samples mu is :math:`\sqrt{\text{steps}}/\sigma` at every
-        sampling rate: the event that every sample contains the record decides it. For such a run :meth:`tradeoff` is more
+        sampling rate, because of the event that every sample contains the record. For such mechanisms :meth:`tradeoff` is more
         informative.
 
         {dong2022: section 2}
@@ -295,15 +294,15 @@ class PrivacyProfile(ExportMixin):
             In nats, of the shape of `order`; inf if the supports of a pair differ. An upper bound is inf, too, if no finite bound
             can be proven.
 
-        {raises: If `order` is below 1, NaN or empty, or `bound` is neither word.}
+        {raises: If `order` is below 1, NaN or empty, or `bound` is another word.}
 
         Notes
         -----
         The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
         with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap is
         1e-6, or that of delta. Without pure privacy, the integral beyond the largest t is bounded for sampled, allocated and
-        shuffled mechanisms. By joint convexity their delta is at most that of the mechanism itself, and the mechanism's Renyi
-        divergences of higher orders bound its delta. So their upper bounds are finite where those of the mechanism are.
+        shuffled mechanisms only: their delta is at most that of the plain mechanism, which is bounded by its Renyi divergences of
+        higher orders. So their upper bounds are finite where those of the plain mechanism are.
 
         References
         ----------
@@ -336,8 +335,9 @@ class PrivacyProfile(ExportMixin):
         Parameters
         ----------
         *others : PrivacyProfile
-            Mechanisms with independent randomness, fixed in advance. Their order, and what each of them computes, may depend on
-            earlier results; their guarantees may not (:class:`~shufflebounds.composition.Ledger` with a filter permits that).
+            Mechanisms with independent randomness and guarantees that are fixed in advance. The sequence of the mechanisms, and
+            what each computes, may depend on earlier results. If guarantees depend on results, use a
+            :class:`~shufflebounds.composition.Ledger` with a filter.
         rtol : float
             The grid of losses is refined until the relative gap of eps is at most rtol, or it has about 2**20 points;
             in [1e-12, 0.1].
@@ -420,7 +420,7 @@ class PrivacyProfile(ExportMixin):
 
 
 def largest_of(pairs: tuple[DominatingPair, ...], *, directed: bool = False) -> DominatingPairInfo:
-    """Describe the maximum over several pairs; if `directed`, of those for a removed and for an added record."""
+    """Describe the maximum over several pairs; if `directed`, the pairs are those for a removed and for an added record."""
     if len(pairs) == 1 and pairs[0]._mirrored():
         # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
         # release.
@@ -529,12 +529,12 @@ class DominatingPair(PrivacyProfile):
         Returns
         -------
         Tradeoff
-            Up to 2**17 atoms the curve is exact except for the truncation: every atom has at most ("upper": at least) its mass
-            under P and under Q, so the curve is a bound of the exact one. For a sum of bits the masses are decreased ("upper":
-            increased) by their error bound, a relative 1e-12. For more than 2**17 atoms breakpoints are selected: the deltas of
-            the two bounds then differ by about a relative :math:`10^{-4} |\log\delta|`, for any number of atoms.
+            For at most 2**17 atoms the curve is exact except for truncation and rounding, which decrease ("upper": increase) masses
+            under P and under Q. For a sum of bits they are decreased ("upper": increased) by their error bound, a relative 1e-12.
+            For more than 2**17 atoms breakpoints are selected: the deltas of the two bounds then differ by about a relative
+            :math:`10^{-4} |\log\delta|`, for any number of atoms.
 
-        {raises: If `bound` is neither word, or `log_tail` lies outside its range.}
+        {raises: If `bound` is another word, or `log_tail` lies outside its range.}
 
         Examples
         --------
@@ -624,7 +624,7 @@ class MassPair(OutcomePair):
     @cached_property
     def _atoms(self) -> LossAtoms:
         atoms = LossAtoms.of_masses(np.array(self.p), np.array(self.q))
-        # As in `complete_lists`: the differences of the sums from 1, and from each other, count as errors.
+        # As in `complete_lists`, the differences of the sums from 1 and from each other count as errors.
         mass_error = max(abs(math.fsum([*law, -1.0])) for law in (self.p, self.q))
         loss_error = abs(math.fsum([*self.p, *(-x for x in self.q)]))
         return replace(atoms, slack=atoms.slack + 2 * mass_error, loss_error=atoms.loss_error + 2 * loss_error)
@@ -684,31 +684,31 @@ class Composition(PrivacyProfile):
 
     Notes
     -----
-    Pairs. A :class:`DominatingPair` is composed in the order given. Mechanisms with add/remove adjacency are composed for the added
-    and for the removed record, and the larger delta counts. Any other profile is a maximum over several pairs, at least both orders
-    of its neighbours, and an adversary may choose the pair of each release after seeing earlier results. If the pairs are
-    enumerated and there are at most a few hundred releases, the bounds are those of the best such strategy. For flipped bits, whose
-    datasets are too many to enumerate, the upper bound chooses among blocks of datasets and the lower bound among two datasets.
-    In all other cases the upper bound uses, for every release, the maximum of delta over the pairs at each eps, and the lower bound
-    the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound repeats one test in every release; the
-    slope of delta at eps gives its probabilities.
+    Pairs. A :class:`DominatingPair` is composed as (P, Q), in this order. Mechanisms with add/remove adjacency are composed for the
+    added and for the removed record; delta is the larger of both. Any other profile is a maximum over several pairs, at least (P,
+    Q) and (Q, P), and an adversary may choose the pair of each release after seeing earlier results. If the pairs are enumerated
+    and there are at most a few hundred releases, the bounds are those of the adversary's best strategy. For flipped bits, whose
+    datasets are too many to enumerate, the upper bound chooses among blocks of datasets and the lower bound among two datasets. In
+    all other cases the upper bound uses, for every release, the maximum of delta over the pairs at each eps, and the lower bound
+    the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound repeats one test in every release, with
+    probabilities that follow from the slope of delta at eps.
 
-    Method (:doc:`/composition`). The losses are put on a grid, and their distributions are exponentially tilted to eps and
-    convolved by FFT. Errors are relative to delta, however small it is. Losses on a common lattice, such as those of randomized
-    response, are exact, and so are compositions of Gaussian noise alone. A mechanism with expensive delta is evaluated at a few
-    hundred eps, placed where they matter most. For too many pure releases, about 1e10, the upper bound uses the Gaussian
-    guarantees of the releases and the lower bound a single release. Gaussian noise on Poisson samples needs no grid: its moment
-    generating function is inverted along a contour in the complex plane. Where this inversion fails because records are rarely
-    sampled, or where a grid would be too long, the sums of all pairs of losses are formed and reduced to fewer losses, whose
-    spacing is proportional to the loss. Clone bounds of one budget whose numbers of users differ by a relative rtol/4 or less
-    share one distribution: that of the fewest users for the upper bound, of the most users for the lower one.
+    Method (:doc:`/composition`). The losses are put on a grid, and their distributions are exponentially tilted such that the mean
+    of the sum is near eps, and convolved by FFT. Errors are relative to delta, however small it is. Losses on a common lattice,
+    such as those of randomized response, are exact, and so are compositions of Gaussian noise alone. A mechanism with expensive
+    delta is evaluated at a few hundred eps, where the gap is largest. For too many pure releases, about 1e10, the upper bound uses
+    the Gaussian guarantees of the releases and the lower bound a single release. Gaussian noise on Poisson samples needs no grid:
+    its moment generating function is inverted along a contour in the complex plane. Where this inversion fails because records are
+    rarely sampled, or where a grid would be too long, the sums of all pairs of losses are formed and reduced to fewer losses, whose
+    spacing is proportional to the loss. Clone bounds of one budget whose numbers of users differ by a relative rtol/4 or less share
+    one distribution: that of the fewest users for the upper bound, of the most users for the lower one.
 
     For an rtol below 1e-6 the gap is that of the finest grid. Measured at delta = 1e-6, this gap is 1e-9 to 1e-7 for Laplace
     noise and for samples of noise, 1e-6 for counts, and 1e-5 where records are rarely sampled. Where delta of a factor has a
     larger gap, as for random allocation and most shuffled randomizers, this gap remains.
 
-    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If mu is determined at a smaller delta, the
-    upper bound of mu is the square root of the sum of the squares of the factors' mu.
+    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta determine mu, the upper bound
+    of mu is the square root of the sum of the squares of the factors' mu.
 
     References
     ----------
@@ -750,7 +750,7 @@ class Composition(PrivacyProfile):
             kinds.setdefault(profile.relation, profile)
         kinds.pop("either", None)
         if len(kinds) > 1:
-            # The first one can be converted: "replace-one" comes last.
+            # `first` is not "replace-one", so that it can be converted.
             first, *_, last = (kinds[kind] for kind in ("add-remove", "zeroed", "replace-one") if kind in kinds)
             raise ValueError(
                 f"the guarantee of {first!r} is for {CHANGES[first.relation]}, that of {last!r} for {CHANGES[last.relation]}: no "
@@ -829,15 +829,14 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _reversed(self) -> Composition:
-        """The composition of the pairs in the other order, which is this one if all of them are symmetric."""
+        """The composition of the pairs in the other order, which is this composition if all pairs are symmetric."""
         return self if self._product.reverse is self._product else self._of(self._product.reverse)
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield theorem("products of dominating pairs dominate adaptive compositions" if upper else
                       "a product of pairs that the releases dominate, or one release alone, has at most the delta of all releases",
                       "docs/theorems/adaptive-composition")
-        # The composition uses delta of its factors at all eps; the claims listed for them are those at 0 and at the requested
-        # eps.
+        # The composition uses delta of its factors at all eps; the claims of a factor that are listed are those at 0 and at eps.
         for profile, _ in self.factors:
             for at in (0.0, eps):
                 yield from profile.claims(at, upper=upper)
@@ -860,10 +859,9 @@ class Group(PrivacyProfile):
 
     Notes
     -----
-    Neighbours: up to k records change, in the way in which one record changes for `profile`. The collection must enforce k: nothing
-    in shuffled messages shows who sent them. All messages of one shuffle share one noise, so the changes of k messages of one
-    person add up against the same noise. ``self_compose(k)`` is for separate shuffles with independent noises, and does not cover
-    this case.
+    Neighbours: up to k records change, each as one record changes for `profile`. The collection must enforce k, because nothing
+    in shuffled messages shows who sent them. All messages of one shuffle share one noise, which must hide k changes at once.
+    ``self_compose(k)`` is for k shuffles with independent noises, and does not cover this case.
 
     The bounds are **exact** for normal, Laplace, discrete normal and geometric noise (k times the sensitivity),
     :class:`BinomialNoise <shufflebounds.shuffle.BinomialNoise>` and :class:`ZeroSum <shufflebounds.shuffle.ZeroSum>` (noise
@@ -874,8 +872,8 @@ class Group(PrivacyProfile):
     parameters finds; every split is valid. The lower bound is the larger of two: that of one message, and (for shuffled
     randomizers, clear reports and histograms) that of a test of k messages that all change from one value to another.
 
-    One value of the upper bound requires about k values of the upper bound of `profile`, at most 64, and 17 to 65 more values
-    that serve several eps.
+    One value of the upper bound requires about k, at most 64, values of the upper bound of `profile`, and 17 to 65 more values that
+    serve several eps.
 
     References
     ----------

@@ -23,7 +23,10 @@ __all__ = ["Samples"]
 
 
 class Samples:
-    """Outcomes and samples of the divergences of a pair, kept for several results; `beside` has further valid bounds."""
+    """Outcomes and samples of the divergences H(P||Q) and H(Q||P) of a pair, kept for several results.
+
+    `beside` has further valid bounds.
+    """
 
     def __init__(self, info: DominatingPairInfo, beside: ClosedForms | None = None) -> None:
         self.info, self.beside = info, beside or ClosedForms()
@@ -91,8 +94,8 @@ class Samples:
         return sampled(sides.reverse or info.reverse.hockey_stick, info.reverse.pure, depth=depth), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        """Return the relative gap at which a refinement ends, and the largest number of values; `rtol` and `most` are these two
-        numbers for a delta that is fast to evaluate.
+        """Return the relative gap at which a refinement ends, and the largest number of values; `rtol` and `most` are the two for a
+        delta that is fast to evaluate.
         """
         sampling = self.info.sampling
         if sampling.spacing < 0.1:
@@ -167,8 +170,8 @@ class Samples:
             caps = np.full(len(infinite), np.inf)
             if not self.info.attained.single:
                 caps = self.beside.renyi_limit(np.array(list(infinite)), True)
-            # The samples of one order are used for the next order, too, and each order may add as many samples as if it were the
-            # only one. Orders are processed in increasing order, so that the result does not depend on their order in the list.
+            # The samples of one Renyi order are used for the next one, too, and each may add as many samples as if it were the only
+            # one. The orders are sorted, so that the result does not depend on their places in the list.
             for (a, beyond), cap in zip(infinite.items(), caps.tolist()):
                 own.evaluations, reverse.evaluations = placed
                 bounds[a] = renyi(own, reverse, a, beyond, rtol, most, tail, cap)

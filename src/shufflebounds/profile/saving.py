@@ -105,7 +105,7 @@ def _key(name: str) -> str:
 
 
 def _maker(kind: type[BoundedProfile]) -> tuple[str, Callable[..., object]]:
-    """Return the name under which a class is saved, and the callable, most often the class, that makes objects from parameters."""
+    """Return the name under which a class is saved, and the callable (most often the class) that makes objects from parameters."""
     maker: tuple[str, Callable[..., object]] = vars(kind).get("_saved_as", (kind.__name__, kind))
     return maker
 

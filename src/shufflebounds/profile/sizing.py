@@ -22,7 +22,7 @@ _BUDGETS = (1e-12, LARGEST_EXPONENT)
 
 
 def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> _Profile:
-    """Return the profile with the smallest number of users whose upper bounds meet the target: delta(eps) and epsilon(delta).
+    """Return the profile with the fewest users for which both upper bounds, delta(eps) and epsilon(delta), meet the target.
 
     The exact delta must not increase with the number of users. If the bounds do not decide whether a number of users meets the
     target, it counts as too small.
@@ -36,7 +36,7 @@ def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> 
 
 
 def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float) -> _Profile:
-    """Return the profile with the largest local budget, to a relative 1e-9, whose upper bounds meet the target."""
+    """Return the profile with the largest local budget, to a relative 1e-9, for which both upper bounds meet the target."""
     eps, delta = _validate.target(eps, delta, open_eps=True)
 
     def is_met(budget: float) -> bool:

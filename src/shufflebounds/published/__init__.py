@@ -2,8 +2,8 @@
 
 Each name is a :class:`PrintedBound`. Call it with the paper's parameters to get the published number. ``verdict`` states whether
 the number is a proven bound, ``reason`` why, ``reference`` where it was published, and ``side`` which kind of bound it claims.
-``counterexample()`` returns the published and the exact number in a case in which a false formula fails, and ``comparison()`` in a
-realistic setting. :func:`bounds` lists all of them.
+``counterexample()`` returns the published and the exact number in a case in which a false formula fails; ``comparison()`` returns
+both numbers in a realistic setting. :func:`bounds` lists all bounds.
 """
 
 from shufflebounds._base.lazy import missing

@@ -52,7 +52,7 @@ class BoundComparison(NamedTuple):
 
 
 class At(NamedTuple):
-    """A case of a formula: its description, the arguments, and a function `exact` that returns the exact number for them."""
+    """A case of a formula: its description, its arguments, and a function `exact` from the arguments to the exact number."""
 
     case: str
     arguments: tuple[Any, ...]
@@ -87,9 +87,9 @@ class PrintedBound(Generic[Parameters]):
     side : {"upper", "lower", "both"}
         The kind of bound that the formula claims: an upper bound, a lower bound, or equality.
     fault : {"privacy", "accuracy", "misprint", "extraction"} or None
-        What is false: a guarantee of privacy, a bound of an error or of a tail, a formula as printed whose context shows what is
-        meant, or a formula that the text of a PDF file may have lost a symbol of (a root, an exponent, a fraction). None for
-        bounds that are not false.
+        What is false. "privacy": a guarantee of privacy. "accuracy": a bound of an error or of a tail. "misprint": a formula whose
+        context shows what is meant. "extraction": a formula that may have lost a symbol (a root, an exponent, a fraction) when its
+        text was extracted from a PDF file. None for bounds that are not false.
     """
 
     formula: Callable[Parameters, float] = field(repr=False)

@@ -119,7 +119,7 @@ def balle2019_bennett(users: int, local_eps: float, delta: float) -> float:
     .. math:: \delta(\varepsilon) = \frac{1}{\gamma n} \sum_{m=1}^n \binom nm \gamma^m (1-\gamma)^{n-m}
         \frac{b}{\ln(1 + a b/c)}\, e^{-m (c/b^2)\, \phi(a b/c)}, \qquad \phi(u) = (1 + u)\ln(1 + u) - u
 
-    with :math:`\gamma = e^{-\varepsilon_0}`, :math:`a = e^\varepsilon - 1`,
+    Here :math:`\gamma = e^{-\varepsilon_0}`, :math:`a = e^\varepsilon - 1`,
     :math:`b = e^{\varepsilon_0}(1 - e^{\varepsilon - 2\varepsilon_0})` and
     :math:`c = e^{\varepsilon_0}(e^{2\varepsilon} + 1) - 2 \gamma e^{\varepsilon - 2\varepsilon_0}`. The sum over m is
     computed by the binomial theorem.
@@ -146,7 +146,7 @@ def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
         + \sum_{j=3}^a \binom aj j\, \Gamma(j/2) \Bigl(\frac{2 (e^{2\varepsilon_0}-1)^2}{\bar n e^{2\varepsilon_0}}\Bigr)^{j/2}
         + \bigl((1+s)^a - 1 - a s\bigr) e^{-(n-1)/(8 e^{\varepsilon_0})}\Bigr)
 
-    with :math:`\bar n = \lfloor (n-1)/(2e^{\varepsilon_0}) \rfloor + 1` and
+    Here :math:`\bar n = \lfloor (n-1)/(2e^{\varepsilon_0}) \rfloor + 1` and
     :math:`s = (e^{2\varepsilon_0}-1)/(2 e^{\varepsilon_0})`. The result is at most :math:`\varepsilon_0`.
 
     >>> round(published.girgis2021_rdp(10**6, 1.0, 8), 9)

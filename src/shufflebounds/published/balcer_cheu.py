@@ -91,7 +91,7 @@ def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
 def _ratio_above(users: int, gamma: float, eps: float) -> float:
     """Return the larger one, over the shifts k = 1 and k = -1, of the probability that Y has a value of large likelihood ratio.
 
-    These are the values y with Pr[Y = y] >= e^eps Pr[Y = y + k].
+    A value y has a large likelihood ratio if Pr[Y = y] >= e^eps Pr[Y = y + k].
     """
     big = math.exp(eps)
     # The ratio Pr[Y = y] / Pr[Y = y - 1] is (n - y + 1) gamma / (y (1 - gamma)), infinite at y = 0. It decreases in y. So the

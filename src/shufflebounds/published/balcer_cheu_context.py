@@ -47,7 +47,7 @@ class HistogramRow(NamedTuple):
 def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[HistogramRow, ...]:
     r"""Return Table 1 of Balcer and Cheu with every constant set to 1: orders of growth, not bounds.
 
-    With :math:`L = \ln(1/\delta)`, the errors in the order of the rows are
+    With :math:`L = \ln(1/\delta)`, n = `users` and d = `bins`, the errors in the order of the rows are
 
     .. math:: \frac{\sqrt{\ln d}}{\varepsilon\sqrt n}, \quad \frac{\sqrt{L \ln d}}{\varepsilon n}, \quad
         \frac{\sqrt{\ln^3 d\, \ln(\ln d/\delta)}}{\varepsilon n}, \quad

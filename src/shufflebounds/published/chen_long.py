@@ -130,8 +130,8 @@ def chen_long_mu(users: int, lam: float) -> float:
 
     .. math:: \mu^* = \max_{0\le\alpha\le 1} \Phi^{-1}(1-\alpha) - \Phi^{-1}\bigl(1 - F(F^{-1}(\alpha)+1)\bigr) = \infty,
 
-    with F the distribution function of Bin(n, lam/(2n)). At :math:`\alpha = 0` the first term is infinite, and the second, at
-    :math:`1 - F(0) < 1`, is finite.
+    F is the distribution function of Bin(n, lam/(2n)). At :math:`\alpha = 0` the first term is infinite, and the second term is
+    finite, since :math:`1 - F(0) < 1`.
 
     >>> published.chen_long_mu(100, 58)
     inf

@@ -61,9 +61,9 @@ class AmplificationTable:
         Bounds of the eps of the stronger clone bound, which holds for every pure local randomizer with this budget; with a
         randomizer, bounds of the eps of its shuffled messages.
     attained : ndarray
-        An eps below which a bound is false. With a randomizer it is `lower`. Without one it is the lower bound of the eps of
-        binary randomized response with this budget, all other users at 0: a bound that is valid for every pure randomizer cannot
-        be smaller.
+        An eps below which a bound is false. With a randomizer it is `lower`. Without a randomizer it is the lower bound of the eps
+        of binary randomized response with this budget, all other users at 0: a valid bound for every pure randomizer cannot be
+        smaller.
     bounds : dict of ndarray
         eps of every bound by its name; NaN where the bound does not apply to the row.
     statuses : dict of str
@@ -88,8 +88,8 @@ class AmplificationTable:
     def refuted(self) -> dict[str, NDArray[np.intp]]:
         """Return the rows in which a bound is smaller than `attained`.
 
-        If a randomizer was passed to :func:`compare`, such a bound is false for it. Otherwise it is false for binary randomized
-        response, and may hold for other randomizers.
+        If a randomizer was passed to :func:`compare`, such a bound is false for this randomizer. Otherwise the bound is false for
+        binary randomized response, and may hold for other randomizers.
 
         Returns
         -------
@@ -101,8 +101,8 @@ class AmplificationTable:
     def undecided(self) -> dict[str, NDArray[np.intp]]:
         """Return the rows in which a bound is at least `attained` and below `upper`.
 
-        The eps of the randomizer, or of the worst one, is in the same range, so these rows do not show whether the bound is
-        valid.
+        The exact eps of the randomizer, or of the worst randomizer, is also between `attained` and `upper`, so these rows do not
+        show whether the bound is valid.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class AmplificationTable:
         Raises
         ------
         TypeError
-            If a name is not one of the three.
+            If a name is not users, local_eps or delta.
         ValueError
             If no row has these values.
 
@@ -200,8 +200,8 @@ class AmplificationTable:
         heads = [f"{name} ({self.statuses[name]})" if name in self.statuses else name for name in columns]
         rows = [["-" if math.isnan(value) else f"{value:.6g}" for value in row]
                 for row in zip(*(column.tolist() for column in columns.values()))]
-        # Names of bounds are long, so the table has a line for each bound and a column for each row of the grid, and a grid of many
-        # rows is shown as several such tables, whose lines fit into most windows.
+        # Names of bounds are long, so the text has a line for each bound and a column for each row of the grid. A grid of many rows
+        # is shown as several tables, whose lines fit into most windows.
         parts = [[[head, *cells] for head, cells in zip(heads, zip(*rows[first : first + 6]))] for first in range(0, len(rows), 6)]
         widths = [max(len(line[i]) for lines in parts for line in lines if i < len(line)) for i in range(len(parts[0][0]))]
         text = "\n\n".join(
@@ -312,7 +312,7 @@ def compare(
 ) -> AmplificationTable:
     r"""Compare user-defined amplification bounds with the published ones and with bounds of the exact value, over a grid.
 
-    The exact value is that of the given randomizer, or without one that of the worst randomizer.
+    The exact value is the eps of the given randomizer or, without one, that of the worst randomizer.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def compare(
     delta : float or array_like
         Failure probabilities, in (0, 1).
     local_eps : float or array_like, optional
-        Local budgets in nats, in (0, 700]. It may be left out for a single randomizer, whose local budget is the default.
+        Local budgets in nats, in (0, 700]; by default the local budget of a single randomizer.
     randomizer : Randomizer or callable, optional
         The only randomizer that the bounds in `mine` have to hold for, or a function that returns it for a local budget, such as
         ``lambda eps0: KaryResponse(10, eps0)``. Its local budget must be at most local_eps. Both bounds of the eps of its shuffled
@@ -333,7 +333,7 @@ def compare(
     Returns
     -------
     AmplificationTable
-        One row for every combination of the three.
+        One row for every combination of users, local_eps and delta.
 
     Raises
     ------
@@ -347,8 +347,9 @@ def compare(
     Notes
     -----
     A bound below the eps of the given randomizer is false. Without a randomizer the table compares with binary randomized response:
-    a bound below its eps does not hold for every pure randomizer, but may be valid for the one that it was proved for.
-    A bound between that eps and `upper` may be valid or false; the table cannot decide.
+    a bound below the eps of binary randomized response does not hold for every pure randomizer, but may be valid for the randomizer
+    that it was proved for. The table cannot decide whether a bound between
+    this eps and `upper` is valid.
 
     Examples
     --------

@@ -35,10 +35,7 @@ _PAPER = "Liu et al. 2024"
 
 
 def _pair(weight: float, rate: float, others: int, eps: float) -> float:
-    """Return the exact delta of the clone pair with the published weight w, if all other users have the published rate `rate`.
-
-    Theorem 2 bounds this delta by a formula.
-    """
+    """Return the exact delta, which Theorem 2 bounds, of the clone pair with the published weight, all other users at `rate`."""
     return PersonalizedClones(weight, [rate], counts=[others]).delta(eps, bound="upper")
 
 
@@ -263,8 +260,9 @@ def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[flo
     """Return the logs of alpha and of the power of a test between the two distributions P and Q of the clone pair.
 
     The number i of clones is random, with the log probabilities `log_weights`, and A ~ Bin(i, 1/2) of them are equal to the
-    target's message for its first value. With the target's own message their number is A + 1 under P and A under Q. The test
-    rejects P if the number is at most i + 1 - y: alpha is the probability of A <= i - y, and the power that of A <= i + 1 - y.
+    target's message for its first value. With the target's own message, the number of such messages is A + 1 under P and A under
+    Q. The test rejects P if this number is at most i + 1 - y: alpha is the probability of A <= i - y, the power that of
+    A <= i + 1 - y.
     """
     alpha, power = (float(logsumexp(log_weights + binom_logcdf(k, i, 0.5))) for k in (i - y, np.minimum(i + 1 - y, i)))
     return alpha, power
@@ -294,15 +292,15 @@ def liu2024_delta(
         \delta = (-e^\varepsilon + (1-\delta_1)2w + \delta_1)\sum_{i\ge 1} w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)
         + (1-\delta_1)(1-2w)\sum_{i\ge 1} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)
 
-    Here C is the number of clones of the target's message. It has a Poisson-binomial distribution, in which another user i sends a
-    clone with probability twice the rate of that user, and :math:`w_i = \Pr[C = i]`. w is `weight`, half the probability that the
-    target's own message does not depend on the target's value, :math:`\delta_1` is `delta_target`, :math:`F_i` the distribution
-    function of Bin(i, 1/2), and :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`, which maximizes the
-    expression. The paper defines t as an infimum over rounded terms. Without the rounding, this infimum is the t above;
-    :func:`liu2024_delta_literal` rounds as published.
+    Here :math:`w_i = \Pr[C = i]` for the number C of clones of the target's message, to which each other user adds 1 with
+    probability twice the user's rate. w is `weight`, half the probability that the target's own message does not depend on the
+    target's value. :math:`\delta_1` is `delta_target`, :math:`F_i` is the distribution function of Bin(i, 1/2), and
+    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)` maximizes the expression. The paper defines t as an
+    infimum over rounded terms. Without the rounding, this infimum is the t above; :func:`liu2024_delta_literal` rounds as
+    published.
 
-    If no other user ever sends a clone (a single other user, of rate 0), shuffling does not help. The published sums, which start
-    at i = 1, are then empty and give perfect privacy:
+    If no other user ever sends a clone, for example a single other user of rate 0, shuffling does not help. But the published sums,
+    which start at i = 1, are then empty and give perfect privacy:
 
     >>> published.liu2024_delta(0.1, 0.2, [0.0])
     0.0

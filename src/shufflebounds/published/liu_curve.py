@@ -51,9 +51,10 @@ def liu2024_tradeoff(
         f_s(\alpha(t)) = (1-\delta_1)\Bigl(2w(1-\alpha) + (1-2w)\sum_{i\ge 0} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)\Bigr)
         + \delta_1 (1-\alpha)
 
-    with :math:`w_i` the probability of i clones and F_i the distribution function of Bin(i, 1/2). If the sum is replaced by 1 minus
-    the sum, :math:`f_s` is the curve of :math:`Q_0` against :math:`2wQ_0 + (1-2w)P_0`, where :math:`P_0, Q_0` are the clone pair.
-    That curve is below the curve of the clone pair for t <= 1 only.
+    Here w = `weight`, :math:`\delta_1` = `delta_target`, :math:`w_i` is the probability of i clones, and F_i the distribution
+    function of Bin(i, 1/2). If the sum is replaced by 1 minus the sum, :math:`f_s` is the curve of :math:`Q_0` against
+    :math:`2wQ_0 + (1-2w)P_0`, where :math:`P_0, Q_0` are the clone pair. This corrected curve is below the curve of the clone pair
+    for t <= 1 only.
 
     >>> slopes = (0.5, 1.0, float("inf"))
     >>> curve = [published.liu2024_tradeoff(t, 0.2, [0.2], counts=[9]) for t in slopes]
@@ -87,8 +88,8 @@ def liu2024_delta_literal(
         l(t) = -\frac{\sum_{i\ge 1} w_i f_i(\lfloor i+1-\frac{i+1}{t+1}\rfloor)}
         {\sum_{i\ge 1} w_i f_i(\lfloor i-\frac{i+1}{t+1}\rfloor)}
 
-    with f_i the probabilities of Bin(i, 1/2). The paper has w_1 instead of w_i, which would cancel. :func:`liu2024_delta` has the
-    ratio without rounding, :math:`l(t) = -1/t`.
+    f_i are the probabilities of Bin(i, 1/2); the other symbols are those of :func:`liu2024_delta`, where l(t) is not rounded:
+    :math:`l(t) = -1/t`. The paper has w_1 in place of w_i; w_1 would cancel.
 
     >>> case = dict(rates=[0.25], counts=[39])
     >>> print(f"{published.liu2024_delta_literal(0.8, 0.1, **case):.6f}")
@@ -109,8 +110,8 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
     """Return j = ceil((i + 1)/(t + 1)) for each i, at the smallest t where -l(t) is at most loss/slope.
 
     l(t) is the ratio of two sums in the docstring of :func:`liu2024_delta_literal`. Without rounding -l(t) is 1/t, and rounding
-    only increases it, so that t is at least slope/loss. As t grows from there, j falls by one at t = (i + 1)/j - 1, where the terms
-    of i in both sums change.
+    only increases -l(t), so that t is at least slope/loss. As t grows from slope/loss, j falls by one at t = (i + 1)/j - 1, where
+    the terms of i in both sums change.
     """
     start = slope / loss * (1 - 1e-12)
     j = np.ceil((i + 1) / (start + 1))

@@ -1,4 +1,4 @@
-"""Runs one function over a grid of parameters, in threads or on any executor; returns a structured array; can be interrupted."""
+"""Sweeps: one function over a grid of parameters (`runner`)."""
 
 from shufflebounds.sweeps.runner import SweepError, SweepInterrupted, sweep
 

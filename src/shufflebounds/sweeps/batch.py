@@ -43,7 +43,8 @@ def run_batch(
 ) -> Reply:
     """Call the function on every row, or, if `arrays`, once on all rows.
 
-    Results before a failure or an interrupt are kept. With `arrays` there are none, because the function is called only once.
+    Results before a failure or an interrupt are kept. With `arrays` no result precedes a failure, because the function is called
+    once.
     """
     started = time.perf_counter()
     answers: list[Any] = []

@@ -41,9 +41,9 @@ class SweepInterrupted(_Stopped, KeyboardInterrupt):
     partial : ndarray, structured, shape (finished rows,)
         The finished rows, in the order of the grid; without the result's fields if no row was finished.
     done : ndarray of bool, shape (rows,)
-        Mask of these rows in the grid.
+        Mask of the finished rows in the grid.
     remaining : ndarray, structured, shape (unfinished rows,)
-        The parameters of the other rows: a grid with which :func:`sweep` can continue.
+        The parameters of the unfinished rows: a grid with which :func:`sweep` can continue.
     """
 
 
@@ -57,9 +57,9 @@ class SweepError(_Stopped, RuntimeError):
     partial : ndarray, structured, shape (finished rows,)
         The finished rows, in the order of the grid.
     done : ndarray of bool, shape (rows,)
-        Mask of these rows in the grid.
+        Mask of the finished rows in the grid.
     remaining : ndarray, structured, shape (unfinished rows,)
-        The parameters of the other rows.
+        The parameters of the unfinished rows.
     """
 
     row: int | None = None
@@ -143,7 +143,8 @@ def sweep(
         If a row failed (the message states the row and its parameters), the result of a row is not a number, `progress` raised,
         or the executor lost a batch. The finished rows are in ``partial``, the parameters of the others in ``remaining``.
     SweepInterrupted
-        On a keyboard interrupt, or one raised by `function` or `progress`: a ``KeyboardInterrupt`` with the same attributes.
+        On a keyboard interrupt, also one that `function` or `progress` raises: a ``KeyboardInterrupt`` with the attributes of
+        SweepError.
 
     Notes
     -----
@@ -197,7 +198,7 @@ def sweep(
 
 @dataclass
 class _BatchSize:
-    """The numbers of rows of the next batches, which follow from the durations of finished ones."""
+    """The numbers of rows of the next batches, which follow from the durations of finished batches."""
 
     size: int = 1
     fewest: int = 1

@@ -4,8 +4,7 @@
 ``hypergeom_``, and ``log_gammainc``, ``log_gammaincc``, ``log_betainc``, ``log_betaincc`` are compiled NumPy ufuncs: they
 broadcast, accept ``out=`` and ``where=``, and return NaN outside the domain, as scipy.special does. The other functions validate
 their arguments and raise ValueError. ``binom``, ``poisson_binom`` and ``compound_binom`` are frozen distributions with the methods
-of scipy.stats. ``sf`` is Pr[X > k]; the two closed-form bounds, ``chernoff_logsf`` and ``bounded_difference_logsf``, are for
-Pr[S >= k].
+of scipy.stats. ``sf`` is Pr[X > k], but ``chernoff_logsf`` and ``bounded_difference_logsf`` are upper bounds of log Pr[S >= k].
 """
 
 from shufflebounds._core._beta import log_betainc, log_betaincc, nbinom_logcdf, nbinom_logpmf, nbinom_logsf

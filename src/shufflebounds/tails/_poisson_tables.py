@@ -27,8 +27,8 @@ SERVED = 1.5e-3
 
 DIRECT_TRIALS = 2000
 """Number of trials up to which direct convolution is as fast as blocks at every variance (0.07 ms at log_tail = -50), and more
-accurate. Raised: its time grows with the number to the power 1.5, its error bound with the number. Lowered: larger error
-bounds, and up to eight times the time where the variance is too small for the series of power sums."""
+accurate. Raised: the run time of a convolution grows with the number to the power 1.5, its error bound in proportion. Lowered:
+larger error bounds, and up to eight times the run time where the variance is too small for the series of power sums."""
 
 
 class WideWindowError(ValueError):
@@ -67,7 +67,7 @@ def _direct(
     if trials > DIRECT_TRIALS:
         return None
     if log_least < -LARGEST_EXPONENT and trials > 1:
-        # By convexity the sum of -log min(p, 1 - p) is at least that of equal p with the same mean. If this bound is already too
+        # By convexity the sum of -log min(p, 1 - p) is at least that of equal p with the same mean. If the sum of equal p is too
         # large, the logarithms of the single p are not needed.
         mean = float((p.sum() if counts is None else p @ counts) / trials)
         if -trials * math.log(min(mean, 1 - mean)) > LARGEST_EXPONENT * (1 + 1e-9):
@@ -98,7 +98,7 @@ def served(
     """Return log probabilities of kind PMF (S = k), LOWER (S <= k) or UPPER (S > k), and bounds of their relative errors.
 
     With `series`, single points near the mean of a distribution with many groups are computed from the power sums of `_expand`, in
-    an eighth of the time. Their errors are not larger, but the returned bound of the errors is that of a whole block.
+    an eighth of the time. The errors are not larger, but the returned error bound is that of a whole block.
     """
     trials = float(p.size if counts is None else counts.sum())
     whole = np.floor(k)
@@ -149,8 +149,8 @@ def served(
 
 
 def _expand(law: PoissonBinomialPMF, k: FloatArray) -> None:
-    """Compute the power sums of a distribution with many groups, from which points up to ten standard deviations from the mean are
-    evaluated without a pass over the groups.
+    """Compute the power sums of a distribution with many groups. Points up to ten standard deviations from the mean follow from the
+    power sums without a pass over the groups.
     """
     deepest = 10.0
     sigma = math.sqrt(law.var)

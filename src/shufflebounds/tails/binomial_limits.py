@@ -33,20 +33,19 @@ def clopper_pearson(
         Number n of trials, 1 to 2**53.
     log_alpha : float or array_like
         Natural logarithm of the error probability alpha of both limits together, finite and < 0; alpha itself may be far below the
-        least double. The three broadcast against each other.
+        least double. The three arguments broadcast against each other.
 
     Returns
     -------
     low, high : float or ndarray
-        Rounded conservatively: the returned interval contains the exact one. low is 0 at k = 0, high is 1 at k = n.
+        Rounded conservatively: the returned interval contains the exact interval. low is 0 at k = 0, high is 1 at k = n.
 
     {raises: If an argument lies outside its range, or k exceeds n.}
 
     Notes
     -----
-    The roots are found by halving in log p, and in log(1 - p) where p is above 1/2, with the log tails of
-    :func:`binom_logsf` and :func:`binom_logcdf`. They are within a relative 1e-11 of the exact limits, or one
-    spacing of the doubles next to 1.
+    The roots are found by bisection in log p, or in log(1 - p) where p is above 1/2, with the log tails of :func:`binom_logsf` and
+    :func:`binom_logcdf`. They are within a relative 1e-11 of the exact limits, or one spacing of the doubles next to 1.
 
     References
     ----------
@@ -96,9 +95,9 @@ def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> Floa
 
 
 def _halved(below: Callable[[FloatArray], NDArray[np.bool_]], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Return p < p' in (0, 1/2] around the root: `below` is true at p, or p is the smallest positive double.
+    """Return p < p' in (0, 1/2] around the number up to which `below` is true, and above which it is false.
 
-    The logarithms of p and p' are neighbouring doubles. `below` is true up to the root and false above it.
+    `below` is true at p, or p is the smallest positive double. The logarithms of p and p' are neighbouring doubles.
     """
     low, high = np.full(shape, math.log(math.ulp(0.0))), np.full(shape, math.log(0.5))
     # 70 halvings reduce the initial width of 744 nats to less than half an ulp of log p

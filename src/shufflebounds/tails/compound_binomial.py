@@ -42,13 +42,13 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     -----
     The probability is a sum of positive terms, one for each value of S, from the binomial kernel. Its relative error is a few
     1e-14, or a few ulp of its logarithm. If S ~ Bin(n, s) is binomial, no sum is needed: Bin(S, p) is Bin(n, s p), so use
-    :func:`binom_logpmf` with s p. For a sum of independent indicators that are all thinned with probability p, multiply each
-    probability by p in :func:`poisson_binom_logpmf`.
+    :func:`binom_logpmf` with s p. If S is a sum of independent indicators with probabilities s_j, use
+    :func:`poisson_binom_logpmf` with s_j p.
 
     References
     ----------
-    L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, Definition 3.1: the double sum published there
-    is a single binomial probability by the identity above.
+    L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, Definition 3.1: the published double sum is a single
+    binomial probability, because Bin(S, p) is Bin(n, s p).
 
     Examples
     --------

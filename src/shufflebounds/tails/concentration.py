@@ -112,14 +112,14 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
 
     .. math:: -\frac{2 t^2}{\sum_i w_i^2}
 
-    for sums of independent variables, each in an interval of length :math:`w_i` (Hoeffding); for any function that changes by at
-    most :math:`w_i` with its i-th argument (McDiarmid); for martingales whose i-th step lies in an interval of length
-    :math:`w_i`, given the past (Azuma). A privacy loss in [-eps, eps] has width 2 eps.
+    The bound holds for sums of independent variables, each in an interval of length :math:`w_i` (Hoeffding); for any function that
+    changes by at most :math:`w_i` with its i-th argument (McDiarmid); and for martingales whose i-th step lies in an interval of
+    length :math:`w_i`, given the past (Azuma). A privacy loss in [-eps, eps] has width 2 eps.
 
     Parameters
     ----------
     t : array_like of float
-        Deviation, >= 0; the bounded probability is that of t **or more**.
+        Deviation, >= 0; the bound is of the probability of a deviation of t **or more**.
     widths : array_like of float, shape (n,)
         The lengths w, each >= 0.
 

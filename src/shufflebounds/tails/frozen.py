@@ -82,7 +82,7 @@ class FrozenLaw(metaclass=Explaining):
         return float(self.ppf(0.5))
 
     def ppf(self, q: ArrayLike) -> FloatArray | float:
-        """Least k with Pr[X <= k] >= q, up to the rounding of q (1e-12 relative); one below the support at q = 0.
+        """Least k with Pr[X <= k] >= q, up to the rounding of q (1e-12 relative); at q = 0 the least value of X minus 1.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class FrozenLaw(metaclass=Explaining):
         Returns
         -------
         float
-            The sum over a range of values outside which at most a fraction :math:`e^{-80}` of the mass lies at either end. The
+            The sum over a range of values; at most a fraction :math:`e^{-80}` of the mass is beyond either end of the range. The
             function f must be bounded outside this range.
 
         {raises: If the sum has more than 1e7 values or, where conditional, the range has no mass.}
@@ -179,7 +179,7 @@ class FrozenLaw(metaclass=Explaining):
         """Return the least k with cdf(k) >= sides[0], that is, sf(k) <= sides[1].
 
         One entry of `sides` is `levels`, the other 1 - levels. For levels above 1/2, 1 - levels has a rounding error of up to
-        2**-53: a k that misses the condition by no more than this error counts as meeting it.
+        2**-53: a k that misses the condition by at most this error counts as meeting the condition.
         """
         with np.errstate(divide="ignore"):
             lower, upper = np.log(sides[0]), np.log(sides[1])

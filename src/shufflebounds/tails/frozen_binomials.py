@@ -97,7 +97,7 @@ class poisson_binom(FrozenLaw):
 
     See Also
     --------
-    poisson_binom_window : all probabilities that carry the mass, at once.
+    poisson_binom_window : all probabilities but those of a given mass, at once.
 
     Notes
     -----

@@ -35,9 +35,9 @@ def poisson_binom_logpmf(
     k : array_like of float, any shape
         Values of the sum. A value that is not an integer in 0..n has probability zero.
     p : array_like of float, shape (groups,) or (..., groups), or list of arrays
-        Success probabilities, each in [0, 1], in any order; an empty array is the constant 0. An array with more dimensions has one
-        distribution for each index but the last, and k broadcasts against these; a list of arrays of different lengths is treated
-        in the same way.
+        Success probabilities, each in [0, 1], in any order; an empty array stands for S = 0. An array with more dimensions has one
+        distribution along its last axis for each index of the other axes, and k broadcasts against the shape of these axes. A list
+        of arrays of different lengths is treated in the same way.
     counts : array_like of int, of the form of p, optional
         Multiplicity of each p; 1 each by default. Their total n is at most 2**53.
     threads : int
@@ -97,7 +97,7 @@ def poisson_binom_logcdf(
     Notes
     -----
     The method is that of `poisson_binom_logpmf`, with the transform of a geometric sum in the integrand. The smaller tail is
-    computed, and the other one as the logarithm of 1 minus it.
+    computed; the larger one is 1 minus the smaller.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
 def inner_law(
     array: FloatArray, multiplicities: FloatArray | None, ends: tuple[float, float] | None = None
 ) -> tuple[FloatArray, FloatArray | None, int]:
-    """Return what `_checked_law` returns, for checked arguments; ends are the smallest and the largest p, if known."""
+    """Return the result of `_checked_law` for checked arguments; `ends` are the smallest and the largest p, if known."""
     low, high = ends or ((float(array.min()), float(array.max())) if array.size else (0.0, 0.0))
     if low > 0 and high < 1 and (multiplicities is None or multiplicities.all()):
         return array, multiplicities, 0

@@ -35,8 +35,8 @@ _NODES, _WEIGHTS = _double_exponential()
 class GaussianCurve(Representation):
     """The trade-off function of N(0, 1) and N(mu, 1).
 
-    `side` is 0 for values as computed, 1 for values above the exact curve, and -1 for values below it. The delta of a curve below
-    the exact curve is above the exact delta.
+    `side` is 0 for values as computed, 1 for values above the exact curve, and -1 for values below it. A curve below the exact one
+    has a delta above the exact one.
     """
 
     mu: float
@@ -61,8 +61,8 @@ class GaussianCurve(Representation):
         return np.minimum(value, 0.0)
 
     def _log_delta(self, eps: FloatArray) -> FloatArray:
-        # The curve is symmetric: delta(eps) = 1 - e^eps + e^eps delta(-eps). Both terms are positive for eps < 0, for which the
-        # quadrature below would be inaccurate.
+        # The curve is symmetric: delta(eps) = (1 - e^eps) + e^eps delta(-eps). For eps < 0, where the quadrature would be
+        # inaccurate, both terms are positive.
         value = self._log_delta_above(np.abs(eps))
         return np.where(eps < 0, np.logaddexp(log1mexp(np.minimum(eps, 0.0)), eps + value), value)
 
@@ -75,9 +75,8 @@ class GaussianCurve(Representation):
             x, y = eps / mu - mu / 2, eps / mu + mu / 2
         tail = log_ndtr(-x)
         log_gap = np.empty_like(x)
-        # delta = Phi(-x) (1 - m(y)/m(x)), where m is Mills' ratio of the normal distribution; `log_gap` is the log of the factor
-        # 1 - m(y)/m(x).
-        # The difference cancels if mu is small, or if x is so large that the two ratios agree in all digits.
+        # delta = Phi(-x) (1 - m(y)/m(x)), m Mills' ratio of the normal distribution; `log_gap` is the log of 1 - m(y)/m(x).
+        # This difference cancels if mu is small, or if x is so large that m(y) and m(x) agree in all digits.
         close = (mu < 0.5) | (x > 1e8 * mu)
         close &= tail > -np.inf
         log_gap[close] = _log_mills_gap(x[close], mu)

@@ -1,8 +1,8 @@
 r"""Decreasing convex functions of E = e^eps, given at points: convex hulls, supporting lines, and distributions of losses.
 
-A point is (eps, log value). A chain is a pair of arrays of points with increasing eps and decreasing values. The hockey-stick
-divergence of a pair is such a function. For E < 1 a second chain has the divergence of the reversed pair, whose values are small
-there. Both chains start at the join, near eps = 0.
+A point is (eps, log value). A chain is a sequence of points with increasing eps and decreasing values, as two arrays. The
+hockey-stick divergence of a pair is such a function. For E < 1 a second chain has the divergence of the reversed pair at 1/E, whose
+values are small. Both chains start at the join, near eps = 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Chain = tuple[FloatArray, FloatArray]
 def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the vertices (x, y) of the lower convex hull of the points (e^x, e^y), and the logs of minus the slopes between them.
 
-    x increases. A point at or above the one before it is not a vertex.
+    x increases. A point that is not below the point before it is not a vertex.
     """
     kept, along, down = _tradeoff.lower_hull(x, np.full(x.size, np.inf), y, log1mexp(y))
     return x[kept], y[kept], down - along
@@ -59,7 +59,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is linear on both
     sides of one breakpoint. Beyond the last point the left line is extended to its zero.
     """
-    # Where log_value is 0, the function may be below 1 by less than a double resolves, and the left line need not be constant.
+    # log_value = 0 may stand for a value slightly below 1, so that the left line need not be constant there.
     eps, log_value = _tradeoff.lines_below(x, np.minimum(low, -5e-324), np.ascontiguousarray(high))
     return (eps, log_value) if eps.size else (x[1:2].copy(), np.full(1, -np.inf))
 
@@ -72,9 +72,9 @@ def alternate(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Chain]:
-    """Return the lower convex hulls of two chains, the value at their join lowered until the joined function is convex.
+    """Return the lower convex hulls of two chains, with the value at their join lowered until the joined function is convex.
 
-    With `lower` this value is lowered further, by 1, 2, 4, ... ulp, because rounding may dominate the slopes to close neighbours.
+    With `lower` the value is lowered further, by 1, 2, 4, ... ulp, because rounding may dominate the slopes to close neighbours.
     """
     right, left = hull(*right)[:2], hull(*left)[:2]
     for turn in range(16):
@@ -82,7 +82,7 @@ def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Ch
         # The caller's bound of the rounding errors (slack) covers a negative mass of up to 1e-12.
         if _at_join(right, left) >= -1e-12 or min(x.size, u.size) < 2 or y[0] == -np.inf:
             break
-        # The line from the left neighbour at e^-u[1] to the right one at e^x[1], evaluated at the join.
+        # The line from the left neighbour of the join, at e^-u[1], to the right neighbour, at e^x[1], evaluated at the join.
         whole = x[1] + u[1]
         share = math.expm1(x[0] + u[1]) / math.expm1(whole) if whole < LARGEST_EXPONENT else math.exp(x[0] - x[1])
         chord = (1 - share) * math.exp(across(-u[1], v[1])) + share * math.exp(y[1])

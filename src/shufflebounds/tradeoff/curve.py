@@ -30,7 +30,7 @@ class Tradeoff(CurveValues):
 
     .. math:: f(\alpha) = T(P, Q)(\alpha) = \min \{ 1 - \mathrm{E}_Q[\phi] : 0 \le \phi \le 1,\; \mathrm{E}_P[\phi] \le \alpha \}
 
-    over the tests :math:`\phi` that reject P in favour of Q. The best tests reject the outcomes with the largest
+    The minimum is over tests :math:`\phi` that reject P in favour of Q. The best tests reject the outcomes with the largest
     :math:`Q/P`. For distributions given as lists the curve is piecewise linear, with randomised tests between its breakpoints.
 
     Made by :meth:`from_pmfs`, :meth:`from_knots` and :meth:`from_log_delta` (piecewise linear), by :meth:`gaussian`,
@@ -114,9 +114,9 @@ class Tradeoff(CurveValues):
         Returns
         -------
         Tradeoff
-            Constant to the left of the first breakpoint, 0 from the last one on, and the lower value where two breakpoints have the
-            same alpha. So it is at or below every trade-off function that is at or above the lines between the breakpoints. To give
-            other values outside the breakpoints, add breakpoints at alpha = 0 and at beta = 0.
+            Constant to the left of the first breakpoint, 0 from the last breakpoint on, and the lower value where two breakpoints
+            have the same alpha. So the curve is at or below every trade-off function that is at or above the lines between the
+            breakpoints. For other values outside the breakpoints, add breakpoints at alpha = 0 and at beta = 0.
 
         {raises: If the shapes differ, an entry is NaN or positive, the order is wrong, or a breakpoint lies above the diagonal.}
 
@@ -164,9 +164,9 @@ class Tradeoff(CurveValues):
         The breakpoints are the intersections of neighbouring lines. Each is rounded down, so that the piecewise linear curve is
         below the maximum of the lines. Where the slope is below -1, :math:`1 - \beta` is a sum of positive terms and has a
         small relative error, and a small :math:`\beta` is as accurate as the given log delta near 0. Where the slope is above -1,
-        this applies to :math:`1 - \alpha`.
+        the same is true of :math:`1 - \alpha` and :math:`\alpha`.
 
-        Unless delta is 0 at the largest eps, f(0) < 1, and no Gaussian trade-off function is below f.
+        If delta is positive at the largest eps, then f(0) < 1, and no Gaussian trade-off function is below f.
 
         {dong2022: proposition 2.5}
 
@@ -361,7 +361,7 @@ class Tradeoff(CurveValues):
         Returns
         -------
         Tradeoff
-            f itself if it is known to be convex. Its breakpoints are breakpoints of f; it is above the exact hull
+            f itself if it is known to be convex. The breakpoints of the hull are breakpoints of f; the hull is above the exact one
             by rounding at most.
 
         Notes
@@ -397,8 +397,8 @@ class Tradeoff(CurveValues):
         Raises
         ------
         ValueError
-            If `other` is not a Tradeoff, if only one curve is Gaussian or one is that of Laplace noise, or if there are more than
-            4 million products. For such curves, compose the profiles by
+            If `other` is not a Tradeoff, if only one curve is Gaussian, if a curve is that of Laplace noise, or if there are more
+            than 4 million products of segments. For such curves, compose the profiles by
             :meth:`~shufflebounds.profile.PrivacyProfile.compose`, which gives an upper and a lower bound.
 
         {dong2022: definition 3.1}
@@ -459,7 +459,7 @@ class Tradeoff(CurveValues):
 
 
 def _three_lines(eps: float, log_kept: float, log_lost: float, label: str) -> Piecewise:
-    """Return the curve of randomized response with budget eps and failure probability e^log_lost; e^log_kept is 1 minus it.
+    """Return the curve of randomized response with budget eps and failure probability e^log_lost = 1 - e^log_kept.
 
     Each of the two distributions also has an outcome of mass e^log_lost that is impossible under the other one.
     """

@@ -39,7 +39,7 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
     float or ndarray
         Of the shape of `eps`; -inf where the divergence is 0. Exact to rounding.
 
-    {raises: If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `eps` is not finite.}
+    {raises: If the shapes differ, an entry is NaN or positive, a list does not sum to 1, or `eps` is not finite.}
 
     Notes
     -----
@@ -115,9 +115,9 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
 
     Notes
     -----
-    The maximum is attained by a set of the outcomes with the largest likelihood ratios P/Q. Some texts publish the formula with
-    :math:`Q(S)` in place of :math:`P(S)`, and over all sets with :math:`P(S) \ge \delta`; that is not the inverse of the
-    hockey-stick divergence.
+    The maximum is attained by a set of the outcomes with the largest likelihood ratios P/Q. Some texts have :math:`Q(S)` in place
+    of :math:`P(S)`, and a maximum over all sets with :math:`P(S) \ge \delta`; that formula is not the inverse of the hockey-stick
+    divergence.
 
     References
     ----------
@@ -185,8 +185,8 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     array = _validate.real_array("order", np.where(unbounded_loss, 1.0, given) if unbounded_loss.any() else order, 0, open_low=True)
     flat = np.where(unbounded_loss, np.inf, array).ravel()
     shared = (p > -np.inf) & (q > -np.inf)
-    # If a mass of outcomes that only one of the distributions has underflows, it is raised to the smallest double: at orders >= 1,
-    # any positive mass makes the divergence infinite.
+    # A positive mass of outcomes that only one distribution has is raised to the smallest double if it underflows: at orders >= 1
+    # any such mass makes the divergence infinite.
     sides = [float(max(np.exp(law[~shared]).sum(), 5e-324 * bool((law[~shared] > -np.inf).any()))) for law in (p, q)]
     p, q = p[shared], q[shared]
     value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()])
@@ -214,9 +214,9 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
 def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float, raised: FloatArray | None = None) -> float:
     """Return the divergence of order >= 1 from the log masses and losses under P, and the mass of Q that is impossible under P.
 
-    If the losses have errors, an upper bound needs two versions. `loss` has the losses moved away from 0 by their errors, because
-    `excess` increases with |loss|. `raised` has the losses increased by their errors, because the sum of P e^((order - 1) loss)
-    increases with every loss. For a lower bound, pass losses moved towards 0, and decreased losses.
+    If the losses have errors, an upper bound needs two versions of them. In `loss` they are moved away from 0 by their errors,
+    because `excess` increases with |loss|. In `raised` they are increased by their errors, because the sum of P e^((order - 1)
+    loss) increases with every loss. For a lower bound, pass losses moved towards 0 and decreased losses.
     """
     raised = loss if raised is None else raised
     if order == math.inf:

@@ -34,8 +34,8 @@ def envelope(
     the reversed pair.
 
     The lower curve is nowhere above the exact one: each vertex is on or below both adjacent lines, so the segment between two
-    vertices is below the line that both are below. The upper curve is nowhere below the exact one: each vertex is on or above all
-    lines, and the maximum of lines is convex. So alpha of a vertex need not be exact; beta is rounded from both lines at this
+    neighbouring vertices is below their common line. The upper curve is nowhere below the exact one: each vertex is on or above all
+    lines, and the maximum of lines is convex. So alpha of a vertex need not be exact, if beta is rounded from both lines at this
     alpha.
 
     The pieces are in the order of alpha; for lines e^-eps (1 - reverse - alpha), -eps is returned. There is one vertex between two
@@ -66,7 +66,7 @@ def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
 
 
 class _Lines:
-    """The lines y = 1 - delta - e^eps x in the order of eps. Each of them is the largest line at some x.
+    """The lines y = 1 - delta - e^eps x in the order of eps, without those that are nowhere the largest.
 
     `meets` holds log x of the intersection of each pair of neighbouring lines. `side` is the direction of rounding (`_Rounding`).
     """
@@ -115,7 +115,7 @@ class _Lines:
         y is 0 where a line is negative.
         """
         eps, delta, side = self.eps[which], self.delta[which], self.side
-        # e^x may have been computed from its complement 1 - e^x: the change of x covers the rounding error.
+        # e^x may have been computed from 1 - e^x: x is changed to cover the rounding error.
         x = x - side * 2 * ULP * np.where(x > -1, 1.0, 0.0)
         fall = eps + x
         loss_error = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
@@ -127,7 +127,7 @@ class _Lines:
             left = log1mexp(delta)
             size = np.exp(fall - left)
             part = np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left))))
-            # Where the line is nearly 0, `part` is as low as -36, so its own rounding error counts, too.
+            # Where the line is nearly 0, `part` is as low as -36, so that its rounding error must be added, too.
             y = left + part + side * ULP * (8 * (1 + np.abs(left)) + 4 * np.abs(part))
         y = np.where(np.isnan(y), -np.inf, np.minimum(y, 0.0))
         out[0] = np.maximum(out[0], y) if side == _Rounding.DOWN else np.minimum(out[0], y)
@@ -135,7 +135,7 @@ class _Lines:
 
 
 def _outer(one: FloatArray, two: FloatArray, side: int) -> FloatArray:
-    """Return log y and log(1 - y) of the lower one of two lines if `side` is DOWN, and of the upper one if it is UP."""
+    """Return log y and log(1 - y) of the lower of two lines if `side` is DOWN, and of the upper line if it is UP."""
     first, second = (np.minimum, np.maximum) if side == _Rounding.DOWN else (np.maximum, np.minimum)
     return np.array([first(one[0], two[0]), second(one[1], two[1])])
 
@@ -150,15 +150,15 @@ def _rounded_pair(rest: FloatArray, side: int) -> FloatArray:
 
 
 def _rest(x: FloatArray, side: int) -> FloatArray:
-    """Return log(1 - e^x), rounded down (UP) or up (DOWN): the rounding of an alpha computed from it is then conservative."""
+    """Return log(1 - e^x), rounded down (UP) or up (DOWN), so that the rounding of alpha = 1 - e^x is conservative."""
     return np.minimum(log1mexp(x) * (1 + side * 4 * ULP) - side * 4 * ULP, 0.0)
 
 
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
     """Return the vertex between the lines of slope below -1 (`steep`) and those of slope above -1 (`flat`).
 
-    If only one family has lines, the vertex is the zero of its flattest line. Lines that are nowhere the largest are removed from
-    both families.
+    If only one family has lines, the vertex is the zero of the family's flattest line. Lines that are nowhere the largest are
+    removed from both families.
     """
     while steep.size and flat.size:
         e1, e2 = float(steep.eps[0]), float(flat.eps[0])
@@ -187,11 +187,11 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
 def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
     """Return the vertex where the flattest lines of both families meet, at log alpha = x.
 
-    If, by rounding, one of the lines reaches 0 to the left of x, the vertex of a lower curve is moved there.
+    If, by rounding, a line reaches 0 to the left of x, the vertex of a lower curve is moved to this zero.
     """
     side = steep.side
     if side == _Rounding.DOWN:
-        # Neither line is negative up to this alpha.
+        # Both lines are at least 0 up to this alpha.
         x = min(x, float(steep.ends()[0]), float(_rounded_pair(flat.delta[:1], side)[0, 0]))
     at = np.array([min(x, 0.0)])
     # The flat line has the value e^-eps (1 - delta - e^x) at log alpha = x.

@@ -28,7 +28,7 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
     losses : ndarray, shape (losses,)
         The distinct losses of the outcomes with positive probability under P, increasing; inf for outcomes impossible under Q.
     log_mass : ndarray, shape (losses,)
-        Natural logarithms of the mass of P at each. Missing mass of P is not included.
+        Natural logarithms of the mass of P at each loss. Missing mass of P is not included.
 
     {raises: As from :func:`log_hockey_stick`.}
 
@@ -56,7 +56,7 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
 def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
     r"""The probability under P of a privacy loss above eps, :math:`\Pr_{y \sim P}[\mathcal{L}(y) > \varepsilon]`.
 
-    This probability is at least delta(eps). The literature calls it probabilistic or pointwise differential privacy; see also
+    This probability is at least delta(eps). A bound of it is called probabilistic or pointwise differential privacy; see also
     :meth:`~shufflebounds.profile.PrivacyProfile.loss_tail`.
 
     Parameters

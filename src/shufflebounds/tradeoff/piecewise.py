@@ -23,7 +23,7 @@ class Piecewise(Representation):
     The array `points` has the rows log alpha, log(1 - alpha), log beta and log(1 - beta), from alpha = 0 to beta = 0. The last row
     begins with the log mass of Q where P is 0; the second row ends with the log mass of P where Q is 0. The pair `atoms` has
     the logarithms of the widths and heights of the segments if the curve is known to be convex, and is None otherwise.
-    `side` is that of the representations.
+    `side` is that of `Representation`.
     """
 
     points: FloatArray
@@ -60,7 +60,6 @@ class Piecewise(Representation):
             log_alpha, log_beta = np.append(log_alpha, log_alpha[-1]), np.append(log_beta, -np.inf)
         return cls(np.array([log_alpha, log1mexp(log_alpha), log_beta, log1mexp(log_beta)]), None)
 
-    # A pickle omits the cached hull.
     __getstate__ = uncached
 
     def knots(self) -> tuple[FloatArray, FloatArray]:
@@ -196,7 +195,7 @@ def prune(points: FloatArray, side: int = 0) -> Piecewise:
 def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], float, float]:
     """Return the outcomes possible under P and Q in the order of decreasing Q/P, and the log masses of all other outcomes.
 
-    The two log masses are those under P of the outcomes that Q cannot produce, and under Q of the outcomes that P cannot produce.
+    The log masses are that under P of the outcomes that Q cannot produce, and that under Q of the outcomes that P cannot produce.
     """
     shared = (log_p > -np.inf) & (log_q > -np.inf)
     whole = bool(shared.all())

@@ -26,8 +26,8 @@ class CurveValues:
     def knots(self) -> tuple[FloatArray, FloatArray]:
         r"""Natural logarithms of :math:`\alpha_i`, non-decreasing from -inf, and of :math:`\beta_i = f(\alpha_i)`, to -inf.
 
-        Two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i` f is 0. Curves given by a formula, Gaussian and
-        Laplace, have no breakpoints and raise AttributeError.
+        Two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i`, f is 0. Gaussian and Laplace curves have no
+        breakpoints and raise AttributeError.
         """
         return self._form.knots()
 
@@ -52,8 +52,8 @@ class CurveValues:
 
         Notes
         -----
-        Between breakpoints :math:`f = (1 - t) \beta_i + t \beta_{i+1}`. Both weights are computed by ``expm1`` of differences of
-        logarithms of :math:`\alpha` or, above 1/2, of :math:`1 - \alpha`, and the terms are added in logarithms.
+        Between breakpoints :math:`f = (1 - t) \beta_i + t \beta_{i+1}`. The weights 1 - t and t are computed by ``expm1`` of
+        differences of logarithms of :math:`\alpha` or, above 1/2, of :math:`1 - \alpha`. The terms are added in logarithms.
 
         Examples
         --------
@@ -160,7 +160,7 @@ class CurveValues:
         -------
         float or ndarray
             Of the shape of `delta`, rounded up: an eps at which :meth:`log_delta` was evaluated and is at most log delta; inf
-            if there is no finite one.
+            if there is no such eps.
 
         {raises: If `delta` lies outside [0, 1] or is empty.}
 
@@ -187,8 +187,8 @@ class CurveValues:
 
         Notes
         -----
-        It suffices to compare at the breakpoints, because Gaussian curves are convex and f is linear between breakpoints. Each
-        quantile is computed from the smaller one of a probability and its complement; probabilities and complements are summed
+        It suffices to compare f with Gaussian curves at the breakpoints, because Gaussian curves are convex and f is linear between
+        breakpoints. Each quantile is computed from the smaller one of a probability and its complement, which are summed
         separately.
 
         {dong2022: definition 2.6}

@@ -144,7 +144,7 @@ def das2022_above_threshold_eps(eps: float) -> float:
 def das2022_numeric_sparse_eps(eps: float) -> float:
     r"""Published privacy of NumericSparse at delta = 0: eps, for the budgets that the survey prints.
 
-    They are :math:`\varepsilon_1 = \frac89\varepsilon` and :math:`\varepsilon_2 = 29\varepsilon`.
+    These budgets are :math:`\varepsilon_1 = \frac89\varepsilon` and :math:`\varepsilon_2 = 29\varepsilon`.
 
     >>> round(published.das2022_numeric_sparse_eps(1.0), 6)
     1.0

@@ -77,7 +77,9 @@ def _right_counterexample() -> Counterexample:
     comparison=At(f"{_SETTING}, all other users at 0, 1 against 0", CASE, _least_flip_reversed, "flip"),
 )
 def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
-    r"""Published flip probability for 1 against 0 (right tail), :math:`q = 3 L_2 / (n (e^\varepsilon - 1)^2)`, all others at 0.
+    r"""Published flip probability for the target's values 1 against 0 (right tail), all others at 0.
+
+    .. math:: q = 3 L_2 / (n (e^\varepsilon - 1)^2)
 
     The paper uses it only together with the larger :func:`zhilyaev_flip_zeros`.
 

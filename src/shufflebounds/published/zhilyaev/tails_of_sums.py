@@ -50,7 +50,7 @@ def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
 
     .. math:: \max_k\; (2 p e^\varepsilon - 1) P(k) - (e^\varepsilon - 1) \sum_{i \le k} P(i)
 
-    with P the distribution of the other users' sum, and p = 1 - q for the flip probability q.
+    P is the distribution of the other users' sum, and p = 1 - q for the flip probability q.
 
     >>> import math
     >>> round(published.zhilyaev_lemma(5, 0.2, math.log(1.5)), 10)
