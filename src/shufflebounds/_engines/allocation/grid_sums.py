@@ -74,27 +74,27 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
 
 
 def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
-    """Return for every grid point k the moment M[k] of the masses merged there (see `contracted`), in steps.
+    """Return for every grid point k the moment M[k] of the masses that `contracted` merges there, in units of mass times grid step.
 
     The moment is the mass that an adjacent cell gives to the point, times the distance of the cell's mean from the point. Both
     adjacent cells give the same moment, so that the mean of the merged mass is the point.
 
-    Let `inside` be the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside to its left
-    end and M[k + 1]/(1 - inside) to its right end. The sum of these two masses is at most the mass of the cell. If the sum equals
-    the mass in every cell, each moment follows from its neighbour, from the left or from the right. Errors alternate in sign and
-    shrink where masses grow, so both recursions run towards the heaviest cell. Near it, one cell is exempt from equality: a cell
-    whose mean is a grid point (`free`), or else the cell with the smallest remainder.
+    `inside[k]` is the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside[k] to its
+    left end and M[k + 1]/(1 - inside[k]) to its right end, together at most its mass. If every cell gives all of its mass, M[k]
+    determines M[k + 1] and vice versa. Errors of this recursion alternate in sign and shrink where masses grow, so one recursion
+    runs from each end of the grid to the heaviest cell. One cell near the heaviest may keep a remainder: a cell whose mean is a
+    grid point (`free`), or else the cell whose remainder changes the mean least.
     """
     size = mass.size
     heaviest = int(np.argmax(mass))
-    # The cell without equality is chosen among the heaviest cell and the 20 cells on either side; comparing more cells takes
+    # The cell that keeps a remainder is chosen among the heaviest cell and the 20 cells on either side; comparing more takes
     # longer.
     low, high = max(heaviest - 20, 0), min(heaviest + 20, size - 1)
     back, held = 1 - inside, free.view(np.uint8)
     right_of = _losses.balanced(mass, inside, back, held, high)
     left_of = _losses.balanced(mass[::-1], back[::-1], inside[::-1], held[::-1], size - 1 - low)[::-1]
-    # `first` has the moments at the left ends of the cells low..high, computed from the left; `second` has those at the right ends,
-    # computed from the right.
+    # `first` has the moments at the left ends of the cells low..high, by the recursion from the left end of the grid; `second` has
+    # the moments at their right ends, by the recursion from the right end.
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -118,9 +118,9 @@ class StopLoss(TiltedSum):
         # `error` bounds the rounding error of the first grid point of the sum: two products and a sum are rounded, and one more
         # product if the distribution is reversed.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
-        # With these values of `near` and `widest` one transform is used for a wide interval of levels. The likelihood ratio of
-        # Gaussian noise with sigma below 1 has heavy tails, so otherwise many levels would each need a separate transform. The
-        # rounding error grows by the factor e^(near^2/2), and remains far below the error of the grid.
+        # With these values of `near` and `widest` (see `TiltedSum`) one Fourier transform is used for a wide interval of levels.
+        # The likelihood ratio of Gaussian noise with sigma below 1 has heavy tails, so otherwise many levels would each need a
+        # separate transform. The rounding error grows by the factor e^(near^2/2), and remains far below the error of the grid.
         super().__init__(
             [Summand(np.log(mass), (held - middle).astype(np.float64), times)], times * (law.anchor + law.step * middle), law.step,
             discount=0.0, near=4.0, widest=3, upper=upper, slack=16 * ULP * times, level_error=error,
@@ -128,16 +128,16 @@ class StopLoss(TiltedSum):
 
     @cached_property
     def _untilted(self) -> tuple[float, float, float]:
-        """Logarithm of the total mass of the sum, and its mean and standard deviation."""
+        """Logarithm of the total mass of the sum S, and the mean and the standard deviation of S, without a tilt."""
         log_total, mean, var = self.moments(0.0)
         return log_total, mean, math.sqrt(max(var, 0.25 * self.step**2))
 
     @cached_property
     def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Chernoff's bounds, whose logs are lines in the level K: the rates theta in units of 1/step, the intercepts, and the
-        crossings of neighbouring lines.
+        """Chernoff's upper bounds of log E max(0, S - K), one for each rate theta, are lines in the level K: the rates in units of
+        1/step, the intercepts, and the crossings of neighbouring lines.
 
-        The intercept is convex in the rate, so the lines in the order of their rates form the lower envelope.
+        The intercept is convex in the rate. So each line is the smallest one between its crossings with the two neighbouring lines.
         """
         rates = np.geomspace(LEAST_TILT * self.step / self._untilted[2], 40.0, 48)
         cumulants = np.array([self.moments(rate / self.step)[0] for rate in rates.tolist()])
@@ -155,13 +155,13 @@ class StopLoss(TiltedSum):
         return np.asarray(base[best] - rates[best] * gap * (1 - np.sign(gap) * 1e-12))
 
     def reach(self, limits: FloatArray) -> FloatArray:
-        """Return for each limit a level from which on `_chernoff` is at most the limit."""
+        """Return for each limit a level such that `_chernoff` is at most the limit at this and at every higher level."""
         rates, base, _ = self._lines
         gap = np.min((base - limits[:, None]) / rates, axis=1)
         return np.asarray(self.origin + self.step * (gap + 1e-9 * (1 + np.abs(gap))))
 
     def log_stop_loss(self, levels: FloatArray, *, floor: FloatArray | float = -math.inf) -> FloatArray:
-        """Return the bound of log E max(0, S - K) for the sum S at every level K.
+        """Return the upper or the lower bound of log E max(0, S - K) for the sum S at every level K.
 
         Where Chernoff's bound is below `floor`, no transform is computed: the upper bound is Chernoff's, the lower bound -inf.
         """
@@ -188,7 +188,7 @@ class StopLoss(TiltedSum):
 
     @cached_property
     def line(self) -> tuple[float, float, float]:
-        """Numbers (low, value, slope): at levels K <= low the bound of E max(0, S - K), S the sum, is value + slope (low - K)."""
+        """Numbers (low, value, slope): at levels K <= low the bound of E max(0, S - K) is value + slope (low - K)."""
         if not self.finite:
             return -LARGEST, 0.0, 0.0
         (log_total, mean, _), low = self._untilted, self._low

@@ -26,7 +26,7 @@ __all__ = ["ListedAllocation"]
 
 @dataclass(frozen=True, eq=False)
 class ListedAllocation:
-    """Hockey-stick divergences of t steps without the record (Q^t) and with it in a random step (the average), in both directions.
+    """Hockey-stick divergences, in both directions, between Q^t (no step uses the record) and the average (a random step does).
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ListedAllocation:
         return self._sides(eps, -1, effort)
 
     def add_at_most(self, eps: FloatArray) -> FloatArray:
-        """Return at each eps an upper bound larger than that of `add`, by Chernoff's inequality, in less time."""
+        """Return at each eps a less tight upper bound than that of `add`, by Chernoff's inequality, in less time."""
         law, error, log_kept = self._law(-1, 1)
         log_mass, log_a, log_b = law._distinct
         above = [(at, Interval(-math.inf, chernoff(excesses(log_a, log_b, at), log_mass, self.steps))) for at in eps.tolist()]
@@ -66,7 +66,7 @@ class ListedAllocation:
 
     @kept(4)
     def _law(self, direction: int, side: int) -> tuple[ExcessLaw, float, float]:
-        """Return (distribution of X, bound of the relative error, log of a factor of the result) for one bound.
+        """Return (distribution of X, bound of the relative error of delta, log of a factor by which delta is multiplied).
 
         `direction` is 1 if the record is removed and -1 if it is added, `side` is 1 for the upper bound and -1 for the lower one.
         """

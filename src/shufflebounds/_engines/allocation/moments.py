@@ -9,7 +9,7 @@ As M_0 = M_1 = 1, the series is e^(x/t) + r(x) with r(x) = sum_(k >= 2) (M_k - 1
 
     E (...)^a - 1 = sum_(j=1)^(min(t, a/2)) C(t, j) sum_(m=2j)^a a!/(a-m)! (1 - j/t)^(a-m) [x^m] r(x)^j.
 
-All terms are positive, so the excess over 1 has a small relative error, and so has the divergence.
+All terms are positive, so E (...)^a - 1 is computed with a small relative error, and so is the Renyi divergence.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def allocation_renyis(orders: Sequence[int], steps: int, divergences: FloatArray
     """Return bounds of the Renyi divergences between the average and Q^steps, for whole orders from 2 to LARGEST_ORDER.
 
     The average is the distribution of all outputs, averaged over the step that uses the record. `divergences` are upper (or lower)
-    bounds of the divergences D_2(P||Q), ..., D_a(P||Q) of one step, up to the largest order a. The powers of r are computed once
-    for all orders.
+    bounds of the divergences D_2(P||Q), ..., D_a(P||Q) of one step, up to the largest order a. The powers of the series r (module
+    docstring) are computed once for all orders.
     """
     largest = max(orders)
     if not np.isfinite(divergences).all():
         return np.full(len(orders), np.inf)
     k, a = np.arange(2.0, largest + 1), np.array(orders)
-    # `log_r` has the logarithms of r_k, k = 0, 1, ..., `falling` those of a!/(a - m)!, with a row for each order a.
+    # `log_r` has the logarithms of the coefficients of the series r, `falling` those of a!/(a - m)!, with a row for each order a.
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, largest + 1)))])
     rest = a[:, None] - np.arange(largest + 1.0)
     falling = log_factorial[a][:, None] - np.where(rest >= 0, log_factorial[np.maximum(rest, 0).astype(np.intp)], np.inf)
@@ -60,9 +60,9 @@ def allocation_renyis(orders: Sequence[int], steps: int, divergences: FloatArray
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = falling + np.where(rest > 0, rest * np.log1p(-j / steps), 0.0) + power
         total = np.logaddexp(total, log_choices + log_sums(terms))
-    # The moment of order a takes at most a/2 products of power series. The logarithm of every term is below `size` in absolute
-    # value. In each product, the error of a term is at most 3 rounding errors of such logarithms, and the relative error of a sum
-    # is at most as many rounding errors as the order a.
+    # The moment of order a takes at most a/2 products of power series, computed with logarithms that are below `size` in absolute
+    # value. Each product adds at most 3 roundings of such a logarithm to the error of a term, and the summation adds at most a
+    # roundings.
     size = 2 + log_factorial[a] + a * math.log(steps) + np.maximum.accumulate(grown)[a - 2]
     total += (4 * a * size * ULP) * (1 if upper else -1)
     positive = np.maximum(total, 0.0) + np.log1p(np.exp(-np.abs(total)))

@@ -27,9 +27,10 @@ __all__ = ["counted_allocation"]
 
 
 def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms | None:
-    """Return the outcomes of the pair (average, Q in all steps), or None if there are too many.
+    """Return the outcomes of the pair of distributions of all steps with and without the record, or None if there are too many.
 
-    In the average, `chosen` of the `steps` steps, a random subset, have outputs from P. `atoms` are the outcomes of (P, Q).
+    With the record, a random subset of `chosen` of the `steps` steps has outputs from P, and the other steps have outputs from Q.
+    Without it, all outputs are from Q. `atoms` are the outcomes of (P, Q).
     """
     loss, log_q = np.append(-np.inf, atoms.loss), np.append(atoms.log_other, atoms.log_p - atoms.loss)
     held = log_q > -np.inf
@@ -37,7 +38,7 @@ def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms |
     rows = number_of_multisets(loss.size, steps)
     if not loss.size or rows > MOST_ENUMERATED:
         return None
-    # With a single outcome there is only one row of counts, but `_log_ratios` needs a table of all numbers of steps.
+    # The second size is that of the table of binomial probabilities in `_log_ratios`; it is the larger one for a single outcome.
     if max(rows * number_of_multisets(loss.size, chosen), (steps + 1) * (chosen + 1)) > TABLE_SIZE:
         return None
     counts, subsets = multisets(loss.size, steps), multisets(loss.size, chosen)
@@ -64,7 +65,8 @@ def _log_ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """Return log Lambda for every row of counts, and bounds of its error."""
     steps, chosen = int(counts[0].sum()), int(subsets[0].sum())
-    # w_s is a ratio of binomial probabilities of any rate. With `rate` = chosen/steps their logarithms are small.
+    # The weight w_s (module docstring) is the product of Pr[Bin(c_i, r) = s_i] over i, divided by Pr[Bin(t, r) = k], for any rate
+    # r. With r = k/t the logarithms of these probabilities are small.
     table = binom_logpmf(np.arange(chosen + 1.0), np.arange(steps + 1.0)[:, None], rate)
     log_w = -table[steps, chosen] + sum(table[counts[:, None, i], subsets[:, i]] for i in range(loss.size))
     finite = np.where(loss > -np.inf, loss, 0.0)
@@ -78,8 +80,8 @@ def _log_ratios(
     near = np.abs(excess) < 0.5
     moved = np.exp(log_sums(log_w + each + np.log(each_error)) - ratio) * 1.001
     ratio = np.where(near, np.log1p(np.where(near, excess, 0.0)), ratio)
-    # The logarithms of the kernel's probabilities have errors of 3 ulp of max(1, |log|). The other rounding errors are those of
-    # logarithms and of sums.
+    # The logs of `binom_logpmf` have errors of 3 ulp of max(1, |log|). The other rounding errors are those of logarithms and of
+    # sums.
     largest = float(np.abs(log_w[log_w > -np.inf]).max()) + 2 * abs(table[steps, chosen])
     sizes = [np.where(side > -np.inf, np.abs(side), 0.0) for side in (risen, fallen)]
     relative = ULP * (16 + 4 * loss.size + len(subsets) + 4 * largest + 2 * np.maximum(*sizes))

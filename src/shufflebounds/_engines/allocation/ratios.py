@@ -72,7 +72,7 @@ class Ratios:
 
 
 def smaller_tails(below: FloatArray, above: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the logs of two tails for each interval between edges, the smaller one first; the mass is their difference.
+    """Return for each interval between edges the logs of two tails whose difference is its mass, the smaller one first.
 
     `below` and `above` are the lower and the upper log tails at the edges. For each interval the function returns either the two
     lower tails at its ends or the two upper tails, whichever are smaller, because their difference has less cancellation.

@@ -69,14 +69,14 @@ class _Grid(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """An upper or lower bound of the distribution of a ratio: small ratios on a grid, large ones as a list of atoms."""
+    """A distribution of a ratio for the upper or for the lower bound: small ratios on a grid, large ones as a list of atoms."""
 
     small: GridLaw
     big: tuple[FloatArray, FloatArray]  # Values of the large likelihood ratios, and their masses under Q.
 
 
 class Allocation:
-    """Hockey-stick divergences of t steps without the record (Q^t) and with it in a random step (the average), in both directions.
+    """Hockey-stick divergences, in both directions, between Q^t (no step uses the record) and the average (a random step does).
 
     The divergences are computed from `law`, the distribution of the likelihood ratio dP/dQ of one step.
     """
@@ -88,7 +88,7 @@ class Allocation:
 
     @cached_property
     def loss_range(self) -> tuple[float, float]:
-        """The range of losses ln(dP/dQ) outside of which ratios are merged or count as infinite (CUT, LOWER_CUT)."""
+        """The range of losses ln(dP/dQ): below it ratios are merged (LOWER_CUT), above it they count as infinite (CUT)."""
         low, high = self.law.low, self.law.high
         if not math.isfinite(high):
             at = np.linspace(-SAFE_EXPONENT, SAFE_EXPONENT, 120_001)
@@ -131,7 +131,7 @@ class Allocation:
     def _laid(self, top: float, step: float) -> _Grid:
         """Return a grid from the smallest ratio to `top`; it starts at 0 if the smallest ratio is below 100 steps of the grid.
 
-        The step of the grid is close to `step`, or larger, so that the grid has at most about POINTS points.
+        The step of the grid is close to `step`, or larger if the grid would otherwise have more than about POINTS points.
         """
         anchor = math.exp(self.loss_range[0])
         step = max(step, (top - anchor) / POINTS)
@@ -173,8 +173,9 @@ class Allocation:
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
-        # The bisection starts at the point `step`, which is at most one step above the mean of the ratios below it. The length of
-        # the interval is about 7 for a grid that starts at 0, so after 56 bisections its ends are neighbouring doubles.
+        # Bisection for the log of the second grid point, which is one step above the mean of the ratios below it. The first lower
+        # end is log(step): as ratios are positive, this point is at most one step above that mean. The interval has a length of
+        # about 7 for a grid that starts at 0, so after 56 bisections its ends are neighbouring doubles.
         low, high = math.log(step) - 1e-12, math.log(anchor + 1000 * step)
         for _ in range(56):
             middle = (low + high) / 2
@@ -184,7 +185,7 @@ class Allocation:
         return math.exp(low) - step
 
     def _cells(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the masses under Q of the density in the cells between points, the mean ratio of each cell, and an error bound.
+        """Return for the cells between points the masses of the density under Q, the mean ratios, and an error bound.
 
         The first cell starts at 0. Atoms are not included. The third array bounds the relative errors of the masses under Q and
         under P.
@@ -261,7 +262,7 @@ class Allocation:
         return self._sums.of((upper, times), lambda: StopLoss(side.small, times, upper=upper))
 
     def _low_sums(self, regime: int) -> tuple[StopLoss, StopLoss]:
-        """Return the stop-loss transforms of the negative of the sum of all steps' ratios: lower and upper bound.
+        """Return a lower and an upper bound of the stop-loss transform of minus the sum of the ratios of all steps.
 
         The grid is the entry of `_regimes` with index `regime`.
         """
@@ -289,9 +290,9 @@ class Allocation:
         # e^(alone - NEGLIGIBLE_ROUGHLY) need not be accurate.
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
-        # The sums with large ratios are evaluated at about BIG_CELLS levels for each eps and j, the sum of t small ratios only at
-        # one level for each eps. So the floor of the sum of small ratios, `lowest`, may be below `floor`, by a factor of up to
-        # e^CUT, if no single ratio is large enough.
+        # For each eps and number j of large ratios, about BIG_CELLS levels are evaluated, down to `floor`. The sum of t small
+        # ratios is evaluated at one level for each eps only, which takes little time. So its floor `lowest` is lower, by up to CUT,
+        # if `alone` is below CUT.
         lowest = np.maximum(alone, 2 * CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=lowest)
         rest = np.full(eps.size, -np.inf)
@@ -301,18 +302,19 @@ class Allocation:
             # for a large ratio in the record's step, its second term for one in another step.
             above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
-            # If this contribution is below e^-8 times delta, the upper bound adds it, and the lower bound omits these sums.
+            # If the contribution of sums with large ratios is below e^-8 delta, the upper bound adds `several`, and the lower bound
+            # omits it.
             few = several < out - math.log(t) - 8
             rest[few] = several
             if not few.all():
                 out[~few], rest[~few] = self._with_large(levels[~few], floor[~few], out[~few], above, upper=upper)
         out = out - math.log(t)
         if upper:
-            # Ratios above the range are omitted from the sum: at a level K, E(A + B - K)+ is at most E(A) + E(B - K)+, where A is
-            # the sum of these ratios and B that of the ratios in the range. `cut` is E(A)/t, their mass under P. The computed E(B -
-            # K)+ lacks the sums with such a ratio. The mass of these sums under Q is at most t e^CUT, because it is smaller than
-            # under P, and sums of fewer ratios have a smaller E(B - K)+. So a fraction t e^CUT < 1e-25 is missing, which the 64 ulp
-            # below cover.
+            # Let A be the sum of the ratios above the range, and B that of the ratios in the range. At a level K, E(A + B - K)+ is
+            # at most E(A) + E(B - K)+. `cut` is the log of E(A)/t, which is the mass of a ratio above the range under P. The
+            # computed E(B - K)+ lacks the event that a ratio is above the range. Its probability under Q is at most t e^CUT,
+            # because such a ratio has less mass under Q than under P. Under this event B has fewer terms and a smaller E(B - K)+.
+            # So a fraction of at most t e^CUT < 1e-25 is missing, which the 64 ulp below cover.
             cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         # The logarithms of both sums are rounded to an ulp of their size.
@@ -320,10 +322,10 @@ class Allocation:
 
     @kept(2)
     def _large_sums(self, *, upper: bool) -> tuple[list[tuple[int, FloatArray, FloatArray]], float, float]:
-        """Return a list of (j, values, log masses) of the sums of j = 1, ..., k - 1 large ratios, and two log probabilities.
+        """Return a list of (j, values, log masses) of the sums of j < k large ratios, and the two log probabilities below.
 
-        k is the smallest number of large ratios that is not enumerated. The masses include the factor C(t, j) for t steps. The
-        probabilities are those of at least k, and of at least k - 1, large ratios among the steps other than the record's.
+        k is the smallest number of large ratios that is not enumerated. The masses include the factor C(t, j) for t steps. The two
+        probabilities are those of at least k and of at least k - 1 large ratios among the t - 1 steps that do not use the record.
         """
         t, sign = self.steps, 1 if upper else -1
         values, mass = (self.upper if upper else self.lower).big
@@ -347,17 +349,17 @@ class Allocation:
     def _with_large(
         self, levels: FloatArray, floor: FloatArray, out: FloatArray, above: float, *, upper: bool
     ) -> tuple[FloatArray, float]:
-        """Return the log stop-loss transform including sums with large ratios, and a log probability.
+        """Return the log stop-loss transform including sums with large ratios, and the log probability of too many large ratios.
 
-        This probability bounds the mass under P of sums with more large ratios than :meth:`_large_sums` enumerates. `above` is the
+        The probability is an upper bound, under P, of that of more large ratios than :meth:`_large_sums` enumerates. `above` is the
         log probability under P of a large ratio, `out` the log stop-loss transform of sums without large ratios.
         """
         t = self.steps
         large, rest, last = self._large_sums(upper=upper)
         rest = float(np.logaddexp(rest, above + last))
         total = np.zeros(levels.size)
-        # Several j may use the same sum of small ratios. All levels of this sum are evaluated together, so that they share
-        # transforms.
+        # Several numbers j of large ratios may use the same sum of small ratios (`_shared`). All levels of this sum are evaluated
+        # together, so that they share Fourier transforms.
         for count, group in itertools.groupby(large, lambda part: self._shared(part[0], upper=upper)):
             small = self._sum(count, upper=upper) if count else None
             low, value, slope = small.line if small else (0.0, 0.0, 1.0)
@@ -365,8 +367,9 @@ class Allocation:
             for j, held, log_mass in group:
                 shift, more = self._moved(count - (t - j), upper=upper)
                 mass = np.exp(log_mass + more)
-                # Subtracting an entry of `held` of index `first` or more moves the level to at most `low`, where the bound is a
-                # line. So two suffix sums, of the masses and of masses times distances, replace a sum over these entries.
+                # `held` has the sums of large ratios in increasing order. Subtracting held[first] or a larger sum moves the level
+                # to at most `low`, where the stop-loss transform is a line in the level. So two suffix sums, of the masses and of
+                # the masses times distances, replace a sum over these entries.
                 edge = levels + shift - low
                 first = np.searchsorted(held, edge)
                 tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
@@ -375,7 +378,8 @@ class Allocation:
                 total += value * tail[first] + slope * (moment[first] + away * tail[first])
                 if small is None:
                     continue
-                # Subtracting an entry before index `start` leaves a level so high that the transform is below e^limit.
+                # Subtracting an entry of `held` before the index `start` leaves a level so high that the stop-loss transform is
+                # below e^limit. The upper bound uses e^limit there, and the lower bound 0.
                 limit = floor - float(np.max(log_mass + more))
                 start = np.minimum(np.searchsorted(held, levels + shift - small.reach(limit)), first)
                 total += (tail[0] - tail[start]) * np.exp(limit) if upper else 0.0
@@ -386,24 +390,25 @@ class Allocation:
                 owner, left, logs = (np.concatenate(part) for part in zip(*parts))
                 inner = small.log_stop_loss(left, floor=floor[owner] - logs)
                 total += np.bincount(owner, np.exp(inner + logs), minlength=levels.size)
-        # `error` covers two roundings of exponents of at most 800, and the rounding of sums of positive terms.
+        # `error` covers the rounding of two logs of at most 800 in absolute value, and the rounding of sums of positive terms.
         error = ULP * (1000 + sum(held.size for _, held, _ in large))
         with np.errstate(divide="ignore"):
             return np.logaddexp(out, np.log(total) + (error if upper else -error)), rest
 
     def _shared(self, large: int, *, upper: bool) -> int:
-        """Return the number of small ratios whose sum replaces that of t - `large` small ratios, with the corrections of `_moved`.
+        """Return how many small ratios are summed, and corrected by `_moved`, in place of a sum of t - `large` small ratios.
 
-        The replacement changes the variance of the sum by at most a tenth of the change due to the grid.
+        So several numbers `large` share one sum. This changes the variance of the sum by at most a tenth of the change due to the
+        grid.
         """
         most = max(1, math.floor(self.steps * self._fine**2 / 60))
         return max(self.steps - (large // most if upper else -(-large // most)) * most, 0)
 
     def _moved(self, more: int, *, upper: bool) -> tuple[float, float]:
-        r"""Return (shift of the level, log of a factor) such that the transform for n ratios bounds that for n - `more` ratios.
+        r"""Return (shift of the level, log of a factor) with which the stop-loss transform for n ratios bounds that for n - `more`.
 
-        Let m be the mean and q the total mass of a small ratio. By Jensen's inequality the stop-loss transform of the sum of
-        n - r ratios is at most :math:`q^{-r} \mathrm{E} (S_n - K - r m)_+`, and for r < 0 it is at least this number.
+        Let m be the mean and q the total mass of a small ratio. By Jensen's inequality the stop-loss transform of the sum of n - r
+        ratios at the level K is at most :math:`q^{-r} \mathrm{E} (S_n - K - r m)_+`, and for r < 0 it is at least this number.
         """
         if not more:
             return 0.0, 0.0
@@ -430,7 +435,8 @@ class Allocation:
         lower = below.log_stop_loss(levels * (1 - 8 * ULP) + shift, floor=floor)
         lost = LOWER_CUT + 1 + math.log(t) if not math.isfinite(self.law.low) else -math.inf
         error = ULP * (64 + 4 * np.abs(weight))
-        # The average ratio is below 1/E only if all t ratios are below t/E. So `capped` is an upper bound at every eps.
+        # H(Q^t || average) counts only outputs with an average ratio below e^-eps. Then all t ratios are below t e^-eps. So the log
+        # of the probability that t independent ratios are all below t e^-eps, `capped`, is an upper bound at every eps.
         capped = t * self.law.log_q_below(math.log(t) - eps + 64 * ULP * (1 + eps))
         high = np.minimum(np.logaddexp(weight + upper + error, lost), capped)
         return IntervalArray(np.minimum(weight + lower - error, high), high)
@@ -446,10 +452,11 @@ def _more(trials: int, chance: float, count: int) -> float:
 def _condensed(
     edges: FloatArray, q: FloatArray, means: FloatArray, mass_error: FloatArray, upper: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses of a discrete distribution of large ratios, given masses `q` and means of cells between `edges`.
+    """Return values and masses of a discrete distribution of large ratios, given the masses `q` and mean ratios of cells.
 
-    For the lower bound, the mass of each cell is placed at its mean. For the upper bound, it is split between the ends of the cell
-    such that the mean stays the same. `mass_error` bounds the relative errors of masses and means.
+    The cells are the intervals between `edges`. For the lower bound, the mass of each cell is placed at its mean. For the upper
+    bound, it is split between the ends of the cell such that the mean stays the same. `mass_error` bounds the relative errors of
+    masses and means.
     """
     held = q > 0
     if not upper:

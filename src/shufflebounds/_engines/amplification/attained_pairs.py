@@ -1,4 +1,4 @@
-"""Ordered pairs that neighbours attain in a shuffled randomizer, for lower bounds of compositions and of divergences."""
+"""Pairs (P, Q) of output distributions of neighbouring datasets of a shuffled randomizer."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ __all__ = ["attained_pairs", "both_orders"]
 
 
 def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[DominatingPairInfo, ...]:
-    """Return (P, Q) and (Q, P) of at most two attained pairs, with the `spacing` of their samples (see `Sampling`).
+    """Return (P, Q) and (Q, P) of at most two attained pairs; `spacing` is the distance of samples of delta (see `Sampling`).
 
-    One is the pair with the largest second moment of X, see `excess.excess_law` (a symmetric pair if there is one), the other the
-    pair with the largest mass of outputs that identify the target.
+    They give lower bounds of compositions and of divergences. One is the pair whose privacy-amplification random variable X has the
+    largest second moment (a symmetric pair if there is one), the other the pair with the largest mass of outputs that identify the
+    target.
     """
     below = [law for _, _, law in laws.below]
     if not below:
@@ -33,9 +34,10 @@ def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[Dom
 
 
 def both_orders(law: ExcessLaw, users: int, spacing: float, error: float) -> list[DominatingPairInfo]:
-    """Return the pairs (P, Q) and (Q, P) whose divergence is Phi of a distribution of X (`excess_law`); one if they are equal.
+    """Return the pairs (P, Q) and (Q, P) of a distribution of X, or one pair if both are equal.
 
-    The divergence of (Q, P) is the reverse divergence of (P, Q), so the two pairs share their values.
+    The hockey-stick divergence of (P, Q) is (1/n) E(X_1 + ... + X_n)_+ (`excess_law`). That of (Q, P) is the reverse divergence of
+    (P, Q), so the two pairs share the values that were computed.
     """
     orders = [law] if _mirrored(law) else [law, _swapped(law, error)]
     efforts = [max(1e-3 if one.log_mass.size < COMPARED else 1e-2, one.effort(users)) for one in orders]
@@ -54,8 +56,9 @@ def _log_phi(law: ExcessLaw, users: int, eps: FloatArray) -> IntervalArray:
 def _swapped(law: ExcessLaw, error: float) -> ExcessLaw:
     """Return the distribution of X (`ExcessLaw`) for (Q, P) instead of (P, Q), for a lower bound.
 
-    In distributions for lower bounds log a was decreased and log b increased by at most `error`. So twice the error is subtracted
-    from the new log a and added to the new log b: once to undo this change, and once to repeat it after the exchange.
+    `law` has the likelihood ratios a = P/m and b = Q/m, where m is the distribution of another user. For the lower bound log a was
+    decreased and log b increased by at most `error`. The exchange of P and Q exchanges a and b. So twice the error is subtracted
+    from the new log a and added to the new log b: once to undo this change, and once to repeat it.
     """
     back = replace(law, log_a=law.log_b - 2 * error, log_b=law.log_a + 2 * error, log_cut=law.log_cut_b, log_cut_b=law.log_cut)
     return back.widened(upper=False).widened(upper=False)

@@ -2,7 +2,7 @@ r"""Lower and upper bounds of delta and of eps of a shuffled randomizer (privacy
 
 .. math:: \delta(\varepsilon) = \frac1n\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad X = (R_0 - e^\varepsilon R_1)/m
 
-R_0 and R_1 are the output distributions of the target's two inputs, m stands for another user, and the X_i are independent copies
+R_0 and R_1 are the output distributions of the target's two inputs, m is that of another user, and the X_i are independent copies
 of X under m (`excess.excess_law`). This module combines the bounds of `upper`, `lower`, `local` and `small_delta`, and searches for
 eps.
 """
@@ -42,7 +42,7 @@ _LITTLE_CUT = 8.0
 
 
 class Bounds:
-    """Lower and upper bounds of delta and of eps for one number of users; `bits` as for `UpperBounds`."""
+    """Lower and upper bounds of delta and of eps for one number of users; `bits` is an argument of `UpperBounds`."""
 
     def __init__(self, laws: Distributions, users: int, local: LocalGuarantee, bits: Callable[[float], float] | None) -> None:
         self._laws, self._users, self._local = laws, users, local
@@ -64,7 +64,7 @@ class Bounds:
         return self._local.capped(eps, bound) if upper else bound
 
     def _together(self, eps: FloatArray, upper: bool, effort: Effort) -> FloatArray:
-        """Return the bounds for the distributions of X, by one kernel call for all eps if possible."""
+        """Return the bounds of log delta that follow from the distributions of X, by one kernel call for all eps if possible."""
         if self.two_users is not None:
             return self.two_users.log_delta(eps, upper)
         one_by_one = partial(self._local.evaluated, partial((self.upper if upper else self.lower).log_delta, effort=effort))
@@ -98,12 +98,13 @@ class Bounds:
         if self.two_users is not None:
             return EVERY
         point = np.array([eps])
-        # At small delta a bound with fewer outputs truncated may be smaller than the bound of one message.
+        # At small delta fewer outputs are truncated for `stated`, so it may be smaller than `alone`, the bound of the target's
+        # message alone.
         alone, stated = (float(values[0]) for values in (self._local.log_delta(point), self.side(point, upper=True)))
         return self.upper.argument(eps, alone=alone if alone <= stated else math.inf)
 
     def method(self, eps: float) -> list[str]:
-        """Return the lines of `explain`: what gives both bounds, what else was computed, and what was not, with the reason."""
+        """Return the lines of `explain`: what gives each bound, what else was computed, and what was not, with the reason."""
         data = self.lower.dataset(eps)
         if self.two_users is not None:
             return [f"method: above by {EVERY}; below by one dataset: {data}"]
@@ -126,7 +127,7 @@ class Bounds:
         return IntervalArray(self.side(eps, upper=False), self.side(eps, upper=True))
 
     def _sampled(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds with a larger gap in less time, for results that need many values of delta."""
+        """Return bounds of log delta with a larger gap in less time, for results that need many values of delta."""
         return IntervalArray(*(self.side(eps, upper=upper, effort=Effort.SAMPLED) for upper in (False, True)))
 
     def _sampled_deep(self, eps: FloatArray) -> IntervalArray:
@@ -137,7 +138,7 @@ class Bounds:
         return consistent(sides, "log delta at eps={!r}", eps)
 
     def _sampled_above(self, eps: FloatArray) -> IntervalArray:
-        """Return the upper bounds of `_sampled` in place of both bounds, improved if truncated outputs contribute to them."""
+        """Return the upper bound of `_sampled` twice, in place of both bounds, improved where truncation adds 0.03 % to delta."""
         above = self.side(eps, upper=True, effort=Effort.SAMPLED)
         if self.small_delta is not None:
             above = self.small_delta.improved(eps, above, upper=True, margin=_LITTLE_CUT)
@@ -170,7 +171,7 @@ class Bounds:
         return deep if small_delta.decides(math.log(delta)) else min(deep, self._searched(delta, True, None))
 
     def _searched(self, delta: float, upper: bool, small_delta: SmallDelta | None) -> float:
-        """Return the bound of eps that follows from the bounds of delta by `_side`."""
+        """Return the bound of eps at one delta, for bounds of delta by `_side`."""
         laws = self.kernel_laws(upper)
         if any(law.lost > delta for law in (self._laws.above if upper else self._below)):
             bound = math.inf
@@ -186,7 +187,7 @@ class Bounds:
         return min(bound, self._local.epsilon(delta, bound))
 
     def _crossing(self, delta: float, upper: bool, small_delta: SmallDelta | None) -> float:
-        """Return the eps at which `_side` meets delta, by a search that evaluates one eps after another."""
+        """Return the eps at which the bound of `_side` equals delta, by a search that evaluates one eps after another."""
         pure, rough = self._local.pure, self._rough(upper)
 
         def log_delta(eps: float) -> float:
@@ -262,7 +263,8 @@ class Bounds:
             if not datasets.has_cells:
                 return near
             if self.upper.heavy and 0 < len(self._below) <= FEW:
-                # If rare messages dominate, `approximate_log_delta`, which assumes a normal sum, is far too small.
+                # If rare messages dominate, `approximate_log_delta`, which assumes a normal sum, is far too small; so it is not
+                # used alone.
                 near = replace(near, log_delta=lambda eps: min(0.0, max(datasets.approximate_log_delta(eps), *(
                     law.approximate_log_phi(eps, self._users, True) for law in self._below))))
             # If the bound divides pairs and inputs into cells, it is smooth in eps only up to about 1e-5 in log delta.
@@ -278,16 +280,17 @@ class Bounds:
         info = DominatingPairInfo(self._sampled, self._local.pure)
         if len(pairs) == 1 and pairs[0].symmetric and pairs[0].attained:
             return replace(info, attained=SINGLE, sampling=Sampling(1e-3, 0.2, curve=CurveBounds(self.log_delta), deep=deep))
-        # A value of delta takes milliseconds and has a gap, so curves use a coarse grid of eps. The grid is coarser for densities,
-        # whose X has more atoms.
+        # A value of delta takes milliseconds, and its bounds leave a gap, so curves use a coarse grid of eps. The grid is coarser
+        # for densities, whose X has more atoms.
         if self.two_users is not None:
             attained = Attained(pairs=attained_pairs(self._laws, self._users, 0.25))
             return replace(info, sampling=Sampling(5e-3, 0.25), attained=attained)
         spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
-        # Where a value of the upper bound takes .1 s or more, the samples for a Renyi divergence are chosen one by one.
+        # `above`: where a value of the upper bound takes .1 s or more, the eps at which a Renyi divergence samples delta are chosen
+        # one after the other, and only the upper bound is computed.
         above = self._sampled_above if self.upper.has_cells else None
-        # If values at small delta take long, `scale`, where the samples begin, is reduced until delta there is likely above e^-40
-        # times its value at eps = 0.
+        # Values at small delta take long. So `scale`, the first eps at which delta is evaluated, is reduced until delta there is
+        # likely above e^-40 times its value at eps = 0.
         scale, rough = Sampling().scale, partial(self._laws.above[0].approximate_log_phi, users=self._users, parted=True)
         while deep is not None and scale > 1e-300 and rough(scale) < rough(0.0) - 40:
             scale /= 4
@@ -313,5 +316,5 @@ class Bounds:
 
 
 def _packed(laws: list[ExcessLaw]) -> LawTable:
-    """Return distributions in the format of the kernel; the result for a single distribution is cached."""
+    """Return distributions in the format of the compiled kernel; the result for a single distribution is cached."""
     return laws[0]._alone if len(laws) == 1 else packed([laws])

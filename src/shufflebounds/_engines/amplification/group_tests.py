@@ -24,13 +24,13 @@ _LARGEST, _FARTHEST = 50.0, 64.0
 def test_of_people(laws: Iterable[ExcessLaw], users: int, size: int, error: float) -> SumTest | None:
     r"""Return the test by the sum of scores of all messages, or None if the transform would be too long.
 
-    The score of an output is the rounded :math:`\ln((n - k + k a)/(n - k + k b))`, with a and b of `ExcessLaw`, n = `users` and
-    k = `size`.
+    The score of an output is the rounded :math:`\ln((n - k + k a)/(n - k + k b))`, where n = `users`, k = `size`, and a and b are
+    the likelihood ratios of `ExcessLaw`.
 
     The person's `size` messages all have the target's first value under P, and the second under Q; the other users have the value
-    for which the distribution of X is stated. Of `laws`, the one with the largest second moment of X is used. Outputs that are not
-    among its atoms have the score 0. Their mass, 1 minus the mass of the atoms, is added to upper bounds of probabilities only.
-    `error` bounds the errors of log a and of log b.
+    for which the distribution of the privacy-amplification random variable X is stated. Of `laws`, the one with the largest second
+    moment of X is used. Outputs that are not among its atoms have the score 0. Their mass, 1 minus the mass of the atoms, is added
+    to upper bounds of probabilities only. `error` bounds the errors of log a and of log b.
     """
     law = max(laws, key=lambda law: law.spread(0.0), default=None)
     if law is None or not law.log_mass.size:

@@ -51,7 +51,7 @@ class LocalGuarantee:
 
     @cached_property
     def _far(self) -> tuple[float, float]:
-        """An eps, and a number below :meth:`log_delta` at every smaller eps: :meth:`log_delta` at this eps, minus 1.
+        """An eps, and a number that :meth:`log_delta` exceeds at every smaller eps: its value at this eps, minus 1.
 
         :meth:`log_delta` does not increase with eps.
         """
@@ -71,16 +71,16 @@ class LocalGuarantee:
         return eps <= self._far[0] and log_delta <= self._far[1]
 
     def capped(self, eps: FloatArray, bound: FloatArray) -> FloatArray:
-        """Return the smaller one of `bound`, upper bounds of log delta, and of :meth:`log_delta` at each eps."""
+        """Return at each eps the smaller of :meth:`log_delta` and of `bound`, another upper bound of log delta."""
         if self.exceeds(float(eps.max(initial=0.0)), float(bound.max(initial=-np.inf))):
             return bound
         return np.asarray(np.minimum(bound, self.log_delta(eps)))
 
     def epsilon(self, delta: float, searched: float) -> float:
-        """Return the eps at which this guarantee meets `delta`, or inf if this eps cannot be below `searched`, the result of a
-        search.
+        """Return the eps at which this guarantee equals `delta`, or inf if this eps is unknown or above `searched`.
 
-        The search for eps has a tolerance, so `searched` may exceed the eps of the target's message alone.
+        `searched` is the result of a search for eps. The search has a tolerance, so `searched` may exceed the eps of this
+        guarantee, which is then the better bound.
         """
         target = math.log(delta)
         if self._epsilon is None or self.exceeds(searched, target) or self.excess(min(searched, 1e5), target) > SEARCH_GAP:

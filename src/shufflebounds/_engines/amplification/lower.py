@@ -1,4 +1,4 @@
-"""The lower bound of delta: the largest value of the datasets that a randomizer lists, or of all datasets of few users."""
+"""The lower bound of delta: the largest delta of the datasets that a randomizer lists, or of all datasets of few users."""
 
 from __future__ import annotations
 

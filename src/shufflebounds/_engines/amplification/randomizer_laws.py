@@ -59,7 +59,9 @@ class Distributions:
 
     @cached_property
     def over_datasets(self) -> DatasetLaws | None:
-        """The `DatasetLaws` for the bound of docs/theorems/worst-dataset, or None if the randomizer has none."""
+        """The `DatasetLaws` for the upper bound over all datasets (docs/theorems/worst-dataset), or None if the randomizer has
+        none.
+        """
         laws = getattr(self.source, "dataset_laws", None)
         data = None if laws is None or self._pairs is not None else laws()
         return None if data is None else data.thinned(self.participation)
@@ -81,7 +83,7 @@ class Distributions:
 
     @property
     def error(self) -> float:
-        """The largest error of log a and of log b in the distributions of X (`ExcessLaw`)."""
+        """The largest error of the log likelihood ratios log a and log b in the distributions of X (`ExcessLaw`)."""
         return float(getattr(self.source, "error", BLUR))
 
     @cached_property

@@ -51,7 +51,7 @@ class SmallDelta:
         return log_delta < self.limit - _MARGIN
 
     def improved(self, eps: FloatArray, bound: FloatArray, *, upper: bool, margin: float = _MARGIN) -> FloatArray:
-        """Return the given bounds of log delta, improved where they are below `limit`; `margin` replaces _MARGIN in this limit."""
+        """Return the bounds of log delta, improved where they are below `limit`, with `margin` in place of _MARGIN in it."""
         places = np.flatnonzero(bound < self.limit - _MARGIN + margin)
         if not places.size:
             return bound

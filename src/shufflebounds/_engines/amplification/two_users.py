@@ -1,9 +1,9 @@
 r"""Two users who send a value of an interval with Gaussian noise: both bounds of delta and of Renyi divergences.
 
 If the two values are a and z, the analyst sees two messages without their order: their sum, normal with mean a + z and variance
-:math:`2 \sigma^2`, and the absolute value of their difference, which is independent of it. :math:`F_p` is the distribution of
-:math:`|p + Z|` for a standard normal Z. In units of :math:`\sqrt 2 \sigma` the two statistics have the distributions
-:math:`N(a + z, 1)` and :math:`F_{|a - z|}`.
+:math:`2 \sigma^2`, and the absolute value of their difference, which is independent of the sum. Let all values and messages be in
+units of :math:`\sqrt 2 \sigma`, and let :math:`F_p` be the distribution of :math:`|p + Z|` for a standard normal Z. Then the sum
+has the distribution :math:`N(a + z, 1)`, and the absolute difference :math:`F_{|a - z|}`.
 
 The ratio of the densities of :math:`F_q` and :math:`F_p`, q > p, increases in the outcome. So the optimal tests are threshold
 tests, and every hockey-stick divergence of :math:`(F_p, F_q)` grows as p decreases and as q increases; it is at most that of
@@ -14,11 +14,13 @@ post-processing of the other pair (Blackwell), and a product of such pairs is a 
 So the worst pair consists of :math:`N(0, 1) \times F_0` and :math:`N(m, 1) \times F_m`; either may be P
 (docs/theorems/worst-dataset).
 
-Each user may participate with a probability s only. The analyst sees the number of messages, whose distribution does not depend
-on the values. So delta, and the moments :math:`e^{(\alpha-1) D_\alpha}` of the Renyi divergences, are means over the number of
-messages with the probabilities :math:`(1-s)^2, 2 s (1-s), s^2`. One message has the distribution :math:`(R_a + R_z)/2`. Its
-divergences for :math:`E \ge 1` are at most :math:`\frac12 H_{2E-1}(R_a \| R_b)` (advanced joint convexity), with equality for
-z = b. For two messages the largest divergence is attained for z = b, too, by (P, Q) or by (Q, P).
+Each user may participate with a probability s only. The analyst sees the number of messages, whose distribution does not depend on
+the values. So delta, and the moments :math:`e^{(\alpha-1) D_\alpha}` of the Renyi divergences, are means over the number of
+messages with the probabilities :math:`(1-s)^2, 2 s (1-s), s^2`. Let the target's value be a under P and b under Q, let the other
+user's value be z, and let :math:`R_x` be the distribution of a message of the value x. A single message has the distribution
+:math:`(R_a + R_z)/2` under P. Its hockey-stick divergence at :math:`E = e^\varepsilon \ge 1` is at most
+:math:`\frac12 H_{2E-1}(R_a \| R_b)` (advanced joint convexity), with equality for z = b. For two messages the largest divergence is
+attained for z = b, too, by (P, Q) or by (Q, P).
 """
 
 from __future__ import annotations
@@ -73,16 +75,16 @@ class TwoUsers:
 
     @classmethod
     def of(cls, mu: float | None, share: float) -> TwoUsers | None:
-        """Return the object, or None if the noise is not normal or m is outside the range of this class."""
+        """Return the object, or None if the noise is not normal (`mu` is None) or mu/sqrt(2) is outside the range of this class."""
         return cls(mu, share) if mu is not None and _LENGTHS[0] <= mu / math.sqrt(2) <= _LENGTHS[1] else None
 
     def _pairs(self, end: float, upper: bool) -> tuple[LossAtoms, LossAtoms]:
-        """Return pairs with finitely many outcomes that are a post-processing of (F_0, F_m) and (F_m, F_0) (module docstring), or,
-        with `upper`, a refinement.
+        """Return pairs with finitely many outcomes: post-processings of (F_0, F_m) and (F_m, F_0), or refinements if `upper`.
 
-        The outcomes up to `end` are in bins. For a refinement, of which the exact pair is a post-processing, the mass of a bin
-        moves to its two ends such that the masses of the bin under both distributions stay the same. The mass beyond `end` is
-        truncated; `log_lost` of the second pair contains it.
+        F_0 and F_m are distributions of the absolute difference of the two messages (module docstring). Its values up to `end` are
+        in bins. In a refinement, of which the exact pair is a post-processing, the mass of a bin moves to its two ends such that
+        the masses of the bin under both distributions stay the same. The mass beyond `end` is truncated: `log_lost` of (F_m, F_0)
+        contains it, and in (F_0, F_m) the last outcome stands for it.
         """
         return self._known.of((end, upper), lambda: self._made(end, upper))
 
@@ -129,19 +131,20 @@ class TwoUsers:
         return math.log(2 * self._share) + math.log1p(-self._share)
 
     def _one_sent(self, eps: FloatArray, way: int) -> FloatArray:
-        """Return bounds of log delta of one message, half of delta of the noise at log(2 e^eps - 1)."""
+        """Return bounds of log delta if one message is sent: delta is half the delta of the noise at log(2 e^eps - 1)."""
         level = (eps + np.log1p(-np.expm1(-eps))) * (1 - way * 8 * ULP)
         value, error = gaussian_log_delta(1.0, self._mu, level)
         return np.asarray(np.where((level > SQUARABLE) & (way < 0), -np.inf, value + way * error) - math.log(2))
 
     def _both_sent(self, pair: LossAtoms, eps: float, way: int) -> float:
-        """Return a bound of log delta of two messages: of their sum and one pair of distributions of their absolute difference."""
-        # Given the difference, delta of both messages is the delta of their sum at eps minus the loss of the difference.
+        """Return a bound of log delta if both messages are sent; `pair` has the distributions of their absolute difference."""
+        # Given an absolute difference with the privacy loss l, delta of both messages is delta of their sum at eps - l.
         left = eps - pair.moved(way)
         value, error = gaussian_log_delta(1.0, self._m, np.abs(left))
         value = np.where((np.abs(left) > SQUARABLE) & (way < 0), -np.inf, value + way * error)
         with np.errstate(divide="ignore"):
-            # For e^eps = E < 1, delta is 1 - E + E times delta at 1/E.
+            # For E = e^(eps - l) < 1, delta of the sum is 1 - E + E times delta at 1/E, because the pair of normal distributions is
+            # symmetric.
             value = np.where(left < 0, np.logaddexp(np.log(-np.expm1(np.minimum(left, 0.0))), left + value), value)
         total = log_sum(pair.log_p + value) + way * (pair.slack + ULP * (16 + pair.log_p.size))
         return float(np.logaddexp(total, pair.log_lost)) if way > 0 else total
@@ -165,15 +168,17 @@ class TwoUsers:
         return min(value * (1 + way * ULP * (64 + 8 * abs(math.log(self._share)))), both)
 
     def _one_sent_above(self, order: float) -> float:
-        r"""Return an upper bound of the log of :math:`(e^{(\alpha-1) D} - 1)/(\alpha - 1)` for one message.
+        r"""Return an upper bound of :math:`\ln \frac{e^{(\alpha-1) D} - 1}{\alpha - 1}`, D the Renyi divergence of order alpha of
+        one message.
 
-        The divergences of (P, Q) and of (Q, P) are at most those of :math:`((R_m + R_0)/2, R_0)` for E >= 1. If x is the likelihood
-        ratio of the latter pair, the integral of these bounds with the weights of a Renyi divergence is
+        At E >= 1 the hockey-stick divergences of (P, Q) and of (Q, P) are at most those of :math:`((R_m + R_0)/2, R_0)`, where R_x
+        is N(x, 1) and m is `mu`. As :math:`e^{(\alpha-1) D} - 1` is an integral of these divergences over E with positive weights,
+        it is at most, with the likelihood ratio x of the pair :math:`((R_m + R_0)/2, R_0)`,
 
         .. math:: E_{R_0}\bigl[(x^\alpha + x^{1-\alpha} - x - 1)\, 1_{x > 1}\bigr]
             = E_{R_0}\bigl[(x^{\alpha-1} - 1)\, x\, (1 - x^{-\alpha})\, 1_{x > 1}\bigr] .
 
-        This function of x is convex, so the masses of bins are moved to their ends, as in `_pairs`.
+        This function of x is convex. So an upper bound follows if the masses of bins are moved to their ends, as in `_pairs`.
         """
         if order * self._mu >= _FARTHEST:
             return math.inf
@@ -185,8 +190,8 @@ class TwoUsers:
         log_mass = log_to_nodes(near, log_shares(far - near, ratio[:-1], ratio[1:]))
         with np.errstate(divide="ignore"):
             terms = log_mass + _log_growth(order, loss) + loss + np.log(-np.expm1(-order * loss))
-        # Beyond the last bin x is at most the likelihood ratio of the noise, and the term at most x^order, or x^(order + 1) for an
-        # order below 2.
+        # Beyond the last bin the likelihood ratio x is at most that of R_mu to R_0. For the order a, the term (x^(a - 1) -
+        # 1)/(a - 1) x (1 - x^-a) is at most x^a for a >= 2, and at most x^(a + 1) for a < 2.
         power = order if order >= 2 else order + 1
         beyond = 0.5 * power * (power - 1) * self._mu**2 + float(log_ndtr(power * self._mu - end))
         return float(np.logaddexp(log_sum(terms), beyond)) + error + ULP * (64 + _BINS + float(np.abs(log_mass).max()))
@@ -208,7 +213,7 @@ class TwoUsers:
         return max(simple, float(pair.renyi(np.array([order]), upper=False)[0]))
 
     def _one_message(self, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the log masses of bins under R_0 and under (R_m + R_0)/2, and the log of the likelihood ratio at the edges."""
+        """Return the log masses of bins under R_0 = N(0, 1) and (R_mu + R_0)/2, and the log likelihood ratio at the edges."""
         near, mu = log_normal_masses(edges, 0.0, 1.0), self._mu
         far = np.logaddexp(near, log_normal_masses(edges, mu, 1.0)) - math.log(2)
         return near, far, np.logaddexp(0.0, mu * edges - 0.5 * mu * mu) - math.log(2)
@@ -221,8 +226,9 @@ class TwoUsers:
     def _both_sent_renyi(self, order: float, upper: bool) -> float:
         """Return a bound of the divergence of one order if both messages are sent."""
         m = self._m
-        # F_m is a post-processing of N(m, 1). The density of F_m is at least that of N(m, 1), and the density of F_0 is twice that
-        # of N(0, 1). For a large order `low` and `most` are therefore close.
+        # Without bins, `most` and `low` bound the divergence of the absolute difference. (F_0, F_m) is a post-processing of N(0, 1)
+        # and N(m, 1), which gives `most`. The density of F_m is at least that of N(m, 1), and the density of F_0 is twice that of
+        # N(0, 1), which gives `low`, close to `most` for a large order.
         most = 0.5 * order * m * m
         low = most - math.log(2) + float(log_ndtr(order * m)) / (order - 1) if order > 2 else 0.0
         if order * m < _FARTHEST:

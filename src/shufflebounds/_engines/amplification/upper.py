@@ -43,8 +43,8 @@ _STRONGER, MESSAGE = "every dataset of a stronger protocol", "one message alone"
 class UpperBounds:
     """The upper bound at one eps, and the name of the argument that gives it.
 
-    `mixed` enumerates every dataset. `bits` returns an upper bound of log delta at one eps for a shuffled randomized response, of
-    which the messages of this protocol are a post-processing.
+    `mixed` gives the largest delta over all datasets, by enumeration; None if there are too many. `bits` returns an upper bound of
+    log delta at one eps for a shuffled randomized response, of which the messages of this protocol are a post-processing.
     """
 
     def __init__(self, laws: Distributions, users: int, mixed: MixedData | None = None,
@@ -81,7 +81,7 @@ class UpperBounds:
     def argument(self, eps: float, *, search: bool = True, alone: float = math.inf) -> str:
         """Return the name of the smallest bound at one eps; if `search` is false, of the smallest bound of :meth:`without_search`.
 
-        The bound `alone` by one message is named only if all other bounds are larger, or there are none.
+        `alone` is the bound by the target's message alone. It is named only if all other bounds are larger, or if there are none.
         """
         named = self._named(eps, search=search)
         return self.smallest([(MESSAGE, alone), *named]) if named else MESSAGE
@@ -140,17 +140,18 @@ class UpperBounds:
         return any(law.heavy for law in self._laws.above)
 
     def _blanket_or_datasets(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
-        """Return the bound by the privacy blanket or that over all datasets, or both, as in `_named`."""
+        """Return pairs of a name and a bound: the bound by the privacy blanket, the bound over all datasets, or both."""
         above, datasets, shared = self._laws.above, self.over_datasets, effort is not Effort.FINE
-        # the widest distribution most often has the largest Phi; a matrix may have thousands of distributions
+        # The distribution of X with the largest second moment most often gives the largest delta. A matrix may have thousands of
+        # distributions.
         widest = max(above, key=lambda law: law.spread(eps)) if len(above) > 1 else above[0]
         near = -math.inf if datasets is None else self._rough_blanket(eps, widest)
 
         def blanket() -> float:
             if not search:
                 return self._rough_blanket(eps, widest)
-            # `bounds` are by Lemma H (docs/theorems/worst-dataset). A distribution whose entry is smaller than the largest value so
-            # far is not evaluated.
+            # `bounds` are quick upper bounds by Lemma H (docs/theorems/worst-dataset). A distribution is not evaluated if its entry
+            # of `bounds` is smaller than the largest value so far.
             bounds = single_bounds(above, eps, self._users) if len(above) > 1 else [math.inf]
             largest = -math.inf
             for place in np.argsort(np.negative(bounds), kind="stable").tolist():
@@ -161,8 +162,8 @@ class UpperBounds:
 
         by_blanket = math.inf
         if datasets is not None and (self.heavy or datasets.has_cells):
-            # The bound over all datasets takes longer. It is not needed at small delta, where both bounds are about equal, nor
-            # for few users, for whom its error term is large.
+            # The bound over all datasets takes longer than that by the blanket. It is not needed at small delta, where these two
+            # are about equal, nor for few users, for whom its error term is large.
             lowest = datasets.least_log_delta(eps, near, near - 2 * _CLEARLY)
             if lowest > near - 2 * _CLEARLY:
                 by_blanket = blanket()
@@ -183,7 +184,7 @@ class UpperBounds:
         return [(name, value) for name, value in ((_DATASETS, by_datasets), (_BLANKET, by_blanket)) if value < math.inf]
 
     def _rough_blanket(self, eps: float, widest: ExcessLaw) -> float:
-        """Return an approximate log delta by the privacy blanket; `widest` has likely the largest Phi (`excess.excess_law`)."""
+        """Return an approximate log delta by the privacy blanket; `widest` likely gives the largest delta."""
         if self.over_datasets is not None:
             # `log_blanket` may be far too large for heavy tails, `approximate_log_phi` for few users.
             return min(self.over_datasets.log_blanket(eps), widest.approximate_log_phi(eps, self._users))
@@ -191,7 +192,7 @@ class UpperBounds:
 
     @cached_property
     def over_datasets(self) -> WorstDataset | None:
-        """The bound of docs/theorems/worst-dataset, or None if there is none for this number of users."""
+        """The bound over all datasets (docs/theorems/worst-dataset), or None if there is none for this number of users."""
         if self._users < FEWEST_USERS or self._mixed is not None or self._laws.over_datasets is None:
             return None
         return WorstDataset(self._laws.over_datasets, self._users)
@@ -218,10 +219,12 @@ class UpperBounds:
 
 
 class _Stronger(MixedData):
-    """The largest delta over all datasets of few users, as an upper bound of the delta of a post-processing."""
+    """The largest delta over all datasets of few users; an upper bound of delta of a protocol that is a post-processing."""
 
     def may_be_below(self, eps: float, log_delta: float) -> bool:
-        """Return False if one dataset, which takes microseconds, has a larger delta; the enumeration takes about 0.1 s."""
+        """Return False if one dataset, evaluated in microseconds, has a larger delta: then no enumeration, of about 0.1 s, is
+        needed.
+        """
         return self._wide.log_phi_side(eps, self.users, upper=False, effort=Effort.SAMPLED) < log_delta
 
     @cached_property

@@ -1,4 +1,4 @@
-r"""The distribution of X* for shuffled batches, and approximations of the sums of such variables.
+r"""The distribution of a variable X* whose sums bound delta of shuffled batches, and approximations of these sums.
 
 The unit of length is the standard deviation of the noise, R_w = N(w, I) (on the line N(w, 1)), :math:`E = e^\varepsilon`, and the
 target's vector has the length mu. Let a and w be vectors of length at most mu. By the lemma of docs/theorems/shuffled-batches, the
@@ -61,7 +61,8 @@ def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int
     decreases the mean positive part of a sum of X* by at most e^log_cut for each term.
 
     In each bin of outputs X* is monotone, and is replaced by its values at the two ends with the same mean. Rounding is covered as
-    in `ExcessLaw.widened`: masses are lowered by a relative BLUR, values and means are raised by several BLUR of their terms.
+    in `ExcessLaw.widened`: the masses of bins are lowered by a relative BLUR, and the values of X* and their means are raised by
+    several BLUR times the size of their terms.
     """
     root, rest = eps / mu + mu / 2, BLUR
     values, masses = [], []
@@ -69,7 +70,8 @@ def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int
         w = mu * (swapped - sign)
         end = max(mu - float(ndtri_exp(log_cut)), root + 0.5) if sign > 0 else float(ndtri_exp(_LOWEST))
         fine = np.linspace(root, end, 513)
-        # The density of most bins is proportional to the cube root of (mass * slope^2), with the slope of X.
+        # The density of 80 % of the bins is proportional to the cube root of (mass * slope^2), with the slope of X* as a function
+        # of the output.
         power = -((fine - (mu * (1 + sign) - w)) ** 2) / 6
         weight = np.exp(power - power.max())
         climb = np.append(0.0, np.cumsum(weight[1:] + weight[:-1]))
@@ -103,7 +105,7 @@ def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int
 def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: float) -> float:
     """Return an upper bound of the log of E(X*_1 + ... + X*_N + shift)_+ / N for (P, Q) and for (Q, P), N = `terms`.
 
-    Outputs whose probability is below e^log_cut may be bounded instead of computed, which adds at most e^log_cut.
+    Outputs of a total probability of at most e^log_cut are bounded instead of computed, which adds at most e^log_cut to the mean.
     """
     largest, log_cut = -math.inf, max(log_cut, _DEEPEST)
     for swapped in (False, True):
@@ -118,8 +120,8 @@ def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: 
 class Approximation:
     """Approximations of the log of E(X*_1 + ... + X*_N + u)_+ / N for many N and u at one eps, for the pair (P, Q).
 
-    The sum of the light values is approximated at a saddle point. At most one value of a sum is large, and is added to the sum of
-    the other values, which is taken as normal.
+    For a given level, the sum of the values of X* below the level is approximated at a saddle point. It is assumed that at most one
+    value of a sum is above the level; the sum of the other values is then taken as normal.
     """
 
     def __init__(self, mu: float, eps: float) -> None:
@@ -155,8 +157,8 @@ class Approximation:
         smallest = np.logaddexp(self.log_one, np.log(np.maximum(shift / terms, TINY)))
         need = terms * (self.factor - 1) - shift
         for i, (tilts, curvatures) in enumerate(zip(self._tilts, self._curvatures)):
-            # Every level at which few values are large gives an approximation, and most often the smallest of these is the best.
-            # For N = 1 none is needed: the mean of a single term without u is known exactly (`log_one`).
+            # Every level that few terms of the sum exceed gives an approximation. Most often the smallest approximation is the
+            # best. For N = 1 none is needed: the mean positive part of a single X* is known exactly (`log_one`).
             used = (terms > 1) & ((self._chance[i] <= _FEW_LARGE / terms) | (i == len(_LEVELS) - 1))
             number, most = terms[used], self._large[i]
             power = number[:, None] * self._logs[i] + shift[used, None] * tilts - 2 * np.log(tilts)

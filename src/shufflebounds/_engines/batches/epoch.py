@@ -1,15 +1,16 @@
 r"""The upper bound of delta of one epoch of shuffled batches, by the theorem of docs/theorems/shuffled-batches.
 
-With the variables X* of `dominating_law`, :math:`\Gamma_N(E; u) = \frac1N \mathbb{E}(X^*_1 + \cdots + X^*_N + u)_+`, the tail D(c,
-B) of `weights`, the divergence h of one step, T steps and :math:`E = e^\varepsilon`,
+F_k(E) is the largest delta of an epoch of k steps at :math:`E = e^\varepsilon`; the epoch has T steps. Let h be delta of one step,
+D(c, B) the tail of `weights`, and :math:`\Gamma_N(E; u) = \frac1N \mathbb{E}(X^*_1 + \cdots + X^*_N + u)_+` with the variables X*
+of `dominating_law`. The theorem has two bounds, each valid for every number N of terms:
 
 .. math:: F_T(E) \le \Gamma_N(E; 0) + (h + E - 1)\, D(T/N, B), \qquad
     F_T(E) \le (1 - \tfrac{k}{T})\, \Gamma_N(E; u) + \tfrac{k}{T} \zeta + (h + E - 1)(\eta + \beta)
 
-for every number N of terms. F_k(E) is the largest delta of an epoch of k steps. The second bound has k pivots and a level A > 1; f
-is an upper bound of F_k(A), by the first bound. Then :math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)`,
-:math:`\zeta = \eta` for A > E and f otherwise; either :math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean
-excess of :math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
+The second bound has a number k < T of pivots and a level A > 1. Its f is an upper bound of F_k(A), by the first bound. Then
+:math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)`, :math:`\zeta = \eta` for A > E and f otherwise. Either
+:math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean excess of
+:math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
 
 Every choice of N, k and A is valid. The choice is made with approximations of :math:`\Gamma`, and the bound itself is evaluated
 once.
@@ -68,7 +69,9 @@ _PART = 0.15
 
 
 class _Noise:
-    """The tails of the weights, and approximations of Gamma at the levels of pivots, for all epochs with the same mu."""
+    """What all epochs with the same mu share: the tails of the weights, and approximations of Gamma_N(A; 0) at the levels A of
+    pivots.
+    """
 
     def __init__(self, mu: float) -> None:
         self.mu, self.weights = mu, Weights(mu)
@@ -86,10 +89,10 @@ _NOISE: Kept[float, _Noise] = Kept(FEW)
 
 
 class _Pivots(NamedTuple):
-    """All numbers k of pivots and levels A that are tried, one entry each.
+    """The numbers k of pivots and levels A that are tried, with one entry of each array for each pair (k, A).
 
-    `chosen` is the number of terms of the bound of F_k(A), `terms` that of the bound of F_T, and `excess` is beta (module
-    docstring).
+    `bound` approximates the bound f of F_k(A), which has `chosen` terms. The bound of F_T(E) has `terms` terms, and `excess` is
+    beta in it (module docstring).
     """
 
     pivots: FloatArray
@@ -101,7 +104,7 @@ class _Pivots(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """An approximation of the bound, the number of terms, and the place in `_Pivots`, or -1 for the first bound."""
+    """An approximation of the bound, the number N of terms, and the place in `_Pivots`, or -1 for the bound without pivots."""
 
     value: float
     terms: float
@@ -162,8 +165,8 @@ class Epoch:
         """Return an eps, at most the given one, at which the bound is small.
 
         The bound may rise with eps, because the factor h + E - 1 of the tails does (h is the divergence of one step). Beside eps
-        itself, the numbers _STEP^k times the last eps are tried, the largest first, until the bound is flat or rises. If the bound
-        at eps = 0 is not larger than the best of these, 0 is returned, so that all such eps share one bound.
+        itself, smaller numbers of the grid _STEP^j `last` are tried, the largest first, until the bound is flat or rises. If the
+        bound at eps = 0 is not larger than the best of these, 0 is returned, so that all such eps share one bound.
         """
         last, at = self._noise.last, min(eps, self._noise.last)
         power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
@@ -177,7 +180,7 @@ class Epoch:
         return 0.0 if self._choice(0.0).value <= best else at
 
     def _by_one(self, steps: float, eps: float, terms: float, near: float) -> float:
-        """Return the first bound of the module docstring for a given number of terms; `near` is an approximation of the result."""
+        """Return the bound without pivots for a given number of terms; `near` is an approximation of the result."""
         main = math.exp(log_mean_excess(self.mu, eps, terms, 0.0, math.log(near) - _BELOW))
         return (main + self._step(eps)[1] * float(self._tail(np.array([steps / terms]))[0])) * (1 + COMPUTED_ERROR)
 
@@ -191,12 +194,14 @@ class Epoch:
         """Return upper bounds of the tail D(c, B) of `weights`.
 
         D bounds a convex and decreasing function of c, the largest mean of E(omega - c)_+ for the weights omega. So linear
-        interpolation between upper bounds at `CUTS` gives an upper bound, and so does the last value beyond them.
+        interpolation between upper bounds at `CUTS` gives an upper bound. Beyond `CUTS` the last value is an upper bound.
         """
         return np.asarray(np.interp(c, CUTS, self._noise.weights.batched(self.batch)))
 
     def _terms(self, steps: FloatArray) -> FloatArray:
-        """Return numbers of terms to try: one row for each number of steps, one for each value of `CUTS`."""
+        """Return the numbers N of terms to try: a row for each number of steps, and in it the largest N with N c <= steps for each
+        c in `CUTS`.
+        """
         return np.asarray(np.maximum(np.floor(steps[:, None] / CUTS), 1.0))
 
     @cached_property
@@ -210,7 +215,8 @@ class Epoch:
             best = total.argmin(axis=1)[:, None]
             bound, chosen = (np.take_along_axis(part, best, 1)[:, 0] for part in (total, terms))
             bound = np.minimum(bound, one)
-            # The smallest c is used at which the mean excess beta is at most the fraction _PART of eta. It is 0 at c = A^2.
+            # The number N of terms is (T - k)/c for the smallest c at which the mean excess beta is at most the fraction _PART of
+            # eta; beta is 0 at c = A^2.
             fine = 1 + (level**2 - 1) * _SHARES
             excess = np.exp(log_binomial_excess(self.batch, np.array(level**2), fine))
             place = np.minimum(np.searchsorted(-excess, -_PART * (1 + level) * bound), fine.size - 1)
@@ -247,9 +253,9 @@ class Epoch:
 
 
 def _log_below(level: float) -> float:
-    """Return the log of a level A below `level`, by more than the rounding errors of this log and of N <= (T - k)/A^2.
+    """Return the log of a level A below `level`; the difference covers the rounding of the log and of the test N <= (T - k)/A^2.
 
-    F_k(A) decreases with A, so its bound at the smaller A is valid at `level`. All other parts of the bound of delta grow with A,
-    and use `level` itself.
+    F_k(A), the largest delta of k steps, decreases with A, so its bound at the smaller A is valid at `level`. All other parts of
+    the bound of delta grow with A, and use `level` itself.
     """
     return max(0.0, math.log(level) - 8 * ULP)

@@ -1,9 +1,9 @@
 r"""Upper bounds D(c) of the tail of the records' weights in the theorem of shuffled batches.
 
-The outputs of the first step compare the record that took the target's place with all others: record r has the weight
-:math:`R_{w_r}/M`, where :math:`R_w` is the normal distribution with the mean w, and M is the mean of the :math:`R_{w_r}` over all
-records r. Lengths are in units of the standard deviation of the noise, and no vector is longer than mu. The theorem of
-docs/theorems/shuffled-batches needs bounds of
+In the proof, a random record takes the target's place in the first step. Given the output of this step, the probability that it was
+record r is proportional to the weight :math:`R_{w_r}/M` of the record, where :math:`R_w` is the normal distribution with the mean
+w, and M is the mean of the :math:`R_{w_r}` over all records r. Lengths are in units of the standard deviation of the noise, and no
+vector is longer than mu. The theorem of docs/theorems/shuffled-batches needs bounds of
 
 .. math:: D(c) = \sup \operatorname{mean}_r H_c(R_{w_r} \| M), \qquad D(c, B) = \min_A D(A) + \mathbb{E}
     \bigl(\tfrac{A}{B} \operatorname{Bin}(B, \tfrac1A) - c\bigr)_+
@@ -73,7 +73,9 @@ class Weights:
         return np.asarray(np.minimum.accumulate(np.exp(logs + SAME_LOG)))
 
     def _majorant(self, q: FloatArray, end: FloatArray, x: FloatArray) -> FloatArray:
-        """Return upper bounds of the log of the concave majorant of g_x (module docstring) on [0, end] at q; 0 where x < 1."""
+        """Return upper bounds of the log of the concave majorant of g_x (module docstring) on [0, end] at q; the bound is 0 if
+        x < 1.
+        """
         p = q * (end / q) ** np.linspace(0.0, 1.0, COMPARED // 2 + 1)[:, None]
         top = np.full(np.broadcast(x, q).shape, -np.inf)
         for low, high in pairwise(p):

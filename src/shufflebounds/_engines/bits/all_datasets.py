@@ -46,7 +46,8 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
     error = _error(users)
     curves = []
     for laws in _sum_laws(users, flip):
-        # A larger sum is likelier under P1. Computed masses below TINY may have underflowed; the exact ones are between 0 and TINY.
+        # `curve_of_masses` needs the outcomes in the order of decreasing P1/P0, which increases with the sum, so the masses are
+        # reversed. Computed masses below TINY may have underflowed; the exact ones are between 0 and TINY.
         with np.errstate(divide="ignore"):
             low, high = ([np.log(mass[::-1]) + sign * error for mass in sides] for sign, sides in (
                 (-1, [np.where(law > TINY, law, 0.0) for law in laws]), (1, [np.maximum(law, TINY) for law in laws])))

@@ -53,7 +53,7 @@ def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, 
 
 
 def _flips(bits: int, flip: float) -> FloatArray:
-    """Return the masses of Bin(bits, flip), the number of flipped bits, on a range.
+    """Return the masses of Bin(bits, flip), the number of flipped bits, on a range around the mean.
 
     The mass truncated on each side is at most e^LOG_TAIL by Bernstein's inequality.
     """

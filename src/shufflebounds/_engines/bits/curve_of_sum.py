@@ -54,8 +54,8 @@ def atoms_of_sum(
     if merge and laws[0].size > MOST_LISTED + 1:
         cell = -(-laws[0].size // MOST_LISTED)
         laws = [np.logaddexp.reduceat(law, np.arange(0, law.size, cell)) for law in laws]
-        # Each of `cell` additions has an error of at most an ulp of the largest absolute logarithm, which is that of the smallest
-        # mass.
+        # An atom is a sum of `cell` masses. Each addition has an error of at most an ulp of the largest absolute logarithm, which
+        # is that of the smallest mass.
         error += cell * ULP * (2 + max(float(np.abs(law).max()) for law in laws))
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
@@ -69,7 +69,7 @@ class BitTable:
 
     .. math:: \delta = \max_k\, (1 - q - E q)\, W(k) - (E - 1)\, C(k)
 
-    where the maximum is at the last k whose privacy loss is at least eps. The gap of log delta is about z^2 times the error of the
+    The maximum is at the last k whose privacy loss is at least eps. The gap of log delta is about z^2 times the error of the
     masses, with z = sqrt(-2 log delta).
 
     Parameters
@@ -88,7 +88,8 @@ class BitTable:
         self._budget, self._log_tail, self._error = budget, log_tail, error
         self._mass = np.append(window, -np.inf)
         sums = np.logaddexp.accumulate(window)
-        # Each addition has an error of an ulp of its result. In a later sum this error is weighted by the ratio of the two sums.
+        # The log of each partial sum has a rounding error of an ulp. In the log of a later sum this error is weighted by the ratio
+        # of the two sums.
         rounding = np.logaddexp.accumulate(sums + np.log1p(np.abs(sums))) - sums
         self._below, self._below_error = np.append(-np.inf, sums), np.append(0.0, error + 4 * ULP * np.exp(rounding))
         log_keep = -math.log1p(math.exp(-budget))
@@ -101,7 +102,7 @@ class BitTable:
         self._not_below = -np.minimum.accumulate(loss)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta at each eps in [0, budget): -inf and 0 where the last k with loss >= eps is uncertain."""
+        """Return bounds of log delta at each eps in [0, budget); -inf and 0 if the last k with loss >= eps is uncertain."""
         place = np.searchsorted(self._still_above, -eps - self._blur) - 1
         certain = (place >= 0) & (place == np.searchsorted(self._not_below, -eps + self._blur, side="right") - 1)
         place = np.maximum(place, 0)
@@ -113,7 +114,8 @@ class BitTable:
             most, below = np.logaddexp(self._below[place], self._log_tail), self._below[place]
             low = gain + np.log1p(-np.minimum(np.exp(less + most + other), 1.0)) - error
             high = gain + np.log1p(-np.minimum(np.exp(less + below - other), 1.0)) + error
-        # The last k with a loss of at least eps may exceed the largest k of the table.
+        # The last k with a loss of at least eps may exceed the largest k of the table; the sums beyond the table add at most their
+        # mass.
         high = np.minimum(np.logaddexp(high, self._log_tail + math.log(2)) + 8 * ULP, 0.0)
         return IntervalArray(np.where(certain, low, -np.inf), np.where(certain, high, 0.0))
 

@@ -43,7 +43,7 @@ def bit_sides(
 
 
 def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:
-    """Return the loss (target's bit 0 against 1) at the most likely sum, and its difference from the loss at the next sum.
+    """Return the loss (target's bit 0 against 1) at the most likely sum, and the distance of this loss from that at the next sum.
 
     None is returned if there are too few sums.
     """

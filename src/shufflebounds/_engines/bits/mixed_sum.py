@@ -33,9 +33,9 @@ def enclose_sum(
     """Return bounds of log sum over i = first..last of pmf(i) g(i).
 
     The pmf is log-concave with its largest value at `mode`; the error of its logarithm is at most 1e-13 plus a few ulp.
-    ``value(i)`` returns bounds of log g(i), and g is monotone. The sum over a block is at most (at least) its number of terms times
-    the largest (smallest) mass, which is at an end or at the mode, times the largest (smallest) g, which is at an end. The terms
-    above e^FIRST_TAIL times the largest term are divided into at most MOST_TERMS blocks, of one term each if possible.
+    ``value(i)`` returns bounds of log g(i), and g is monotone. The terms above e^FIRST_TAIL times the largest term are divided into
+    at most MOST_TERMS blocks, of one term each if possible. The sum over a block is at most (at least) its number of terms times
+    the largest (smallest) mass, which is at an end or at the mode, times the largest (smallest) g, which is at an end.
     """
 
     def upper_terms(i: FloatArray) -> FloatArray:
@@ -84,7 +84,7 @@ def _log_sum_beyond(
             return float(np.logaddexp(settled, _log_sum(logs, 1.0)))
         settled = float(np.logaddexp(settled, _log_sum(logs[~large], 1.0)))
         # A block is divided into four runs of its terms; empty runs of shorter blocks are dropped. The end of the last run is not
-        # computed from the start of the next block, because this start may be 2**53 + 1.
+        # computed from the start of the next block, because this start may be 2**53 + 1, which is not a double.
         firsts = np.floor(starts[large, None] + (ends - starts + 1)[large, None] * (np.arange(4) / 4))
         lasts = np.concatenate([firsts[:, 1:] - 1, ends[large, None]], axis=1)
         kept = lasts >= firsts

@@ -73,9 +73,7 @@ class Groups(NamedTuple):
 
 
 def by_kind(local_eps: FloatArray, data: FloatArray, counts: FloatArray | None = None) -> Groups:
-    """Return the distinct (budget, bit) pairs with their numbers of users; `counts` users have each given budget and bit, by
-    default 1.
-    """
+    """Return the distinct (budget, bit) pairs with their numbers of users; `counts[i]` users have the i-th budget and bit."""
     # Two calls of np.unique, one for each bit, take a tenth of the time of one call for pairs (budget, bit).
     kinds = [(bit, *distinct(local_eps[data == bit], None if counts is None else counts[data == bit])) for bit in (0.0, 1.0)]
     return Groups(np.concatenate([budgets for _, budgets, _ in kinds]), np.repeat([0.0, 1.0], [b.size for _, b, _ in kinds]),
@@ -83,7 +81,9 @@ def by_kind(local_eps: FloatArray, data: FloatArray, counts: FloatArray | None =
 
 
 def distinct(values: FloatArray, counts: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct values in increasing order and the number of users with each; without counts, `values` are sorted."""
+    """Return the distinct values in increasing order and the number of users with each; without `counts`, `values` is sorted in
+    place.
+    """
     if counts is not None:
         unique, place = np.unique(values, return_inverse=True)
         return unique, np.bincount(place, weights=counts, minlength=unique.size).astype(np.float64)
@@ -98,7 +98,7 @@ def distinct(values: FloatArray, counts: FloatArray | None) -> tuple[FloatArray,
 def _coarser(exact: Groups) -> Groups:
     """Return fewer groups, for an upper bound: each budget is replaced by the largest budget in the same cell of a grid.
 
-    A larger budget means a smaller flip probability, which can only increase the privacy loss of the target.
+    Larger budgets of the other users mean smaller flip probabilities, which can only increase the privacy loss of the target.
     """
     budgets, bits, counts = exact
     if budgets.size <= MOST_ENUMERATED:
@@ -180,8 +180,8 @@ class WorstTarget:
             return out
 
         lower = self._below(float(self.targets[-1]), eps)
-        # The worst target is most often the last one, so it is a block of its own. The blocks before it double in size, as after
-        # repeated halving.
+        # The worst target is most often the last one, so it is a block of its own. With each step towards smaller budgets, the
+        # blocks are twice as long, as if all targets had been halved again and again towards the last one.
         ends = [self.targets.size - 1]
         while ends[-1] > 0:
             ends.append(max(2 * ends[-1] - self.targets.size, 0) if ends[-1] < ends[0] else ends[0] - 1)
@@ -191,7 +191,7 @@ class WorstTarget:
         return Interval(result.lower, result.upper)
 
     def rough(self) -> Curve:
-        """Return the curve of the upper bound of log delta for the user with the largest budget."""
+        """Return the upper bound of log delta for the user with the largest budget, as a curve for the search for eps."""
         last = float(self.targets[-1])
         # For more than COMPARED distinct budgets the bounds of log delta have a gap, so a relative error SAME_LOG of eps is enough.
         settles = SAME_LOG if self.targets.size > COMPARED else 0.0

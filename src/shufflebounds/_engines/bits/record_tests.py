@@ -1,10 +1,10 @@
 r"""A lower bound for shuffled records of flipped bits among uniform dummies, by tests of a sum of one score for each record.
 
 All other users are in one bin: a third one, or the target's first bin if there are only two. The score of a record y is
-:math:`(R_0(y) - E R_1(y))/\bar R(y)`, rounded to a multiple of a step. Here R_0 and R_1 are the distributions of the target's
-record for its two bins, and :math:`\bar R` is the average distribution of the other records. The score depends on the record's bits
-in the target's two bins and in the bin of the other users, and on the number T of ones among its further bits. Any score gives a
-valid test.
+:math:`(R_0(y) - E R_1(y))/\bar R(y)` with E = e^eps, rounded to a multiple of a step. Here R_0 and R_1 are the distributions of the
+target's record for its two bins, and :math:`\bar R` is the average distribution of the other records. The score depends on the
+record's bits in the target's two bins and in the bin of the other users, and on the number T of ones among its further bits. Any
+score gives a valid test.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
 
 
 def log_of_ones(ones: FloatArray, size: int, flip: float) -> FloatArray:
-    """Return the log probability of `size` bits with these numbers of ones, each bit 1 with probability `flip`."""
+    """Return the log probability of one sequence of `size` bits with `ones` ones; each bit is 1 with probability `flip`."""
     return np.asarray(ones * math.log(flip) + (size - ones) * math.log1p(-flip))
 
 

@@ -37,7 +37,7 @@ def local(flip: float, eps: float) -> float:
 
 
 def blanket(others: int, fakes: int, bins: int, flip: float) -> CloneLaw:
-    """Return the number of clones of the target's record among the other records, for the privacy blanket of every dataset.
+    """Return the distribution of the number of clones of the target's record, for the privacy blanket of every dataset.
 
     The target's record is 10 or 01 with probability c = p^2 + q^2 (q = 1 - p = `flip`), for either value; given this, it is the
     record of its own bin with probability p^2/c. With probability q^2, any other user's record is a clone 10, and with probability
@@ -55,14 +55,16 @@ def blanket_bound(clones: CloneLaw, flip: float, eps: float) -> float:
 
 
 def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return a lower bound of log delta from the number of records 01 alone, if all other users are in the target's first bin."""
+    """Return a lower bound of log delta from the number of records 01 (the bits of the target's two bins) alone, if all other users
+    are in the target's first bin.
+    """
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * p * q
     return _one_count(np.array([q * q, shown]), np.array([others, fakes], dtype=np.float64), q * q, (p * p, q * (1 + p)), eps)
 
 
 def projected_pair(others: int, fakes: int, bins: int, flip: float) -> DominatingPairInfo | None:
-    """Return the pair of distributions of the number of records 01 under the two neighbouring datasets of `projected`.
+    """Return the pair of distributions of the number that `projected` uses, under its two neighbouring datasets.
 
     None is returned if they have too many outcomes.
     """
@@ -89,7 +91,7 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
     used = sizes > 0
     if not used.any() or not one[0] > 0:
         return None
-    # The truncated mass on each side of the number of records is at most e^-200.
+    # The truncated mass of S is at most e^-200 on each side.
     atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0, most=TABLE_SIZE, merge=True)
     if not atoms:
         return None
@@ -114,8 +116,9 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[
         alone = (1 - rare) - less - 4 * ULP * (1 + less)
         return math.log(alone) - 1e-14 if alone > 0 else -math.inf
 
-    # The likelihood ratio is monotone. With the masses f of S, the best k is the largest one with f(k - 1)/f(k) <= r, where
-    # (1 - rare) + rare r = e^eps ((1 - common) + common r).
+    # The likelihood ratio of S + Ber(rare) to S + Ber(common) decreases with the sum, so the best k is the last one at which it is
+    # at least e^eps. With the masses f of S this is f(k - 1)/f(k) <= r, where (1 - rare) + rare r = e^eps ((1 - common) + common
+    # r).
     excess = (1 - rare) - math.exp(eps) * spared
     if not excess > 0:
         return -math.inf
@@ -149,7 +152,8 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[
 def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:
     """Return bounds of log delta of records of two bins, by enumeration of every dataset of the `others` other users.
 
-    Whether a record is 00 or 11 does not depend on the data, so the numbers of records 10 and 01 determine the divergence.
+    A record with equal bits is 00 or 11 with probabilities that do not depend on its value. So the numbers of records 10 and 01
+    determine the divergence.
     """
     p, q = 1 - flip, flip
     c = p * p + q * q
@@ -158,7 +162,7 @@ def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:
     rest = np.ones((1, 1))
     for _ in range(fakes):
         rest = _with_record(rest, even)
-    # In the first entry all other users are in the second bin; the loop below moves one user after the other to the first bin.
+    # In seconds[j], j of the other users are in the second bin. The loop below adds the remaining users, who are in the first bin.
     seconds = [rest]
     for _ in range(others):
         seconds.append(_with_record(seconds[-1], one_hot[1]))

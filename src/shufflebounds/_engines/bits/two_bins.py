@@ -43,7 +43,7 @@ class BinLaw(NamedTuple):
     Attributes
     ----------
     masses, ratios, below : ndarray
-        The masses W, W_j/W_(j-1), and the sums of W_j over j < k for k = 0, 1, ...
+        The masses W_k, the ratios W_k/W_(k-1), and the sums of W_j over j < k, for k = 0, 1, ...
     error : float
         Bound of the relative error of a mass.
     """
@@ -82,7 +82,7 @@ class TwoBins:
         return self.laws.of((ones, zeros, self.log_tail), formed)
 
     def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> Interval:
-        """Return bounds of the log hockey-stick divergence at `eps` for the move of the target.
+        """Return bounds of the log hockey-stick divergence at `eps` if the target moves from the first bin to the second.
 
         `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin.
         """
@@ -137,7 +137,7 @@ class FakeTable:
         rows = binomial_range(fakes, one, log_tail)
         cells = (rows[1] - rows[0] + 1) ** 2
         self.flip, self.log_tail, self.fits, self.table = flip, log_tail, cells <= most, np.zeros((0, 0))
-        # Mass is truncated in the table and in the sums of the users' bits.
+        # `lost` bounds the mass that is truncated in the table and in the sums of the users' bits.
         self.lost = 8 * math.exp(log_tail)
         self._laws = Kept[Data, tuple[FloatArray, ...]](CACHED_BYTES, lambda laws: sum(law.nbytes for law in laws))
         if not self.fits:
@@ -166,7 +166,7 @@ class FakeTable:
         if not laws:
             return None
         here, there, *order = laws
-        # Fewer than 1e9 products underflow, and the error of each is at most TINY.
+        # `lost` also covers products of masses that underflow: fewer than 1e9 products, each with an error of at most TINY.
         lost, more = self.lost + 1e9 * TINY, math.exp(eps)
         low, high = (self._tested(here, there, order, more), 1.0) if order else positive_difference(here, there * more, 2.1e-12)
         low -= lost * more
@@ -175,9 +175,9 @@ class FakeTable:
         return Interval(math.log(low) if low > 0 else -math.inf, high)
 
     def _both(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, ...]:
-        """Return the tables that `log_delta` uses at every eps, or () if a table would be too large. They have the masses of both
-        sums under P and under Q. If there are too many outcomes, they have the masses of merged outcomes, or the arguments of a
-        test.
+        """Return the tables that `log_delta` uses at every eps, or () if a table would be too large. They have the joint masses of
+        the sums of both bins, under P and under Q. If there are too many outcomes, they have the masses of merged outcomes, or the
+        arguments of `_tested`.
         """
         sides = self._real(first, second)
         if sides is None:
@@ -185,8 +185,8 @@ class FakeTable:
         (zero, one), (zero_after, one_after) = sides
         if one.size * one_after.size > LARGE_TABLE_SIZE:
             here, there = (self._spread(law) @ self.table for law in (one, zero))
-            # The thresholds for these ratios are optimal if the dummy bits of the two bins are independent. Any thresholds give a
-            # valid lower bound.
+            # `_tested` computes thresholds from the likelihood ratios p/q. They are optimal if the dummy bits of the two bins are
+            # independent. Any thresholds give a valid lower bound.
             p, q = (np.convolve(law, self.table.sum(axis=0)) for law in (zero_after, one_after))
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 return here, there, -p / q, *(np.append(0.0, np.cumsum(law)) for law in (zero_after, one_after))
@@ -228,8 +228,9 @@ class FakeTable:
         """Return a lower bound of the divergence at e^eps = `more` by one test: for each sum of the first bin, the sum of the
         second bin is compared with a threshold.
 
-        `here` and `there` are the masses of the sum of the first bin and of the dummy bits of the second one. `second` has minus
-        the ratios of the sum of the second bin, and the sums of the masses of its real bits under P and under Q.
+        `here` (under P) and `there` (under Q) are the joint masses of the sum of the first bin and of the number of dummy ones in
+        the second bin. `second` has minus the likelihood ratios P/Q of the sum of the second bin, and the cumulative masses, under
+        P and under Q, of the sum of the users' bits in it.
         """
         order, p_below, q_below = second
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -3,22 +3,23 @@ r"""Pairs that neighbouring datasets attain, for users with personalized budgets
 All other users have the same value, and the test uses only a number of messages, which is a post-processing. So the divergence of
 every pair is at most the divergence of the protocol.
 
-k-ary response, k >= 3: the other users have a third value. The test uses the numbers of messages with the target's first and second
-value. Their total is M = C + T: user i is one of the C other users who send one of these two values with probability 2 g_i,
-g_i = 1/(E_i + k - 1), and T is 1 if the target sends one, with probability lambda = (E_1 + 1)/(E_1 + k - 1). E_i is e^eps_i. Given
-M, each of the C other users sends either value with probability 1/2. With u = tanh(eps/2)/tanh(eps_1/2) and D the sum of M
-independent signs,
+For k-ary response with k >= 3 the other users have a third value. The test uses the numbers of messages with the target's first and
+second value. Their total is M = C + T. C is the number of other users who send one of these two values: with E_i = e^eps_i, user i
+does so with probability 2/(E_i + k - 1), and sends either value with the same probability. T is 1 if the target sends one of them,
+with probability lambda = (E_1 + 1)/(E_1 + k - 1), and otherwise 0. Let u = tanh(eps/2)/tanh(eps_1/2), and let D be the sum of M
+independent signs, +1 or -1 with probability 1/2 each. Then
 
 .. math:: \delta(\varepsilon) = \tanh\tfrac{\varepsilon_1}{2}\, (1 + e^\varepsilon) \sum_M \lambda \Pr[C = M - 1]\,
     \frac1M\, \mathbb{E}(D - u_M M)_+, \qquad u_M = u \Bigl(1 + \frac{(1-\lambda) \Pr[C = M]}{\lambda \Pr[C = M-1]}\Bigr).
 
-If the analyst also knew T, u_M would be u: this is the clone decomposition S2 (`clone_families`). The mean over D is a divergence
-of binomial noise: :math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` with :math:`B \sim \mathrm{Bin}(M-1, \tfrac12)` and
-tanh(s/2) = u.
+If the analyst also knew T, u would replace u_M in this formula: that is the clone decomposition S2 (`clone_families`). The mean
+over D is a hockey-stick divergence of binomial noise: :math:`\mathbb{E}(D - uM)_+/M = H_{e^s}(B \| B+1)/(1 + e^s)` with
+:math:`B \sim \mathrm{Bin}(M-1, \tfrac12)` and tanh(s/2) = u.
 
-Noise: the other users have the value 0. The test uses the number of messages above a threshold t, which is a sum of independent
-bits. Several thresholds are used, because the best one depends on eps. For many users, the target's value moves the number by the
-most standard deviations at the best threshold; for large eps, few messages of other users exceed it.
+For Laplace and Gaussian noise the other users have the value 0. The test uses the number of messages above a threshold, which is a
+sum of independent bits. The best threshold depends on eps, so several are used. For many users the best one is that at which the
+target's value changes the mean number by the largest multiple of the standard deviation. For large eps it is one that few messages
+of other users exceed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ TRIED = 128
 
 
 def attained_pairs(population: Population, place: int) -> list[tuple[DominatingPairInfo, DominatingPairInfo]]:
-    """Return (P, Q) and (Q, P) of each attained pair if the target has the distinct budget `place`; none for too many users."""
+    """Return (P, Q) and (Q, P) of each attained pair for a target with the distinct budget of index `place`; none for too many
+    users.
+    """
     others, budget = population.without(place), float(population.budgets[place])
     if isinstance(population.family, RandomizedResponseFamily):
         pair = _ThirdValue.of(population.family.categories, budget, *others)
@@ -131,7 +134,7 @@ class _ThirdValue:
 def _above(
     family: Family, budget: float, budgets: FloatArray, counts: FloatArray, at: float
 ) -> tuple[DominatingPairInfo, DominatingPairInfo] | None:
-    """Return the pair of the number of messages above `at`, or None if it has too many values."""
+    """Return the pair of distributions of the number of messages above `at`, or None if this number has too many values."""
     below, above = family.cut(budgets, at)
     bits: list[Bit] = []
     for value in (0.0, 1.0):
@@ -160,9 +163,9 @@ def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
 
 
 def _thresholds(population: Population, budget: float) -> list[float]:
-    """Return the thresholds for a target, from a list whose last entry almost no other user's message exceeds.
+    """Return thresholds for a target: the best one for many users, and one for each expected number of exceeding users in EXCEEDED.
 
-    The first threshold is that for many users.
+    A number in EXCEEDED is omitted if more users than this number are expected to exceed every trial threshold.
     """
     sketch = population.sketch
     widest = float(sketch.middle.min())

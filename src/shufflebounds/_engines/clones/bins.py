@@ -6,15 +6,15 @@ between the ends of the bin, and at most its linear extrapolation from the neigh
 origin and the point at the lower end of the bin. The clone sum does not increase in any rate: smaller rates give an upper bound of
 the sum, larger rates a lower bound.
 
-Then all rates of a bin are replaced by their mean. The clone sum :math:`\mathbb{E}\,h(C)` is symmetric in the users' probabilities
-to be a clone, and affine in each. Replacing two probabilities p, q by two that are closer to each other and have the same sum
-changes the clone sum by :math:`d\,\mathbb{E}\,\Delta^2 h(C')`. Here d is the increase of pq, h(c) the summand for c clones,
-:math:`\Delta^2` the second difference, and C' the number of clones among the users other than these two. A sequence of such steps
-makes all probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from
-their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
+After this rounding, all rates of a bin are replaced by their mean, and the change of the clone sum is bounded. The clone sum
+:math:`\mathbb{E}\,h(C)` is symmetric in the users' probabilities to be a clone, and affine in each. Replacing two probabilities p,
+q by two that are closer to each other and have the same sum changes the clone sum by :math:`d\,\mathbb{E}\,\Delta^2 h(C')`. Here d
+is the increase of pq, h(c) the summand for c clones, :math:`\Delta^2` the second difference, and C' the number of clones among the
+users other than these two. A sequence of such steps makes all probabilities of a bin equal; the total of d is S/2, where S is the
+sum of squared distances of the probabilities from their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
-* h decreases and h(c + 1) >= h(c)/4, so :math:`|\mathbb{E}\,\Delta^2 h(C')|` is at most :math:`\mathbb{E}\,h(C')`, which is at most
-  :math:`(1 - \tfrac34 p)^{-2}` times the clone sum, where p is the largest probability;
+* The summand h decreases, and h(c + 1) >= h(c)/4. So :math:`|\mathbb{E}\,\Delta^2 h(C')|` is at most :math:`\mathbb{E}\,h(C')`, and
+  this is at most :math:`(1 - \tfrac34 p)^{-2}` times the clone sum, where p is the largest probability;
 * :math:`h(c) \le e^{b - kc}/(c+1)`, with k and b from ``CloneLaw._decay``. The distribution of C' tilted by :math:`e^{-kc}` is
   Poisson-binomial. Let V be its variance; then its characteristic function has
   :math:`|\varphi(t)| \le e^{-2V \sin^2(t/2)}`, its pmf w has :math:`\max w \le 0.63/\sqrt V` and
@@ -73,7 +73,7 @@ class BinnedLaw(CloneLaw):
 
     @cached_property
     def _simple_error(self) -> float:
-        """The first error bound of the module's docstring, as an error of the log of the clone sum."""
+        """The error of the log of the clone sum by the first bound of the module docstring, with the largest probability p."""
         return self._half_spread / (1 - 1.5 * float(self.largest.max(initial=0.0))) ** 2
 
     @property
@@ -89,7 +89,7 @@ class BinnedLaw(CloneLaw):
         return Interval(lower - error, upper + error)
 
     def _tilted_error(self, decay: float, beyond: float, log_sum: float) -> float:
-        """Return the second error bound of the module's docstring, as an error of the log of the clone sum.
+        """Return the error of the log of the clone sum by the second bound of the module docstring, with a tilted distribution.
 
         The summand for c clones is at most e^(beyond - decay c)/(c + 1), and the clone sum is at least e^log_sum.
         """
@@ -105,7 +105,8 @@ class BinnedLaw(CloneLaw):
         norm = norm / (mean / 2 + 1) + 4 * math.exp(-0.153 * mean)
         log_mass = total_of(np.log1p(-a * self.probs), self.counts) - 2 * math.log(smallest)
         rest = self._half_spread * norm * capped_exp(beyond + log_mass - log_sum) * (1 + 1e-9)
-        # Because |log(1 - rest)| > log(1 + rest), this error is valid for both bounds.
+        # `rest` is a bound of the relative error of the clone sum. As |log(1 - rest)| > log(1 + rest), the result is valid for the
+        # upper and for the lower bound.
         return -math.log1p(-rest) if rest < 1 else math.inf
 
 

@@ -7,12 +7,12 @@ uniform messages (PB: Poisson-binomial). With :math:`m = M+1` messages in all,
 
 .. math:: \delta(\varepsilon) \le \sum_m \Pr[M = m-1]\, \frac{k a}{m}\,
     \mathbb{E}\bigl(\alpha N_0 + \beta N_1 + \gamma (m-N_0-N_1)\bigr)_+, \qquad
-    (N_0, N_1, \cdot) \sim \mathrm{Mult}(m; \tfrac1k, \tfrac1k, 1-\tfrac2k),
+    (N_0, N_1, \cdot) \sim \mathrm{Mult}(m; \tfrac1k, \tfrac1k, 1-\tfrac2k) .
 
-where :math:`E = e^\varepsilon`, :math:`E_1 = e^{\varepsilon_1}` for the target's budget :math:`\varepsilon_1`,
+Here :math:`E = e^\varepsilon`, :math:`E_1 = e^{\varepsilon_1}` for the target's budget :math:`\varepsilon_1`,
 :math:`a = 1/(E_1+k-1)`, :math:`\alpha = E_1-E`, :math:`\beta = 1-E E_1`, :math:`\gamma = 1-E`. For (Q, P) instead of (P, Q), N_0
-and N_1 change places, so both hockey-stick divergences are equal. Given s = N_0 + N_1, N_0 is Bin(s, 1/2), and the expectation is
-a combination of one tail and one mass of Bin(s-1, 1/2).
+and N_1 change places, so both hockey-stick divergences are equal. Given s = N_0 + N_1, N_0 is Bin(s, 1/2), and the expectation is a
+combination of one tail and one mass of Bin(s-1, 1/2).
 """
 
 from __future__ import annotations
@@ -82,11 +82,12 @@ def log_blanket_table(
 
 
 class _Table:
-    r"""The sum of the module docstring, over m and s = N_0 + N_1.
+    r"""The bound of delta in the module docstring, as a sum over m and s = N_0 + N_1.
 
-    The sum of m variables X, which are alpha, beta or gamma (module docstring), is at most :math:`e^{t \sum X}/(e t)` for each t >
-    0. With the cumulant generating function :math:`K(t) = \log \mathbb{E} e^{tX}`, a term of the sum over m is at most :math:`\Pr[M
-    = m-1] e^{m K(t)}/(m e t)`, and the share of s = N_0 + N_1 in this bound is Pr[Bin(m, `tilted`) = s].
+    The positive part of a sum of m variables X, which are alpha, beta or gamma (module docstring), is at most
+    :math:`e^{t \sum X}/(e t)` for each t > 0. With the cumulant generating function :math:`K(t) = \log \mathbb{E} e^{tX}`, a term
+    of the sum over m is at most :math:`\Pr[M = m-1] e^{m K(t)}/(m e t)`, and the share of s = N_0 + N_1 in this bound is Pr[Bin(m,
+    `tilted`) = s].
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class _Table:
             return math.exp((beta - alpha) * t), (self.k - 2) * math.exp((gamma - alpha) * t)
 
         def rises(t: float) -> bool:
-            """Return whether e^(m K(t))/t (class docstring) increases with t, for m = `messages`, the expected number."""
+            """Return whether e^(m K(t))/t increases at t, where m = `messages` is the expected number of messages."""
             other, rest = shares_of(t)
             return messages * t * (alpha + beta * other + gamma * rest) > 1 + other + rest
 
@@ -139,7 +140,8 @@ class _Table:
         else:
             first, log_weights, weight_error = 0, np.zeros(1), 0.0
         fewest, largest = float(first + 1), float(first + log_weights.size)
-        # A positive sum is up to alpha above 0, so the bound of a term may be too large by a factor e^(t alpha).
+        # The smallest positive value of the sum of the X may be as large as alpha. Then the bound of a term is too large by a
+        # factor of up to e^(t alpha), and the omitted share must be smaller by this factor.
         outside = -NEGLIGIBLE - 1.0 - min(self.alpha * self.t, NEGLIGIBLE)
         few, many = (binomial_range(m, self.tilted, outside)[end] for end, m in enumerate((fewest, largest)))
         cells = log_weights.size * (many + 1 - few)

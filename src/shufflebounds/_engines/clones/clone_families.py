@@ -114,7 +114,7 @@ class Family:
     def log_local(self, budget: float, eps: float) -> Interval:
         """Return bounds of the target's log delta without shuffling.
 
-        The bounds are -inf and 0 in families whose clone bound is never above the local delta.
+        In families whose clone bound is never above the local delta, this is not needed, and the bounds are -inf and 0.
         """
         return Interval(-math.inf, 0.0)
 

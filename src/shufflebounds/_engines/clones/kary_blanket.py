@@ -2,12 +2,12 @@ r"""The privacy blanket of k-ary randomized response with personalized budgets, 
 
 With probability :math:`g_i = k/(e^{\varepsilon_i}+k-1)` the message of user i, who has the budget :math:`\varepsilon_i`, is drawn
 from W, the uniform distribution on the k categories (`blanket_table`). If the analyst learns which users drew from W, the target's
-message is hidden among :math:`M \sim \mathrm{PB}(g_i)` uniform messages (PB: Poisson-binomial), and
+message is hidden among :math:`M \sim \mathrm{PB}(g_i)` uniform messages (PB: Poisson-binomial). Then
 
 .. math:: \delta(\varepsilon) \le \mathbb{E}\, \frac{(X_1 + \cdots + X_{M+1})_+}{M+1}
-    = \int_0^1 \mathbb{E}\bigl[ u^M (X_1 + \cdots + X_{M+1})_+ \bigr]\, du,
+    = \int_0^1 \mathbb{E}\bigl[ u^M (X_1 + \cdots + X_{M+1})_+ \bigr]\, du .
 
-where the :math:`X_j` are independent copies of the privacy-amplification random variable :math:`(R_0 - e^\varepsilon R_1)/W` under
+Here the :math:`X_j` are independent copies of the privacy-amplification random variable :math:`(R_0 - e^\varepsilon R_1)/W` under
 W, and :math:`R_0, R_1` are the distributions of the target's message for its two values. The integrand is
 :math:`\prod_i (1 - g_i + g_i u)` times the expected positive part of a sum in which user i contributes an X with probability
 :math:`g_i u/(1 - g_i + g_i u)`; the kernel `_core/_excess` evaluates such sums. All derivatives of the integrand in u are
@@ -41,7 +41,7 @@ def _radau(order: int) -> tuple[FloatArray, FloatArray]:
     legendre = np.polynomial.legendre.Legendre
     inner = ((legendre.basis(order - 1) + legendre.basis(order)) // legendre((1, 1))).roots().real
     weights = (1 - inner) / (order * legendre.basis(order - 1)(inner)) ** 2
-    # This is the rule on [-1, 1] with a node at -1, mirrored and mapped to [0, 1].
+    # `inner` and `weights` are Radau's rule on [-1, 1] with a node at -1. It is mirrored and mapped to [0, 1].
     return np.append(0.5 - 0.5 * inner, 1.0), np.append(weights / 2, 1 / order**2)
 
 
@@ -100,8 +100,8 @@ def log_rounded_blanket(
 ) -> float:
     """Return an upper bound of log delta of the blanket for many distinct budgets in increasing order.
 
-    The other users are divided into GROUPS groups of about equal size, and all budgets of a group are replaced by its largest one.
-    Randomized response with a smaller budget is a post-processing of that with a larger one.
+    The other users are divided into GROUPS groups of about equal size, and all budgets of a group are replaced by the largest
+    budget of the group. Randomized response with a smaller budget is a post-processing of that with a larger one.
     """
     if eps >= local_eps:
         return -math.inf
@@ -114,7 +114,7 @@ def log_rounded_blanket(
 def too_large(distinct: int, mean: float, square: float) -> bool:
     """Return True only if `log_blanket_delta` would return None; this test takes less time.
 
-    `distinct` is the number of distinct budgets of the other users; `table_cells` describes `mean` and `square`.
+    `distinct` is the number of distinct budgets of the other users. For `mean` and `square` see `table_cells`.
     """
     return distinct > FEW and table_cells(mean, square, -NEGLIGIBLE) > TABLE_SIZE
 

@@ -70,8 +70,8 @@ class CloneLaw:
     def _decay(self, u: float, v: float) -> tuple[float, float]:
         """Return numbers k and b such that G_(c+1) of `log_sum` is at most e^(b - k c) for every c."""
         tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
-        # Every tilt > 0 gives a valid bound. atanh(u) tends to 0 with u, and b grows like -log(tilt). So the tilt is raised to at
-        # least 1/sqrt(mean + 1), where `mean` is the mean number of clones.
+        # Every tilt > 0 gives a valid bound e^(b - k c). atanh(u) makes k largest, but for small u it is small, and b grows like
+        # -log(tilt). So the tilt is raised to at least 1/sqrt(mean + 1), where `mean` is the mean number of clones.
         tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
@@ -91,7 +91,7 @@ def threshold_and_factor(budget: Budget, eps: float) -> tuple[float, float, floa
 
 
 def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
-    r"""Return bounds of log delta_clone(eps) for a target user of local budget eps1 = `budget`.
+    r"""Return bounds of the log of the clone bound delta(eps), for a target user of local budget eps1 = `budget`.
 
     .. math:: \delta = \tanh(\varepsilon_1/2)(1 + e^\varepsilon)\sum_c \Pr[C = c]\, G_{c+1}/(c+1)
     """
@@ -116,6 +116,7 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     if v < TINY:
         return Interval(alone + law.log_alone - loss_error + (16 * ULP + SUMMED) * law.log_alone, alone + loss_error)
     lower, upper = law.log_sum(u, v)
-    # A relative rounding error r of u or v changes the log of the sum by at most r times the absolute value of this log.
+    # `upper` is the log of the clone sum, which depends on u and v = 1 - u. A relative rounding error r of u or v changes this log
+    # by a small multiple of r (1 + abs(upper)).
     slack = 4 * ULP * abs(factor) + (abs(upper) + 4) * 16 * ULP
     return Interval(lower + factor - slack, min(alone + loss_error, upper + factor + slack))

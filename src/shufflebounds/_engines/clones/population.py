@@ -237,7 +237,8 @@ class Population:
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
             inner = float(left) + float(right - left) * INNER
             inner = inner[(inner > left) & (inner < right) & (inner != masses[best])]
-            # At a log mass of -1e14 two neighbouring doubles are further apart than CLOSE, and no new trial value is left.
+            # The search ends if no new trial value is left: at a log mass of -1e14 two neighbouring doubles are further apart than
+            # CLOSE.
             if rough or right - left < CLOSE or beside <= values[best] + alike or not inner.size:
                 # The log mass is rounded to a multiple of CLOSE, so that cached distributions of clones can be used for other eps.
                 return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
@@ -478,8 +479,8 @@ class Population:
         frontier = [] if frontier is None else frontier
         hint, hinted = dict(self.candidates(eps, best)).get("window", 0.0), best
         frontier[:] = [box._replace(log_mass=hint, nearby=hint) if box.common else box for box in frontier]
-        # With few distinct budgets no bins are used and evaluations are fast, so every bound above that of `best` is made
-        # tighter.
+        # Blocks with a bound of at most `enough` are not divided. With few distinct budgets there are no bins (`exact` is 0) and
+        # evaluations are fast, so `enough` does not include half of the tolerance.
         enough = upper + (tolerance / 2 * max(1.0, -lower / 20) if self.exact else 0.0)
         pruned, boxes, blocks = self._start(eps, enough, frontier, hint)
         left, top = MOST_ENUMERATED // 2, -math.inf
@@ -501,8 +502,8 @@ class Population:
             # With the bins of this level the target `best` has the bound `reached`, which exceeds its bound `upper` without bins. A
             # block that contains this target has a bound of at least `reached`. So the tolerance is at least reached - upper.
             near = margin if level == self.exact else max(margin, reached - upper)
-            # If the error is due to the bins, more blocks do not reduce it: after a few hundred blocks the search continues on
-            # the next level.
+            # Smaller blocks do not reduce the part of the gap that is due to the bins. So after a few hundred blocks the search
+            # continues on the next level, with more bins.
             most = left if level == self.exact else min(left, 4 * COMPARED)
             result = maximum(blocks, measure, split, tolerance=partial(_same, near), reached=reached, most=most)
             left -= result.measured
@@ -523,7 +524,7 @@ class Population:
     def _start(
         self, eps: float, enough: float, frontier: list[SearchBox], hint: float
     ) -> tuple[float, dict[IntRange, SearchBox], list[IntRange]]:
-        """Return the largest bound of the blocks that need no search, the boxes, and the list of the blocks to search first.
+        """Return the largest bound of the blocks that need no search, and the boxes and the list of the blocks to search first.
 
         Boxes of the frontier whose bound at this eps is at most `enough` need no search, and only they stay in the frontier.
         Without a frontier the search starts from up to eight blocks, which cover all targets.
@@ -552,7 +553,8 @@ class Population:
         for block in blocks:
             bound, boxes[block] = self._bound(eps, level, *block, boxes[block].nearby, enough, hint)
             bounds.append(bound)
-        # A bound of at most `enough` need not be the smallest bound of its target, so it is not passed as a value.
+        # For a bound of at most `enough`, not all decompositions were tried. It need not be the smallest bound of its target, so it
+        # is not a value of log delta.
         values = [bound if i == j and bound > enough else -math.inf for bound, (i, j) in zip(bounds, blocks)]
         place = int(np.argmax(bounds))
         i, j = blocks[place]
@@ -570,12 +572,12 @@ def _size(law: CloneLaw) -> int:
 
 
 def _by_block(boxes: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[IntRange]]:
-    """Return a dictionary from each block of targets to its box, and the list of blocks."""
+    """Return a dictionary from each block of targets to its `SearchBox`, and the list of blocks."""
     return {box.block: box for box in boxes}, [box.block for box in boxes]
 
 
 def _same(margin: float, best: float) -> float:
-    """Return `margin`, for any best value: a tolerance in the form that `maximum` calls, which does not depend on this value."""
+    """Return `margin`, a constant tolerance; `maximum` calls a tolerance with the best value as its argument."""
     return margin
 
 

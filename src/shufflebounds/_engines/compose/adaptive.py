@@ -3,15 +3,15 @@ r"""Bounds for the best adaptive adversary, who chooses the pair of each release
 Each release has one of the pairs (P_o, Q_o), o = 1..m. Let L be the privacy loss of a release, E = e^eps, and h_s(E) the largest
 hockey-stick divergence of s releases. Then
 
-    h_0(E) = max(0, 1 - E),     h_s(E) = max_o mean over P_o of h_(s-1)(E e^-L),     h_s(0) = 1 (for infinite losses),
+    h_0(E) = max(0, 1 - E),     h_s(E) = max_o mean over P_o of h_(s-1)(E e^-L),     h_s(0) = 1 (for infinite losses).
 
-because for a set S of sequences of results, P(S) - E Q(S) is the sum over the first result y of
-P_o(y) (P(S | y) - E e^-L(y) Q(S | y)): after the result y, the best strategy is the one for E e^-L(y). On a grid of x = ln E
-that contains all losses, this recursion is a convolution followed by a pointwise maximum. The code computes
-f_s(x) = e^(theta x) h_s(e^x): the distributions are then exponentially tilted by theta, the values of f_s are bounded, and their
-errors are small relative to f_s near the eps for which theta was chosen. Every h_s is convex in E, hence a mixture of hockey-stick
-functions max(0, 1 - E/k). So distributions that dominate the pairs give an upper bound, and distributions that the pairs dominate
-give a lower bound.
+To see this, let S be a set of sequences of results. Then P(S) - E Q(S) is the sum, over the first result y, of P_o(y) (P(S | y) - E
+e^-L(y) Q(S | y)). So after the result y the best strategy is that for E e^-L(y) in place of E. On a grid of x = ln E that contains
+all losses, the recursion is a convolution followed by a pointwise maximum. The code computes f_s(x) = e^(theta x) h_s(e^x) for a
+tilt theta. The distributions are then exponentially tilted by theta, the values of f_s are bounded, and their errors are small
+relative to f_s near the eps for which theta was chosen. Every h_s is convex in E, hence a mixture of hockey-stick functions max(0,
+1 - E/k). So distributions that dominate the pairs give an upper bound, and distributions that the pairs dominate give a lower
+bound.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ small for small x, where the grid begins. Raised: larger rounding errors near th
 class _Block(NamedTuple):
     """The values f(x) = e^(theta x) h(e^x) on a grid of x after all releases (module docstring), divided by e^scale.
 
-    Entry i of the array `f` belongs to the grid point with index first + i, and has an error of at most `error`. In addition, the
-    end of the grid on the right reduces every h by at most e^right. `log_rest` is the log of the probability of infinite loss.
+    Entry i of the array `f` belongs to the grid point with index first + i, and has an error of at most `error`. In addition,
+    cutting the grid off at its right end makes every h (not divided by e^scale) too small by at most e^right. `log_rest` is the log
+    of the probability of infinite loss.
     """
 
     theta: float
@@ -67,8 +68,8 @@ class _Block(NamedTuple):
 class _Tilted(NamedTuple):
     """An exponentially tilted distribution of losses on the grid: masses divided by e^scale, with the sum `total`.
 
-    `place` are the grid indices, `weight` the masses. `rough` bounds their relative error, and `lost` the truncated mass, divided
-    by e^scale. `ahead` has the log moment generating function of the loss at theta and at several larger tilts.
+    `place` are the grid indices, `weight` the masses. `rough` bounds the relative error of a mass, and `lost` the truncated mass,
+    divided by e^scale. `ahead` has the log moment generating function of the loss at theta and at several larger tilts.
     """
 
     place: FloatArray
@@ -134,7 +135,8 @@ class Adaptive:
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = grid.rtol, CHOSEN
             if mechanism.blocks:
-                # One bound covers a block of datasets. These bounds leave a gap of eps above 5e-5, which no finer grid reduces.
+                # The upper bound of a block is valid for all datasets in it. So it leaves a relative gap of eps above 5e-5, which
+                # no finer grid reduces.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
             step = max(grid.steps.accurate(rtol), size * transforms / most, size / TABLE_SIZE)
@@ -308,12 +310,14 @@ class _Strategy:
                 break
             for _ in range(r):
                 state = run.best(state, several)
-        # `rests` is for the strategy with the largest mass at infinite loss (upper bound) or with the smallest (lower bound).
+        # `rests` has the probabilities of infinite loss of the strategy with the largest such probability (upper bound) or with the
+        # smallest one (lower bound).
         outermost = max if self.upper else min
         rests = [(outermost(union_probability([(law.log_rest, count) for law, count in laws]) for laws in several if laws), r)
                  for several, r in stages if any(several)]
-        # Sequences of losses that lead beyond the right end of the grid add to any h on the grid at most the largest h beyond that
-        # end; `right` is the log of its bound. The factor 2 covers rounded masses, whose sum may slightly exceed 1.
+        # The recursion omits sequences of losses that lead beyond the right end of the grid. This makes a computed h too small by
+        # at most the largest h beyond the right end, and `right` is the log of a bound of this largest h. The factor 2 covers
+        # rounded masses, whose sum may slightly exceed 1.
         right = float((grown - (theta + more) * x[-1]).min()) + math.log(2)
         return _Block(theta, first, state.f, state.scale, state.error + 8 * ULP * self._releases, right, union_probability(rests))
 
@@ -383,7 +387,8 @@ class _Recursion:
         # The error has five parts. The first three are rounding errors of the transforms (a bound of their mean square bounds them
         # at every point), errors of the masses, and the error of f.
         error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
-        # The last two parts of the error are due to truncated losses, and to values of f to the left of the grid.
+        # The other two parts of the error are due to truncated losses, and to values of f to the left of the grid, which count as
+        # 0.
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
         error += TINY

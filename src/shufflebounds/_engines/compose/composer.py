@@ -40,7 +40,7 @@ class Engine(Protocol):
 
 
 class _Answer(NamedTuple):
-    """Bounds of log delta, and all engines that were tried, each with its bounds; the last engine decided."""
+    """Bounds of log delta, and the engines that were tried, each with its bounds; after the last engine no other was needed."""
 
     bounds: Interval
     tried: tuple[tuple[Engine, Interval], ...]
@@ -182,14 +182,15 @@ class Composer:
         best, tried = Interval(-math.inf, 0.0), list[tuple[Engine, Interval]]()
         for engine in self.engines():
             if engine is not self.inversion and eps > self.steps.farthest:
-                # delta decreases in eps, so the upper bound at `farthest`, the largest eps of these engines, is valid.
+                # All engines but inversion are used up to eps = `farthest`. As delta decreases in eps, the upper bound at
+                # `farthest` is valid.
                 (_, high), others = self._answer(self.steps.farthest)
                 return _Answer(Interval(best.lower, min(high, best.upper)), (*tried, *others))
             (low, high), enough = engine.bounds(eps)
             tried.append((engine, Interval(low, high)))
             best = Interval(max(low, best.lower), min(high, best.upper))
-            # Sums over pairs give no lower bound if delta is below about 1e-290 e^eps. A grid gives one if e^eps is large and delta
-            # is not tiny, as for budgets above 700. If delta itself is tiny, the grid may be too long.
+            # Sums over pairs give no lower bound if delta is below about 1e-290 e^eps. Then a grid gives a lower bound, unless
+            # delta itself is tiny and the grid too long.
             deep = best.lower > -math.inf or best.upper < LOG_TINY + NEGLIGIBLE
             if enough or best.upper < self._deepest or (engine is self.sums and deep and self.grid.is_long(self.grid.tail(eps))):
                 break

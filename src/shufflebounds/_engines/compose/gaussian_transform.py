@@ -124,8 +124,8 @@ class _Ratios(NamedTuple):
 class _Points(NamedTuple):
     """The points of the rule for several exponents a of g; symbols as in the module docstring.
 
-    `log_normal` is the log of h phi(x). `log_weight` is the log of h phi(x) g(x)^a, with a row for every a. The terms of the
-    omitted points sum to at most `dropped` e^`top`, for every a.
+    `log_normal` is the log of h phi(x). `log_weight` is the log of h phi(x) g(x)^a, with a row for every a. `top` is the log of the
+    largest term for every a. The terms of the omitted points sum to at most `dropped` e^`top`.
     """
 
     at: _Ratios
@@ -173,7 +173,9 @@ class TiltedGaussian:
 
     @property
     def _lines(self) -> FloatArray:
-        """The trial heights (LINES) of a line of integration; for an order >= 0 only the first, which gives the longest step."""
+        """The heights above the real axis (LINES) that are tried for the line of integration; for an order >= 0 only the first,
+        which gives the longest step.
+        """
         return LINES if self._order < 0 else LINES[:1]
 
     @property
@@ -194,7 +196,7 @@ class TiltedGaussian:
 
     @property
     def error(self) -> float:
-        """Bound of the error of `scale`; infinite if the rule needs too many points."""
+        """Bound of the error of `scale`, the cumulant generating function at theta; infinite if the rule needs too many points."""
         return self._own[1]
 
     def cumulants(self, theta: FloatArray) -> Cumulants:
@@ -221,7 +223,7 @@ class TiltedGaussian:
         rounding += ULP * (3 * np.abs(largest) + at.x.size + 8 + np.abs(value))
         near = np.abs(value) < 0.5
         if near.any():
-            # Where A(a) is near 1, the log of the computed A(a) has a large relative error; A(a) - 1 is computed with a small one.
+            # Where A(a) is near 1, the log of the computed A(a) has a large relative error. There A(a) - 1 is computed directly.
             excess, rounding[near] = _excess(at, log_normal, order[near])
             value[near] = np.log1p(excess)
         outside = dropped * np.exp(np.minimum(largest - value, LARGEST_EXPONENT))
@@ -264,7 +266,7 @@ class TiltedGaussian:
 
     @property
     def _dropped(self) -> float:
-        """A number x > 0: terms below e^-x times the largest one are dropped and counted as errors of at most this size.
+        """A number x > 0: terms of the rule below e^-x times the largest term are dropped, and e^-x times it bounds each error.
 
         These errors are far below the error of the trapezoidal rule.
         """
@@ -279,8 +281,9 @@ class TiltedGaussian:
     def _range(self) -> tuple[float, float]:
         """The first and the last x of the rule; terms beyond them are negligible."""
         mu, q, a = self._kind.mu, self._kind.rate, self._order
-        # The derivative of log(phi g^a) is a mu p - x, where p = q e^(mu x - mu^2/2)/g is in (0, 1) and increases with x. So beyond
-        # `last` phi g^a falls at least as fast as phi does beyond `_reach`, and below `first` it rises as fast.
+        # The derivative of log(phi g^a) is a mu p - x, where p = q e^(mu x - mu^2/2)/g is in (0, 1) and increases with x. So for
+        # x > `last` the product phi g^a falls at least as fast as phi does beyond `_reach`, and for x < `first` it rises at least
+        # as fast.
         p_zero = 1 / (1 + (1 - q) / q * capped_exp(mu * mu / 2))
         first, last = -self._reach + min(a, 0.0) * mu * p_zero, self._reach + max(a, 1.0) * mu
         return first, last
@@ -377,12 +380,13 @@ class TiltedGaussian:
         size = np.abs(terms)
         relative = size * (self._rounding(points, height) + 2 * ULP * (at.x.size + BLOCK))
         rule = self._rule_error(height, 2 * height, step) + self._rule_error(height, 0.0, step)
-        # The rule is applied at z and at theta, so its error counts twice. On this line the absolute values of the integrand sum to
-        # at most e^`_log_growth(height)` times those on the real axis.
+        # The spectrum is a difference of the rule at z and at theta, so the error of the rule counts twice. On the line at this
+        # height the sum of the absolute values of the integrand is at most e^`_log_growth(height)` times their sum on the real
+        # axis.
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
         error += 2 * points.dropped * capped_exp(float(points.top[0]) - self.scale + self._log_growth(height))
         growth = float(size @ (at.blur + 8 * ULP * np.abs(loss)))
-        # The numbers e2 and e3 follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
+        # The last two numbers follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
         return terms, loss, (error, growth, 2 * float(relative.sum()), float(relative @ np.abs(loss)))
 
     @property
@@ -401,8 +405,8 @@ class TiltedGaussian:
         for first in range(0, out.shape[0], rows):
             places = np.arange(first, min(first + rows, out.shape[0]))
             outer = _exp_minus_one(np.outer(places, (1j * spacing * width) * loss))
-            # e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). einsum is used because BLAS would start threads, which take longer than
-            # these short sums.
+            # The spectrum has terms e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). einsum is used because BLAS would start threads,
+            # which take longer than these short sums.
             block = np.einsum("ri,ki->rk", terms * (1 + outer), inner)
             out[places] = block + np.einsum("ri,i->r", outer, terms)[:, None]
         differences, frequency = out.ravel()[:count], spacing * np.arange(count)

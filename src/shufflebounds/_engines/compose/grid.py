@@ -107,7 +107,7 @@ class Grid:
     def is_long(self, log_tail: float) -> bool:
         """Whether a grid that truncates a mass of e^log_tail takes longer than sums over all pairs of outcomes.
 
-        The grid does so if one release has more than 2 TABLE_SIZE points, or more than 2 FIRST_POINTS at which its density is
+        A grid takes longer if one release has more than 2 TABLE_SIZE points, or more than 2 FIRST_POINTS at which its density is
         evaluated.
         """
         for pair, _ in self.upper:
@@ -166,8 +166,8 @@ class Grid:
     def _deepest(self, log_tail: float) -> bool:
         """Whether truncating a mass below e^log_tail would take too long, or would change the samples of the divergences little.
 
-        The result is False above e^(2 FIRST_TAIL), where samples take little time. Below it, samples change little if all of them
-        end at a larger delta than e^log_tail.
+        For log_tail >= 2 FIRST_TAIL the result is False, because samples take little time. For a smaller log_tail, samples change
+        little if all of them end at a larger delta than e^log_tail.
         """
         return log_tail <= -1e6 or (log_tail < 2 * FIRST_TAIL and all(release.exhausted(log_tail) for release, _ in self.upper))
 
@@ -195,7 +195,7 @@ class Grid:
     def law(
         self, release: DominatingPairInfo, anchor: float, step: float, log_tail: float, middle: float, rtol: float, *, upper: bool
     ) -> GridPLD:
-        """Return the losses of a release on the grid of this step, for the upper or for the lower bound."""
+        """Return the losses of a release on the grid with this step, for the upper or for the lower bound."""
         placed = self.placed(release, log_tail, middle, rtol) if release.sparing(step, log_tail) else None
         return release.law(anchor, step, log_tail, placed, upper=upper)
 
@@ -204,7 +204,7 @@ class Grid:
         outcomes.
         """
         finer, final, step, summed = 0, False, 0.0, False
-        # `allowed` is the gap of log delta that changes eps by a factor e.
+        # `allowed` is the gap of log delta that corresponds to a relative gap of 1 in eps.
         bounds, allowed = Interval(-math.inf, 0.0), 1.0
         # If the lower bound comes from other distributions than the upper bound, the gap may be far larger than rtol. Then
         # expensive divergences need not be sampled as closely as rtol requires.
@@ -222,7 +222,8 @@ class Grid:
                 continue
             step = finest
             gap, allowed = high - low, max(slope * max(eps, self.steps.spread), 1.0)
-            # The samples may cause 2 % of the gap or more: use samples for a smaller rtol.
+            # If the samples of expensive divergences may cause 2 % of the gap or more, they are replaced by samples for a smaller
+            # rtol.
             if rtol > self.rtol and gap < 50 * allowed * rtol:
                 rtol = max(self.rtol, 0.1 * rtol)
                 continue

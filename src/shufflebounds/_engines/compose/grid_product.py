@@ -36,10 +36,10 @@ class Product(TiltedSum):
 
     Each release has a distribution of losses on a grid of the same step, and is repeated a number of times.
 
-    If a release may reveal everything, its lower bound has one loss far above all others: the one at which the last supporting line
-    of the divergence reaches 0. Let A be the event that such a loss occurs in some release. The divergence is at least that of the
-    outcomes outside of A, plus P(A) - e^eps Q(A). So the Fourier transform need not reach to this loss. Without `apart`, the
-    transform includes this loss.
+    If a release may reveal everything, the distribution for its lower bound has one loss far above all others: there the last
+    supporting line of the divergence reaches 0. Let A be the event that such a loss occurs in some release. The divergence is at
+    least that of the outcomes outside of A, plus P(A) - e^eps Q(A). So the Fourier transform need not reach to this loss. With
+    apart = False the transform includes this loss.
     """
 
     def __init__(self, laws: Sequence[GridPLD], times: Sequence[int], *, upper: bool, apart: bool = True) -> None:
@@ -71,7 +71,8 @@ class Product(TiltedSum):
     def log_delta(self, eps: float) -> tuple[float, float]:
         """Return the bound of the log hockey-stick divergence at eps, and minus its slope."""
         value, slope = (float(each[0]) for each in self.log_values(np.array([eps])))
-        # `lost` is the log of the ratio of e^eps Q(A) to the bound; its rounding errors are far below 1.
+        # `lost` is the log of the ratio of e^eps Q(A) to the bound (A: a loss far above all others occurs); its rounding errors are
+        # far below 1.
         lost = eps + self._log_other - value if value > -math.inf else -math.inf
         return (value - 2 * math.exp(lost), slope) if lost <= -ALONE else self._whole.log_delta(eps)
 

@@ -7,13 +7,12 @@ Let L be the sum of the privacy losses of all releases and K its cumulant genera
 
 The trapezoidal rule with spacing tau is used. By Poisson's summation formula the rule, summed to infinity, equals
 
-.. math:: \sum_{k \in \mathbb{Z}} e^{\theta k P} H(\varepsilon + k P), \qquad P = 2 \pi / \tau,
+.. math:: \sum_{k \in \mathbb{Z}} e^{\theta k P} H(\varepsilon + k P), \qquad P = 2 \pi / \tau .
 
-where the terms with k != 0 are errors. They are positive, so the rule itself is an upper bound; for a lower bound, a bound of these
-terms is subtracted. The terms with k < 0 are at most e^(theta k P), since H <= 1. Those with k > 0 are bounded by the Chernoff
-bound of H at a larger theta.
-Beyond the last node, the integrand is bounded by the bound of \|E e^(z L)\| that the transform of each release has for larger
-frequencies.
+The term with k = 0 is H(eps), and the terms with k != 0 are errors of the rule. They are positive, so the rule itself is an upper
+bound; for a lower bound, a bound of these terms is subtracted. The terms with k < 0 are at most e^(theta k P), since H <= 1. Those
+with k > 0 are bounded by the Chernoff bound of H at a larger theta. Beyond the last node, the integrand is bounded by the bound of
+\|E e^(z L)\| that the transform of each release has for larger frequencies.
 
 References
 ----------
@@ -116,7 +115,7 @@ class _Tilt(NamedTuple):
 
     @classmethod
     def several(cls, releases: Sequence[tuple[LossTransform, int]], theta: FloatArray) -> list[_Tilt | None]:
-        """Return the values at increasing tilts; None where a moment generating function is not known."""
+        """Return one object for each of the increasing tilts `theta`; None where a moment generating function is not known."""
         cumulant, error, mean, var, size = np.zeros((5, theta.size))
         for transform, times in releases:
             one = transform.cumulants(theta)
@@ -373,7 +372,9 @@ class Inversion:
         return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
-        """Return the goal for the gap of log delta: `_tolerance` times eps times the tilt, which is about minus the slope."""
+        """Return the goal for the gap of log delta: `_tolerance` times eps times the tilt; minus the tilt is about its slope in
+        eps.
+        """
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
