@@ -75,7 +75,7 @@ def test_what_the_rules_of_composition_cost():
     basic, advanced, zero, curve = stated(
         "composition.md",
         r"at forty it is (\d+) % larger\. At a hundred, eps exceeds the optimal one by (\d+) % for the advanced rule with the "
-        r"exact mean, by (\d+) % for the zero-concentrated rule at its best order, and by (\d+) % for the Renyi curve of "
+        r"exact mean, by (\d+) % for the zero-concentrated rule at its best Renyi order, and by (\d+) % for the Renyi curve of "
         r"randomized response",
     )
     eps, delta = 0.1, 1e-6

@@ -1,6 +1,6 @@
 """Auditing: which privacy claims the results of attacks on a program refute, at a stated confidence.
 
-Results become refutations, "not (eps, delta)-differentially private", and p-values of any claimed profile. No guarantee follows
+The results of an attack refute (eps, delta) for some eps and delta, and give a p-value of any claimed profile. No guarantee follows
 from an attack.
 """
 

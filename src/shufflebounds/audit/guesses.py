@@ -29,12 +29,12 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["OneRun", "canaries", "certificate", "log_success", "one_run"]
 
 _BREAKPOINTS = 120
-"""Largest number of wrong guesses at which the linear program has a multiplier for each eps. Raised: longer run time, which is
-about 0.1 s at this value. Lowered: larger p-values of profiles; at this value they are too large by a relative 1e-3."""
+"""Largest number of values h of wrong guesses at which the linear program has a multiplier for each eps. Raised: longer run time,
+which is about 0.1 s at this value. Lowered: larger p-values of profiles; at this value they are too large by a relative 1e-3."""
 
 _MOST_EPS = 41
-"""Number of eps of a certificate; for up to 40 guesses three times this number is used. Raised: longer run time. Lowered: larger
-p-values."""
+"""Number of eps whose multipliers form a certificate; for up to 40 guesses three times this number. Raised: longer run time.
+Lowered: larger p-values."""
 
 _ROUNDS = 14
 """Largest number of rounds in the search for the best single eps; each divides the interval by 7. Raised: longer run time if the
@@ -51,13 +51,13 @@ smaller p-value, this p-value is the result."""
 def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_delta: FloatArray) -> FloatArray:
     r"""Return the log of the largest probability of at least `right` >= 1 right guesses, before the rounding of `rounded_up`.
 
-    The mechanism is any that satisfies (eps, delta)-differential privacy.
+    The largest one is that over all (eps, delta)-differentially private mechanisms.
 
     .. math:: P^* = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr)
 
-    with :math:`\beta = \Pr[\mathrm{Bin}(r, q) \ge v]`, :math:`b = \Pr[\mathrm{Bin}(r, q) = v]` and
-    :math:`q = 1/(1 + e^{-\varepsilon})`. The tails are computed from the number of wrong guesses, because their probability 1 - q
-    is accurate for large eps.
+    with m canaries, r guesses, v of them right, :math:`\beta = \Pr[\mathrm{Bin}(r, q) \ge v]`,
+    :math:`b = \Pr[\mathrm{Bin}(r, q) = v]` and :math:`q = 1/(1 + e^{-\varepsilon})`. The tails are those of the number of wrong
+    guesses, because the probability 1 - q of a wrong guess is accurate for large eps.
     """
     wrong, most, small = float(guesses - right), float(guesses), (1 - 4 * ULP) / (1 + np.exp(np.minimum(eps, LARGEST_EXPONENT)))
     beta, rest, exactly = (np.asarray(f(wrong, most, small)) for f in (binom_logcdf, binom_logsf, binom_logpmf))
@@ -73,7 +73,8 @@ def certificate(multipliers: FloatArray, eps: FloatArray, delta: FloatArray, rig
     .. math:: \sum_k \lambda_k \frac{m}{r} \delta(\varepsilon_k) + \max_{0 \le h \le r} \Bigl\{1[h \le r - v] - \sum_k
         \Bigl(w_{k,h} \frac{r - h}{r} - e^{\varepsilon_k} w_{k,h-1} \frac{h}{r}\Bigr)\Bigr\}, \qquad \lambda_k = \max_h w_{k,h}
 
-    `multipliers` has the shape (eps, guesses). The rounding error is bounded by the absolute values of all terms, and added.
+    for m canaries, r guesses and v = `right`. `multipliers` has the shape (eps, guesses). A bound of the rounding error, from the
+    absolute values of all terms, is added.
     """
     r, wrong = guesses, np.arange(guesses + 1)
     none = np.zeros((eps.size, 1))
@@ -89,7 +90,7 @@ def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, cana
     """Return multipliers for :func:`certificate`, by the linear program whose value is this bound.
 
     The variables of the program are the multipliers at some numbers h of wrong guesses (linearly interpolated at all other h),
-    the largest multiplier of each eps, and the maximum of the braces.
+    the largest multiplier of each eps, and the maximum over h in the formula of :func:`certificate`.
     """
     from scipy.sparse import coo_matrix, csr_matrix, eye_array, hstack, vstack
 
@@ -201,15 +202,15 @@ def one_run(
     .. math:: p = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr), \qquad
         \beta = \Pr[\mathrm{Bin}(r, q) \ge v], \quad b = \Pr[\mathrm{Bin}(r, q) = v], \quad q = \frac{1}{1 + e^{-\varepsilon}}
 
-    Each canary is part of the data with probability 1/2, independently. From the output a rule guesses which ones are.
+    Each canary is part of the data with probability 1/2, independently. From the output a rule guesses which canaries are.
 
     Parameters
     ----------
     right : int
         Number v of right guesses.
     guesses : int
-        Number r of guesses that the rule makes, or the most that it can make, fixed before the run, 1 to 2**53: for example the
-        canaries with the 50 highest scores are guessed "in" and those with the 50 lowest ones "out".
+        Number r of guesses that the rule makes, or can make at most, 1 to 2**53; it must be fixed before the run. Example of a
+        rule with 100 guesses: "in" for the 50 canaries with the highest scores, "out" for the 50 with the lowest ones.
     canaries : int, optional
         Number m of canaries, including those without a guess; `guesses` by default.
     confidence : float
@@ -217,7 +218,8 @@ def one_run(
     log_alpha : float, optional
         In place of `confidence`: the natural logarithm of 1 - confidence, in [-1e5, 0).
     relation : {"add-remove", "replace-one"}, optional
-        Whether a canary that is out is absent, or is another value in its place. Claims about the other relation raise ValueError.
+        Whether a canary that is not part of the data is absent, or replaced by another value. Claims about the other relation raise
+        ValueError.
 
     Returns
     -------
@@ -270,8 +272,8 @@ def canaries(right: int, eps: ArrayLike, *, rates: ArrayLike = 0.5) -> float:
     eps : array_like
         The claimed pure guarantee of each canary that was guessed, in nats, finite and >= 0.
     rates : float or array_like
-        Probability :math:`\pi_i` in (0, 1) that a guess is right by the draw of the canaries alone: the rate of "in" if "in" was
-        guessed, one minus this rate if "out" was guessed.
+        Probability :math:`\pi_i` in (0, 1) that the guess is right if the output is ignored: the rate at which the canary is part
+        of the data if "in" was guessed, and 1 minus this rate if "out" was guessed.
 
     Returns
     -------

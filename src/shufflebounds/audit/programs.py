@@ -46,16 +46,16 @@ def program(
     protocol : PrivacyProfile
         The protocol that the program is meant to implement. It chooses the score; :meth:`Refuted.p_value` tests its guarantee.
     data, neighbour : array_like
-        The two datasets, the values of all users, as the program takes them. If their lengths are equal, they must differ in one
-        user ("replace-one"); otherwise one has one user more ("add-remove").
+        The two datasets (the values of all users), as arguments of `run`. If their lengths are equal, they must differ in one
+        user ("replace-one"); otherwise one of them must have one user more ("add-remove").
     runs : int
         Number of runs on each dataset, 10 to 10**7. A tenth of this number and 10 further runs are pilot runs, which choose the
         thresholds and do not count.
     {rng}
     score : callable, optional
-        Takes an output and returns a number, large if the output looks like one of `neighbour`. By default the score of a number
-        is the number itself, and that of counts is the estimated difference between the users in the bins in which the datasets
-        differ.
+        A function of the output that returns a number, which should be larger for outputs on `neighbour`. By default the score of
+        a number is the number itself, and the score of counts is the estimated number of users in one of the two bins in which the
+        datasets differ, minus that in the other.
     confidence : float
         Probability in (0, 1) that no true claim is refuted.
     log_alpha : float, optional
@@ -64,8 +64,8 @@ def program(
     Returns
     -------
     Refuted
-        There is one test for each of up to 40 thresholds and each order of the datasets; a test uses the product of its two
-        p-values (:func:`decisions`).
+        There is one test for each of up to 40 thresholds and each direction (which of the two datasets comes first); a test uses
+        the product of its two p-values (``test="product"`` of :func:`decisions`).
 
     Raises
     ------
@@ -80,8 +80,8 @@ def program(
     in the sum. For histograms the difference of the counts of two bins is close to the Neyman-Pearson statistic. The audit is valid
     for any other statistic as well.
 
-    A program that passes may still be wrong: test several pairs of datasets, among them the worst one of the protocol, and share
-    the level between them.
+    A program that passes may still be wrong: test several pairs of datasets, among them the worst one of the protocol, and divide
+    the error probability by the number of pairs.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def program(
     source = _validate.generator(rng)
 
     def scores(times: int) -> tuple[FloatArray, FloatArray]:
-        """Return the scores of runs on the neighbour and on the data, in this order."""
+        """Return the scores of runs on the neighbour, and those of runs on the data."""
         out = np.empty((2, times))
         for i in range(times):
             for j, dataset in enumerate((second, first)):
@@ -114,7 +114,7 @@ def program(
         at = pilot if pilot.size <= _THRESHOLDS else np.unique(np.quantile(pilot, shares, method="inverted_cdf"))
         more, less = (np.sort(one) for one in scores(runs))
     x, y = runs - np.searchsorted(more, at), runs - np.searchsorted(less, at)
-    # In the first order the data are P and the neighbour is Q.
+    # In the first direction the data are P and the neighbour is Q.
     counts = Counts(y, runs, x, runs), Counts(x, runs, y, runs)
     method = f"{at.size} thresholds from pilot runs, {runs} runs on each dataset"
     return TwoSamples(counts, Together(4 * at.size), level, relation, method, "product")
@@ -149,8 +149,8 @@ def _score(statistic: Callable[[Any], float], output: Any) -> float:
 
 
 def _statistic(protocol: PrivacyProfile, data: NDArray[Any], neighbour: NDArray[Any]) -> Callable[[Any], float]:
-    """Return the function that scores an output: a number is its own score; counts are scored by the difference in the bins that
-    change.
+    """Return the function that scores an output: a number is its own score; the score of counts is the difference between the
+    counts of the two bins in which the datasets differ.
     """
     base: Any = getattr(protocol, "randomizer", protocol)
     matrix = np.array(getattr(base, "matrix", ()))

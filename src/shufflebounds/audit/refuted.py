@@ -58,7 +58,7 @@ class Refuted(ABC):
     relation : str or None
         How the datasets of the attack differ, "replace-one" or "add-remove"; None if not stated.
     method : str
-        What the numbers rest on, in words.
+        The method and the thresholds, in words.
     """
 
     log_alpha: float
@@ -79,7 +79,7 @@ class Refuted(ABC):
 
     @abstractmethod
     def _draw(self, ax: Any, claim: Claim | None) -> None:
-        """Draw the data and what they refute."""
+        """Draw the results of the attack, the refuted claims, and the claim if there is one."""
 
     def epsilon(self, delta: float = 0.0) -> float:
         r"""Return the largest :math:`\varepsilon` for which the data refute :math:`(\varepsilon, \delta)`-differential privacy.
@@ -140,10 +140,10 @@ class Refuted(ABC):
         Parameters
         ----------
         claim : PrivacyProfile or Tradeoff
-            A profile, of which the upper bound of delta is tested, or a trade-off function that no test of a pair of neighbours
-            beats, such as ``Tradeoff.approximate(eps, delta)``. The curve of ``tradeoff(bound="upper")`` is no claim.
-            If the claim is an ordered pair (P, Q), P is the output distribution for D, `inside` or `data`, and Q that for D',
-            `outside` or `neighbour`; :func:`one_run` tests both orders.
+            A profile, whose upper bound of delta is tested; or a trade-off function that is claimed to be a lower bound for every
+            pair of neighbours, such as ``Tradeoff.approximate(eps, delta)``. ``tradeoff(bound="upper")`` is not such a claim. If
+            the claim is an ordered pair (P, Q), P is the output distribution for D, `inside` or `data`, and Q that for D',
+            `outside` or `neighbour`; :func:`one_run` tests both (P, Q) and (Q, P).
 
         Returns
         -------

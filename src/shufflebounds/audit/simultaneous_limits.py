@@ -25,12 +25,12 @@ MOST_SCORES = 3000
 number: about two seconds at 3,000. Lowered: fewer samples have limits for all thresholds."""
 
 _LOG_DROPPED = -80.0
-"""Log of the probability that one step of the recursion may drop; it is added to the result. Raised: less tight limits at small
-error probabilities. Lowered: longer rows of the recursion."""
+"""Log of the probability that one step of the recursion may drop. The dropped probability is added to the result. Raised: less
+tight limits at small error probabilities. Lowered: longer rows of the recursion."""
 
 _LOG_LEAST = -50.0
-"""Log of the least local level at which the recursion is evaluated. For a smaller level, the smaller one of the union bound and
-the result for e^-50 is used; e^-50 is far above the dropped probability. Raised: less tight limits at small error
+"""Log of the least local level eta at which the recursion is evaluated. e^-50 is far above the dropped probability. For a smaller
+eta, the result is the smaller one of the union bound and the result for e^-50. Raised: less tight limits at small error
 probabilities."""
 
 _SLACK = 1e-9
@@ -42,9 +42,10 @@ def log_miss(size: int, log_eta: float) -> float:
     r"""Return an upper bound of the log probability that a Clopper-Pearson limit at level eta fails at any threshold.
 
     Let :math:`U_{(1)} \le \cdots \le U_{(n)}` be ordered uniform numbers and :math:`a_i` the lower limit after i successes of n.
-    All limits hold iff :math:`U_{(i)} \ge a_i` for every i, that is, iff :math:`N(a_i-) \le i - 1`, where N(t) counts the numbers
-    below t. N is a Poisson process of rate n, given N(1) = n. The first i with :math:`N(a_i-) \ge i` is summed over, so that all
-    terms are positive. Upper limits fail with the same probability.
+    All limits hold if and only if :math:`U_{(i)} \ge a_i` for every i, that is, :math:`N(a_i-) \le i - 1`, where N(t) is the number
+    of :math:`U_{(j)}` below t. N is a Poisson process of rate n, given N(1) = n. The probability of a failure is the sum, over i,
+    of the probabilities that i is the first number with :math:`N(a_i-) \ge i`; all terms are positive. Upper limits fail with the
+    same probability.
     """
     if log_eta < _LOG_LEAST:
         return min(log_eta + math.log(size), log_miss(size, _LOG_LEAST))
@@ -57,12 +58,12 @@ def log_miss(size: int, log_eta: float) -> float:
             return np.asarray((np.arange(first, last) == 0) * 1.0)
         return np.asarray(np.exp(np.arange(first, last) * math.log(mean) - mean - log_factorials[first:last]))
 
-    # states[j] is the probability of start + j numbers below the current limit and of no failure so far.
+    # states[j] is the probability that start + j numbers are below the current limit and that no earlier limit has failed.
     states, start, before, failed = np.ones(1), 0, 0.0, 0.0
     for i, limit in enumerate(np.asarray(low).tolist(), 1):
         mean, before = size * (limit - before), limit
         if mean > 0:
-            # Twelve standard deviations and 30 more: the omitted tail is below twice its first term.
+            # Beyond the mean plus twelve standard deviations plus 30, the omitted tail is below twice its first term.
             most = min(int(mean + 12 * math.sqrt(mean)) + 30, size)
             states = np.convolve(states, poisson(mean, 0, most + 1))
             failed += 2 * math.exp((most + 1) * math.log(mean) - mean - log_factorials[most + 1]) if most < size else 0.0
@@ -81,14 +82,14 @@ def log_miss(size: int, log_eta: float) -> float:
 
 @dataclass(frozen=True)
 class Together:
-    """How the probability that one of several limits fails follows from the level eta of each.
+    """The relation between the probability that one of several limits fails and the level eta of each limit.
 
     Parameters
     ----------
     count : int
         Number of limits: each may fail with probability eta.
     samples : tuple of int
-        Sizes of the samples with a lower and an upper limit at every threshold; empty if the limits are only those of `count`.
+        Sizes of the samples with a lower and an upper limit at every threshold; empty if there are no such limits.
     """
 
     count: int
@@ -111,7 +112,7 @@ def _log_eta(together: Together, log_alpha: float) -> float:
     lowest = log_alpha - math.log(together.count)
     if not together.samples:
         return lowest
-    # A lower and an upper limit of each sample fail with probability eta at every threshold.
+    # At every threshold, a lower and an upper limit of each sample fail with probability eta each.
     highest = max(log_alpha - math.log(2 * len(together.samples)), lowest)
 
     def excess(log_eta: float) -> float:

@@ -30,15 +30,15 @@ DECLARED = 1000
 best threshold is farther from a declared one."""
 
 _LEAST_ALPHA = 1e-30
-"""Least positive rate of false hits that is distinguished from 0: at this rate not one false hit is expected in 2**53 trials, the
-largest number. Lowered: longer searches that do not change the result."""
+"""Least positive rate of false hits that is distinguished from 0. At this rate the expected number of false hits in 2**53 trials,
+the largest number, is far below 1. Lowered: longer searches that do not change the result."""
 
 _ZOOMS = 12
 """Number of times that the search for the largest product divides its interval by 8, to a relative width of 1e-11.
 Lowered: larger p-values."""
 
 _SHIFT = 64 * ULP
-"""Relative distance by which a rate is increased before a claimed curve is evaluated, for the rounding of its logarithm."""
+"""Relative increase of a rate, before a claimed trade-off function is evaluated at it, for the rounding of its logarithm."""
 
 Test = Literal["box", "product"]
 
@@ -52,7 +52,9 @@ class Counts(NamedTuple):
     m: int
 
     def log_tails(self, curve: Tradeoff, alpha: FloatArray, at: Any = slice(None)) -> tuple[FloatArray, FloatArray]:
-        """Return log Pr[Bin(n, 1 - f(alpha)) >= x], rounded up, and log Pr[Bin(m, alpha) <= y]."""
+        """Return two tails for a claimed trade-off function f: log Pr[Bin(n, 1 - f(alpha)) >= x], rounded up, and
+        log Pr[Bin(m, alpha) <= y].
+        """
         with np.errstate(divide="ignore"):
             log_beta = np.asarray(curve.log_beta(np.minimum(np.log(alpha) + _SHIFT, 0.0)))
         missed = np.exp(np.minimum(log_beta, 0.0)) * (1 - SLACK)
@@ -60,7 +62,7 @@ class Counts(NamedTuple):
         return hits, np.asarray(binom_logcdf(self.y[at].astype(float), float(self.m), alpha))
 
     def log_minimum(self, curve: Tradeoff) -> float:
-        r"""Return the least over the tests of the largest minimum of the two tails, rounded up, by halving in log alpha."""
+        r"""Return the least over the tests of max over alpha of the smaller tail, rounded up, by bisection in log alpha."""
         low, high = np.full(self.x.shape, _LEAST_ALPHA), np.ones(self.x.shape)
         for _ in range(64):
             middle = np.sqrt(low * high)
@@ -73,13 +75,13 @@ class Counts(NamedTuple):
         return float(np.where(low > _LEAST_ALPHA, np.minimum(hits, false), 0.0).min())
 
     def log_product(self, curve: Tradeoff) -> float:
-        r"""Return the least over the tests of the largest product of the two tails, rounded up.
+        r"""Return the least over the tests of max over alpha of the product of the two tails, rounded up.
 
         If f is convex, the logarithm of the product is concave in alpha: the tails are distribution functions of beta
-        distributions, whose densities are log-concave, at concave functions of alpha. So the largest of several values lies beside
-        the maximum, and the straight line through two neighbouring points bounds the product in the next interval. At a kink of f
-        a smaller bound follows from the monotone tails: the first tail at the right end of the interval times the second tail at
-        the left end.
+        distributions, whose densities are log-concave, at concave functions of alpha. So the maximum lies in an interval next to
+        the largest of several values, and there the straight line through two neighbouring points bounds the logarithm. At a kink
+        of f the monotone tails give a smaller bound: the first tail at the right end of the interval times the second tail at the
+        left end.
         """
         tiny, small, large = np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), np.geomspace(0.5, 1e-9, 24)
         alpha = np.concatenate([[0.0], tiny, small, 1 - large[1:], [1.0]]) + np.zeros((self.x.size, 1))
@@ -103,7 +105,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoSamples(Refuted):
-    """Claims refuted by two samples: `counts` holds tests of D against D', and of D' against D if both orders were tested."""
+    """Claims refuted by two samples: `counts` has tests of D against D', and of D' against D if both directions were tested."""
 
     counts: tuple[Counts, ...]
     together: Together
@@ -116,12 +118,12 @@ class TwoSamples(Refuted):
 
     @cached_property
     def _limits(self) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
-        """For each order: limits of the hit rate from below and of the miss rate from above for D, and the reverse for D'."""
+        """For each direction: a lower limit of the hit rate and an upper limit of the miss rate for D, and the reverse for D'."""
         level = self.together.log_eta(self.log_alpha) + math.log(2)
         by_size: dict[tuple[int, bytes], list[FloatArray]] = {}
 
         def both(counts: NDArray[np.int64], size: int) -> list[FloatArray]:
-            """Return the lower and the upper limits; both orders of the datasets use the same ones."""
+            """Return the lower and the upper limits; they are the same for both directions."""
             if (size, counts.tobytes()) not in by_size:
                 own, place = np.unique(counts, return_inverse=True)
                 limits = clopper_pearson(own, size, log_alpha=level)
@@ -159,11 +161,10 @@ class TwoSamples(Refuted):
         return best
 
     def _log_p(self, claim: Claim) -> float:
-        # An error of the first kind is a hit on D'. So the first curve is T(D', D), and the second curve is that of the other
-        # order.
+        # An error of the first kind is a hit on D'. So the first trade-off function is T(D', D), and the second is T(D, D').
         curves = (claim, claim) if isinstance(claim, Tradeoff) else (claim.reverse().tradeoff(), claim.tradeoff())
         if self.test == "product":
-            # The lower bound of a profile's curve is convex; another claim implies the claim of its convex hull.
+            # `log_product` needs a convex curve. A claimed curve that is not convex implies the claim of its convex hull.
             own = min(counts.log_product(curve.convex_hull()) for counts, curve in zip(self.counts, curves))
             # s (1 - log s) is the probability that the product of two uniform numbers is at most s.
             return math.log(sum(counts.x.size for counts in self.counts)) + min(own + math.log1p(-own), 0.0)
@@ -171,7 +172,7 @@ class TwoSamples(Refuted):
 
     def _draw(self, ax: Any, claim: Claim | None) -> None:
         plotting.tradeoff_frame(ax, f"Refuted claims, confidence {self.confidence:.6g}")
-        # The order of the datasets in which more is refuted.
+        # The direction in which more is refuted.
         gains = [float((hit - false).max()) for hit, _, _, false in self._limits]
         order = int(np.argmax(gains))
         counts, (_, miss, _, false) = self.counts[order], self._limits[order]
@@ -204,9 +205,9 @@ def decisions(
 
     .. math:: \varepsilon = \log\frac{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
-    where l is the lower confidence limit of the rate of hits on D and u the upper limit of that on D'. Each limit has half of the
-    error probability 1 - confidence. The limits also hold for the opposite decision, "no hit", and the result is the larger eps
-    of the two decisions.
+    where l is the lower confidence limit of the rate of hits on D, and u the upper confidence limit of the rate of hits on D'. Each
+    limit has half of the error probability 1 - confidence. The limits also hold for the opposite decision, "no hit", and the result
+    is the larger eps of the two decisions.
 
     Parameters
     ----------
@@ -219,9 +220,9 @@ def decisions(
     log_alpha : float, optional
         In place of `confidence`, for error probabilities below 1e-16: the natural logarithm of 1 - confidence, in [-1e5, 0).
     test : {"box", "product"}
-        Choose it before the data. "box" is the confidence limits above. "product": the product s of the two p-values, maximized
-        over the error rates that the claim allows, has the p-value :math:`s (1 - \log s)`. Neither is always the stronger one;
-        the product is stronger at high confidence.
+        The test must be chosen before the data. "box": the confidence limits above. "product": the product s of the two p-values,
+        maximized over the error rates that the claim allows, has the p-value :math:`s (1 - \log s)`. Neither test is always the
+        stronger one; "product" is stronger at high confidence.
     relation : {"replace-one", "add-remove"}, optional
         How D' differs from D. If stated, claims about the other relation raise ValueError.
 
@@ -265,17 +266,18 @@ def scores(
 ) -> Refuted:
     """Return the claims that an attack refutes by its scores in runs on a dataset and in runs on its neighbour.
 
-    Every threshold t makes a decision, score >= t. The confidence limits hold for all thresholds, both orders of the datasets and
-    both decisions together, so that the largest eps of them needs no further correction.
+    Every threshold t makes a decision, score >= t. The confidence limits hold for all thresholds, both directions (which of the two
+    datasets comes first) and both decisions together, so the largest eps needs no further correction.
 
     Parameters
     ----------
     inside, outside : array_like of float, 1-D
-        Scores of independent runs on D and on D', in any order; infinities are scores like any other.
+        Scores of independent runs on D and on D', in any sequence; they may be infinite.
     confidence : float
         Probability in (0, 1) that no true claim is refuted.
     thresholds : array_like of float, optional
-        Thresholds chosen without these scores. Of more than 1000, such as scores of an earlier experiment, 1000 quantiles are used.
+        Thresholds chosen without these scores. If there are more than 1000, such as the scores of an earlier experiment, 1000
+        quantiles of them are used.
         By default all thresholds are used if both samples have at most 3000 scores. Otherwise the thresholds are the scores of
         `inside` at 1000 ranks fixed beforehand.
     log_alpha, relation
@@ -290,9 +292,10 @@ def scores(
 
     Notes
     -----
-    For all thresholds, the error probability of one limit is the largest one at which the limits of the four families (lower and
-    upper, both samples) hold together. A recursion with positive terms computes this probability, in up to 3 s for 3000 scores,
-    and the result is cached. With T chosen thresholds, the error probability of one limit is 1/(4T) of the total.
+    There are four families of limits: lower and upper limits for each of the two samples. If all thresholds are used, the error
+    probability of a single limit is the largest one for which all limits hold together with the stated confidence. A recursion
+    with positive terms computes it, in up to 3 s for 3000 scores, and the result is cached. With T chosen thresholds, the error
+    probability of a single limit is (1 - confidence)/(4T).
 
     Examples
     --------
@@ -312,8 +315,8 @@ def scores(
         rank = np.unique(np.clip(places, 1, n).astype(np.int64))
         at = first[n - rank]
         above, beyond = m - np.searchsorted(second, at), m - np.searchsorted(second, at, "right")
-        # At a tie, more than `rank` scores reach the threshold. So the rank bounds Pr[score >= t] from below, and Pr[score > t]
-        # from above.
+        # If scores are equal, more than `rank` scores reach the threshold t. So `rank` is used for a lower limit of
+        # Pr[score >= t], and for an upper limit of Pr[score > t].
         counts = Counts(rank, n, above, m), Counts(beyond, m, rank - 1, n)
         count, method = 4 * rank.size, f"{rank.size} thresholds at ranks fixed beforehand"
     else:

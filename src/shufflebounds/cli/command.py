@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(words)
     try:
         if arguments.command == "ui":
-            # No message that it still runs: it runs until Ctrl-C.
+            # This sub-command runs until Ctrl-C, so it prints no elapsed time.
             _run(arguments)
         else:
             watched(lambda: _run(arguments), arguments.command)

@@ -24,7 +24,7 @@ users: those who take part. Fewer users weaken the guarantee, except with dummy 
 OPTIONAL = (("devices", 1, "largest number of messages of one person in a release; the number of users then counts messages"),
             ("colluding", 0, "number of other users who may reveal their messages"),
             ("missing", 0, "number of users whose messages may not arrive"))
-"""Options with their defaults and texts, which are those of `compare_at`."""
+"""Options of this command with their defaults and help texts. The options are parameters of `compare_at`."""
 
 
 def add_arguments(command: Parser, words: list[str]) -> None:

@@ -75,7 +75,7 @@ class Parser(argparse.ArgumentParser):
 
     @staticmethod
     def _alike(option: str, options: list[str]) -> list[str]:
-        """Return at most one option: one that shares a word with `option`, such as --local-eps for --eps, or is spelled alike."""
+        """Return at most one option that shares a word with `option` (such as --local-eps for --eps) or has a similar spelling."""
         words = [word for word in option.strip("-").split("-") if len(word) > 2]
         begun = [one for one in options if any(own.startswith(word) for own in one.strip("-").split("-") for word in words)]
         return begun[:1] or _near(option, options, 1)
@@ -124,9 +124,9 @@ number = partial(number_or_word, ())
 def add_choices(
     parser: Parser, what: str, names: Collection[str], helps: Callable[[str], str], words: list[str]
 ) -> dict[str, Parser]:
-    """Add sub-commands, and return them: the one that the first word names, or all of them if the first word names none."""
+    """Add sub-commands and return them: the one whose name is the first word, or all of them if the first word is no such name."""
     first = words[0] if words else ""
-    # The names are not listed if the first word is one of them, because listing them would import all mechanisms.
+    # If the first word is a name, the other names are not listed, because listing them would import all mechanisms.
     every = [first] if first in names else list(names)
     if first and not first.startswith("-") and first not in every:
         near = _near(first, every, 3)

@@ -21,10 +21,10 @@ from shufflebounds.profile import PrivacyProfile
 __all__ = ["MECHANISMS", "Mechanism", "parameter_texts", "released", "summary", "without_markup"]
 
 SHORT = {"ShuffledHistogram": "histogram"}
-"""Classes whose name in the command is not the class name in lower case."""
+"""Exceptions from this rule: the class, and its name in the command."""
 
 ASKED = {"eps": "budget", "delta": "delta_of_mechanism"}
-"""Option names for class parameters whose own name, eps or delta, is already an argument of the command."""
+"""Option names for class parameters with the name eps or delta, because these names are arguments of the command itself."""
 
 USUAL: Mapping[str, Mapping[str, Any]] = {"binomial-noise": {"prob": 0.5}, "flipped-reports": {"fakes": 0}}
 """Defaults of the command for parameters without a default in the class."""
@@ -49,7 +49,7 @@ class Mechanism:
     words: dict[str, tuple[str, ...]]
     calibrate: Callable[..., PrivacyProfile] | None = None
     renamed: dict[str, str] = field(default_factory=dict)
-    """Maps an option to the constructor's parameter, for the options with another name."""
+    """For each option whose name differs from that of the constructor's parameter: the name of the parameter."""
 
     def make(self, given: dict[str, Any]) -> PrivacyProfile:
         """Return the profile with the given options."""
@@ -98,7 +98,7 @@ class Mechanism:
         return {name: text for name, text in self.options.items() if name in taken}
 
     def calibration_needs(self, name: str) -> bool:
-        """Return whether the calibration needs the option: it has no default and is not found by the calibration."""
+        """Return whether a calibration needs the option: it has no default, and the calibration does not determine it."""
         assert self.calibrate is not None
         taken = inspect.signature(self.calibrate).parameters.get(name)
         return self.required(name) and (taken is None or taken.default is inspect.Parameter.empty)
@@ -154,8 +154,8 @@ def _is_scalar(hint: Any) -> bool:
 def _of_budget(build: type, budget: str | None) -> Callable[..., PrivacyProfile] | None:
     """Return the calibration of a shuffled local randomizer, which finds its local budget, or None if there is none.
 
-    If none of its parameters but the number of bins is given, an oracle has those that :func:`~shufflebounds.shuffle.compare_at`
-    chooses.
+    If only the number of bins of a frequency oracle is given, its other parameters are those that
+    :func:`~shufflebounds.shuffle.compare_at` chooses.
     """
     replaced = (budget, "p", "q")
     own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)

@@ -87,9 +87,9 @@ def _repeated(epoch: PrivacyProfile, times: int) -> PrivacyProfile:
 
 
 def _run(command: str, arguments: argparse.Namespace, given: dict[str, Any], training: Callable[[float], PrivacyProfile]) -> None:
-    """Print both bounds of eps for the given sigma, or the smallest sigma that meets the target and the values that it reaches.
+    """Print both bounds of eps for the given sigma; or the smallest sigma that meets the target, and the bounds with this sigma.
 
-    `training` returns the profile of all steps with noise sigma, and `given` has its other parameters.
+    ``training(sigma)`` returns the profile of all steps, and `given` has its other parameters.
     """
     for name in ("steps", "epochs"):
         _validate.integer(name, given.get(name, 1), 1)
@@ -107,7 +107,7 @@ def _run(command: str, arguments: argparse.Namespace, given: dict[str, Any], tra
             raise ValueError("argument --delta: --sigma needs it, such as --delta 1e-6")
         target, sigma, whole = {}, arguments.sigma, training(arguments.sigma)
         answers = {"epsilon": both(whole.epsilon, arguments.delta)}
-    # The number next to which the table shows sigma; the JSON output has all digits.
+    # The table shows this number next to sigma; the JSON output has all digits.
     shown = next(name for name in ("epsilon", "advantage", "fnr") if name in answers)
     parameters = {"sigma": sigma, **given, **{f"target_{name}": value for name, value in target.items() if name != "delta"}}
     if arguments.delta is not None:

@@ -30,8 +30,8 @@ __all__ = ["BudgetSum"]
 
 
 WHOLE = 64
-"""Largest number of equal randomized responses for which every number of adverse answers (loss -eps) is enumerated; for more
-responses, the range of these numbers is truncated. Raised: longer run time. Lowered: groups of fewer responses are truncated,
+"""Largest number of equal randomized responses for which every number of adverse answers (loss -eps) is enumerated. For more
+responses only a range of these numbers is enumerated. Raised: longer run time. Lowered: the range of smaller groups is truncated,
 too."""
 
 
@@ -60,12 +60,13 @@ class BudgetSum:
     Method      The groups are divided into two halves, and the total losses of each half are enumerated and sorted. The divergence
                 H of the second half at any level e is a sum of two positive terms from prefix sums: for neighbouring losses
                 a > e >= b, H(e) = H(a) + (1 - e^(e-a)) e^a Q(loss >= a). The divergence of the sum is the mean, over the losses l
-                of the first half under P, of H(e - l). A group of more than WHOLE responses is truncated around the mean of its
-                distribution tilted by e^(theta L), theta >= 0. The truncated outcomes contribute at most e^(K(theta) - theta e)
-                times their tilted mass, K the cumulant generating function of L; this is added to the upper bound.
+                of the first half under P, of H(e - l). For a group of more than WHOLE responses, only outcomes near the mean of
+                the distribution tilted by e^(theta L), theta >= 0, are enumerated. The other outcomes contribute to the divergence
+                at most e^(K(theta) - theta e) times their tilted mass, where K is the cumulant generating function of L. This
+                term is added to the upper bound.
     Fallbacks   If a half would have more than 2**20 losses, the responses are composed on a grid of losses. If the grid would take
-                more than 10 s, the upper bound is the best exponential moment (`_renyi`), and for the lower bound the budgets are
-                rounded down to two values.
+                more than 10 s, the upper bound is that of the best exponential moment (`_renyi`), and for the lower bound every
+                budget is rounded down to one of two values.
     Error       4e-14 per group from the kernels, 4 ulp of every logarithm, and the rounding of 1/(1 + e^eps), which matters far
                 from the mean. Rounding of the losses is covered by a shift of e. All errors are rounded conservatively.
     Cost        0.4 s for 2**20 losses in each half, the largest number; on the grid 0.1 to a few seconds.
@@ -82,12 +83,12 @@ class BudgetSum:
 
     @cached_property
     def _coarse(self) -> BudgetSum | None:
-        """The sum with all budgets rounded down to two values, or None if the exact sum is fast enough."""
+        """The sum with every budget rounded down to one of two values, or None if the exact sum is fast enough."""
         large = int((self.counts > WHOLE).sum())
         # On the grid, a group of more than WHOLE mechanisms takes as long as 50 smaller ones; 1250 of these take about ten seconds.
         if 50 * large + (self.eps.size - large) < 1250:
             return None
-        # Choose the two values that keep most of the variance.
+        # Choose the two values for which the rounded losses keep most of their variance.
         counts = np.cumsum(self.counts[::-1])[::-1]
         split = int(np.argmax(counts * (self.eps - self.eps[0]) * (self.eps + self.eps[0])))
         return BudgetSum(self.eps[[0, split]], np.array([self.counts[:split].sum(), self.counts[split:].sum()]))
@@ -134,7 +135,7 @@ class BudgetSum:
 
     @cached_property
     def _composer(self) -> Composer:
-        """Composes the mechanisms on a grid, after they are joined to few products with enumerated outcomes."""
+        """Composes on a grid a few products of mechanisms; the outcomes of each product are enumerated."""
         large = self.counts > WHOLE
         # `common_step` recognises a lattice only if its step is at least 1/4096 of the largest gap. So products of mechanisms whose
         # losses lie on one lattice have at most 2**8 outcomes.
@@ -180,8 +181,8 @@ class BudgetSum:
 
         If `conversion` is true, the result is for the bound from one moment: the tilted mean loss is e + log(1 + 1/theta).
         """
-        # To save time, the bound from one moment divides the sorted budgets into up to 1024 groups, and replaces each budget by
-        # the smallest one of its group.
+        # To save time, the tilt for the bound from one moment is computed with the sorted budgets in up to 1024 groups, each
+        # budget replaced by the smallest one of its group.
         starts = np.unique(np.linspace(0, self.eps.size, 1025).astype(int)[:-1]) if conversion else np.arange(self.eps.size)
         eps, counts = self.eps[starts], np.add.reduceat(self.counts, starts)
 

@@ -1,6 +1,6 @@
 """Conversions of Renyi and zero-concentrated differential privacy to (eps, delta).
 
-They use the formula of Canonne, Kamath and Steinke (2020) or that of Mironov (2017), at the best of several orders.
+The formula is that of Canonne, Kamath and Steinke (2020) or that of Mironov (2017), at the best of several Renyi orders.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def rdp_to_dp(
     eps: float | None = None,
     method: Literal["cks", "mironov"] = "cks",
 ) -> tuple[float, float]:
-    r"""The (eps, delta) guarantee that a Renyi guarantee implies, at the best of the orders.
+    r"""The (eps, delta) guarantee that a Renyi guarantee implies, at the best of the given Renyi orders.
 
     .. math:: \varepsilon = \rho_a + \ln\Bigl(1 - \frac1a\Bigr) - \frac{\ln\delta + \ln a}{a-1} \quad\text{(cks)}, \qquad
         \varepsilon = \rho_a + \frac{\ln(1/\delta)}{a-1} \quad\text{(mironov)}
@@ -51,7 +51,7 @@ def rdp_to_dp(
     value : float
         Upper bound of eps (at least 0) or of delta (at most 1).
     order : float
-        The order at which the value was attained.
+        The Renyi order at which the value was attained.
 
     {raises: If an argument lies outside its range, the shapes disagree, or not exactly one of `delta` and `eps` is given.}
 
@@ -112,7 +112,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     value : float
         Upper bound of eps (at least 0) or of delta (at most 1).
     order : float
-        The best order; inf if pure privacy gives the value.
+        The best Renyi order; inf if the value is that of pure differential privacy.
 
     {raises: If an argument lies outside its range, or not exactly one of `delta` and `eps` is given.}
 

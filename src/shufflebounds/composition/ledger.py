@@ -35,7 +35,7 @@ class LedgerError(ValueError):
 
 
 class GaussianFilter(NamedTuple):
-    """The sum of mu**2, where mu is the Gaussian parameter of a mechanism."""
+    """A filter whose cost of a mechanism is mu**2, where mu is its Gaussian parameter."""
 
     order: None = None
 
@@ -57,7 +57,7 @@ class GaussianFilter(NamedTuple):
 
 
 class RenyiFilter(NamedTuple):
-    """The sum of the Renyi divergences of one order; the methods are those of :class:`GaussianFilter`."""
+    """A filter whose cost of a mechanism is its Renyi divergence of one order; the methods are those of :class:`GaussianFilter`."""
 
     order: float
 
@@ -75,10 +75,10 @@ class RenyiFilter(NamedTuple):
 
 
 def best_order(eps: float, delta: float) -> float:
-    """Return the order a at which (eps, delta) admits the largest quotient of Renyi divergence and a. For Gaussian noise this
-    quotient is the same for every a.
+    """Return the Renyi order a that admits the largest number of Gaussian releases with the budget (eps, delta).
 
-    The result is the best order of the largest rho for which rho-zero-concentrated privacy implies (eps, delta).
+    The Renyi divergence of order a of Gaussian noise is rho a. The result is the best order of the largest rho for which
+    rho-zero-concentrated privacy implies (eps, delta).
     """
     low, high = 0.0, min(eps, 1e6)
     for _ in range(60):
@@ -98,24 +98,24 @@ class Ledger:
     delta : float
         The budget's delta, in (0, 1); a value above 1e-3 draws a warning.
     filter : {None, "gdp", "rdp"}
-        None: the mechanisms are fixed before the first result, and the budget is that of their composition. "gdp" and "rdp": the
-        mechanisms may be chosen after seeing results; the budget is that of the sum of the squares of their Gaussian parameters
-        (:meth:`~shufflebounds.profile.PrivacyProfile.gdp_mu`), or of the sum of their Renyi divergences of one order
-        (:meth:`~shufflebounds.profile.PrivacyProfile.rdp`).
+        None: the mechanisms are fixed before the first result, and their composition must meet the budget. "gdp" and "rdp": the
+        mechanisms may be chosen after seeing results. A sum of costs must meet the budget: for "gdp" the sum of the squares of
+        the Gaussian parameters mu (:meth:`~shufflebounds.profile.PrivacyProfile.gdp_mu`), for "rdp" the sum of the Renyi
+        divergences of one Renyi order (:meth:`~shufflebounds.profile.PrivacyProfile.rdp`).
     order : float, optional
-        For "rdp", the order, finite, > 1, and large enough for the budget. The default None selects the order that admits the
-        largest number of Gaussian releases; another order may admit more releases of other mechanisms.
+        For "rdp", the Renyi order, finite, > 1, and large enough for the budget. The default None selects the order that admits
+        the largest number of Gaussian releases; another order may admit more releases of other mechanisms.
 
     Notes
     -----
     Without a filter, the budget is guaranteed if a list of mechanisms, with the number of releases of each, is fixed before the
     first result, the composition of the whole list meets the budget, and only mechanisms of this list are released. Earlier results
-    may then determine the order of the releases and an early end. The budget is **not** guaranteed if results select one of
+    may then determine the sequence of the releases and an early end. The budget is **not** guaranteed if results select one of
     several mechanisms, each of which meets the budget while all of them together do not: delta may then exceed that of the budget
     (:ref:`an example <chosen-by-results>`). With a filter the budget is guaranteed even if the mechanisms, the data and the end
-    of the releases depend on earlier results. "gdp" admits as much Gaussian noise as a list that is fixed in advance, and refuses
+    of the releases depend on earlier results. "gdp" admits as many Gaussian releases as a ledger without a filter, and refuses
     mechanisms without a finite mu. Gaussian noise on a sample of the records has the same mu as on all records. "rdp" refuses
-    mechanisms without a finite Renyi divergence of the order.
+    mechanisms whose Renyi divergence of this order is infinite.
 
     A saved ledger contains its version, its entries and their SHA-256. The hash detects a truncated or damaged file, and entries
     edited, removed or added by hand. It does **not** detect someone who computes the hash again (it has no key), a file replaced by
@@ -174,7 +174,7 @@ class Ledger:
 
     @property
     def order(self) -> float | None:
-        """The order of the Renyi divergences that are added, or None."""
+        """The Renyi order of the divergences that are added, or None."""
         return None if self._filter is None else self._filter.order
 
     @property
@@ -186,8 +186,8 @@ class Ledger:
     def spent(self) -> float:
         """The upper bound of eps of all entries at the delta of the budget; a guarantee for mechanisms that were fixed in advance.
 
-        With a filter, the value covers all mechanisms with the same sum of costs. If results decide which mechanisms are
-        released, or when the releases end, only the budget is a guarantee (see the notes of the class), and the spent eps is not.
+        With a filter, this is the upper bound for all mechanisms with the same sum of costs. If results decide which mechanisms
+        are released, or when the releases end, only the whole budget is a guarantee (see the notes of the class).
         """
         if self._whole is None:
             return 0.0
@@ -202,7 +202,7 @@ class Ledger:
         return Composition((*((profile, times) for profile, times, _ in self._entries), *more))
 
     def _total(self, *more: float) -> float:
-        """Return the costs of all entries, each already multiplied by its number of releases, and further costs; rounded up."""
+        """Return the sum, rounded up, of further costs and of the costs of all entries (each of all its releases)."""
         return math.fsum((*self._costs, *more)) * (1 + 4 * ULP)
 
     def _cost(self, mechanism: PrivacyProfile, times: int) -> float:

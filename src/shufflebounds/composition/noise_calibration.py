@@ -28,8 +28,9 @@ def least_noise(
     Parameters
     ----------
     release : callable
-        A function of x > 0 that returns a profile, more private for larger x: a standard deviation or a scale; for a budget pass
-        1/x. With several mechanisms, x multiplies weights: ``lambda x: GaussianMechanism(x).compose(LaplaceMechanism(3 * x))``.
+        A function of x > 0 that returns a profile, which must be more private for larger x: x may be a standard deviation or a
+        scale; if a mechanism has a budget, use the budget 1/x. For several mechanisms, use multiples of x:
+        ``lambda x: GaussianMechanism(x).compose(LaplaceMechanism(3 * x))``.
     eps, delta : float
         Target privacy loss in nats, in (0, 1e4], and failure probability in (0, 1).
     advantage : float
@@ -46,10 +47,10 @@ def least_noise(
     Returns
     -------
     float
-        An x whose profile was evaluated and meets the target, with (eps, delta) in both directions: ``delta(eps) <= delta`` and
+        An x whose profile was evaluated and meets the target; for (eps, delta) both ``delta(eps) <= delta`` and
         ``epsilon(delta) <= eps``. If delta does not increase in x, the returned x exceeds the smallest such x by about a relative
-        `rtol`. Because of the gap of the bounds, even the smallest such x is larger than the smallest noise that the exact delta
-        permits.
+        `rtol`. As the target is compared with upper bounds of delta, even the smallest such x may be larger than the smallest
+        noise for which the exact delta meets the target.
 
     {raises}
         Also what `release` raises at an x above `near`.

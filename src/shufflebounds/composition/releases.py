@@ -19,7 +19,7 @@ Protocol = TypeVar("Protocol", bound=PrivacyProfile)
 def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps: float, delta: float) -> Protocol:
     """Return the protocol for each of several releases that are (eps, delta)-private together.
 
-    The target (eps', delta/releases) of one release is varied, and eps' is the largest value, to a relative 1e-3, for which the
+    One release is calibrated to (eps', delta/releases), where eps' is the largest value, to a relative 1e-3, for which the
     composition ``calibrate(eps=eps', delta=delta/releases).self_compose(releases)`` meets (eps, delta).
 
     Parameters

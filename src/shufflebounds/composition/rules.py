@@ -24,7 +24,7 @@ __all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delt
 
 
 MOST_MECHANISMS = 2**36
-"""Largest total number of mechanisms of one composition. Raised: the rounding errors of the sums over all mechanisms exceed the
+"""Largest total number of mechanisms of one composition. Raised: the rounding errors of sums over all mechanisms may exceed the
 margin SLACK. Lowered: more compositions are refused."""
 
 
@@ -52,7 +52,8 @@ def composition_delta(
     .. math:: 1 - \prod_i (1-\delta_i)\,(1-\delta^*), \qquad
         \delta^* = \mathbb{E} \max\bigl(0,\, 1 - e^{\varepsilon - L}\bigr),\quad L = \sum_i \pm\varepsilon_i
 
-    with independent signs, plus with probability :math:`e^{\varepsilon_i}/(1 + e^{\varepsilon_i})`.
+    where the signs in L are independent, and the i-th sign is plus with probability
+    :math:`e^{\varepsilon_i}/(1 + e^{\varepsilon_i})`.
 
     Parameters
     ----------
@@ -122,12 +123,12 @@ def composition_log_delta(
     Notes
     -----
     The two bounds differ by about 1e-12, or a few ulp of the logarithm, if the budgets can be divided into two halves with at most
-    2**20 outcomes each: any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets once each, or four
-    distinct budgets ten thousand times each. Otherwise the losses are composed on a grid, and the bounds differ by 1e-9 to 1e-3
-    (measured: up to 1000 distinct budgets, 8 s for the first value; three groups of a million, 3 s). For three or more groups of
-    incommensurable budgets with a billion mechanisms each the gap is large. If the grid would take more than 10 s (about 1250
-    distinct budgets, or 25 with more than 64 mechanisms each), the upper bound uses the best Renyi moment, and the lower bound
-    rounds the budgets down to two values.
+    2**20 outcomes each. Examples are any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets once
+    each, or four distinct budgets ten thousand times each. Otherwise the losses are composed on a grid, and the bounds differ by
+    1e-9 to 1e-3 (measured: up to 1000 distinct budgets, 8 s for the first value; three groups of a million, 3 s). The gap is large
+    for three or more groups of a billion mechanisms each whose budgets are not multiples of one number. If the grid would take
+    more than 10 s (about 1250 distinct budgets, or 25 with more than 64 mechanisms each), the upper bound is that of the best
+    Renyi moment, and for the lower bound every budget is rounded down to one of two values.
 
     Examples
     --------
@@ -163,24 +164,24 @@ def compose_dp(
     eps, delta, k
         As in :func:`composition_delta`.
     slack : float
-        The additional failure probability s, in [0, 1); positive for "advanced". "basic" spends none of it.
+        The additional failure probability s, in [0, 1); positive for "advanced". "basic" does not use it.
     method : {"optimal", "advanced", "basic"}
         "optimal" is the smallest eps that holds for all mechanisms with these guarantees; the others are larger closed forms.
 
     Returns
     -------
     Guarantee
-        ``(eps, delta)`` with :math:`\delta = 1 - (1-s)\prod_i(1-\delta_i)`, where s = 0 for "basic". It holds for adaptive
-        compositions, too.
+        ``(eps, delta)`` with :math:`\delta = 1 - (1-s)\prod_i(1-\delta_i)`, where s = 0 for "basic". The guarantee holds for
+        adaptive compositions, too.
 
     {raises: If an argument lies outside its range or the shapes do not agree.}
 
     Notes
     -----
-    "optimal": the upper bound of delta* was evaluated at the returned eps and is at most `slack`. The search ends at 1e6 nats;
-    beyond, the smaller of the two closed forms is returned. "advanced" is Hoeffding's inequality for the loss of randomized
-    responses, whose mean is eps tanh(eps/2); the published mean, eps (e^eps - 1), is about twice as large. This result is not
-    capped at "basic", which is smaller for few mechanisms.
+    "optimal": the upper bound of delta* was evaluated at the returned eps and is at most `slack`. The search ends at 1e6 nats; if
+    no eps was found, the smaller of the two closed forms is returned. "advanced" is Hoeffding's inequality for the loss of
+    randomized responses, whose mean is eps tanh(eps/2); the published mean, eps (e^eps - 1), is about twice as large. For few
+    mechanisms "advanced" returns a larger eps than "basic".
 
     References
     ----------
@@ -287,7 +288,7 @@ def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[
 
 
 def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> Interval:
-    """Return lower and upper bounds of log of -sum_i log(1 - delta_i); inf where some delta_i is 1."""
+    """Return lower and upper bounds of log(-sum_i log(1 - delta_i)); inf where some delta_i is 1."""
     used = (counts > 0) & (failures > 0)
     if not used.any():
         return Interval(-math.inf, -math.inf)
@@ -300,7 +301,7 @@ def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> Interval:
 def _with_failures(lost: float, log_delta: float) -> float:
     """Return log(1 - e^(-e^lost) (1 - delta)), the log of the total failure probability, without cancellation.
 
-    `lost` is the log of -sum_i log(1 - delta_i).
+    `lost` is log(-sum_i log(1 - delta_i)), and delta the failure probability of `log_delta`.
     """
     log_delta = min(0.0, log_delta)
     if log_delta == 0 or lost == math.inf:

@@ -34,7 +34,7 @@ class Concentrated(PrivacyProfile):
 
     Notes
     -----
-    The lower bound is 0, because the mechanism is not known. Compositions add the parameters.
+    The lower bound is 0, because the mechanism is not known. In a composition the parameters xi and rho are added.
 
     References
     ----------
@@ -64,7 +64,7 @@ class Concentrated(PrivacyProfile):
 
 
 class _Divergences(ClosedForms):
-    """Every pair whose Renyi divergence of order a is at most xi + rho a."""
+    """Upper bounds for every pair whose Renyi divergence of order a is at most xi + rho a for all a > 1."""
 
     __slots__ = ("rho", "xi")
 

@@ -25,8 +25,8 @@ __all__ = ["AccountingProfile", "from_dp_accounting"]
 class _LossPair(_ListedPair):
     """One direction of a privacy loss distribution.
 
-    The masses of its losses are not changed, even if they do not sum to 1. Under Q the sum may exceed 1 by far more than
-    rounding. The masses of the reversed pair are then divided by their sum, because no delta exceeds 1.
+    The given probabilities of the losses are not changed, even if they do not sum to 1. The sum under Q may exceed 1 by far more
+    than rounding errors. The probabilities of the reversed pair are then divided by their sum, because no delta exceeds 1.
     """
 
     forward: bool = True
@@ -82,8 +82,8 @@ class AccountingProfile(PrivacyProfile):
 
     Notes
     -----
-    Exact for the given distribution: the bounds contain the delta of that distribution. Whether it bounds the delta of a mechanism
-    depends on the distribution; one made with ``pessimistic_estimate=True`` is an upper bound.
+    The delta of the given distribution lies between the two bounds. Whether this delta is a bound for a mechanism depends on how
+    the distribution was made; if it was made with ``pessimistic_estimate=True``, it is an upper bound.
 
     References
     ----------
@@ -104,8 +104,8 @@ class AccountingProfile(PrivacyProfile):
         return self.directions
 
     def describe(self) -> DominatingPairInfo:
-        # `all_pairs` is False because an adversary cannot choose a direction anew for every release: in all releases the same one
-        # of the two neighbouring datasets contains the record.
+        # `all_pairs` is False because an adversary cannot choose the direction of each release: in all releases the same dataset
+        # of the two contains the record.
         info = super().describe()
         return replace(info, attained=info.attained._replace(all_pairs=False))
 

@@ -62,26 +62,27 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     Parameters
     ----------
     neighboring_relation : dp_accounting.NeighboringRelation
-        Add or remove a record (the default), replace it, or replace it by a special one, which counts as removing it.
+        Whether neighbours add or remove a record (the default), replace a record, or replace it by a special one, which counts as
+        removing it.
     bound : {"upper", "lower"}
         The bound that :meth:`get_epsilon` and :meth:`get_delta` return.
     rtol : float
-        The relative gap between the bounds of eps to which the grid of a composition is refined, in [1e-12, 0.1]. The grid has at
-        most about 2**20 points, and for batches drawn without replacement the bounds themselves have a gap (0.6 % of eps after
-        1000 batches of 10 in 1000, sigma 4). :meth:`gap` returns the gap of the result.
+        The grid of a composition is refined until the relative gap between the bounds of eps is at most rtol, in [1e-12, 0.1]. The
+        gap may be larger, because the grid has at most about 2**20 points, and for batches drawn without replacement.
+        :meth:`gap` returns the gap of the result.
 
     Notes
     -----
     Events: Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, RandomizedResponse, EpsilonDelta, ZCDp, ExponentialMechanism,
     PermuteAndFlip, mixtures of Gaussians; PoissonSampled and SampledWithoutReplacement of one of them, or of a composition of
     Gaussians; SelfComposed, Composed, NoOp and NonPrivate; :class:`RandomAllocationDpEvent`, :class:`ShuffledDpEvent` and
-    :class:`ProfileDpEvent`. Events of releases after 0.6 are recognized by their names. An event with a guarantee for another
-    adjacency relation is refused. A noise multiplier is relative to the sensitivity to adding a record; the sensitivity to
-    replacing a record is twice as large, as in PLDAccountant (RdpAccountant does not double it).
+    :class:`ProfileDpEvent`. Events of releases of dp-accounting after 0.6 are recognized by their names. An event whose guarantee
+    is for another adjacency relation is refused. A noise multiplier is the ratio of the noise to the sensitivity to adding a
+    record; the sensitivity to replacing a record is twice as large, as in PLDAccountant (RdpAccountant does not double it).
 
-    An exponential mechanism and permute-and-flip count as any eps-DP mechanism. Discrete Gaussian noise is exact for
-    ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event. The parameters of
-    such events are added, and the lower bound of a composition is that of its other events.
+    For the exponential mechanism and permute-and-flip the bounds are those of every eps-DP mechanism. Discrete Gaussian noise is
+    exact for ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event. In a
+    composition the parameters of such events are added, and the lower bound is that of the other events.
 
     Examples
     --------
@@ -129,7 +130,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         return None
 
     def _add(self, profile: PrivacyProfile, count: int) -> None:
-        """Add a number of releases; the parameters of zero-concentrated guarantees add up."""
+        """Add releases to the composition; the parameters of zero-concentrated guarantees are added."""
         if isinstance(profile, Concentrated):
             concentrated = [one for one in self._factors if isinstance(one[0], Concentrated)]
             self._factors = [one for one in self._factors if one not in concentrated]
@@ -310,7 +311,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         Returns
         -------
         float or ndarray
-            1 minus the trade-off function of the composition, in the order of the datasets that gives the larger power.
+            1 minus the trade-off function of the composition, for the direction, (D, D') or (D', D), of the larger power.
         """
         rates = _validate.real_array("false_positive_rates", false_positive_rates, 0, 1)
         if self._lost or self.profile is None:
@@ -335,7 +336,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         Returns
         -------
         float
-            inf if an output reveals the record with positive probability, and no level excludes it.
+            The bound of mu. It is inf if an output reveals the record with positive probability, unless the levels exclude this.
         """
         side = bound or self._bound
         if self._lost or self.profile is None:
@@ -358,7 +359,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         -------
         float
             Upper bound divided by lower bound, minus 1: 0 where the bounds are equal, inf where only the lower one is 0 or only the
-            upper one is infinite. At most `rtol` where the grid of the composition determines the gap.
+            upper one is infinite. It is at most `rtol` if only the grid of the composition causes the gap.
         """
         upper, lower = (self.get_epsilon(target_delta, bound=side) for side in ("upper", "lower"))
         if upper == lower:
@@ -373,7 +374,7 @@ _SUM_ERROR = 1e-9
 
 
 _APPROXIMATE = ("EpsilonDeltaDpEvent", "ExponentialMechanismDpEvent", "PermuteAndFlipDpEvent")
-"""Names of events of which only an (eps, delta) guarantee is used; dp-accounting has most of them in releases after 0.6."""
+"""Names of events of which only an (eps, delta) guarantee is used; most of them are in releases of dp-accounting after 0.6."""
 
 
 def _kind(event: Any) -> str:
@@ -382,7 +383,7 @@ def _kind(event: Any) -> str:
 
 
 def _mixture(noise: float, reaches: list[float], chances: list[float]) -> Subsampled:
-    """Return the profile of Gaussian noise on a random sensitivity, against noise on 0; the record is removed or added."""
+    """Return the profile of noise on a random sensitivity, against noise on 0 (Gaussian noise; the record is removed or added)."""
     places, weights = np.array(reaches), np.array(chances)
 
     def mixed(function: Any, y: FloatArray, x: float) -> FloatArray:
@@ -414,7 +415,7 @@ def _gaussians(event: Any, count: int) -> list[tuple[float, int]]:
 
 
 def _together(parts: list[tuple[float, int]], sensitivity: float) -> Any:
-    """Return the Gaussian mechanism that is equivalent to several Gaussian mechanisms on the same records."""
+    """Return the Gaussian mechanism that is equivalent to a composition of Gaussian mechanisms."""
     if not parts:
         return _NOTHING
     if any(noise == 0 for noise, _ in parts):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shufflebounds._base.lazy import lazily
 
 if TYPE_CHECKING:
-    # Each name is repeated after "as", by which type checkers know that it is public.
+    # The repetition of each name after "as" tells type checkers that the name is public.
     from shufflebounds.mechanisms.density_randomizer import DensityRandomizer as DensityRandomizer
     from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer as FiniteRandomizer
     from shufflebounds.mechanisms.noise.discrete_gaussian import DiscreteGaussianMechanism as DiscreteGaussianMechanism

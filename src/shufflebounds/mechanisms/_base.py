@@ -63,14 +63,14 @@ def _multiplied(value: float, times: int, upper: bool) -> float:
 
 
 def shift_by_error(value: FloatArray, error: float, upper: bool) -> FloatArray:
-    """Return nonnegative values increased (upper) or decreased by their relative error, which gives valid bounds."""
+    """Return nonnegative values increased (upper) or decreased by their relative error; the results are bounds."""
     return np.asarray(value * (1 + error if upper else 1 - error))
 
 
 def next_float(value: float, upper: bool) -> float:
     """Return the next double below a parameter if `upper`, and the next double above it otherwise.
 
-    For a trade-off curve that decreases in the parameter, this gives an upper or a lower bound.
+    If a trade-off function decreases in the parameter, its value there is an upper or a lower bound.
     """
     return math.nextafter(value, 0.0 if upper else math.inf)
 
@@ -141,12 +141,12 @@ class LocalRandomizer(PrivacyProfile):
         Returns
         -------
         Shuffled
-            Its upper bound is valid for every dataset; its lower bound is that of the worst dataset found. Without `inputs`, values
-            of additive noise are in an interval of length `sensitivity`, and its two ends are the target's inputs.
+            Its upper bound is valid for every dataset; its lower bound is that of the worst dataset found. Without `inputs`, the
+            values of additive noise are in an interval of length `sensitivity`, whose two ends are the target's inputs.
 
         {raises: If an argument lies outside its range, or the local budget is above 700.}
         """
-        # Sampled mechanisms need none of the modules that shuffled ones need.
+        # The import is here because sampled mechanisms need none of the modules of shuffled ones.
         from shufflebounds.shuffle.shuffled import Shuffled
 
         return Shuffled(self, users, participation, inputs)
@@ -162,7 +162,7 @@ class LocalRandomizer(PrivacyProfile):
         Returns
         -------
         Subsampled
-            For add/remove adjacency, exact in both orders.
+            For add/remove adjacency; delta is exact in both directions.
 
         {raises: If `rate` lies outside its range.}
         """
@@ -193,7 +193,7 @@ class AdditiveNoise(LocalRandomizer):
     """Parameters that are multiplied by the number of people of a group; the noise stays the same."""
 
     def describe_group(self, size: int) -> GroupInfo:
-        # The values differ by `size` times the sensitivity, which is rounded down and up where it is not a double.
+        # The values differ by `size` times the sensitivity; if this is not a double, it is rounded down and up.
         given = {name: getattr(self, name) for name in self._scaled}
         low, high = ({name: _multiplied(value, size, upper) for name, value in given.items()} for upper in (False, True))
         try:
@@ -201,7 +201,7 @@ class AdditiveNoise(LocalRandomizer):
                 below: Any = replace(self, **low)  # type: ignore[type-var]
                 return GroupInfo(below, below if low == high else replace(self, **high))  # type: ignore[type-var]
         except ValueError:
-            # The class does not accept so large a sensitivity.
+            # The class does not accept a sensitivity of this size.
             return GroupInfo()
 
     @abstractmethod
@@ -214,7 +214,7 @@ class AdditiveNoise(LocalRandomizer):
 
     @abstractmethod
     def _near_quantile(self, log_prob: float) -> float:
-        """Return t such that _log_tail(t) is approximately log_prob; a search for the quantile starts there."""
+        """Return t such that _log_tail(t) is approximately log_prob; the search for the quantile starts at this t."""
 
     @property
     @abstractmethod
@@ -288,7 +288,7 @@ class AdditiveNoise(LocalRandomizer):
         return 1.0 if each == 1 else abs(math.expm1(k * math.log1p(-each)))
 
     def error_quantile(self, beta: float, k: int = 1) -> float:
-        r"""Return the smallest t such that all of k errors are at most t with probability 1 - beta.
+        r"""Return the smallest t such that, with probability 1 - beta, all k errors are at most t.
 
         .. math:: \Pr[|Y| > t] = 1 - (1 - \beta)^{1/k}
 

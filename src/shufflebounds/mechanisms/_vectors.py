@@ -17,9 +17,9 @@ from shufflebounds._engines.errors.counted import Counted
 
 @with_passages
 class VectorRandomizer(Counted[FloatArray, FloatArray]):
-    """A local randomizer that sends a vector, whose expectation is the user's vector times the known factor `scale`.
+    """A local randomizer that sends a vector; its expectation is the user's vector times the known factor `scale`.
 
-    Its counts are the sum of the messages, one number for each coordinate. The estimate of the mean of the users' vectors is the
+    The counts are the sum of the messages, one number for each coordinate. The estimate of the mean of the users' vectors is the
     mean of the messages divided by `scale`.
     """
 

@@ -36,8 +36,8 @@ MOST_INPUTS = 16
 """Largest number of inputs. All ordered pairs are evaluated, and the upper bound has an output for each cell and input."""
 
 CLOSE = 2.0**-26
-"""Distance of a log likelihood ratio from eps at which the search for its crossing ends. The distance enters the upper bound
-multiplied by the probability of the outputs within it. Raised: wider bounds. Lowered: longer run time."""
+"""The search for the output at which a log likelihood ratio crosses eps ends at this distance of the ratio from eps. The distance
+times the probability of the outputs within it is added to the upper bound. Raised: wider bounds. Lowered: longer run time."""
 
 MOST_LOST = 2.0**-28
 """Largest truncated probability at which the bound over all datasets is computed. The truncated probability is added to delta and
@@ -58,21 +58,22 @@ class DensityRandomizer(LocalRandomizer):
     Parameters
     ----------
     cdf, pdf : callable
-        ``cdf(y, x)`` and ``pdf(y, x)`` of an array of outputs y and one input x: the distribution function and the density of the
-        output of input x, as arrays of the shape of y.
+        ``cdf(y, x)`` and ``pdf(y, x)`` of an array of outputs y and one input x: the cumulative distribution function and the
+        density of the output of input x, as arrays of the shape of y.
     inputs : sequence of float
         The users' possible values x, 2 to 16 different numbers.
     breakpoints : sequence of float
-        Increasing outputs; the first and the last are the ends of the outputs, and may be infinite. **Between neighbouring
-        breakpoints the log likelihood ratio ln(pdf(y, x)/pdf(y, x')) of any two inputs must be continuous and monotone in y**: list
-        every output where one turns or jumps. This condition is checked at some hundred outputs, and cannot be proved from them.
+        Increasing outputs; the first and the last are the smallest and the largest output, and may be infinite. **Between
+        neighbouring breakpoints the log likelihood ratio ln(pdf(y, x)/pdf(y, x')) of any two inputs must be continuous and monotone
+        in y**: list every output at which a ratio has an extremum or a jump. The condition is checked at a few hundred outputs,
+        which does not prove it.
     sf : callable, optional
         ``sf(y, x)``, the survival function 1 - cdf with a small relative error. Without it, probabilities at the upper end of the
-        outputs are differences from 1, which reveal the input in bounds of a delta below about 1e-11.
+        outputs are computed as 1 - cdf, and the upper bound of delta stays above about 1e-11.
     limits : (array_like or None, array_like or None)
-        Limits of ln pdf(y, x) at the first and at the last breakpoint for all inputs, up to a common number, where they exist but
-        pdf(y, x) is 0 or the end infinite. Without them an output near such an end may reveal the input, and there is no pure
-        budget.
+        For the first and for the last breakpoint: the limits of ln pdf(y, x) for all inputs, up to a common number. They are needed
+        if pdf(y, x) is 0 there or the breakpoint is infinite, and None if they do not exist. Without them the bounds assume that an
+        output near this breakpoint may reveal the input, and there is no pure budget.
     accuracy : float
         Bound of the relative errors of `cdf`, `pdf` and `sf`, in [1e-16, 1e-6]: a value v may have an error of
         accuracy v (1 + abs(ln v)).
@@ -82,14 +83,15 @@ class DensityRandomizer(LocalRandomizer):
     Neighbours: the input is replaced by any other. The functions must be exact up to `accuracy`; discretizing a density by hand
     gives a lower bound only, because the cell of an output is a post-processing of the output.
 
-    **Local guarantee.** Between breakpoints the outputs with :math:`p_x > e^\varepsilon p_{x'}` form an interval, whose end is
-    found by bisection; delta follows from `cdf` and `sf`, with an error of about `accuracy` times the probabilities.
+    **Local guarantee.** Between breakpoints the outputs with :math:`p_x > e^\varepsilon p_{x'}` form an interval. The ends of these
+    intervals are found by bisection, and delta is computed from `cdf` and `sf` at the ends, with an error of about `accuracy` times
+    the probabilities.
 
     **After a shuffle.** The outputs are divided into cells, whose probabilities are differences of `cdf` or `sf`; on each cell a
-    likelihood ratio lies between its values at the two ends. For lower bounds the analyst sees the cell of the output. For upper
-    bounds each output is a post-processing of one of finitely many outputs with likelihood ratios at the corners of these ranges
-    and with unchanged means. So both bounds are valid, their gap decreases with the square of the width of the cells, and the
-    bound over all datasets holds (docs/theorems/worst-dataset).
+    likelihood ratio lies between its values at the two ends. For lower bounds the analyst sees only the cell of the output, which
+    is a post-processing. For upper bounds the output is replaced by a random one of finitely many outputs, of which it is a
+    post-processing: their likelihood ratios are the ends of these ranges, with unchanged means. So both bounds are valid, and so is
+    the bound over all datasets (docs/theorems/worst-dataset). The gap decreases with the square of the width of the cells.
 
     There is no general estimate. :meth:`randomize` inverts `cdf` by bisection.
 
@@ -119,7 +121,7 @@ class DensityRandomizer(LocalRandomizer):
     _assumed: ClassVar[tuple[Evidence, ...]] = (
         Evidence("the functions are exact up to `accuracy`, and likelihood ratios are monotone between breakpoints, as given",
                  Status.OPEN, "shufflebounds.mechanisms.DensityRandomizer"),)
-    """Claims on which the bounds after a shuffle rest, too."""
+    """Claims about the functions, on which the local bounds and the bounds after a shuffle rest."""
     theorem: ClassVar[str] = "exact for the densities: the largest hockey-stick divergence of two inputs"
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the output"
 
@@ -140,7 +142,7 @@ class DensityRandomizer(LocalRandomizer):
         object.__setattr__(self, "inputs", tuple(inputs.tolist()))
         object.__setattr__(self, "breakpoints", tuple(points.tolist()))
         object.__setattr__(self, "limits", self._checked_limits())
-        # The cells for the local guarantee are made now, so that wrong functions raise ValueError here.
+        # The cells for the local guarantee are made in the constructor, so that invalid functions raise ValueError here.
         self._check_between()
 
     def _checked_limits(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
@@ -168,13 +170,13 @@ class DensityRandomizer(LocalRandomizer):
         return Densities(self.cdf, self.pdf, self.sf, self.inputs, self.accuracy)
 
     def _cells(self, count: int, log_cut: float) -> Cells:
-        """Return about `count` cells, and cells next to ends with unknown ratios of probability at most e^log_cut."""
+        """Return about `count` cells, and further cells of probability at most e^log_cut at ends where a ratio is unknown."""
         left, right = (None if limit is None else np.array(limit) for limit in self.limits)
         return Cells.of(self._densities, np.array(self.breakpoints), (left, right), count, log_cut)
 
     @cached_property
     def _coarse(self) -> Cells:
-        """Cells for the local guarantee, which is computed within them by bisection."""
+        """Cells for the local guarantee; within a cell the crossing of a ratio and eps is found by bisection."""
         return self._cells(32 * (len(self.breakpoints) - 1), -SAFE_EXPONENT)
 
     def _check_between(self) -> None:
@@ -237,7 +239,7 @@ class DensityRandomizer(LocalRandomizer):
         return self._datasets.laws() if self._datasets is not None else None
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> FloatArray:
-        """Return one output for each input, in the order of the users, for all users or any part of them.
+        """Return one output for each input, in the sequence of the users, for all users or any part of them.
 
         Parameters
         ----------
@@ -339,7 +341,7 @@ class _TwoDensities:
         randomizer, cells = self.randomizer, self.randomizer._coarse
         mass, miss = cells.masses(randomizer._densities)
         (p, q), (p_miss, q_miss) = (table[[self.first, self.second]] for table in (mass, miss))
-        # Beyond LARGEST_EXPONENT e^eps would overflow. delta decreases in eps, so the upper bound there is valid.
+        # Above LARGEST_EXPONENT e^eps would overflow. delta decreases in eps, so the upper bound at LARGEST_EXPONENT is valid.
         near = np.minimum(eps, LARGEST_EXPONENT)
         ratio = np.exp(near)
         left, right = (one[None, :] - near[:, None] for one in self._ratios)
@@ -348,8 +350,8 @@ class _TwoDensities:
         gain = full @ p - ratio * (full @ q)
         error = full @ p_miss + ratio * (full @ q_miss) + 4 * ULP * (full @ p + ratio * (full @ q))
         low, high = gain - error, gain + error
-        # If no ratio is known, the cell as a single output gives the lower bound, and its probability under the first input the
-        # upper bound.
+        # If the ratio in a cell is unknown, the lower bound treats the cell as a single output, and the upper bound is its
+        # probability under the first input.
         alone = np.maximum((p - p_miss)[unknown] - ratio[:, None] * (q + q_miss)[unknown], 0.0)
         low, high = low + alone.sum(axis=1), high + (p + p_miss)[unknown].sum()
         which, cell = np.nonzero(crossed)
@@ -388,9 +390,9 @@ class _TwoDensities:
 
     def _crossings(self, eps: FloatArray, cell: NDArray[np.intp], left: FloatArray,
                    right: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
-        """Return two outputs between which ln(p/q) crosses eps in each cell, and the larger distance of ln(p/q) from eps there.
+        """Return for each cell two outputs between which ln(p/q) crosses eps, and the larger distance of ln(p/q) from eps at them.
 
-        Steps of the Illinois method, and of bisection where an end has no finite value.
+        The steps are those of the Illinois method, or of bisection if ln(p/q) is not finite at an end.
         """
         densities, cells = self.randomizer._densities, self.randomizer._coarse
         start, end = cells.left[cell], cells.right[cell]

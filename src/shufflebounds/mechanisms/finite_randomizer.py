@@ -31,7 +31,7 @@ __all__ = ["FiniteRandomizer"]
 
 
 class _ClosestRows(ClosedForms):
-    """The largest delta of all pairs of rows of a matrix; bounds are computed for a few pairs only."""
+    """The largest delta of all pairs of rows of a matrix; bounds are computed only for pairs with nearly this delta."""
 
     __slots__ = ("_pairs", "_rows")
 
@@ -41,7 +41,7 @@ class _ClosestRows(ClosedForms):
     def log_delta(self, eps: FloatArray) -> IntervalArray | None:
         if (eps > LARGEST_EXPONENT).any():
             return None
-        # Only pairs whose delta in doubles is close to the largest one are evaluated with bounds.
+        # Bounds are computed only for pairs whose delta in floating point is close to the largest one.
         close = np.zeros(2 * (len(self._rows),), dtype=np.bool_)
         for factor in np.exp(eps).tolist():
             deltas = np.array([np.maximum(row - factor * self._rows, 0.0).sum(axis=1) for row in self._rows])
@@ -122,7 +122,7 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         rows = np.array(self.matrix)
         if len(rows) ** 3 * rows.shape[1] > TABLE_SIZE:
             return None
-        # As for `MassPair`, the differences of the sums from 1, and from each other, count as errors.
+        # As for `MassPair`, the differences of the sums of rows from 1, and from each other, count as errors.
         excess = [math.fsum([*row, -1.0]) for row in self.matrix]
         errors = 2 * max(map(abs, excess)), 2 * (max(excess) - min(excess))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -174,7 +174,7 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
 
     @cached_property
     def _weights(self) -> FloatArray:
-        """The contribution of one message to the estimates, for each output and each input, shape (outputs, inputs)."""
+        """The contribution of a message with each output to the estimate of each input, shape (outputs, inputs)."""
         rows = self._rows
         mean = rows.mean(axis=0)
         seen = mean > 0
@@ -182,8 +182,8 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         if np.linalg.matrix_rank(rows) < len(rows):
             raise ValueError("matrix has dependent rows: its inputs cannot be distinguished, so no estimate is unbiased")
         weights = np.zeros(rows.shape[::-1])
-        # These weights have the least variance if all inputs are equally frequent. A QR decomposition has the condition number of
-        # the rows; normal equations would have the square of this number.
+        # These weights have the least variance if all inputs are equally frequent. The error of a QR decomposition is proportional
+        # to the condition number of the rows; that of the normal equations would be proportional to its square.
         basis, triangle = np.linalg.qr((rows[:, seen] / root).T)
         weights[seen] = np.linalg.solve(triangle, basis.T).T / root[:, None]
         return weights
@@ -219,7 +219,7 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
             + \ln\frac{2}{\beta}\Bigr)
 
         where w_x(y) is the contribution of output y to the estimate of input x, and n_z users have the input z (Chernoff's bound).
-        For every dataset, the sum is the number of users times the largest logarithm. A bound of the rounding error of the
+        Without `truth` the sum is replaced by the number of users times the largest logarithm. A bound of the rounding error of the
         estimate is added; it is large only if rows of the matrix are nearly dependent.
 
         Parameters
@@ -345,8 +345,8 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         return total, held
 
     def _rounding(self, users: int) -> float:
-        """Return an upper bound of the rounding error of `estimate`: errors of the weights, which make the estimate biased, and
-        of the sum over outputs.
+        """Return an upper bound of the error of `estimate` by rounding: of the weights, which makes the estimate biased, and of the
+        sum over outputs.
         """
         bias = np.abs(self._rows @ self._weights - np.eye(len(self.matrix))).max()
         return users * float(bias + 3 * ULP * self._weights.shape[0] * np.abs(self._weights).max())
@@ -357,8 +357,8 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         """Return a list of theta, K(theta) for each, and the largest error of the estimate for input x in one direction.
 
         K is the sum of the log moment generating functions of the users' errors, for the numbers `held` of users with each input,
-        or for the worst numbers. Every theta gives a valid Chernoff bound. `near` returns an approximately best theta for an upper
-        bound of the variance of the sum of the errors; the list ranges from 1/16 to 2 times this theta.
+        or for the worst numbers. Every theta gives a valid Chernoff bound. ``near(variance)`` returns a nearly best theta for an
+        upper bound of the variance of the sum of the errors; the list ranges from 1/16 to 2 times this theta.
         """
         rows = self._rows
         gain = side * (self._weights[None, :, x] - (np.arange(len(rows)) == x)[:, None])

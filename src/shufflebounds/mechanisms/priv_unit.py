@@ -29,7 +29,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     .. math:: R_x(y) = \frac{e^{\varepsilon_0 [\langle x, y\rangle \ge \tau]}}{1 + c\,(e^{\varepsilon_0}-1)}, \qquad
         c = \Pr[\langle x, U\rangle \ge \tau], \quad U \text{ uniform}
 
-    with respect to the uniform distribution on the sphere of :math:`\mathbb{R}^d`.
+    with respect to the uniform distribution on the unit sphere of :math:`\mathbb{R}^d`. The cap is the set :math:`\langle x,
+    y\rangle \ge \tau`, and :math:`\langle x, y\rangle` is the height of y.
 
     Parameters
     ----------
@@ -38,14 +39,14 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     local_eps : float
         Budget :math:`\varepsilon_0` in nats, in (0, 700].
     cap : float, optional
-        Measure c of the cap, in [1e-300, 1/2]. The default has the smallest variance at this local budget; after a
-        shuffle a larger one may be better.
+        Measure c of the cap, in [1e-300, 1/2]. The default has the smallest variance at this local budget; for a given guarantee
+        after a shuffle a larger cap may be better.
 
     Notes
     -----
-    Neighbours: the unit vector is replaced. Opposite vectors are the worst pair: their caps are disjoint, and an overlap of the
-    caps makes X smaller in the convex order. Messages are drawn by rejection from the exact distribution of the height
-    :math:`\langle x, y\rangle`.
+    Neighbours: the unit vector is replaced. Opposite vectors are the worst pair: their caps are disjoint, and an overlap of caps
+    would make X (see :meth:`excess_laws`) smaller in the convex order. Messages are drawn by rejection from the exact distribution
+    of the height.
 
     **Floating point.** The outputs are doubles. As for all real-valued noise, their last bits may reveal more than
     :math:`\delta(\varepsilon)` allows (Mironov 2012, cited in :class:`GaussianMechanism`).
@@ -90,13 +91,14 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """Return the integral of the height over the cap of vectors with at least this height."""
         d = self.dimension
         if height >= 1:
-            # The height rounds to 1 on the whole cap.
+            # On the whole cap the height rounds to 1.
             return self._measure(height)
         return math.exp((d - 1) / 2 * math.log1p(-height * height) - float(betaln((d - 1) / 2, 0.5))) / (d - 1)
 
     def _best_cap(self) -> float:
         """Return the measure c of the cap with the smallest variance."""
-        # The mean height of a message is largest at the root of tau (1/(e^eps0 - 1) + c) - moment(tau), which increases in tau.
+        # The mean height of a message is largest at the root in tau of tau (1/(e^eps0 - 1) + c) - moment(tau), which increases in
+        # tau.
         rest = math.exp(-self.local_eps) / -math.expm1(-self.local_eps)
         low, high = 0.0, 1.0
         for _ in range(80):
@@ -128,10 +130,11 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         return (Others("every other user has a vector at right angles", (0.0, 0.0, 0.0, c), (c, c, 0.0, 1 - 3 * c)),)
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        # X for another user is an affine function of the measures of the intersections of this user's cap with the target's two
-        # caps. The measures are nonnegative, and their sum is at most c and at least 3c - 1, since the rest of the sphere has
-        # measure 1 - 2c. The four corners of the set of these pairs of measures are the kinds of users. For c <= 1/3 a cap that
-        # meets neither of the target's caps would be a kind, and the bound would equal that of the blanket.
+        # Consider the measures of the intersections of another user's cap with the target's two caps. The distribution of X for
+        # this user is an affine function of these two measures. They are nonnegative, and their sum is at most c and at least
+        # 3c - 1, since the rest of the sphere has measure 1 - 2c. The kinds of users are the four corners of the set of such pairs.
+        # For c <= 1/3 a cap that meets neither of the target's caps would be a kind, and the bound would equal that of the privacy
+        # blanket.
         c, beyond = self._c, 1 - 2 * self._c
         # The difference 3c - 1 may cancel, so it is formed exactly.
         overlap = float(3 * Fraction(c) - 1)
@@ -148,7 +151,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     @property
     def scale(self) -> float:
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
-        # The mean height is clipped to [tau, 1], because rounding may move the quotient outside if 1 - tau is tiny.
+        # The mean height is clipped to [tau, 1], because if 1 - tau is tiny, the rounded quotient may lie outside.
         mean = min(max(self._moment(self.height) / self._c, self.height), 1.0)
         return lifted * self._c * mean
 
@@ -244,7 +247,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         out = np.empty(count)
         missing = np.arange(count)
         while missing.size:
-            # If the cap has a small measure, few uniform vectors would lie in it, so heights within the cap are drawn directly.
+            # If the cap has a small measure, few uniform vectors lie in it, so heights within the cap are drawn directly.
             if self._c >= 0.1:
                 square = source.beta(0.5, (d - 1) / 2, size=missing.size)
                 kept = square >= lowest * lowest

@@ -1,4 +1,4 @@
-"""Randomized response: one bit that is the true one with probability e^eps/(1 + e^eps)."""
+"""Randomized response: one bit that is sent unchanged with probability e^eps/(1 + e^eps)."""
 
 from __future__ import annotations
 
@@ -75,23 +75,23 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
 
     Notes
     -----
-    Neighbours: the value is replaced by any other in [0, upper]. For values 0 and 1 this is Warner's randomized response (eps = ln
-    3 is a true answer with probability 3/4); with values in between it is the one-bit mean of Ding et al.
+    Neighbours: the value is replaced by any other in [0, upper]. For values 0 and 1 this is Warner's randomized response (for eps =
+    ln 3 the answer is true with probability 3/4); with values in between it is the one-bit mean of Ding et al.
 
     The pair of output distributions at 0 and `upper` dominates every pair of neighbouring output distributions of **any** eps-DP
-    mechanism (Kairouz, Oh and Viswanath 2015). Its delta, Renyi divergence, trade-off function and composition are therefore the
-    best bounds that hold for all of them: use this class if only the budget is known.
+    mechanism (Kairouz, Oh and Viswanath 2015). Its delta, Renyi divergences, trade-off function and composition are therefore the
+    best bounds that hold for all eps-DP mechanisms: use this class if only the budget is known.
 
     Renyi divergences are exact: :math:`\frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}`.
 
-    **Estimate.** Values and messages have any shape; a message is a bit, int64, drawn by comparing its probability with a uniform
-    multiple of 2**-53 (for eps above 37 the exact probability of a flip is below this resolution). Counts: the number Y of ones.
-    The estimate of the mean of the n users' values is
+    **Estimate.** Values and messages have any shape. A message is a bit, int64, drawn by comparing its probability with a uniform
+    multiple of 2**-53 (for eps above 37 the probability of a flip is below 2**-53). Counts: the number Y of ones. The estimate of
+    the mean of the n users' values is
 
     .. math:: \frac{m}{n} \, \frac{Y (e^\varepsilon + 1) - n}{e^\varepsilon - 1}.
 
-    :meth:`shuffled` has the bounds of :class:`~shufflebounds.shuffle.ShuffledBits` with flip = 1/(e^eps + 1), which are those of
-    the worst dataset: the bit of a value in between is a mixture of the bits of 0 and of `upper`.
+    :meth:`shuffled` has the bounds of :class:`~shufflebounds.shuffle.ShuffledBits` with flip = 1/(e^eps + 1), over all datasets:
+    the bit of a value in between is a mixture of the bits of 0 and of `upper`.
 
     References
     ----------

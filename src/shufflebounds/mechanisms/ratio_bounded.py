@@ -1,4 +1,4 @@
-"""Classes of randomizers of which only the local budget, or three ratios, are known: bounds that hold for every member."""
+"""Bounds for every randomizer with a given local budget, or with three given parameters (two ratios and a distance)."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def _distribution(p: float, beta: float, q: float, *, upper: bool = True) -> Exc
     Parameters
     ----------
     p, beta, q : float
-        Largest ratio of the target's two output distributions, > 1; their total variation distance, at most (p-1)/(p+1); and the
-        largest ratio of either to the output distribution of another user's input, >= 1 + beta.
+        Largest ratio p > 1 of the target's two output distributions; their total variation distance beta, at most (p-1)/(p+1); and
+        the largest ratio q >= 1 + beta of either of them to the output distribution of another user's input.
     upper : bool
         Round the distribution for an upper bound; otherwise for a lower bound.
 
     Returns
     -------
     ExcessLaw
-        Three atoms and the mass at X = 0, moved by more than their rounding errors.
+        Three atoms and the mass at X = 0, rounded by more than their errors.
     """
     ratio, distance = Fraction(p), Fraction(beta)
     share = distance / (ratio - 1)
-    # The last two masses are differences that may cancel, so they are formed exactly.
+    # The last two masses are differences that may cancel, so they are computed exactly.
     parts = ratio * share, 1 - (ratio + 1) * share, Fraction(q) - 1 - distance
     low = math.log(q) - math.log(p)
     with np.errstate(divide="ignore"):
@@ -56,33 +56,34 @@ class RatioBounded(TwoLevel):
     Parameters
     ----------
     p : float
-        Largest ratio of the target's two output distributions, in either order, in (1, e^700].
+        Largest ratio of the target's two output distributions, R_0/R_1 or R_1/R_0, in (1, e^700].
     beta : float
-        Largest total variation distance of the two, in (0, (p-1)/(p+1)].
+        Largest total variation distance of these two distributions, in (0, (p-1)/(p+1)].
     q : float
-        Largest ratio of either of the two to the output distribution of another user's input, in [1 + beta, e^700]. If other users
-        may have the target's inputs, it is at least p.
+        Largest ratio of either of these two distributions to the output distribution of another user's input, in [1 + beta, e^700].
+        If other users may have the target's inputs, q is at least p.
 
     Notes
     -----
-    Neighbours: the input is replaced, and p, beta and q are valid for the two inputs. The bounds are upper bounds for every such
+    Neighbours: the input is replaced, and p, beta and q are valid for the target's two inputs. The upper bound holds for every such
     randomizer.
 
     After a shuffle the upper bound is :math:`\frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` for independent copies of X. With
     :math:`\alpha = \beta/(p-1)`, X has the values :math:`q(p - e^\varepsilon)/p` and :math:`q(1 - p e^\varepsilon)/p` with mass
     :math:`p\alpha/q` each, the value :math:`q(1 - e^\varepsilon)` with mass :math:`(1 - (p+1)\alpha)/q`, and 0 with the rest of
-    the mass. Proof: where :math:`R_0 \ge R_1`, the pair of their values is :math:`\lambda (p, 1) + \mu (1, 1)` with
+    the mass. Proof: where :math:`R_0 \ge R_1`, :math:`(R_0, R_1) = \lambda (p, 1) + \mu (1, 1)` with
     :math:`\lambda = (R_0 - R_1)/(p-1)` and :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda`
-    and :math:`\mu`. So X is a mean-preserving spread of the X of the privacy blanket, and a larger beta spreads it further.
+    and :math:`\mu`. So X is a mean-preserving spread of the X of the privacy blanket max(R_0, R_1)/q, and a larger beta makes X
+    larger in the convex order.
 
     A randomizer with four outputs attains this upper bound, and its delta is the lower bound after a shuffle. The output
     probabilities are :math:`(p\alpha, \alpha, 1-(p+1)\alpha, 0)` for the input 0 of the target,
     :math:`(\alpha, p\alpha, 1-(p+1)\alpha, 0)` for the input 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the
     input of all other users.
 
-    The bound is a corrected form of that of Wang et al.: the published one fails if a third input has small probabilities where the
-    other two overlap (for ternary response of two users with p = q = 3/2, beta = 1/7 and e^eps = 13/10, delta is 6/245 and the
-    published bound 4/245).
+    The bound is a corrected form of that of Wang et al. The published bound may be false if another input has small probabilities
+    where R_0 and R_1 overlap: for ternary response of two users with p = q = 3/2, beta = 1/7 and e^eps = 13/10, delta is 6/245 and
+    the published bound 4/245.
 
     References
     ----------
@@ -129,8 +130,8 @@ class RatioBounded(TwoLevel):
         return 4 * ULP * self.local_eps
 
     def _log_masses(self) -> tuple[float, float, float]:
-        # The masses are beta/(p-1), `rest` and beta p/(p-1). The last mass is not computed from `_shares`, because a share may be
-        # as small as 1/p and the mass would then be inaccurate.
+        # The masses are beta/(p-1), `rest` and beta p/(p-1). The last mass is not computed from `_shares`: a share may be as small
+        # as 1/p, and the mass would then be inaccurate.
         p, beta = self.p, self.beta
         # The difference may cancel, so it is computed in rational arithmetic.
         rest = float(1 - Fraction(beta) * (Fraction(p) + 1) / (Fraction(p) - 1))
@@ -138,8 +139,8 @@ class RatioBounded(TwoLevel):
         return top - self.local_eps, math.log(rest) if rest > 0 else -math.inf, top
 
     def _shares(self) -> Shares:
-        # The two distributions of the target have the masses p a, a and the rest. The base distribution B (`_two_level`) is
-        # proportional to a, a and the rest.
+        # The target's two output distributions have the masses (p a, a, rest) and (a, p a, rest). The base distribution B
+        # (`_two_level`) is proportional to (a, a, rest).
         a = self.beta / (self.p - 1)
         rest = max(0.0, 1 - (self.p + 1) * a)
         return Shares(a / (2 * a + rest), 0.0, rest / (2 * a + rest))
@@ -164,9 +165,9 @@ class PureLocal(TwoLevel):
 
     Notes
     -----
-    Neighbours: the input is replaced. Without a shuffle the bound is that of randomized response, the least private of all. After a
-    shuffle the upper bound is that of :class:`~shufflebounds.shuffle.StrongerClones`, proven for all of them. The lower bound is
-    the largest one of 2-ary and 3-ary randomized response: some randomizer of this budget has at least this privacy loss.
+    Neighbours: the input is replaced. Without a shuffle the bound is that of randomized response, the least private randomizer.
+    After a shuffle the upper bound is that of :class:`~shufflebounds.shuffle.StrongerClones`, proven for all randomizers of this
+    budget. The lower bound is the larger one of 2-ary and 3-ary randomized response, so some randomizer has at least this delta.
 
     References
     ----------

@@ -66,9 +66,8 @@ def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points
 def _losses_of_each(profiles: tuple[Any, ...], eps: ArrayLike | None, points: int = 241) -> list[FloatArray]:
     """Return the values of eps to draw for each profile, and at the end the values for all profiles together.
 
-    The values are `eps` if given, otherwise the points of one grid from 0 to the first point at which the profile's delta is
-    negligible or constant. The curve ends there, because a smaller delta takes longer. Fewer points show corners in the curve;
-    more points take longer.
+    The values are `eps` if given. Otherwise all profiles use one grid, each from 0 to the first point at which its delta is
+    negligible or constant; a smaller delta would take longer. Fewer points show corners in the curve; more points take longer.
     """
     if eps is not None:
         return [np.unique(_validate.real_array("eps", eps, 0))] * (len(profiles) + 1)
@@ -167,7 +166,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
 
 
 def effort(profile: BoundedProfile) -> float:
-    """Return about how many seconds a value of delta takes, which decides how many values a page or a table shows by default."""
+    """Return about how many seconds a value of delta takes; a page or a table shows fewer values if this is long."""
     # The effort stated for a composition is that of a value between known ones; the first value also needs a grid or a transform.
     return 0.05 if hasattr(profile, "factors") else profile._pair_info().sampling.effort
 

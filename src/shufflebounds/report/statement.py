@@ -142,7 +142,7 @@ def statement(profile: BoundedProfile, delta: float) -> Statement:
 
 
 def _covers_many(profile: BoundedProfile) -> bool:
-    """Return whether the profile, or one that it contains, is a guarantee for many mechanisms."""
+    """Return whether the profile, or a profile in it, is a guarantee for many mechanisms."""
     parts = (*(part for part, _ in getattr(profile, "factors", ())), *parameters(profile).values())
     return getattr(profile, "_covers_many", False) or any(_covers_many(part) for part in parts if isinstance(part, BoundedProfile))
 
@@ -155,7 +155,7 @@ def _factors(profile: BoundedProfile) -> tuple[tuple[BoundedProfile, int], ...]:
 
 
 def _people(profile: BoundedProfile) -> int:
-    """Return the number of records that the guarantee lets change."""
+    """Return the number of records that may differ between neighbouring datasets."""
     people: int = getattr(profile, "_people", 1)
     return people
 
@@ -172,7 +172,7 @@ def _subpackage(profile: BoundedProfile) -> str:
 
 
 def _joined(texts: Iterable[str], between: str) -> str:
-    """Return the distinct texts in their order, joined by `between`."""
+    """Return the texts without repetitions, joined by `between`."""
     return between.join(dict.fromkeys(texts))
 
 
@@ -296,8 +296,8 @@ def _imports(expression: str) -> list[str]:
 def _curve(profile: BoundedProfile, delta: float, epsilon: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return values of epsilon with the lower and upper bound of log10 delta.
 
-    The curve takes about CALM_SECONDS, as far as the profile knows the cost of one value, and extends to where delta has fallen to
-    a thousandth of the target. More than 49 points make no visible difference at a width of 540 pixels.
+    The curve extends to where delta has fallen to a thousandth of the target, or, if a value takes long, to 1.5 times `epsilon`. It
+    has 9 to 49 points, so that it takes about CALM_SECONDS; more points make no visible difference at a width of 540 pixels.
     """
     fewest, most = 9, 49
     seconds = effort(profile)

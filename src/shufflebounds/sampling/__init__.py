@@ -1,8 +1,7 @@
 """Mechanisms on a random part of the data: Poisson sampling, sampling without replacement, random allocation, shuffled batches.
 
-The guarantee depends on the adjacency relation: a dataset with a record is compared with one without it (add or remove one record),
-or with one in which another record takes its place (replace one record). No class changes the relation unless the caller asks for
-it.
+The guarantee depends on the adjacency relation: neighbouring datasets differ by adding or removing one record, or by replacing one
+record by another. Only :class:`ReplaceOne` changes the relation of a guarantee.
 """
 
 # This package imports only modules of its row in docs/architecture.md and of the rows below.
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from shufflebounds._base.lazy import lazily
 
 if TYPE_CHECKING:
-    # Each name is repeated after "as", by which type checkers know that it is public.
+    # The repetition of each name after "as" tells type checkers that the name is public.
     from shufflebounds.sampling.allocation import AllocationPair as AllocationPair
     from shufflebounds.sampling.allocation import RandomAllocation as RandomAllocation
     from shufflebounds.sampling.poisson import SampledPair as SampledPair

@@ -28,10 +28,10 @@ class OfMechanismForms(ClosedForms):
         return self.mechanism._eps_scale()
 
     def mu(self, upper: bool) -> float | None:
-        # By joint convexity mu is at most that of the mechanism. For normal and discrete normal noise, consider the event that some
-        # output exceeds T. Sampling multiplies the probability of this event by a factor that does not depend on T. So, in the
-        # limit T -> inf, the normal quantiles of its probabilities for both neighbours have the same difference as without
-        # sampling.
+        # By joint convexity mu is at most that of the mechanism. For normal and discrete normal noise this mu is attained. Consider
+        # the event that some output exceeds T. Sampling multiplies the probability of this event by a factor that does not depend
+        # on T. So, in the limit T -> inf, the difference between the normal quantiles of its probabilities under the two
+        # neighbours is the same as without sampling.
         limit = self.mechanism._closed.mu_in_tails
         return limit if limit is None or not upper else self.mechanism._gdp_mu(True)
 
@@ -70,7 +70,7 @@ class OfPresence(OfMechanism):
 def checked_presence(mechanism: PrivacyProfile) -> None:
     """Raise ValueError if the mechanism's guarantee compares two values of a record, not the presence and absence of a record."""
     if mechanism._covers_absence:
-        # If a user is not sampled, a fixed value is reported, so a guarantee for replaced values covers absence.
+        # The mechanism reports a fixed value for a user who is not sampled, so a guarantee for replaced values covers absence.
         return
     if isinstance(mechanism, Composition):
         for factor, _ in mechanism.factors:

@@ -4,12 +4,12 @@ A record of a sum with noise contributes at most the sensitivity Delta in either
 replacement may move the output from :math:`(1-q) N_0 + q N_\Delta` to :math:`(1-q) N_0 + q N_{-\Delta}`, where :math:`N_a` is the
 distribution of the noise plus a. Real outputs are rounded to cells, which is post-processing.
 
-This pair dominates that of any old and new contributions a and b if the noise is symmetric and log-concave, as normal, Laplace,
-discrete normal and geometric noise are: for a > 0 the ratio of the densities of :math:`N_a` and :math:`N_0` increases with the
-output. Take a set S of outputs and the half-line {y > c} of the same probability without the record; for whole numbers, the
-output c belongs to the half-line with a probability that makes both equal. By the lemma of Neyman and Pearson, the contribution
-a gives S at most the probability that Delta gives the half-line, and b gives S at least the probability that -Delta gives the
-half-line. For normal noise the same holds for vectors, with half-spaces. For noise with two modes the statement fails.
+Let the noise be symmetric and log-concave, as normal, Laplace, discrete normal and geometric noise are. Then this pair dominates
+that of any old and new contributions a and b. Proof: for a > 0 the ratio of the densities of :math:`N_a` and :math:`N_0` increases
+with the output. Let S be a set of outputs, and {y > c} the half-line of the same probability under :math:`N_0`; for whole numbers
+the output c belongs to the half-line with a probability that makes both equal. By the lemma of Neyman and Pearson,
+:math:`N_a(S) \le N_\Delta(y > c)` and :math:`N_b(S) \ge N_{-\Delta}(y > c)`. For normal noise the same holds for vectors, with
+half-spaces. For noise with two modes the statement fails.
 
 References: the pair of a substituted record of sampled normal noise is that of Koskela, A., Jälkö, J., Honkela, A. (Computing tight
 differential privacy guarantees using FFT, AISTATS 2020, arXiv 1906.03049). Dominating pairs under substitution: Lebeda, C. J.,
@@ -41,8 +41,8 @@ __all__ = ["OppositeContributions", "opposite"]
 class OppositeContributions(OutcomePair):
     """The pair of the module docstring. The reversed pair is its mirror image.
 
-    If `spread` is true, the mass of each cell is split between its two ends; this gives a dominating pair, for upper bounds. For
-    noise on whole numbers the outcomes are exact.
+    If `spread` is true, the probability of each cell is divided between the losses at its two ends; this gives a dominating pair,
+    for upper bounds. For noise on whole numbers the outcomes are exact.
     """
 
     mechanism: PrivacyProfile
@@ -75,13 +75,13 @@ class OppositeContributions(OutcomePair):
         slack = float(np.max(np.broadcast_to(outputs.error, held.shape)[held]) + 8 * ULP * (2 + np.abs(first[held]).max()))
         low, high, apart = loss[:-1][held], loss[1:][held], np.maximum(loss_error[:-1], loss_error[1:])[held]
         level = np.clip(first[held] - second[held], low, high)
-        # The loss of a cell lies between those of its ends.
+        # The privacy loss of a cell lies between those at its two ends.
         blur = np.minimum(2 * slack + ULP * (8 + np.abs(second[held])), high - low) + apart
         if not self.spread:
             order = np.argsort(level, kind="stable")
             return LossAtoms(first[held][order], level[order], -math.inf, -math.inf, -math.inf, slack, blur[order])
-        # Cells without a stored mass count as outputs that identify the dataset. By symmetry both distributions give them the
-        # same mass.
+        # Cells that are not stored count as outputs that identify the dataset. By symmetry both distributions give these cells the
+        # same probability.
         lost = min(0.0, float(np.logaddexp.reduce(first[~held], initial=-np.inf)) + slack)
         nodes = np.append(low, high[-1])
         log_q = log_to_nodes(second[held], log_shares(np.minimum(level + blur, high), low, high))
@@ -90,8 +90,8 @@ class OppositeContributions(OutcomePair):
 
 
 def opposite(profile: PrivacyProfile, spread: bool = False) -> PrivacyProfile | None:
-    """Return the profile of the worst replacement of a record of a sampled mechanism or of a composition. The result is None if
-    it is not known. Use its upper bound if `spread`, otherwise its lower bound.
+    """Return the profile of the worst replacement of a record of a sampled mechanism or of a composition, or None if this
+    replacement is not known. If `spread`, only the upper bound of the profile is valid, otherwise only the lower bound.
     """
     if isinstance(profile, Composition):
         factors = [(opposite(factor, spread), times) for factor, times in profile.factors]

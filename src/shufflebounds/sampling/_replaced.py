@@ -1,8 +1,8 @@
 r"""The pairs of a replaced record of a sampled finite randomizer, by enumeration.
 
-A record that is not sampled is replaced by a fixed value z. If the record is sampled with probability q, replacing its value x by
-x' moves the output from :math:`(1-q) R_z + q R_x` to :math:`(1-q) R_z + q R_{x'}`, with :math:`R_x` the distribution of the message
-for the value x. All triples (z, x, x') of values are enumerated.
+Let :math:`R_x` be the distribution of the message for the value x. The record is sampled with probability q; if it is not sampled,
+its value is replaced by a fixed value z. If its value changes from x to x', the distribution of the output changes from
+:math:`(1-q) R_z + q R_x` to :math:`(1-q) R_z + q R_{x'}`. All triples (z, x, x') of values are enumerated.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _atoms(rows: InputRows, rate: float, triple: tuple[int, int, int]) -> LossAt
 
 @dataclass(frozen=True)
 class ReplacedValues(PrivacyProfile):
-    """The replacement of a record's value by any other, where a sampled finite randomizer reports the value."""
+    """The guarantee for replacing the value of a record that a sampled finite randomizer reports."""
 
     mechanism: PrivacyProfile
     rate: float

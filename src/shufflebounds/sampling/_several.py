@@ -5,10 +5,10 @@ outputs of t steps, of which a uniformly random set of k used the record, have t
 
 .. math:: \Lambda = \binom{t}{k}^{-1} e_k(L_1, \cdots, L_t)
 
-with the elementary symmetric polynomial e_k. Whichever set was drawn, the outputs of k steps have the distribution P and those of
-t - k steps the distribution Q, so the distribution of a sum :math:`S = \sum_i s(L_i)` under both hypotheses is a convolution.
+with the elementary symmetric polynomial e_k. For every set, the outputs of k steps have the distribution P and those of t - k steps
+the distribution Q. So the distribution of a sum :math:`S = \sum_i s(L_i)` is a convolution, with and without the record.
 **Lower bound**: that of the tests :math:`\{S \ge c\}` (`_losses.sum_test`) for a sum S close to :math:`\sum_i \log(1 + \lambda
-(L_i - 1))`. For every :math:`\lambda \in (0, 1)` the latter sum equals :math:`\log \Lambda` up to a term that changes slowly:
+(L_i - 1))`, :math:`\lambda \in (0, 1)`. This sum equals :math:`\log \Lambda` up to a term that changes slowly:
 with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`, :math:`\Lambda\, \Pr[\mathrm{Bin}(t,
 \lambda) = k] = e^S \Pr[\sum_i B_i = k]`.
 
@@ -19,9 +19,9 @@ with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda
 
 because the probability is at most :math:`\frac{1}{2\pi} \int \prod_i |1 - p_i + p_i e^{iu}|\, du`, and
 :math:`|1 - p + p e^{iu}|^2 = 1 - 2 p (1 - p)(1 - \cos u) \le e^{-2 p (1 - p)(1 - \cos u)}`. The function
-:math:`\log(e^{-v} I_0(v))` is convex, so that it is at most its chord a - b v on an interval [v_a, v_b]. There
+:math:`\log(e^{-v} I_0(v))` is convex, so on an interval [v_a, v_b] it is at most its chord a - b v. If v is in this interval,
 :math:`\Lambda \le e^U` with :math:`U = a - k \log z - \log \binom{t}{k} + \sum_i (\log(1 + z L_i) - b\, p_i (1 - p_i))`. As U is
-a sum over the steps, E_Q (e^U - e^eps)_+ is a multiple of a hockey-stick divergence of t independent releases. Outside of the
+a sum over the steps, E_Q (e^U - e^eps)_+ is a multiple of a hockey-stick divergence of t independent releases. For v outside of the
 interval, Chernoff's inequality bounds E_Q Lambda.
 """
 
@@ -51,11 +51,11 @@ __all__ = ["AdditiveBound", "PairOfTests", "StepTests"]
 
 RATES = 0.4, 0.65, 0.85
 """The parameters lambda of the test statistics, in units of k/t. Smaller values give tighter bounds at smaller delta and for fewer
-chosen steps. More values: the lower bound of eps rises by up to 0.1 %, and the run time in proportion to their number."""
+chosen steps. More values: the lower bound of eps rises by up to 0.1 %, and the run time grows in proportion."""
 
 
 class _Outcomes(NamedTuple):
-    """The outcomes of one step: their losses, and bounds of the logarithms of their probabilities under P and Q.
+    """The outcomes of one step: their privacy losses, and bounds of the logarithms of their probabilities under P and Q.
 
     `log_rest` is the log probability under P of outcomes that Q cannot produce; `lost` has the log probabilities, under P and under
     Q, of outcomes that are not enumerated.
@@ -111,9 +111,9 @@ class StepTests:
         values = np.logaddexp(math.log1p(-rate), np.log(rate) + one.loss)
         mass = np.exp(one.q[0])
         deviation = math.sqrt(float(mass @ (values - mass @ values / mass.sum()) ** 2)) or 1.0
-        # A term beyond the normal quantile of e^(2 FIRST_TAIL) alone makes the test reject, so larger terms are reduced to this
-        # quantile. The coarser grid (`fine` is False) has no such limit, because the result may depend on a few large terms. A
-        # transform has about six times as many points as the largest term has grid steps.
+        # A single term s(L_i) beyond the normal quantile of e^(2 FIRST_TAIL) makes the test reject, so larger terms are reduced to
+        # this quantile. On the coarser grid (`fine` is False) they are not reduced, because the result may depend on a few large
+        # terms. A transform has about six times as many points as the largest term has grid steps.
         most = math.sqrt(-4 * FIRST_TAIL * t) * deviation
         step = max(RESOLUTION * deviation, 6 * most / TABLE_SIZE)
         if not fine:
@@ -166,10 +166,10 @@ class AdditiveBound:
 
     @cached_property
     def _rates(self) -> tuple[FloatArray, FloatArray]:
-        """Increasing eps, and for each about the best value of log z.
+        """Increasing eps, and for each eps nearly the best value of log z.
 
-        The p_i should sum to about k for the outcomes on which delta depends. The distribution of these outcomes has masses of
-        about q (1 + z L)^r, with q the mass under Q and r such that the mean of U is eps.
+        For the outcomes on which delta at eps depends, the p_i should sum to about k. These outcomes have masses of about
+        q (1 + z L)^r, where q is the mass under Q and r is such that the mean of U is eps.
         """
         loss, log_q = self._step
         # The odds z of a Bernoulli variable are near k/(t - k).
@@ -190,9 +190,9 @@ class AdditiveBound:
 
     @kept(CACHED_TABLES)
     def _sum(self, log_z: float, log_outside: float) -> tuple[Product, float]:
-        """Return the sum with density e^U, and the log of its total mass under Q^t.
+        """Return the distribution of the sum U with the density e^U relative to Q^t, and the log of its total mass.
 
-        Outside of the interval of v, the mean of Lambda is at most 2 e^log_outside.
+        The mean of Lambda for v outside of the interval is at most 2 e^log_outside.
         """
         loss, log_q = self._step
         t, atoms = self.steps, self._atoms
@@ -205,8 +205,8 @@ class AdditiveBound:
         moments = [np.logaddexp.reduce(log_q + rise + way * exponents[:, None] * part, axis=1) for way in (-1, 1)]
         below, above = (base - log_outside + t * (moment + COMPUTED_ERROR) for moment in moments)
         first, last = max(0.0, float((-below / exponents).max())), float((above / exponents).min())
-        # The bound of Lambda also has the factor e^-v I_0(v), which decreases in v and whose logarithm has a slope of at least -1.
-        # So the interval of v can be made smaller.
+        # The bound of Lambda also has the factor e^-v I_0(v), which decreases in v, and whose logarithm has a slope of at least -1.
+        # With this factor a smaller interval of v is enough.
         first = max(first, float((-(below + math.log(ive(0, first))) / exponents)[exponents >= 1].max())) * (1 - COMPUTED_ERROR)
         last = max(0.8 * last, float(((above + math.log(ive(0, 0.8 * last))) / exponents).min())) * (1 + COMPUTED_ERROR)
         heights = np.log(ive(0, [first, last]))
@@ -224,7 +224,7 @@ class AdditiveBound:
         return Product([releases.law(0.0, step, upper=True)], [t], upper=True), log_mass + self._error
 
     def log_delta(self, eps: float, log_known: float) -> float:
-        """Return the bound of log delta at eps, even above `log_known`, an upper bound that only sets the neglected mass."""
+        """Return the bound of log delta at eps; `log_known`, another upper bound, determines how much mass is neglected."""
         # Both parameters are rounded, so that neighbouring eps share a transform.
         unit = 0.05 / math.sqrt(self.chosen)
         log_z, log_outside = unit * round(float(np.interp(eps, *self._rates)) / unit), math.floor(log_known) - 6.0

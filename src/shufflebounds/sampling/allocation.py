@@ -40,7 +40,7 @@ class _OneForms(OfMechanismForms):
     """Bounds for one chosen step, by the distribution of the sum of the likelihood ratios in `engine`."""
 
     def __init__(self, mechanism: PrivacyProfile, steps: int, removed: bool, engine: Allocation | ListedAllocation) -> None:
-        # (P-bar, Q^t) is the average, over i, of the pairs that differ in step i only.
+        # The pair (P-bar, Q^t) of t steps is the average over i of the pairs that differ in step i only.
         self.one_step = mechanism if removed else mechanism.reverse()
         super().__init__(mechanism, (self.one_step,))
         self.steps, self.removed, self.engine, self.pure = steps, removed, engine, self.one_step._pure_epsilon()
@@ -49,11 +49,11 @@ class _OneForms(OfMechanismForms):
         return self._bounded(self.engine.remove if self.removed else self.engine.add, eps)
 
     def at_most(self, eps: FloatArray) -> FloatArray:
-        """Return a larger upper bound of log delta for an added record in less time; inf if there is none."""
+        """Return a rough upper bound of log delta for an added record, which takes less time; inf if there is none."""
         return np.full(eps.size, np.inf) if isinstance(self.engine, Allocation) else self.engine.add_at_most(eps)
 
     def sampled(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta for interpolation between many values; if outcomes are enumerated, these take less time."""
+        """Return bounds of log delta for interpolation between many values; they take less time if outcomes are enumerated."""
         engine = self.engine
         if isinstance(engine, Allocation):
             return self.log_delta(eps)
@@ -62,7 +62,8 @@ class _OneForms(OfMechanismForms):
     def _bounded(self, kernel: Callable[[FloatArray], IntervalArray], eps: FloatArray) -> IntervalArray:
         """Return the bounds of `kernel` at the eps below the pure budget."""
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        # The average ratio is between the smallest and the largest ratio of one step, so delta is 0 at eps >= the pure budget.
+        # The average of the likelihood ratios is between the smallest and the largest ratio of one step, so delta is 0 at eps >=
+        # the pure budget of one step.
         within = eps < self.pure
         if within.any():
             sides = kernel(eps[within])
@@ -71,8 +72,8 @@ class _OneForms(OfMechanismForms):
             high = np.minimum(sides[1], self.one_step._log_side(eps[within], upper=True))
             deep = high - sides[0] > 1
             if self.removed and deep.any():
-                # The terms are at most LARGEST_ORDER times eps or D, a Renyi divergence, so their rounding errors are far below
-                # 1e-9 of eps or D.
+                # The terms are at most LARGEST_ORDER times eps or a Renyi divergence D, so their rounding errors are far below a
+                # relative 1e-9 of eps or D.
                 tightest = log_levels(*self._levels, eps[within][deep, None]).min(axis=1)
                 high[deep] = np.minimum(high[deep], tightest + SAME_LOG * (1 + eps[within][deep]))
             upper[within] = high
@@ -82,16 +83,16 @@ class _OneForms(OfMechanismForms):
 
     @cached_property
     def _levels(self) -> tuple[FloatArray, FloatArray]:
-        """Whole orders, and upper bounds of the Renyi divergences of these orders if the record is removed."""
+        """Whole Renyi orders, and upper bounds of the divergences of these orders for a removed record."""
         # The run time grows with the third power of the largest order; twice this order takes .1 s.
         orders = np.unique(np.round(np.geomspace(2.0, LARGEST_ORDER / 2, COMPARED)))
         return orders, allocation_renyis([round(order) for order in orders.tolist()], self.steps,
                                          self.mechanism._rdp(np.arange(2.0, orders[-1] + 1), True), upper=True)
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
-        # If the record is removed, whole orders have a closed form. Where values of delta take long, the bounds from samples of
-        # delta have a gap of SEARCH_GAP or more, so the bounds from whole orders are used if their gap is at most twice this
-        # size.
+        # If the record is removed, the divergences of whole Renyi orders have a closed form, which gives bounds for all orders.
+        # If values of delta take long, the bounds from samples of delta have a gap of SEARCH_GAP or more; then the bounds from
+        # whole orders are used if their gap is at most twice SEARCH_GAP.
         if not self.removed:
             return None
         lower, above = np.array([self._between(order) for order in orders.tolist()]).T
@@ -106,7 +107,7 @@ class _OneForms(OfMechanismForms):
         return np.asarray(np.minimum(limit, bound) if upper else np.maximum(limit, bound))
 
     def _between(self, order: float) -> Interval:
-        """Return bounds of the Renyi divergence if the record is removed, from those of the nearest whole orders."""
+        """Return bounds of the Renyi divergence for a removed record, from those of the nearest whole Renyi orders."""
         low = math.floor(min(order, LARGEST_ORDER))
         part = order - low
         if part == 0 and low > 1:
@@ -120,7 +121,7 @@ class _OneForms(OfMechanismForms):
                 range(low - 1, low + 3), sides)] for sides in ((True, False, False, True), (True, True, True, True)))
         if below == math.inf:
             return Interval(math.inf, math.inf)
-        # A line through an infinite value gives no bound between the whole orders below it.
+        # If the divergence of the next whole order is infinite, the line through it gives no bound.
         line = above - (1 - part) * (last - above) if last < math.inf else 0.0
         rounding = 8 * ULP * (first + below + (above if last < math.inf else 0.0))
         lower = max(0.0, below + part * (below - first), line) - rounding
@@ -129,11 +130,11 @@ class _OneForms(OfMechanismForms):
 
     @kept(CACHED_ANSWERS)
     def _whole(self, order: int, upper: bool) -> float:
-        """Return a bound of the Renyi divergence of a whole order, from those of one step, if the record is removed."""
+        """Return a bound of the Renyi divergence of a whole Renyi order for a removed record, from the divergences of one step."""
         return allocation_renyi(order, self.steps, self.mechanism._rdp(np.arange(2.0, order + 1), upper), upper=upper)
 
     def last_positive(self, pure: float) -> float | None:
-        # If one step has no pure budget, the average has none, and delta is positive even beyond the eps that the kernels support.
+        # If one step has no pure budget, the t steps have none, and delta is positive even beyond the eps that the kernels support.
         return pure if self.mechanism._last_positive(math.inf) == pure == math.inf else None
 
 
@@ -146,8 +147,8 @@ class _SeveralForms(_OneForms):
         super().__init__(mechanism, steps, removed, block._engine)
         self.parts = (Composition(((self.one_step, chosen),)),)
         self.chosen, self.block, self.tested = chosen, block, tested
-        # Only the upper bound is used. A composition takes less time if its factors have no lower bound (single=False), but then it
-        # samples an expensive delta at fewer eps. So the lower bound is kept if delta is expensive.
+        # Only the upper bound of this composition is used. Without lower bounds of its factors (single=False) it takes less time,
+        # but it then evaluates an expensive delta at fewer eps. So the lower bounds are kept if delta is expensive.
         info = block._pair_info()
         info = replace(info, attained=Attained(single=info.sampling.expensive))
         self.blocks = Composition(((KnownPair(info), chosen),))
@@ -187,7 +188,7 @@ class _SeveralForms(_OneForms):
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         if not upper:
             divergence = self.tested._rdp(orders, False)
-            # The tests omit rare outputs, on which the divergence of order inf depends; so the divergence of one step is used,
+            # The tests omit rare outputs, which determine the divergence of order inf; so the divergence of one step is used,
             # too.
             return np.where(orders == np.inf, np.maximum(divergence, self.alone._rdp(np.array([np.inf]), False)), divergence)
         return np.minimum(self.renyi_limit(orders, True), self.chosen * self.block._rdp(orders, True) * (1 + EXP_SLACK))
@@ -197,7 +198,7 @@ class _SeveralForms(_OneForms):
 
     def mu(self, upper: bool) -> float | None:
         limit = self.mechanism._closed.mu_in_tails
-        # The argument in `OfMechanismForms.mu` holds for the sum of the outputs of the steps that the record enters.
+        # The argument in `OfMechanismForms.mu` also holds for the sum of the outputs of the steps that the record enters.
         return limit if limit is None else self.mu_limit() if upper else math.sqrt(self.chosen) * limit * (1 - SLACK)
 
     def last_positive(self, pure: float) -> float | None:
@@ -220,7 +221,8 @@ class _EpochForms(OfMechanismForms):
             return None
         remove, add = self.ways
         larger = np.array(remove._log_side(eps, upper=upper))
-        # As in `largest`, but without a rough upper bound for the lower bound: the tests take less time than such a bound.
+        # As in `largest`, added records are evaluated only where they may matter. For lower bounds they are always evaluated,
+        # because the tests take less time than the rough upper bound.
         wanted = add._forms.at_most(eps) > larger if upper else np.full(eps.size, True)
         if wanted.any():
             larger[wanted] = np.maximum(larger[wanted], add._log_side(eps[wanted], upper=upper))
@@ -254,8 +256,8 @@ class _EpochForms(OfMechanismForms):
         return max(pair._gdp_mu(upper) for pair in self.ways)
 
     def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # The pair of a whole epoch is the average, over all sets of `chosen` steps, of pairs that differ in the steps of the set
-        # only.
+        # The pair of an epoch is the average, over all sets of `chosen` steps, of the pairs that differ only in the steps of the
+        # set.
         sides = self.mechanism, self.mechanism.reverse()
         return tuple(Composition(((side, self.chosen),)) for side in {id(side): side for side in sides}.values()), 1.0
 
@@ -264,7 +266,8 @@ class _EpochForms(OfMechanismForms):
 
     @property
     def eps_scale(self) -> float:
-        # As for a composition, eps grows with the steps of a record: at 10**7 it exceeds a million times that of one step.
+        # As for a composition, eps grows with the number of steps that a record enters: for 10**7 steps it exceeds a million times
+        # that of one step.
         return self.chosen * super().eps_scale
 
 
@@ -286,20 +289,21 @@ class AllocationPair(OfPresence, DominatingPair):
     steps : int
         Number t of steps, 1 to 10**7.
     removed : bool
-        True for the first formula, False for the second.
+        True for the first formula (remove), False for the second (add).
 
     Notes
     -----
     The value is exact up to numerical error. If a step has few outcomes, their numbers in all steps are enumerated: up to 2**14
-    combinations, such as 16,383 steps of two outcomes or 179 of three. Otherwise, for the upper bound, the mass of L between two
-    points of a grid is split between them (larger in the convex order); for the lower bound, neighbouring masses are merged at grid
-    points (smaller). The distribution of the sum is a convolution power by FFT, tilted to each level, with a bound of its errors.
-    Ratios above the grid are treated separately for each possible number of them. The gap of the bounds is about 1e-3 of delta;
-    measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2 of delta down to delta = 1e-12.
+    combinations, such as 16,383 steps of two outcomes or 179 of three. Otherwise the distribution of L is moved to the points of a
+    grid. For the upper bound, the mass between two points is divided between them, which makes L larger in the convex order; for
+    the lower bound, masses are merged at grid points, which makes L smaller. The distribution of the sum is a convolution power by
+    FFT, exponentially tilted to each level, with a bound of its errors. The number of ratios above the grid is enumerated. The
+    relative gap of the bounds of delta is about 1e-3; measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2 down to
+    delta = 1e-12.
 
-    If the record is removed, Renyi divergences of the whole orders 2 to 256 are exact: they are sums of those of one step (Feldman
-    and Shenfeld 2025). Other orders follow from the nearest whole ones, or from samples of delta. Where the gap of the two bounds
-    of a small delta is large, the upper bound is Chernoff's bound from these divergences.
+    If the record is removed, the Renyi divergences of the whole orders 2 to 256 are exact: they follow from those of one step
+    (Feldman and Shenfeld 2025). The divergences of other orders follow from those of the nearest whole orders, or from samples of
+    delta. If the gap between the two bounds of a small delta is large, the upper bound is Chernoff's bound from these divergences.
 
     Examples
     --------
@@ -326,7 +330,7 @@ class AllocationPair(OfPresence, DominatingPair):
         return type(self), (self.mechanism, self.steps, self.removed)
 
     def reverse(self) -> Self:
-        # The other direction shares the engine: both use the same distribution of L and its transforms.
+        # The reversed pair shares the engine, because it has the same distribution of L and the same transforms.
         other = type(self)(self.mechanism, self.steps, not self.removed)
         if self._counted is None:
             other.__dict__["_engine"] = self._engine
@@ -354,7 +358,7 @@ class AllocationPair(OfPresence, DominatingPair):
 
     @cached_property
     def _counted(self) -> LossAtoms | None:
-        """The numbers of each outcome in all steps, as joint outcomes, if they are few and known; otherwise None."""
+        """The joint outcomes (how often each outcome occurs in all steps), if they are few and known; otherwise None."""
         listed = self._listed()
         # For a pair that is given by lists, the outcomes are the only description. Other mechanisms truncate outcomes, but can
         # evaluate their divergences.
@@ -388,12 +392,12 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def _described_by_sums(self) -> DominatingPairInfo:
         forms, listed = self._forms, self._listed()
-        # Some outputs may be possible with the record only. (If `removed` is False, P and Q are exchanged.) A trade-off function
-        # samples delta at few eps (`spacing`), because most values of eps need a new transform.
+        # `reveals`: some outputs are possible only with the record. (If `removed` is False, P and Q are exchanged.) A trade-off
+        # function evaluates delta at few eps (`spacing`), because most values of eps need a new transform.
         reveals = listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
         curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled)
-        # With few steps and outcomes, the kernel enumerates the sums, so a curve can use delta itself in place of the rougher
-        # bounds `curve`.
+        # With few steps and outcomes, the kernel enumerates the sums, so a trade-off function can use delta itself instead of the
+        # rougher bounds `curve`.
         few = listed is not None and self.steps <= COMPARED
         info = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=None if few else curve),
                                    losses=Losses(unbounded=reveals), attained=SINGLE)
@@ -423,16 +427,16 @@ class RandomAllocation(OfPresence):
     Notes
     -----
     Adjacency: **add or remove** one record. Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any
-    `chosen` if the mechanism has few outcomes, whose numbers are then enumerated. For other mechanisms and chosen = k > 1 the
-    lower bound is that of tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda < k/t`, where
-    :math:`L_i` is the likelihood ratio of step i. It holds for compositions of several epochs, too. The upper bound is that of k
-    epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). For a removed record, a sum over the steps
-    gives a second upper bound (see ``sampling/_several.py``), and the smaller one is used; a composition of several epochs uses
-    the first. At delta = 1e-6 eps of the two bounds differs by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >=
-    1, and by up to 3 % otherwise; the gap decreases as t grows.
+    `chosen` if the mechanism has few outcomes; their numbers in all steps are then enumerated. For other mechanisms and chosen = k
+    > 1 the lower bound is that of tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda < k/t`,
+    where :math:`L_i` is the likelihood ratio of step i. These tests are also used for compositions of several epochs. The upper
+    bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). For a removed record there is
+    a second upper bound, by a sum over the steps (see ``sampling/_several.py``); one epoch uses the smaller bound, a composition of
+    several epochs the first one. At delta = 1e-6 the two bounds of eps differ by less than 1 % for t >= 1000 steps of Gaussian
+    noise with sigma >= 1, and by up to 3 % otherwise; the gap decreases as t grows.
 
-    Shuffling the records and cutting them into batches of fixed size is *not* random allocation: there, the batches of the other
-    records depend on the batch of this record. :class:`ShuffledBatches` is for that sampling.
+    Shuffling the records and cutting them into batches of fixed size is *not* random allocation, because there the batches of the
+    other records depend on the batch of this record: use :class:`ShuffledBatches`.
 
     References
     ----------
@@ -502,10 +506,10 @@ class RandomAllocation(OfPresence):
 
 @dataclass(frozen=True)
 class _SeveralPair(AllocationPair):
-    """The outputs of t steps, of which `chosen` random steps used the record, against those without it, or in the other order.
+    """The outputs of t steps, of which `chosen` random steps used the record, against those without it, or the reversed pair.
 
-    Few outcomes are enumerated. Otherwise the upper bound comes from a composition of `chosen` blocks, or from a sum over the
-    steps, and the lower bound from tests.
+    Few outcomes are enumerated. Otherwise the upper bound is that of a composition of `chosen` blocks of steps, or that of a sum
+    over the steps, and the lower bound is that of tests.
     """
 
     chosen: int = 2

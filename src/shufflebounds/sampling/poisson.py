@@ -71,11 +71,11 @@ class SampledPair(_Sampled, DominatingPair):
     Parameters
     ----------
     mechanism : PrivacyProfile
-        The mechanism on the sampled records, which gives the hockey-stick divergence of (P, Q).
+        The mechanism on the sampled records; its delta is the hockey-stick divergence of (P, Q).
     rate : float
         The probability q that the record is sampled, in [1e-100, 1].
     removed : bool
-        True for the first formula, the dataset with the record against the one without; False for the second.
+        True for the first formula (the dataset with the record comes first), False for the second.
 
     Notes
     -----
@@ -107,7 +107,7 @@ class SampledPair(_Sampled, DominatingPair):
 
     @property
     def _own(self) -> PrivacyProfile:
-        """The mechanism, in the other order if the record is added."""
+        """The mechanism, with the pair (Q, P) instead of (P, Q) if the record is added."""
         return self.mechanism if self.removed else self.mechanism.reverse()
 
     def closed_forms(self) -> _SampledForms:
@@ -130,7 +130,8 @@ class SampledPair(_Sampled, DominatingPair):
             # points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             lattice = ((high if self.removed else -low), high - low)
-        # The squares of lower bounds of mu add up, too: see `OfMechanismForms.mu` for the event that all outputs exceed T.
+        # In a composition, lower bounds of mu add up in squares, too: the argument in `OfMechanismForms.mu` for the event that
+        # all outputs exceed T.
         gdp_adds = single and self.mechanism._closed.mu_in_tails is not None
         listed = partial(_atoms, self.mechanism, self.rate, self.removed) if mechanism.losses.listed else None
         attained = Attained(profiles=partial(_sampled_pairs, self.mechanism, self.rate, self.removed))
@@ -173,7 +174,7 @@ def _atoms(mechanism: PrivacyProfile, rate: float, removed: bool, log_tail: floa
 def _around(
     density: Callable[[float, float], LossAtoms], pure: float, rate: float, removed: bool, anchor: float, step: float
 ) -> LossAtoms:
-    """Return the outcomes of the sampled mechanism, on a grid that fits the grid of a composition."""
+    """Return the outcomes of the sampled mechanism, with a spacing that suits the grid of a composition."""
     # The loss of the mixture, as a function of the loss of the mechanism, has a slope of at most 1, which is largest at the
     # largest loss. So outcomes of the mechanism that are step/slope apart give losses of the mixture at most `step` apart.
     top = float(mixed_losses(np.array([pure]), rate)[0]) if pure < math.inf else math.inf
@@ -202,7 +203,7 @@ def added_sides(mechanism: PrivacyProfile, rate: float, eps: FloatArray) -> Inte
 
 
 def log_rounded_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
-    """Return `value`, a sum of `weight` and a logarithm, moved up (upper) or down by the rounding error of both; -inf stays."""
+    """Return `value`, a sum of `weight` and a logarithm, raised (upper) or lowered by the rounding error of both; -inf stays."""
     finite = value > -np.inf
     error = ULP * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
     return np.asarray(np.where(finite, value + error if upper else value - error, -np.inf))
@@ -261,19 +262,18 @@ class Subsampled(_Sampled):
     Parameters
     ----------
     mechanism : PrivacyProfile
-        The mechanism on the sampled records, compared with and without the record: for example noise on a sum to which a record
-        contributes at most `sensitivity`. For a local randomizer, a record that is not sampled is replaced by a fixed value. A
-        protocol that is private only under the replacement of a record is refused: its guarantee does not bound the effect of a
-        removal.
+        The mechanism on the sampled records, whose guarantee must cover the absence of a record: for example noise on a sum to
+        which a record contributes at most `sensitivity`. For a local randomizer, a record that is not sampled is replaced by a
+        fixed value. A protocol with a guarantee only for the replacement of a record is refused.
     rate : float
         The probability q that a record enters, in [1e-100, 1].
 
     Notes
     -----
-    Adjacency: **add or remove** one record. Both directions are exact (:class:`SampledPair`). The two neighbouring datasets are the
-    same in all releases of a composition, so every release has the same direction (remove or add). Compositions therefore treat
-    the two directions separately and return the larger result. A step of DP-SGD with noise multiplier sigma is
-    ``GaussianMechanism(sigma).subsampled(rate)``.
+    Adjacency: **add or remove** one record. Delta of both directions, remove and add, is exact (:class:`SampledPair`). In all
+    releases of a composition the same dataset of the two contains the record. So a composition is computed once with every release
+    in the direction "remove" and once with every release in the direction "add", and the larger result is returned. A step of
+    DP-SGD with noise multiplier sigma is ``GaussianMechanism(sigma).subsampled(rate)``.
 
     References
     ----------

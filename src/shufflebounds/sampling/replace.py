@@ -28,7 +28,7 @@ __all__ = ["ReplaceOne"]
 
 @dataclass(frozen=True)
 class ReplaceOne(PrivacyProfile):
-    r"""The guarantee for replacing a record that follows from one for adding or removing a record: remove the old, add the new.
+    r"""The guarantee for replacing a record (a removal followed by an addition), from one for adding or removing a record.
 
     .. math:: \delta(\varepsilon) \le \min_{0 \le t \le \varepsilon}
         \delta_{\text{remove}}(t) + e^t\, \delta_{\text{add}}(\varepsilon - t)
@@ -36,24 +36,24 @@ class ReplaceOne(PrivacyProfile):
     Parameters
     ----------
     profile : PrivacyProfile
-        A guarantee for add/remove adjacency, such as a composition of subsampled mechanisms, or for a zeroed record: then the two
-        steps are to set the old record to zero, and to give its place to the new one.
+        A guarantee for add/remove adjacency, such as a composition of subsampled mechanisms, or for a zeroed record. For a zeroed
+        record, the replacement sets the old record to zero, and then puts the new record in its place.
 
     Notes
     -----
     Adjacency: **replace** one record. For Gaussian, Laplace, discrete Gaussian and unbounded geometric noise on Poisson samples,
-    and compositions of them, the worst record contributes +Delta before and -Delta after the replacement in every release, with
-    Delta the sensitivity (proof: ``sampling/_opposite.py``). Both bounds are those of this pair; the gap is below a relative 1e-3
-    of eps, and one release of whole-number noise is exact. At delta = 1e-5 and a rate of .01, eps of Gaussian noise is 25 % larger
-    than eps of a removal for sigma = 1 and 100 releases, and 94 % larger for sigma = 2 and 1000 releases.
+    and compositions of them, the worst record contributes +Delta before and -Delta after the replacement in every release, where
+    Delta is the sensitivity (proof: ``sampling/_opposite.py``). Both bounds are those of this case; the gap is below a relative
+    1e-3 of eps, and one release of whole-number noise is exact.
 
-    For randomized response, k-ary response and matrices of up to four inputs on Poisson samples, all pairs of values and all fixed
-    values of an absent record are enumerated. One release is exact. In a composition each release may use another pair, as for
-    every profile that is a maximum over pairs.
+    For randomized response, k-ary response and matrices of up to four inputs on Poisson samples, all pairs of values of the record
+    and all fixed values of an absent record are enumerated. One release is exact. In a composition each release may have another
+    pair of values.
 
-    For other profiles the lower bound is that of replacing a record by one that contributes nothing, such as 0 in a sum: the larger
-    of removal and addition. The upper bound is often about twice eps of a removal, and less where rare large losses decide; no
-    smaller bound holds for every mechanism. For noise on a sum, the guarantee of the mechanism at twice the sensitivity is better.
+    For other profiles the lower bound is that of replacing a record by one that contributes nothing, such as 0 in a sum, or the
+    reverse: the larger of removal and addition. The upper bound of eps is often about twice eps of a removal, and less if delta is
+    due to rare large losses; no smaller bound holds for every mechanism. For noise on a sum without sampling, use the mechanism
+    with twice the sensitivity instead, which has a smaller eps.
 
     References
     ----------
@@ -98,8 +98,8 @@ class ReplaceOne(PrivacyProfile):
 
     @cached_property
     def _known(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
-        """Two profiles of the worst replacement, for lower and for upper bounds, which may be the same; None if the worst
-        replacement is not known.
+        """Profiles of the worst replacement for lower and for upper bounds, which may be the same; None if the worst replacement is
+        not known.
         """
         below, above = opposite(self.profile), opposite(self.profile, spread=True)
         return None if below is None or above is None else (below, below if above == below else above)
@@ -117,19 +117,19 @@ class ReplaceOne(PrivacyProfile):
     def closed_forms(self) -> ClosedForms:
         below, above = self._known or (None, None)
         forms = _TwoSteps(*self._both(), below, above, 2 * self.profile._eps_scale())
-        # Without a pure budget, the bounds of a removal followed by an addition are the smaller ones if delta is below the mass
-        # of the cells at both ends.
+        # Without a pure budget, and if delta is below the mass of the cells at both ends, the upper bounds for a removal followed
+        # by an addition are smaller than those for the worst pair; `forms` uses the smaller ones.
         return _Worst(*self._known, forms) if self._known and forms.pure < math.inf else forms
 
     def describe(self) -> DominatingPairInfo:
         forms, (pair, worst) = self._closed, self._known or (None, None)
         if pair is worst and isinstance(forms, _Worst):
             return forms.sides[True]._pair_info()
-        # Every value of delta takes about a hundred times as long as a value of the profile: it is the result of a search over t,
-        # or the value of a composition. So it is sampled at a few hundred eps.
+        # A value of delta takes about a hundred times as long as one of the profile, because it needs a search over t or a
+        # composition. So a composition evaluates delta at a few hundred eps only.
         effort, spacing, *_ = self.profile._pair_info().sampling
         sampling = Sampling(max(2e-3, 100 * effort), max(0.1, spacing), convex=False)
-        # In every release, the record is replaced by one that contributes nothing, or by one whose contribution is opposite.
+        # In every release the record is replaced by a record that contributes nothing, or by one whose contribution is opposite.
         pairs = (*self.profile._attained, *((pair,) if isinstance(pair, DominatingPair) else ()))
         losses, attained = Losses(), Attained(profiles=lambda: pairs)
         if worst is not None and pair is not None:
@@ -158,10 +158,10 @@ class _Worst(Between):
 
 
 class _TwoSteps(ClosedForms):
-    """Results for a removed record (`remove`) and an added one (`add`), one after the other.
+    """Results for the removal of a record (`remove`) followed by the addition of another (`add`).
 
-    Lower bounds of `opposite` are valid, because neighbours attain it, and so are upper bounds of `worst`. Either one is None if
-    unknown.
+    Neighbours attain the pair `opposite`, so its lower bounds are used, too. The pair `worst` dominates all neighbours, so its
+    upper bounds are used, too. Either pair is None if it is unknown.
     """
 
     def __init__(self, remove: PrivacyProfile, add: PrivacyProfile, opposite: PrivacyProfile | None, worst: PrivacyProfile | None,
@@ -187,7 +187,8 @@ class _TwoSteps(ClosedForms):
             upper = self.worst._log_side(eps, upper=True)
         low, high = np.zeros(eps.size), eps.copy()
         rows = np.arange(eps.size)
-        # Each round refines t around the best value so far. More values of t, or more rounds, tighten the bound and take longer.
+        # Each round divides the interval around the best t so far. More values of t, or more rounds, tighten the bound and take
+        # longer.
         for _ in range(3):
             splits = np.repeat(low[:, None], 17, axis=1)
             wide = high > low
@@ -231,8 +232,8 @@ def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> floa
     .. math:: D_a(P \| Q) \le \frac{a - 1/p}{a - 1} D_{pa}(P \| R) + D_{q(a - 1/p)}(R \| Q), \qquad 1/p + 1/q = 1
 
     (Mironov, 2017, Proposition 11). The bound is the minimum over 49 values of p, where neighbouring p - 1 have the ratio 1.17. For
-    an order below 1.1, where the inequality is infinite or weak, nine larger orders are evaluated, too. Because the divergence
-    increases with the order, the larger orders give upper bounds.
+    a Renyi order a below 1.1 the inequality is infinite or weak, so nine larger orders are evaluated, too. They give upper bounds,
+    because the divergence increases with the order.
     """
     larger = 1 + np.geomspace(0.1, 10.0, 9)
     a = np.append(order, larger)[:, None] if order < larger[0] else np.array([[order]])

@@ -26,13 +26,12 @@ from shufflebounds.sampling._of_mechanism import OfMechanismForms
 __all__ = ["ShuffledBatches"]
 
 _CLOSE = 1e-4
-"""Relative tolerance of a search for eps. The choice of pivots (the first k steps in the second bound of `ShuffledBatches`)
-changes with eps, so that the upper bound jumps by up to 1e-3 of delta. Lowered: more evaluations, of 20 ms each. Raised: less
-accurate eps."""
+"""Relative tolerance of a search for eps. The number k of first steps in the second bound of `ShuffledBatches` changes with eps, so
+the upper bound jumps by up to a relative 1e-3 of delta. Lowered: more evaluations, of 20 ms each. Raised: less accurate eps."""
 
 _LARGEST_MU = 10.0
-"""Largest mu of the lower bound; values of X overflow from about 14 on. Noise can be added to outputs, so that the lower bound for
-a smaller mu is valid for every larger one."""
+"""Largest mu = sensitivity/sigma for which the lower bound is computed; values of X overflow from about 14 on. The lower bound for
+a smaller mu is valid for every larger one, because noise can be added to the outputs."""
 
 _EFFORT, _SPACING = 0.02, 0.5
 """`Sampling.effort` and `spacing`. Lowered: more values of delta for a composition or a curve, smaller gaps
@@ -43,7 +42,7 @@ class _Forms(OfMechanismForms):
     """Computes each bound of delta without the other one, and approximations of both."""
 
     def __init__(self, noise: GaussianMechanism, batches: int, batch_size: int) -> None:
-        # Given which step has the record, all outputs are a post-processing of the output of that step.
+        # If the step that has the record is known, all outputs are a post-processing of the output of that step.
         super().__init__(noise, (noise,))
         self.noise, self.batches, self.epoch = noise, batches, Epoch(noise.mu, batches, batch_size)
 
@@ -54,7 +53,7 @@ class _Forms(OfMechanismForms):
 
     @cached_property
     def below(self) -> tuple[DominatingPairInfo, ...]:
-        """The pair of the lower bound in both orders."""
+        """The pair of the lower bound in both directions, (P, Q) and (Q, P)."""
         # `all_opposite` changes log a and log b (`ExcessLaw`) by less than 4 BLUR.
         return tuple(both_orders(self.law, self.batches, _SPACING, 4 * BLUR))
 
@@ -88,10 +87,11 @@ class ShuffledBatches(PrivacyProfile):
     .. math:: \delta(\varepsilon) \le \min_{c \ge 1}\; \frac1N\, \mathbb{E} \Bigl(\sum_{i=1}^N X^*_i\Bigr)_+
         + (h + e^\varepsilon - 1)\, D(c, B), \qquad N = \lfloor T/c \rfloor
 
-    Step t publishes the sum of the vectors of its batch, each at most `noise.sensitivity` long, plus Gaussian noise. h is delta of
-    one step. :math:`X^*` is larger in the convex order than :math:`(R_a - e^\varepsilon R_0)/R_w` for all vectors a of the target
-    and w of another record, with :math:`R_w = N(w, \sigma^2 I)`, and D bounds how much the first step reveals about the record that
-    has the target's place. For large T a second bound, which compares the first k steps with the others, is smaller.
+    Each step publishes the sum of the vectors of its batch, each at most `noise.sensitivity` long, plus Gaussian noise. h is delta
+    of one step, and :math:`R_w = N(w, \sigma^2 I)`. :math:`X^*` is larger in the convex order than :math:`(R_a - e^\varepsilon
+    R_0)/R_w` for all vectors a of the target and w of another record. D(c, B) bounds how much the first step reveals about the
+    record that has the target's place. For large T a second bound, which compares the first k steps with the other steps, is
+    smaller.
 
     Parameters
     ----------
@@ -100,23 +100,23 @@ class ShuffledBatches(PrivacyProfile):
     batches : int
         Number T of batches of an epoch, 1 to 2**53.
     batch_size : int
-        Number B of records of each batch, 1 to 2**53. The bound for B = 1, the default, is valid for every B, and larger.
+        Number B of records of each batch, 1 to 2**53. The bound for B = 1, the default, is the largest; it is valid for every B.
 
     Notes
     -----
-    Adjacency: the record is present, or **zeroed** (its vector counts as 0, its place in a batch stays). The upper bound holds for
-    every dataset, every dimension and both orders, and for **adaptive** vectors: each may depend on its record and on all earlier
-    outputs, but on no other record. So it covers gradients clipped one by one; batch normalisation is not covered. All batches are
-    full. ``self_compose(k)`` stands for k epochs with independent shuffles; batches that stay the same in every epoch are not
-    covered. The proof is in docs/theorems/shuffled-batches.
+    Adjacency: the record is present, or **zeroed** (its vector counts as 0, but it keeps its place in a batch). The upper bound
+    holds for every dataset, every dimension and both directions, and for **adaptive** vectors: each may depend on its record and on
+    all earlier outputs, but on no other record. So the bound covers gradients that are clipped one by one, but not batch
+    normalisation. All batches are full. ``self_compose(k)`` stands for k epochs with independent shuffles; batches that stay the
+    same in every epoch are not covered. The proof is in docs/theorems/shuffled-batches.
 
     The lower bound is delta of a dataset in which the vectors of all other records are opposite to the target's vector (Chua et al.
     2024), with outputs rounded to 500 cells. In eight cases with sensitivity/sigma <= 5 the cells lowered log delta by less than
-    0.007, and for sensitivity/sigma = 10 by 0.015. For sensitivity/sigma above 10 the lower bound is that for 10. Given T, the
-    ratio of the upper to the lower eps is smallest for large B. For T from 1e4 to 1e6, B = 1e4 and delta = 1e-5 this ratio is 1.2
-    to 1.3 for sigma = 2 and 4. For T -> infinity, where eps -> 0 at a delta that falls faster than 1/sqrt(T), it tends to at most
-    1.12 for every sigma. For sigma <= 1 the upper bound is better than that of one step for large T only, and for sigma = 0.6 up
-    to 1e6 steps it is not.
+    0.007, and for sensitivity/sigma = 10 by 0.015. For sensitivity/sigma above 10 the lower bound is that for 10. For given T, the
+    ratio of the upper to the lower bound of eps is smallest for large B. For T from 1e4 to 1e6, B = 1e4 and delta = 1e-5 this ratio
+    is 1.2 to 1.3 for sigma = 2 and 4. As T increases to infinity and delta falls faster than 1/sqrt(T), eps tends to 0, and the
+    ratio to at most 1.12 for every sigma. For sigma = 1 the upper bound is below that of one step only for large T; for sigma = 0.6
+    it is not below that of one step for any T up to 1e6.
 
     One eps takes 0.5 s for a new sigma and 0.1 s afterwards; a composition of epochs takes 1 to 10 s.
 

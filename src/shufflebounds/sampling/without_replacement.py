@@ -25,7 +25,7 @@ __all__ = ["WithoutReplacement"]
 
 MERGED = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0])
 """Cuts c that are tried, in standard deviations of the loss. For the lower bound of a composition, outcomes with losses between -c
-and c are merged into one. A smaller cut gives a tighter bound, but need not be possible (`three_laws`)."""
+and c are merged into one. A smaller cut gives a tighter bound, but may violate the condition of `three_laws`."""
 
 
 @dataclass(frozen=True)
@@ -47,21 +47,21 @@ class WithoutReplacement(OfMechanism):
 
     Notes
     -----
-    Adjacency: **replace** one record. The value is the smallest bound that is valid for every mechanism with this delta. A
-    mechanism whose output also states whether the record is in the batch attains it, in at least one of the two orders of the
-    datasets; the lower bound refers to that mechanism. The upper bound of a composition uses for each release, at each real eps,
-    the larger divergence of the two orders.
+    Adjacency: **replace** one record. The upper bound is the smallest one that is valid for every mechanism with the same
+    :math:`\delta_M`. A mechanism whose output also states whether the record is in the batch attains it for at least one direction,
+    (D, D') or (D', D); the lower bound is that of such a mechanism. The upper bound of a composition uses for each release, at each
+    real eps, the larger divergence of the two directions.
 
     *Tightness of compositions.* Let P and Q be the distributions of the output for a batch with one or the other record, and R
     the distribution for a batch with neither record. Then, for E > 1, :math:`H_E((1-\gamma) R + \gamma P \| (1-\gamma) R + \gamma
     Q) = \gamma H_F(P \| (1-w) R + w Q)`, where :math:`F = 1 + (E-1)/\gamma` and w = E/F. This divergence equals the bound
-    :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q; in the other order of the datasets the bound is attained if R = P wherever
-    Q > P. Both conditions hold if R = min(P, Q) wherever P and Q differ, and the rest of the mass of R is where P = Q. A
-    mechanism with these P, Q and R has the required delta if :math:`H_F(R \| P) \le \delta_M(\ln F)`. If P = Q nowhere, as for
-    Gaussian noise, no R satisfies this for all E. So outcomes with losses between -c and c, for a small c, are first merged into
-    one. If the mechanism has one symmetric pair, the lower bound is the composition of the result: for 1000 batches with m/n =
-    0.01 the gap is 0.3 % of eps at sigma 2 (sensitivity 2), and 4 % for Laplace noise. If no such c is found (binary response),
-    the lower bound refers only to the mechanism that states whether the record is in the batch, and the gap is up to 20 %.
+    :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q; with P and Q exchanged, the bound is attained if R = P wherever Q > P. Both
+    conditions hold if R = min(P, Q) wherever P and Q differ, and the rest of the mass of R is where P = Q. A mechanism with these
+    P, Q and R has a delta of at most :math:`\delta_M` if :math:`H_F(R \| P) \le \delta_M(\ln F)`. If P = Q nowhere, as for Gaussian
+    noise, no R satisfies this for all E. So outcomes with losses between -c and c, for a small c, are first merged into one. If
+    the mechanism has one symmetric pair, the lower bound of a composition is that of the resulting P, Q and R. For 1000 batches
+    with m/n = 0.01 the gap is 0.3 % of eps at sigma 2 (sensitivity 2), and 4 % for Laplace noise. If no such c is found (binary
+    response), the lower bound is that of the mechanism that states whether the record is in the batch, and the gap is up to 20 %.
 
     References
     ----------
@@ -123,18 +123,18 @@ class WithoutReplacement(OfMechanism):
 def _attained(mechanism: PrivacyProfile, rate: float) -> tuple[DominatingPair, ...]:
     if not mechanism._pair_info().attained.single:
         return ()
-    # The first pair is one with the same divergence in both orders, if such a pair is known. The other pairs are the two orders
-    # of the pair of the mechanism that also reveals whether the record was drawn.
+    # The first pair has the same divergence in both directions, if such a pair is known. The other pairs are those of the
+    # mechanism that also reveals whether the record was drawn: (P, Q) and (Q, P).
     remove = SampledPair(mechanism, rate)
     both = both_orders(mechanism, rate) if rate < 1 else None
     return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())
 
 
 def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:
-    """Return a pair of output distributions that attains the mechanism's delta in both orders, (P, Q) and (Q, P).
+    """Return a pair of output distributions that attains the mechanism's delta in both directions, (P, Q) and (Q, P).
 
-    Delta is slightly smaller for losses near 0, which are merged into one outcome. The result is None if the mechanism has no pair
-    with the same divergences in both orders, or if no cut in MERGED can be used.
+    Losses near 0 are merged into one outcome, which makes delta slightly smaller. The result is None if the mechanism has no pair
+    with the same divergences in both directions, or if no cut in MERGED can be used.
     """
     laws = three_laws(mechanism)
     if laws is None:
@@ -148,10 +148,9 @@ def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None
 def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """Return distributions P, Q and R such that every divergence between two of them is at most the mechanism's delta.
 
-    The outcomes of P and Q are those with losses above a cut, from a distribution that the mechanism dominates, and their mirror
-    images; the last outcome has all other mass. R is the minimum of P and Q, with its remaining mass at the last outcome. The
-    divergences of P and of Q from R are those between P and Q. In the divergence of R from P or Q, only the last outcome has a
-    positive term.
+    P and Q have the outcomes with losses above a cut, from a distribution that the mechanism dominates, and their mirror images;
+    the last outcome has all other mass. R is the minimum of P and Q, with its remaining mass at the last outcome. The divergences
+    H(P || R) and H(Q || R) are at most those between P and Q. In H(R || P) and H(R || Q) only the last outcome has a positive term.
     """
     info = mechanism._pair_info()
     if info.reverse is not None:

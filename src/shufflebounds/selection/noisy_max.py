@@ -32,7 +32,7 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
             have an error of e^12.5 4^-40 = 2e-19 of the value at a (the Bernstein ellipse of parameter 4). The product falls by a
             factor of at least e^8 from panel to panel, and the part below e^-45/k is omitted (k candidates): at most
             (45 + log k)/8 + 1 panels.
-    Error   a few units of roundoff times (log k + 45), the size of the logarithm summed at a node.
+    Error   a few units of roundoff times (log k + 45), which bounds the logarithm of the product at a node.
     """
     s = np.exp(log_s)
     stop = -NEGLIGIBLE - math.log(counts.sum())

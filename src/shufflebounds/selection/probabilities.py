@@ -1,4 +1,4 @@
-"""Selection by noisy scores: the probability of each candidate, and how far the chosen score can be below the best."""
+"""Selection by noisy scores: the probability of each candidate, and a bound of the best score minus the chosen one."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def selection_probs(
         Largest change :math:`\Delta` of any score by one person, > 0.
     monotone : bool
         Whether one person can only change all scores in the same direction, as for counts under add/remove adjacency. Then half the
-        noise suffices. If `monotone` is set for scores that are not monotone, the selection is only 2 eps-private.
+        noise is enough. If `monotone` is set for scores that are not monotone, the selection is only 2 eps-private.
     noise : {"gumbel", "laplace", "exponential"}
-        "gumbel" is the exponential mechanism, "laplace" report noisy max, "exponential" (one-sided) permute-and-flip, whose
-        expected error is smaller than that of both.
+        "gumbel" is the exponential mechanism, "laplace" is report noisy max, and "exponential" (one-sided noise) is
+        permute-and-flip, whose expected error is at most that of the exponential mechanism.
 
     Returns
     -------
@@ -55,11 +55,12 @@ def selection_probs(
     Notes
     -----
     "gumbel" is a softmax. "exponential" is the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with
-    :math:`s_j = e^{-(\max c - c_j)/b}`. "laplace" is the integral of a density times distribution functions; it has the same form
-    above the largest score and is piecewise analytic below. Both integrals use Gauss-Legendre quadrature on panels, and all terms
-    are positive. Above the largest score the number of panels grows with log k; between two neighbouring scores it grows at most
-    in proportion to the number of candidates above. The relative error is below 1e-13 (measured against 70-digit quadrature and
-    the enumeration of all permutations), plus the roundoff of the logarithm for small probabilities.
+    :math:`s_j = e^{-(\max c - c_j)/b}`. "laplace" is the integral of a density times distribution functions. Its part above the
+    largest score has the same form as the integral for "exponential"; below, the integrand is piecewise analytic. Both integrals
+    use Gauss-Legendre quadrature on panels, and all terms are positive. Above the largest score the number of panels grows with log
+    k; between two neighbouring scores it grows at most in proportion to the number of candidates above. The relative error is below
+    1e-13 (measured against 70-digit quadrature and the enumeration of all permutations), plus the roundoff of the logarithm for
+    small probabilities.
 
     References
     ----------
@@ -144,7 +145,7 @@ def _one_level(counts: FloatArray) -> FloatArray:
 
 @with_passages
 def selection_error(candidates: float, eps: float, beta: float, *, optimal: float = 1, sensitivity: float = 1.0) -> float:
-    r"""Upper bound of how far the score chosen by the exponential mechanism is below the best one, with probability 1 - beta.
+    r"""Upper bound, with probability 1 - beta, of the best score minus the score that the exponential mechanism chooses.
 
     .. math:: \Pr\Bigl[\max_j c_j - c_I \ge \frac{2\Delta}{\varepsilon}\Bigl(\ln\frac{k}{k^*} + \ln\frac1\beta\Bigr)\Bigr] \le \beta
 
@@ -164,7 +165,7 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
     Returns
     -------
     float
-        Upper bound of the (1 - beta)-quantile of the error, in units of the score. For monotone scores half of this bound is
+        Upper bound of the (1 - beta)-quantile of the best score minus the chosen one. For monotone scores half of this bound is
         valid, because eps may be doubled. The bound also holds for permute-and-flip.
 
     {raises}

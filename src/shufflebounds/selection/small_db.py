@@ -64,8 +64,8 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     -----
     By Hoeffding's inequality and a union bound over the queries, for every number above the square root there is a database of m
     records whose error is at most this number. The number of databases is finite, so there is also one whose error is at most the
-    square root. The second term is the error of the exponential mechanism, whose scores have a sensitivity of at most 1/n. The
-    published theorem uses :math:`m = \ln|Q|/\alpha^2` and counts :math:`|X|^m` databases.
+    square root. The second term of the bound is the error of the exponential mechanism, whose scores have a sensitivity of at most
+    1/n. The published theorem uses :math:`m = \ln|Q|/\alpha^2` and counts :math:`|X|^m` databases.
 
     References
     ----------
@@ -98,7 +98,7 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
         best *= 2
 
     def increases(m: int) -> bool:
-        # For large m, one record changes the bound by less than its rounding error, so larger steps are compared.
+        # For large m, one more record changes the bound by less than the rounding error of the bound, so larger steps are compared.
         return bound(m + max(1, m // 10**6)) >= bound(m)
 
     best = bisect_left(range(2 * best), True, lo=max(1, best // 2), key=increases)

@@ -26,8 +26,9 @@ __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
 class SVTScales(NamedTuple):
     """Scales of the Laplace noise of sparse vector, for queries of sensitivity 1.
 
-    ``threshold`` is drawn again after each answer above it, ``query`` for every query, ``answer`` for every released number (None
-    where only the indices are released). After ``cutoff`` answers above the threshold the run must halt.
+    ``threshold`` is the scale of the threshold's noise, which is drawn again after each answer above the threshold; ``query`` that
+    of the noise of every query; ``answer`` that of every released number (None if only the indices are released). After ``cutoff``
+    answers above the threshold the run must halt.
     """
 
     threshold: float
@@ -45,11 +46,11 @@ def svt_scales(
     numeric: bool = False,
     method: Literal["optimal", "advanced"] = "optimal",
 ) -> SVTScales:
-    r"""Noise scales with which sparse vector is (eps, delta)-private: find up to `cutoff` queries above a threshold, and halt.
+    r"""Noise scales for (eps, delta)-private sparse vector, which finds up to `cutoff` queries above a threshold and halts.
 
-    A run up to its first answer above the threshold is :math:`\varepsilon'`-private with scales :math:`2/\varepsilon'` for the
-    threshold and :math:`4/\varepsilon'` for the queries. `cutoff` such runs are composed, and, if `numeric`, also `cutoff` released
-    numbers of budget :math:`\varepsilon'/8` each.
+    The part of a run up to its first answer above the threshold is :math:`\varepsilon'`-private with scales
+    :math:`2/\varepsilon'` for the threshold and :math:`4/\varepsilon'` for the queries. A whole run is the composition of `cutoff`
+    such parts and, if `numeric`, of `cutoff` released numbers of budget :math:`\varepsilon'/8` each.
 
     Parameters
     ----------
@@ -63,8 +64,8 @@ def svt_scales(
         Whether the values of the queries above the threshold are released too.
     method : {"optimal", "advanced"}
         "optimal": the largest :math:`\varepsilon'` that exact composition allows. "advanced": the closed form of the literature for
-        delta > 0, :math:`\sqrt{32 c \ln(1/\delta)}/\varepsilon` for the threshold; an error is raised where exact composition does
-        not confirm it.
+        delta > 0, :math:`\sqrt{32 c \ln(1/\delta)}/\varepsilon` for the threshold; an error is raised if these scales do not meet
+        the target by exact composition.
 
     Returns
     -------
@@ -148,10 +149,10 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
 
     .. math:: \Pr\Bigl[\max_{s \le c} |T_s| + \max_{i \le k} |V_i| > \alpha\Bigr] \le \beta,
 
-    where :math:`T_s` is the noise of the threshold in run s of c and :math:`V_i` that of query i of k; if numbers are released with
-    noise :math:`A_s`, the event also includes :math:`|A_s| > \alpha` for any s. If the event does not occur, every query reported
-    below the threshold t has an answer of at most t + alpha, and every query reported above has an answer of at least t - alpha,
-    however the queries are chosen.
+    where :math:`T_s` is the noise of the threshold in run s of c (a run ends at an answer above the threshold) and :math:`V_i` the
+    noise of query i of k. If numbers are released with noise :math:`A_s`, the event also includes :math:`|A_s| > \alpha` for any s.
+    If the event does not occur, every query reported below the threshold t has an answer of at most t + alpha, and every query
+    reported above has an answer of at least t - alpha, however the queries are chosen.
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     beta : float
         Probability of a larger error, in [1e-300, 1).
     method : {"exact", "union"}
-        "exact": the quantile of the distribution above. "union": the union bound of the literature, about twice as large.
+        "exact": the alpha of the formula. "union": the union bound of the literature, about twice as large.
 
     Returns
     -------
@@ -175,8 +176,8 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     -----
     "exact": the probability is the integral of the density of :math:`\max_s |T_s|` times the tail of :math:`\max_i |V_i|`, by
     Gauss-Legendre rules on panels of one scale; all terms are positive (relative error below 1e-13, measured). The root alpha is
-    then increased until the evaluated probability is at most beta. With cutoff 1 the probability is exact for the noises of a run
-    that reports all k queries below. With larger cutoffs every run is assumed to contain every query.
+    then increased until the evaluated probability is at most beta. With cutoff 1 the probability is exact if all k queries are
+    reported below the threshold. With larger cutoffs it is an upper bound that assumes that every run contains all k queries.
 
     "union": :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`. If numbers are released, beta is replaced by
     beta/2 in this formula, and the bound is at least :math:`\sigma_A \ln(2c/\beta)`.
@@ -265,8 +266,9 @@ def svt_rdp(
 ) -> float:
     r"""Upper bound of the Renyi divergence of sparse vector with any additive noise.
 
-    Let :math:`\varepsilon_\rho` be the Renyi divergence of the threshold's noise between shifts by the sensitivity, and
-    :math:`\varepsilon_\nu` that of the queries' noise between shifts by twice the sensitivity. The bound is the smallest of
+    Let :math:`\varepsilon_\rho(a)` be the Renyi divergence of order a between the threshold's noise and this noise shifted by the
+    sensitivity, and :math:`\varepsilon_\nu(a)` that between the queries' noise and this noise shifted by twice the sensitivity. The
+    bound is the smallest of the following three forms
 
     .. math:: s\,\varepsilon_\rho(a) + c\,\varepsilon_\nu(a) + \frac{\ln N}{a - 1}, \quad N = \sum_{j \le c} \binom{k}{j}
         \qquad\text{(at most k queries)}
@@ -276,7 +278,7 @@ def svt_rdp(
 
     .. math:: s\,\varepsilon_\rho(a) + c\,\varepsilon_\nu(\infty) \qquad\text{(query noise with pure privacy)}
 
-    that apply, where s = c if the threshold is drawn again after each answer above it, and 1 otherwise.
+    that apply, where s = c if the threshold's noise is drawn again after each answer above the threshold, and s = 1 otherwise.
 
     Parameters
     ----------
@@ -312,10 +314,10 @@ def svt_rdp(
     the probabilities, given these noises, that it is reported below on the first and on the second dataset, and S and S' those of
     being reported above. Then F' >= F, so that :math:`F^a F'^{1-a} \le F`. For a report above, the query's noise is shifted by at
     most 2D, so that :math:`S^a S'^{1-a} \le e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S e^{(a-1)\varepsilon_\nu(\infty)}` in
-    the third form. By the joint convexity of :math:`x^a y^{1-a}`, the sum over the outputs is at most the integral over z of
-    :math:`p(z)^a p(z + D)^{1-a}`, p the density of the threshold's noise, times a factor: in the first form the number N of
-    outputs, in the second the mean number of queries given z (then Hoelder's inequality applies), in the third 1. The second form
-    is smaller than the published one, which has the order a g/(g-1) and a factor above 1.
+    the third form. Let p be the density of the threshold's noise. By the joint convexity of :math:`x^a y^{1-a}`, the sum over the
+    outputs is at most the integral over z of :math:`p(z)^a p(z + D)^{1-a}` times a factor. The factor is the number N of outputs
+    in the first form, the mean number of queries given z in the second (then Hoelder's inequality applies), and 1 in the third.
+    The second form is smaller than the published one, which has the order a g/(g-1) and a factor above 1.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Bounds of eps for sparse vector that is run in several stages, after Zhu and Wang (2020).
 
-The module also bounds the moments of the number of queries until the run halts, for Gaussian noise and non-negative queries. The
-Renyi bound `sparse_vector.svt_rdp` takes them as an argument.
+The module also computes upper bounds of the moments of the number of queries until the run halts, for Gaussian noise and
+non-negative queries. Such a bound is the argument `log_moment` of `sparse_vector.svt_rdp`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
     Parameters
     ----------
     rdp_stage : callable
-        Upper bound :math:`\rho(a)` of the Renyi divergence of one stage, as :func:`svt_rdp` returns it. A last stage with fewer
-        answers is allowed.
+        Upper bound :math:`\rho(a)` of the Renyi divergence of one stage, as :func:`svt_rdp` returns it. The last stage may have
+        fewer answers.
     stages : int
-        Number s of stages, 1 to 10**6: the total number of answers above the threshold divided by that of one stage, rounded up.
+        Number s of stages, 1 to 10**6: the number of answers above the threshold in all stages, divided by the number in one stage,
+        rounded up.
     delta : float
         Total failure probability, in (0, 1).
 
@@ -53,8 +54,8 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
 
     Notes
     -----
-    The published theorems state an order of growth only, under conditions on the noise and on the number of outputs of a stage.
-    These bounds need no conditions.
+    The published theorems state only a rate of growth, under conditions on the noise and on the number of outputs of a stage. The
+    bounds of this function need no conditions.
 
     References
     ----------
@@ -74,8 +75,8 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
     """
     s = _validate.integer("stages", stages, 1, 10**6)
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
-    # Every order, and every share of delta that the conversions of the stages use, gives a valid bound. More values tighten the
-    # smallest bound slightly.
+    # Every Renyi order, and every fraction of delta that is used for the conversions of the stages, gives a valid bound. With more
+    # values the smallest bound is slightly tighter.
     orders = 1 + np.geomspace(1e-2, 1e4, 121)
     rdp = np.array([_validate.real(f"rdp_stage({a:g})", value, 0) if (value := rdp_stage(float(a))) < math.inf else math.inf
                     for a in orders])
@@ -122,9 +123,9 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     Notes
     -----
     Given z, every query is found above the threshold with probability at least :math:`\Phi(-(T+\sigma_1 z)/\sigma_2)`. The integral
-    uses Gauss-Legendre rules on panels of half a standard deviation, from z = -12 to 12 standard deviations above the centre of a
-    normal density that is proportional to an upper bound of the integrand (the rest is below 1e-30 of the integral); 1e-9 is added
-    for rounding. The published closed form is false for small thresholds: ``published.das2022_sparse_moment``.
+    uses Gauss-Legendre rules on panels of half a standard deviation, and 1e-9 is added for rounding. The integrand is at most a
+    multiple of a normal density. The panels extend from z = -12 to 12 standard deviations above the mean of this density; the rest
+    is below 1e-30 of the integral. The published closed form is false for small thresholds: ``published.das2022_sparse_moment``.
 
     Examples
     --------

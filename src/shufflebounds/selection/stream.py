@@ -1,4 +1,4 @@
-"""Runs the sparse vector technique: answers queries one by one, until `cutoff` of them have been found above the threshold."""
+"""The class that runs the sparse vector technique on queries, one by one, until `cutoff` of them are found above the threshold."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["SparseVector"]
 class SparseVector:
     r"""Sparse vector on a stream of queries: AboveThreshold, Sparse, NumericSparse, with arbitrary noise scales.
 
-    A query with answer q is reported above the threshold T if :math:`q + V \ge T + R`. The noise V is drawn for every query, the
-    noise R at the start and, with `resample`, again after each query reported above the threshold. The run halts after
+    A query with answer q is reported above the threshold T if :math:`q + V \ge T + R`. The noise V is drawn for every query. The
+    noise R is drawn at the start and, with `resample`, again after each query reported above the threshold. The run halts after
     ``scales.cutoff`` queries reported above, or `max_queries` queries.
 
     Parameters
@@ -43,10 +43,10 @@ class SparseVector:
 
     Notes
     -----
-    The privacy of a run is that of :func:`svt_scales` for Laplace noise with `resample`, and of :func:`svt_rdp` and
-    :func:`svt_stages_epsilon` for any noise. AboveThreshold is ``svt_scales(eps)``, Sparse ``svt_scales(eps, delta, cutoff)``,
-    NumericSparse the same with ``numeric=True``. The noise is in floating-point arithmetic: the lowest bits of a released number
-    may reveal more than the continuous distribution does.
+    The guarantee of a run is that of :func:`svt_scales` for Laplace noise with `resample`, and that of :func:`svt_rdp` or
+    :func:`svt_stages_epsilon` for any noise. The scales are ``svt_scales(eps)`` for AboveThreshold, ``svt_scales(eps, delta,
+    cutoff)`` for Sparse, and the same with ``numeric=True`` for NumericSparse. The noise is computed in floating-point arithmetic:
+    the lowest bits of a released number may reveal more than the continuous distribution does.
 
     References
     ----------
@@ -107,7 +107,8 @@ class SparseVector:
         Returns
         -------
         bool or float
-            Whether the query was found above the threshold. If ``scales.answer`` is set, the noisy value replaces True.
+            Whether the query was found above the threshold. If ``scales.answer`` is set, the noisy value is returned instead of
+            True.
 
         Raises
         ------
@@ -129,7 +130,7 @@ class SparseVector:
         return self._noisy(value, "answer") if "answer" in self._scales else True
 
     def run(self, values: Iterable[float]) -> list[bool | float]:
-        """Answer the queries one by one, until the run halts or there are no more.
+        """Answer the queries one by one, until the run halts or there are no more queries.
 
         Parameters
         ----------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shufflebounds._base.lazy import lazily
 
 if TYPE_CHECKING:
-    # Each name is repeated after "as", by which type checkers know that it is public.
+    # The repetition of each name after "as" tells type checkers that the name is public.
     from shufflebounds.comparison import compare_at as compare_at
     from shufflebounds.shuffle import samples as samples
     from shufflebounds.shuffle.bits import ShuffledBits as ShuffledBits

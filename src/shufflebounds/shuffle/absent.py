@@ -1,4 +1,4 @@
-"""Users whose messages do not protect the others: colluding users, who reveal them, and users whose messages do not arrive."""
+"""Users whose messages do not hide those of other users: colluding users reveal them, and missing messages do not arrive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _of_remaining(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class AbsentUsers:
-    """The fields `colluding` and `missing` of a protocol. Its guarantee is that of the users who remain.
+    """The fields `colluding` and `missing` of a protocol. The guarantee is that of the remaining users.
 
     Proofs: docs/protocols/index, "Which protocol survives what". Estimates and errors are those of all users.
     """
@@ -57,11 +57,11 @@ class AbsentUsers:
 
     @cached_property
     def _remaining(self) -> Self:
-        """The protocol of the remaining users, with the same noise of each of them."""
+        """The protocol of the remaining users, each with the same noise as before."""
         return replace(self, **{"users": self._hiding, "colluding": 0, "missing": 0}) if self.colluding + self.missing else self
 
     def _absent(self) -> str:
-        """Return `colluding` and `missing`, if they are not 0, as they are written in a call."""
+        """Return those of `colluding` and `missing` that are not 0, in the form of keyword arguments of a call."""
         return "".join(f", {name}={getattr(self, name)}" for name in ("colluding", "missing") if getattr(self, name))
 
     def __repr__(self) -> str:

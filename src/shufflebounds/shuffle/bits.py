@@ -63,7 +63,7 @@ class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
     @property
     @abstractmethod
     def _reports(self) -> int:
-        """Number of reports of users and dummies; the estimate and the number it subtracts are at most _reports/(1 - 2 flip)."""
+        """Number n of reports of users and dummies; the estimate and the number it subtracts are at most n/(1 - 2 flip)."""
 
     def _rounding(self, a: Fraction, truth: Any) -> float:
         # Without noise, all numbers in the estimate are whole. Otherwise the estimate takes up to seven operations, whose errors
@@ -79,8 +79,8 @@ class IndependentSums(ClosedForms):
     """Results of a protocol whose output is a function of `times` independent sums, each distributed as the sum of `one`. For
     other protocols `one` is None.
 
-    `exact`: the output is the sums themselves, and one pair of neighbours is the worst for all sums at once, so that the Renyi
-    divergences are exactly `times` those of one sum. `pure` is the pure budget of the protocol.
+    If `exact`, the output is the sums themselves, and one pair of neighbours is the worst for all sums at once; the Renyi
+    divergences are then exactly `times` those of one sum. `pure` is the pure budget of the protocol.
     """
 
     def __init__(self, one: PrivacyProfile | None, times: int, exact: bool, pure: float) -> None:
@@ -107,18 +107,18 @@ class IndependentSums(ClosedForms):
 def every_bit_budget(flip: float, times: int) -> float | None:
     """Return the pure budget if the target's two inputs differ in `times` bits, rounded down; None if no bit is flipped.
 
-    If all reports show the bits of one of the two inputs, the likelihood ratio of the inputs is e to the budget for every
-    dataset, so delta is positive for every smaller eps.
+    If every report shows the bits of the same one of the two inputs, the likelihood ratio of the inputs is e to the budget, for
+    every dataset. So delta is positive for every smaller eps.
     """
     return log_odds(flip).times(times).below if flip else None
 
 
 class ComposedSums(IndependentSums):
-    """Results for `times` sums, each that of `column`, if the target's bit may change in all of them."""
+    """Results for `times` sums, each distributed as that of `column`, if the target's bit may change in all of them."""
 
     def __init__(self, column: ShuffledBits, times: int, pure: float) -> None:
-        # One pair of neighbours is the worst for all columns at once: the other users' bits have the worst number of ones in every
-        # column, and all bits of the target change in one direction.
+        # One pair of neighbours is the worst for all columns at once: in every column the other users' bits have the worst number
+        # of ones, and all bits of the target change in the same direction.
         super().__init__(column if column.flip < 0.5 else None, times, True, pure)
         self.column = column
 
@@ -126,11 +126,11 @@ class ComposedSums(IndependentSums):
     def composed(self) -> tuple[Composition, Composition]:
         """Two compositions of the columns: one for lower bounds, one for upper bounds.
 
-        For lower bounds, all other users' bits are 0, and the target's number is 0 against 1, so that the bit of every column
-        changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
-        column to column; a lower bound of this composition is not valid for the protocol.
+        For lower bounds, all other users' bits are 0, and the target's number changes from 0 to 1, so its bit changes in the same
+        direction in every column. For upper bounds, every column has its worst dataset and direction, which may differ from column
+        to column; a lower bound of this composition is not valid for the protocol.
         """
-        # With an even smaller rtol, the gap of the bounds would come mainly from the different datasets of the two compositions.
+        # With a smaller rtol, the gap would be mainly due to the different datasets of the two compositions.
         below, above = (Composition(((one, self.times),), rtol=0.1 * SEARCH_GAP) for one in (self.column.pair(0), self.column))
         return below, above
 
@@ -170,7 +170,7 @@ class BitPair(DominatingPair):
 
     @property
     def _data(self) -> tuple[int, int]:
-        """(ones, zeros) of the other users' bits. The reversed pair (Q, P) is the pair with ones and zeros exchanged."""
+        """The numbers of ones and zeros among the other users' bits; for the reversed pair (Q, P) the two are exchanged."""
         return (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
 
     def describe(self) -> DominatingPairInfo:
@@ -197,13 +197,13 @@ def _curve(ones: int, zeros: int, flip: float, reverse: bool, upper: bool, log_t
 
 
 def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]:
-    """Return the information on (P, Q) and on (Q, P) of `times` independent sums with the same target."""
+    """Return descriptions of (P, Q) and of (Q, P) for `times` independent sums with the same target."""
     both = pair._pair_info(), pair.reverse()._pair_info()
     return tuple(replace(one, releases=Releases(parts=((one, times),))) for one in both)
 
 
 def group_of_columns(others: int, size: int, flip: float, columns: int) -> GroupInfo:
-    """Return the information on a group that changes `size` bits of every column; all other bits are 0."""
+    """Return the description of a group that changes `size` bits of every column; all other bits are 0."""
     if not 0 < flip < 0.5:
         return GroupInfo()
     extremes = TotalOfBits(others, size, flip).extremes
@@ -211,8 +211,8 @@ def group_of_columns(others: int, size: int, flip: float, columns: int) -> Group
 
 
 def _either_order(ones: int, zeros: int, flip: float, eps: FloatArray) -> IntervalArray:
-    """Return bounds of the larger log delta of both orders of a pair."""
-    # One call gives both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
+    """Return bounds of the larger log delta of (P, Q) and (Q, P)."""
+    # One call gives both, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
     data = np.array([[ones], [zeros]], dtype=np.float64)
     lower, upper = bit_sides(data, data[::-1], flip, eps)
     return IntervalArray(lower.max(axis=0), upper.max(axis=0))
@@ -221,8 +221,8 @@ def _either_order(ones: int, zeros: int, flip: float, eps: FloatArray) -> Interv
 def _worst_sides(users: int, fakes: int, flip: float, tolerance: float, eps: FloatArray) -> IntervalArray:
     """Return bounds of the maximum of log delta over all datasets; their gap is about `tolerance` plus the error of the kernel.
 
-    Without dummy zeros, the target's bit 1 against 0 with m ones gives the same pair as 0 against 1 with n - 1 - m ones, so the
-    maximum over m covers both orders.
+    Without dummy zeros, the pair (Q, P) for m ones is the pair (P, Q) for n - 1 - m ones, with 0 and 1 exchanged. So the maximum
+    over m covers both directions.
     """
     budget = log_odds(flip)
     if flip in (0, 0.5):
@@ -260,8 +260,8 @@ class _WorstBits(ClosedForms):
         searched = _worst_bits.worst_epsilon(self.users - 1, self.fakes, self.flip, budget.head, budget.rest, pure, delta, upper)
         if not upper:
             return searched
-        # The messages of all users are a post-processing of the target's own, whose delta is 1 - q - e^eps q. This delta is the
-        # smaller bound for eps close to the budget, because the search over datasets has a relative tolerance of 5e-7.
+        # The messages of all users are a post-processing of the target's own message, whose delta is 1 - q - e^eps q. For eps close
+        # to the budget this delta is the smaller bound, because the search over datasets has a relative tolerance of 5e-7.
         alone = pure + math.log1p(-min(delta / (1 - self.flip), 1.0)) if delta < 1 - 2 * self.flip else 0.0
         return min(searched, pure, max(0.0, alone + 8 * ULP * (1 + pure)))
 
@@ -273,8 +273,8 @@ class _WorstBits(ClosedForms):
             return _all_data.curve_of_all(self.users, self.flip, upper)
         if not upper:
             return None
-        # 0, 0.1, 1, 10 and 50 % of the other users' bits are 1. At every eps one of these datasets is close to the worst one,
-        # which has few ones for large eps, and as many ones as zeros at eps = 0.
+        # In five datasets, 0, 0.1, 1, 10 and 50 % of the other users' bits are 1. At every eps one of them is close to the worst
+        # dataset, which has few ones for large eps, and as many ones as zeros at eps = 0.
         tried = sorted({int((self.users - 1) * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})
         curves = [self._pair(ones)._tradeoff(True) for ones in tried]
         return convex_hull([*curves, *(curve.inverse() for curve in curves)])
@@ -295,13 +295,13 @@ class _WorstBits(ClosedForms):
 class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], CountErrorLaw, AbsentUsers):
     r"""Every user's bit is flipped with probability q; the analyst sees the shuffled bits, that is their sum.
 
-    Let W be the other users' sum if m of their bits are 1, distributed as :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`.
-    Then
+    Let m of the other users' bits be 1, and let W be the sum of these users' flipped bits, distributed as
+    :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`. Then
 
     .. math::
-        \delta_m(\varepsilon) = \max_k\; (p - q e^\varepsilon)\, W(k) - (e^\varepsilon - 1) \Pr[W < k], \qquad p = 1 - q,
+        \delta_m(\varepsilon) = \max_k\; (p - q e^\varepsilon)\, W(k) - (e^\varepsilon - 1) \Pr[W < k], \qquad p = 1 - q.
 
-    for the target's bit 0 against 1; the pair 1 against 0 is the same with n - 1 - m ones.
+    Here W(k) = Pr[W = k]. The formula is the divergence of (P, Q) for the target's bits 0 and 1; that of (Q, P) has n - 1 - m ones.
 
     Parameters
     ----------
@@ -318,27 +318,28 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     Notes
     -----
-    Neighbours: one user's bit is replaced. Both bounds are those of the protocol. For a given dataset their gap in log delta was at
-    most 1e-13 for delta > 1/e and :math:`3 \cdot 10^{-11} |\log\delta|` for smaller delta, in 200,000 random cases with a flip
-    probability of 1e-10 to 0.49; where log delta is below -1e11 there may be no lower bound. delta is exactly 0 for
+    Neighbours: one user's bit is replaced. delta of the protocol lies between the two bounds. For a given dataset their gap
+    in log delta was at most 1e-13 for delta > 1/e and :math:`3 \cdot 10^{-11} |\log\delta|` for smaller delta, in 200,000 random
+    cases with a flip probability of 1e-10 to 0.49; if log delta is below -1e11 there may be no lower bound. delta is exactly 0 for
     :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` searches all m by
-    branch and bound, with the inequality :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B` (adding B users is
-    post-processing). Its gap is at most a relative 1e-3 in delta, 1e-9 up to 1024 users, and :math:`10^{-5} |\log\delta|` in log
-    delta where delta is below e^-100.
+    branch and bound. Let :math:`\delta_{n,m}` be delta for n users and m ones; adding B users is post-processing, so
+    :math:`\delta_{n,m+j} \le \delta_{n-B,m}` for :math:`0 \le j \le B`. The gap is at most a relative 1e-3 in delta, 1e-9 up to
+    1024 users, and :math:`10^{-5} |\log\delta|` in log delta if delta is below e^-100.
 
-    **Trade-off curve, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: both bounds of
-    :meth:`tradeoff` are within 1e-12 of the convex hull of the curves, and mu has a gap of 1e-11. For more users, the bound that is
-    valid for every dataset is computed from the upper delta at about a hundred values of eps. The other bound is that of the worst
-    of five datasets; at every eps one of the five is close to the worst dataset. The gap is then at most 1e-2 of the advantage (1 -
-    alpha - beta) in trade-off curves, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a relative 1e-2 to 3e-2 in Renyi
-    divergences.
+    **Trade-off function, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: both bounds of
+    :meth:`tradeoff` are within 1e-12 of the convex hull of the trade-off functions for all m, and mu has a gap of 1e-11. For more
+    users, the guarantee for every dataset is computed from the upper delta at about a hundred values of eps. The other bound is
+    that of the worst of five datasets; at every eps one of the five is close to the worst dataset. The gap is then at most 1e-2 of
+    the advantage max(1 - alpha - beta) in trade-off functions, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a relative 1e-2
+    to 3e-2 in Renyi divergences.
 
     **Estimate.** The users' values are bits, and so are the messages, int8. Counts: the number y of ones among the n + k messages.
     The estimate of the number of ones among the users is :math:`(y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones
-    among all users, which :meth:`error_tail` takes as `truth`. The largest error over all datasets is exact up to 512 users. For
+    among all users, which :meth:`error_tail` takes as `truth`. The largest tail over all datasets is exact up to 512 users. For
     more users, the upper bound is the smaller of two: Chernoff's bound, and the bound of a search over blocks of datasets with
-    Bernstein's inequality for the bits in which the datasets of a block differ. The upper 95 % quantile is then 15 to 50 % too
-    large, most for variances below a few hundred, and the quantile at 1e-6 is 10 to 17 % too large.
+    Bernstein's inequality for the bits in which the datasets of a block differ. The upper bound of the error that is exceeded with
+    probability 5 % is then 15 to 50 % too large, most for variances below a few hundred; for a probability of 1e-6 it is 10 to 17 %
+    too large.
 
     References
     ----------
@@ -369,7 +370,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
     )
     @property
     def neighbours(self) -> str:  # type: ignore[override]
-        """The neighbouring relation, with the dataset of the other users if the guarantee is for one dataset only."""
+        """The relation of neighbours, and the dataset of the other users if the guarantee is for one dataset only."""
         only = "" if self.ones == "worst" else f" where exactly {self.ones} of the other users' bits are 1"
         return f"replace one user's bit{only}; the analyst sees the shuffled bits"
 
@@ -425,7 +426,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         return cls(users, lam / (2 * users))
 
     def pair(self, ones: int) -> DominatingPair:
-        """Return the pair of distributions of the sum with the target's bit 0 against 1, for a given dataset of the other users.
+        """Return the pair (P, Q) of distributions of the sum for the target's bits 0 and 1, for a given dataset of the other users.
 
         Parameters
         ----------
@@ -435,7 +436,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         Returns
         -------
         DominatingPair
-            Exact for this dataset; its `reverse` is the pair 1 against 0.
+            The pair, exact for this dataset; its `reverse` is (Q, P).
 
         {raises: If `ones` lies outside its range.}
         """
@@ -514,8 +515,8 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         Returns
         -------
         ShuffledBits
-            Its upper delta at `eps` was evaluated and is at most `delta`. Because the worst case has a relative tolerance of 1e-3
-            in delta, a slightly smaller flip probability may suffice.
+            Its upper delta at `eps` was evaluated and is at most `delta`. Because the search for the worst dataset has a relative
+            tolerance of 1e-3 in delta, a slightly smaller flip probability may also meet the target.
 
         {raises}
 
@@ -594,6 +595,6 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
             return bits_exceeded(self.users, self.flip, width, held)
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, held, fakes)
-        # A second upper bound counts the dummy zeros as further users, whose bits are arbitrary. It covers more datasets than the
-        # protocol has, but its search has a smaller tolerance.
+        # A second upper bound treats the dummy zeros as further users with arbitrary bits. It covers more datasets than the
+        # protocol has, but the search has a smaller tolerance.
         return Interval(lower, upper if held is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))

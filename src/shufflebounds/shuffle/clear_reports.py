@@ -34,8 +34,8 @@ __all__ = ["ClearReports"]
 class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
-    Let N be the number of dummy reports in the target's two possible bins. Each of these reports is in either bin with
-    probability 1/2:
+    Let N be the number of dummy reports in the target's two possible bins. Each of these N reports is in either bin with
+    probability 1/2, so
 
     .. math::
         \delta(\varepsilon) = \sum_N \Pr[\mathrm{Bin}(m, 2/d) = N]\, D_N, \qquad
@@ -51,14 +51,14 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     Notes
     -----
     Neighbours: one user's bin is replaced. delta is exact for the protocol, for every dataset and number of users, and equal for
-    (P, Q) and (Q, P). There is no pure differential privacy. The pair is that of :class:`Clones` with an infinite local budget
-    and probability 2/d of a clone, and is computed in the same way. The gap of log delta is about 1e-12 (1 + \|log delta\|), and
-    at most 1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7 d.
+    (P, Q) and (Q, P). There is no pure differential privacy. delta is computed as for :class:`Clones`, whose pair with an infinite
+    local budget and probability 2/d of a clone is the same. The gap between the bounds of log delta is about 1e-12 (1 + \|log
+    delta\|), and at most 1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7 d.
 
     The users' values are bins 0..d - 1, and so are the messages, int64: :meth:`randomize` returns the values themselves, and the
     messages of :meth:`dummies` hide them. Counts: the number of reports of each bin. The estimate of a bin is its number of reports
-    minus m/d. Its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, whatever `truth` is
-    in :meth:`error_tail`. ``of="any"`` is the union bound: d times the probability of an error in one bin.
+    minus m/d. Its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, so `truth` has no effect in :meth:`error_tail`.
+    ``of="any"`` is the union bound: d times the probability of an error in one bin.
 
     References
     ----------
@@ -131,7 +131,7 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
 
         {raises}
         InfeasibleError
-            If 2**53 dummy reports do not suffice; the message states their delta and eps (a ValueError).
+            If 2**53 dummy reports are not enough; the message states delta and eps for this number (a ValueError).
 
         Notes
         -----

@@ -32,12 +32,11 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["CLONE_SAMPLING", "ClonePair", "Clones", "StrongerClones"]
 
 CLONE_SAMPLING = Sampling(1e-5)
-"""How the delta of clone pairs is sampled. The effort 1e-5 is that of one value: a sum over the number of clones, or an
-integral."""
+"""Run time of the delta of clone pairs: one value, a sum over the number of clones or an integral, takes about 1e-5 s."""
 
 
 class ClonePair(ClosedForms):
-    """The pair of `users` users with a local budget; the number of clones of the target's message is Bin(users - 1, rate)."""
+    """The clone pair for `users` users with a local budget; the number of clones is Bin(users - 1, rate)."""
 
     __slots__ = ("local_eps", "rate", "users")
 
@@ -103,8 +102,8 @@ class _UniformClones(PrivacyProfile, AbsentUsers):
     _is_stronger_clones: ClassVar[bool]
 
     def describe(self) -> DominatingPairInfo:
-        # One more user adds one possible clone. A clone is a fair coin, and adding it is post-processing, so delta decreases in the
-        # number of users.
+        # One more user adds one possible clone. A clone is a fair coin, and adding it is post-processing, so delta does not
+        # increase with the number of users.
         ordered = (type(self), self.local_eps), float(self.users)
         return DominatingPairInfo(self.closed_forms().log_delta, self.local_eps, None, CLONE_SAMPLING, attained=SINGLE,
                                   releases=Releases(ordered=ordered))
@@ -180,7 +179,7 @@ class Clones(_UniformClones):
         C \sim \mathrm{Bin}(n-1, e^{-\varepsilon_0}),
 
     where :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`,
-    :math:`A \sim \mathrm{Bin}(c, 1/2)`, :math:`w = 1/(e^{\varepsilon_0}+1)`, and the number c of clones is known.
+    :math:`A \sim \mathrm{Bin}(c, 1/2)`, :math:`w = 1/(e^{\varepsilon_0}+1)`, and the analyst knows the number c of clones.
 
     Parameters
     ----------
@@ -189,18 +188,17 @@ class Clones(_UniformClones):
 
     Notes
     -----
-    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The lower and the upper bound enclose the
-    value of the formula above, which is an upper bound of delta for any pure eps0-LDP randomizer that all users share.
+    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The value of the formula lies between the
+    lower and the upper bound, and is an upper bound of delta for any pure eps0-LDP randomizer that all users share.
     :class:`StrongerClones` is proven for the same randomizers, and its bound is never larger: use :class:`StrongerClones` instead.
 
-    Up to a few million users the sum over the number of clones is computed term by term, 4 ns each: the gap is about a relative
-    1e-12, or a few ulp of the logarithm if that is larger, and the midpoint of the bounds has an error of 1e-13. For more users a
-    Fourier integral takes 5 microseconds for any number of users; its gap is at most 1e-10 (1 + abs(log delta)), or
-    1e-9 (1 + abs(log delta)) if the sum would take longer than half a millisecond. :meth:`epsilon` is within 1e-12 of the point
-    where its bound of delta equals `delta`.
+    Up to a few million users the sum over the number of clones is computed term by term, 4 ns each. The relative gap of delta is
+    then about 1e-12, or a few ulp of the logarithm if that is larger. For more users the sum is a Fourier integral, which takes 5
+    microseconds for any number of users, with a gap of log delta of at most 1e-9 (1 + abs(log delta)). :meth:`epsilon` is within
+    1e-12 of the point where its bound of delta equals `delta`.
 
-    Up to 512 users a trade-off curve has all vertices of the pair, to 1e-12. For more users it is bounded by delta, with a relative
-    gap of 1e-3 at delta = 1e-6.
+    Up to 512 users the trade-off function has all vertices of that of the pair, to 1e-12. For more users it is computed from delta,
+    with a relative gap of 1e-3 at delta = 1e-6.
 
     See Also
     --------
@@ -231,8 +229,8 @@ class StrongerClones(_UniformClones):
     r"""The stronger clone bound (Feldman, McMillan and Talwar 2023), proven for every pure local randomizer.
 
     The formula is that of :class:`Clones` with :math:`C \sim \mathrm{Bin}(n-1, 2/(e^{\varepsilon_0}+1))`. Its value equals
-    :math:`\tfrac1n \mathbb{E}(X_1 + \cdots + X_n)_+` of independent :math:`X_i`, equal to :math:`e^{\varepsilon_0} - e^\varepsilon`
-    and to :math:`1 - e^{\varepsilon + \varepsilon_0}` with probability :math:`1/(e^{\varepsilon_0}+1)` each and 0 otherwise.
+    :math:`\tfrac1n \mathbb{E}(X_1 + \cdots + X_n)_+` for independent :math:`X_i` that are :math:`e^{\varepsilon_0} - e^\varepsilon`
+    or :math:`1 - e^{\varepsilon + \varepsilon_0}` with probability :math:`1/(e^{\varepsilon_0}+1)` each, and 0 otherwise.
 
     Parameters
     ----------
@@ -241,13 +239,13 @@ class StrongerClones(_UniformClones):
 
     Notes
     -----
-    The bound is proven here for every eps0-LDP randomizer that all users share, for arbitrary inputs and adaptive protocols; if
-    all other users have the same input, the statement is due to Shvets (arXiv 2603.21197). With the target's two output
-    distributions :math:`R_0, R_1`, the measure :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}` is at most every output distribution,
-    and under m the privacy blanket's :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex order than :math:`X_i`;
-    :doc:`/theorems/stronger-clones` has the proof and its limits. Lemma 3.5 of the published proof fails; its erratum claims the
-    theorem for a restricted class of randomizers. The bound is never above :class:`Clones`. Use it for a randomizer of which only
-    the budget is known; if more is known, :class:`Shuffled` is smaller.
+    This library proves the bound for every eps0-LDP randomizer that all users share, for arbitrary inputs and adaptive protocols;
+    if all other users have the same input, the statement is due to Shvets (arXiv 2603.21197). Proof in short: let :math:`R_0, R_1`
+    be the target's two output distributions. The measure :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}` is at most every output
+    distribution, so it is a privacy blanket, and under m the variable :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex
+    order than :math:`X_i`. :doc:`/theorems/stronger-clones` has the whole proof and its limits. Lemma 3.5 of the published proof is
+    false; the erratum of the paper claims the theorem for a restricted class of randomizers. The bound is never above that of
+    :class:`Clones`. Use it for a randomizer of which only the budget is known; otherwise the bound of :class:`Shuffled` is smaller.
 
     Neighbours, gap and run time are those of :class:`Clones`.
 

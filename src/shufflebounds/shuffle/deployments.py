@@ -76,8 +76,8 @@ def clones_epsilons(
 
     Notes
     -----
-    One deployment takes 15 to 40 microseconds. The global interpreter lock is released meanwhile; a keyboard interrupt takes effect
-    at once.
+    One deployment takes 15 to 40 microseconds. The global interpreter lock is released during the computation; a keyboard interrupt
+    takes effect at once.
 
     References
     ----------
@@ -117,7 +117,7 @@ def clones_log_deltas(
     users, local_eps, stronger, threads
         As in :func:`clones_epsilons`, where exceptions and references are listed, too.
     eps : float or array_like
-        Privacy losses in nats, finite and >= 0. It and the first two broadcast against each other.
+        Privacy losses in nats, finite and >= 0. `users`, `local_eps` and `eps` broadcast against each other.
     bound : {"upper", "lower"}
         Whether to return an upper or a lower bound of the formula of the class.
 

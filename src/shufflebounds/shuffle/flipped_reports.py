@@ -85,9 +85,9 @@ class _OfRappor(ClosedForms):
 
 
 class _Reports(IndependentSums):
-    """Bounds by searches over datasets, with tables that are used for several eps; the fields are those of `protocol`.
+    """Bounds by searches over datasets, with tables that are used for several eps; the fields are those of the protocol.
 
-    `uniform`: whether there are dummy reports whose bins the analyst does not know.
+    `uniform` states whether there are dummy reports whose bins the analyst does not know.
     """
 
     def __init__(self, protocol: FlippedReports) -> None:
@@ -97,7 +97,8 @@ class _Reports(IndependentSums):
         # Number of reports other than the target's: those of the other users and the dummies.
         self._others = self.users - 1 + self.fakes
         # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target
-        # leaves, and all others in the bin that the target enters, exchanging 0 and 1 maps one sum to the other.
+        # leaves, and all others in the bin that the target enters, the second sum is distributed as the first with 0 and 1
+        # exchanged in all bits.
         column = None if self.view == "records" or not 0 < self.flip < 0.5 else ShuffledBits(self.users + self.fakes, self.flip)
         super().__init__(column, 2, not self.uniform, log_odds(self.flip).times(2).above)
 
@@ -130,7 +131,7 @@ class _Reports(IndependentSums):
 
     def _records(self, eps: float) -> Interval:
         if not self.uniform:
-            # q is below 1/SQUARABLE here. More flips are post-processing, so the lower bound at q = 1/SQUARABLE is valid.
+            # Here q is below 1/SQUARABLE. More flips are post-processing, so the lower bound for q = 1/SQUARABLE is valid.
             more = FlippedReports(self.users, self.fakes, self.bins, 1 / SQUARABLE, view="records", fake=self.fake)
             return Interval(float(more._log_side(np.array([eps]), upper=False)[0]), 0.0)
         if self.enumerated:
@@ -165,13 +166,13 @@ class _Reports(IndependentSums):
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """Three numbers: other reports whose bins the analyst may know, uniform dummies, and bins (2 if no dummy is uniform)."""
+        """Numbers of other reports whose bins the analyst may know, of uniform dummies, and of bins (2 if no dummy is uniform)."""
         return (self.users - 1, self.fakes, self.bins) if self.uniform else (self._others, 0, 2)
 
     def _sums(self, eps: float, rough: bool, most: float) -> Interval:
         """Return bounds of log delta for ``view="sums"``.
 
-        `most` is another upper bound of log delta. The returned upper bound may be 0 where the search cannot go below `most`.
+        `most` is another upper bound of log delta. The returned upper bound may be 0 if the search cannot find one below `most`.
         """
         if not self.uniform:
             return self._known_sums(eps, rough, most)
@@ -183,8 +184,8 @@ class _Reports(IndependentSums):
                 return Interval(low, high)
         else:
             low = self._uniform_at_worst(eps)
-        # The sums of the other bins reveal how many dummies are not in the target's two bins, so the two sums alone give only a
-        # lower bound.
+        # The sums of the other bins reveal how many dummies are not in the target's two bins, so delta of the two sums alone is
+        # only a lower bound.
         of_known_bins = self._known_sums(eps, rough, most).upper
         return Interval(low, min(high, of_known_bins) if self.bins == 2 else of_known_bins)
 
@@ -205,7 +206,9 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _twice(self) -> ComposedSums:
-        """The sums of both bins as two columns: with 0 and 1 exchanged in all bits, entering a bin is the same as leaving one."""
+        """The sums of both bins as two columns. With 0 and 1 exchanged in all bits of the second bin, the target's bit changes in
+        the same direction in both.
+        """
         return ComposedSums(ShuffledBits(self._others + 1, self.flip), 2, self.pure)
 
     def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins] | None:
@@ -220,10 +223,10 @@ class _Reports(IndependentSums):
         while True:
             tables = _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
             near = tables.log_delta(*ends)
-            # The lower bound may be far below delta, even 0. To choose the truncated mass, delta is assumed to be at least its
-            # upper bound to the power 2.2; the mass is at most e^-45 times this number.
+            # The lower bound may be far below delta, even 0. The truncated mass is at most e^-45 times a guess of delta: the lower
+            # bound, or the upper bound to the power 2.2, whichever is larger.
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
-            # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
+            # The log of the truncated mass is rounded to -60 times a power of 1.2, so that several eps share tables.
             wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
             if near.upper < DEEPEST:
                 return None
@@ -244,10 +247,10 @@ class _Reports(IndependentSums):
         others, (near, tables) = self._others, worst
         if near.lower >= most:
             return Interval(near.lower, 0.0)
-        # The run time of a rough search grows with the inverse square of its gap, here at most the fraction `rtol` of delta.
+        # The gap of the search is at most the fraction `rtol` of delta. The run time grows with its inverse square.
         rtol = 30 * SEARCH_GAP if rough else None
 
-        # i of the other users are not in the first bin, and j are in the second. b users are removed from the sum of the first
+        # Let i of the other users not be in the first bin, and j be in the second; b users are removed from the sum of the first
         # bin, and c users from the sum of the second.
         def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
@@ -311,8 +314,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
 
     .. warning::
        Proposition 5.1 of the paper is **false for records**: the record of one bin becomes that of another bin only if two given
-       bits are flipped, which has probability q**2. At n = 10**4, eps = 1, delta = 1e-6 the published flip probability 0.0305 has a
-       delta of at least 0.0018 for two bins.
+       bits are flipped, which has probability q**2.
 
     For sums, let :math:`M_1, M_2` be the numbers of other users' reports in the target's two possible bins, and :math:`P_b^M` the
     distribution of the sum of a bin with M such reports in which the target's bit is b before flipping. Then
@@ -341,38 +343,37 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     -----
     Neighbours: one user's bin is replaced.
 
-    **Sums, no dummies or known ones**: bounds of the largest delta over all datasets, by branch and bound on both numbers of ones;
-    the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The worst dataset is not the one without other reports in
-    the two bins: delta is largest if all other users are in the bin that the target leaves (4.7 times as large at
-    n = 10**6, q = 4.26e-5, eps = 1). For more than 9000 flipped bits in a bin, or if log delta is below -540, the two sums are
-    composed as the columns of :class:`RealSum` are: for the upper bound each sum has its worst dataset, for the lower bound all
-    other users are in the bin that the target leaves.
+    **Sums, no dummies or known ones**: bounds of the largest delta over all datasets, by branch and bound over M_1 and M_2; the gap
+    is a relative 1e-2 in delta (1e-9 up to 32 reports). delta is largest if all other users are in the bin that the target leaves:
+    at n = 10**6, q = 4.26e-5, eps = 1 this delta is 4.7 times that without other reports in the two bins. For more than 9000
+    flipped bits in a bin, or if log delta is below -540, the two sums are composed as the columns of :class:`RealSum` are: for the
+    upper bound each sum has its worst dataset, for the lower bound all other users are in the bin that the target leaves.
 
     The sums of the target's two bins are independent, so the Renyi divergences are twice those of one sum,
     ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times mu of one sum.
 
-    **Sums, uniform dummies**: the upper and the lower bound differ. With two bins and up to 128 reports their gap is small, as
-    above. Otherwise the upper bound is the smaller of the bound for known dummies and the bound of :class:`ClearReports` (flipping
-    is post-processing). The lower bound is the divergence of the sums in the target's two bins: up to 16 reports for the worst
-    dataset, for more reports if all other users are in the target's bin. If the table of both sums would be too large, the lower
-    bound is that of the sum of one bin. The lower bounds ignore the sums of the other bins, which reveal how many dummies are not
-    in the target's two bins. The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, the gap
-    is a factor of about 10 in delta.
+    **Sums, uniform dummies**: with two bins and up to 128 reports the gap is as small as without dummies. Otherwise the upper bound
+    is the smaller of the bound for known dummies and the bound of :class:`ClearReports` (flipping is post-processing). The lower
+    bound is the divergence of the sums in the target's two bins: for up to 16 reports that of the worst dataset, for more reports
+    that of the dataset with all other users in the target's bin. If the table of both sums would be too large, the lower bound is
+    that of the sum of one bin. The lower bounds ignore the sums of the other bins, which reveal how many dummies are not in the
+    target's two bins. The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, the bounds of
+    delta differ by a factor of about 10.
 
     **Records, no dummies or known ones**: a record is a report of :class:`~shufflebounds.mechanisms.Rappor` with one hash,
     ``Rappor(2 * flip, bits=bins)``, and the bounds are those of :class:`Shuffled` for n + m users. The lower bound is that of the
-    dataset in which all other users are in a bin other than the target's two; from 1e4 users on, eps of the two bounds differs by
+    dataset in which all other users are in a bin other than the target's two; from 1e4 users on, the two bounds of eps differ by
     less than 0.2 % at delta = 1e-6.
 
     **Records, uniform dummies**: the upper bound is the smallest of four: the local guarantee :math:`p^2 - e^\varepsilon q^2` (0
     for :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q); the bound of :class:`ClearReports`; for up to 1024 bins, a bound by
-    weighted labels (theorem w of docs/theorems/weighted-labels); and that of a privacy blanket. In the blanket, another record
-    has the bits 10 or 01 in the target's two bins, with equal probabilities, and the target's bits in all other bins; this has
-    probability at least :math:`2q^2` (for a dummy :math:`2((p^2+q^2)/d + (1-2/d) q^2)`). The lower bound is that of tests of a
-    sum of scores of the records, if all other users are in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4,
-    10 bins and 1e3 to 1e5 dummies, eps of the two bounds differs by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the
-    error term of weighted labels dominates, and the gap may be a factor of 2 in eps. For two bins and at most 24 reports the
-    value is exact, over all datasets.
+    weighted labels (theorem w of docs/theorems/weighted-labels); and that of a privacy blanket. The blanket consists of the records
+    that have the bits 10 or 01 in the target's two bins, with equal probabilities, and the same bits as the target's record in all
+    other bins. A user's record is one of these with probability at least :math:`2q^2`, a dummy with probability at least
+    :math:`2((p^2+q^2)/d + (1-2/d) q^2)`. The lower bound is that of tests of a sum of scores of the records, if all other users are
+    in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies, the two bounds of eps
+    differ by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the error term of weighted labels dominates, and they may
+    differ by a factor of 2. For two bins and at most 24 reports delta over all datasets is exact.
 
     The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
     bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the
@@ -407,7 +408,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     )
     @property
     def neighbours(self) -> str:  # type: ignore[override]
-        """The neighbouring relation, and what the analyst sees: the guarantee of one view does not hold for the other."""
+        """The relation of neighbours, and what the analyst sees; the guarantee of one view does not hold for the other."""
         seen = "the sums of the flipped bits of each bin" if self.view == "sums" else "the shuffled records"
         return f"replace one user's bin; the analyst sees {seen}"
 
@@ -424,7 +425,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
 
     @cached_property
     def clear(self) -> ClearReports:
-        """The same protocol without flips. With uniform dummies, the protocol with flips is a post-processing of this one."""
+        """The protocol without flips. With uniform dummies, the protocol with flips is a post-processing of the one without."""
         return ClearReports(self.fakes, self.bins)
 
     def describe(self) -> DominatingPairInfo:
@@ -436,7 +437,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
                                       attained=forms.attained())
         assert isinstance(forms, _Reports)
         if self.view == "records":
-            # Unless all datasets are enumerated, the gap of the two bounds of delta is large, and samples are farther apart.
+            # Unless all datasets are enumerated, the gap between the two bounds of delta is large, so fewer eps are evaluated.
             sampling = Sampling(2e-3 + 2e-5 * min(self.bins, MANY), 0.05 if forms.enumerated else 0.1)
             attained = Attained(pairs=forms.listed_below if 0 < self.flip < 0.5 else ())
             return DominatingPairInfo(forms.log_delta, forms.pure, sampling=sampling, attained=attained)
@@ -444,7 +445,7 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         info = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(1.0, 0.6, curve=CurveBounds(forms.roughly)))
         if forms.one is None:
             return info
-        # The attained pair is that for the dataset with all other users in the target's bin.
+        # The pair that neighbours attain is that of the dataset with all other users in the target's bin.
         pairs = forms.listed_below if forms.uniform else repeated(ShuffledBits(self._reports, self.flip).pair(0), 2)
         info = replace(info, attained=Attained(pairs=pairs))
         if forms.uniform and self.clear.variance > self.users * self.flip:
@@ -504,13 +505,14 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
         -------
         FlippedReports
             Its upper delta at `eps`, over all datasets, was evaluated and is at most `delta`; flip = 0 if the dummies alone
-            suffice.
+            meet the target.
 
         {raises}
 
         Notes
         -----
-        More flipping is post-processing, and for large flip probabilities the local guarantee suffices, so every target can be met.
+        More flipping is post-processing, and for large flip probabilities the local guarantee alone meets the target. So every
+        target can be met.
 
         Examples
         --------

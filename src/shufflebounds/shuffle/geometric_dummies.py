@@ -37,13 +37,14 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         \Pr[Z = j] = D(j) = \frac1K \begin{cases} l^{s-j} & 0 \le j < s \\ r^{j-s} & j \ge s \end{cases}, \qquad
         K = \sum_{i=1}^{s} l^i + \frac{1}{1 - r}
 
-    A replaced user moves one report to another bin; the numbers of reports in the two bins decide:
+    If a user's bin is replaced, one report moves to another bin, and delta depends only on the numbers of reports in the two bins:
 
     .. math::
         \delta(\varepsilon) = \sum_{i,j} w_i w_j (u_i - e^\varepsilon u_j)_+, \qquad u = (1-b,\; 1-b+b\,l,\; 1-b+b/r)
 
-    where u are the likelihood ratios of a bin's number of reports, with the target's report against without it, and w are the
-    probabilities of {0}, {1, ..., s} and {s + 1, ...} under D. For b = 1 and :math:`e^\varepsilon \ge 1/(l r)`, delta is D(0).
+    where :math:`u_i` are the three values of the likelihood ratio of the number of reports in a bin (with the target's report,
+    against without it), and :math:`w_i` the probabilities of {0}, {1, ..., s} and {s + 1, ...} under D. For b = 1 and
+    :math:`e^\varepsilon \ge 1/(l r)`, delta is D(0).
 
     Parameters
     ----------
@@ -52,25 +53,25 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     shift : int
         The most likely number s of dummy reports in a bin, 0 to 2**20.
     left : float
-        Ratio l of the probabilities of one dummy report fewer, below s; in [0, 1).
+        Ratio l of the probability of j - 1 dummy reports to that of j, for j <= s; in [0, 1).
     right : float
-        Ratio r of the probabilities of one dummy report more, from s on; in (0, 1).
+        Ratio r of the probability of j + 1 dummy reports to that of j, for j >= s; in (0, 1).
     keep : float
         Probability b, in [1e-12, 1], with which the shuffler keeps each user's report, and otherwise discards it.
 
     Notes
     -----
-    Neighbours: one user's bin is replaced. delta is exact for the protocol, and equal for (P, Q) and (Q, P): all other reports
-    are independent of the numbers of dummy reports in the two bins, so adding them is post-processing. For keep = 1 the formula
-    is exact for every dataset. For keep < 1 it is exact for datasets in which no other user is in the two bins, and no dataset
-    has a larger delta. The sum has nine terms, with a relative error of about 1e-15 (1 + \|log D(0)\|).
+    Neighbours: one user's bin is replaced. The formula is an upper bound for every dataset: all other users' reports are
+    independent of the numbers of dummy reports in the two bins, so adding them is post-processing. The formula is exact for
+    keep = 1, and for keep < 1 if no other user is in the two bins. delta is the same for (P, Q) and (Q, P). The sum has nine terms,
+    with a relative error of about 1e-15 (1 + \|log D(0)\|).
 
     The users' values are bins 0..d - 1, and so are the messages, int64. :meth:`randomize` returns the values that are kept, and the
     messages of :meth:`dummies`, whose number is random, hide them. One party must add all dummy reports of a bin. Counts: the
     number of reports of each bin. The estimate of a bin is (count - E Z)/b. Its error for h users in the bin is
-    :math:`(\mathrm{Bin}(h, b) + Z - \mathbb{E}Z)/b - h`. For keep = 1 it does not depend on the dataset, and `truth` does not
-    matter in :meth:`error_tail`; for keep < 1 `truth` is needed: the number of users in the bin, or those in all bins. The errors
-    of the bins are independent, so ``of="any"`` is exact.
+    :math:`(\mathrm{Bin}(h, b) + Z - \mathbb{E}Z)/b - h`. For keep = 1 this error does not depend on the dataset, and `truth` has no
+    effect in :meth:`error_tail`; for keep < 1 `truth` must be given: the number of users in the bin, or the numbers in all bins.
+    The errors of the bins are independent, so ``of="any"`` is exact.
 
     References
     ----------
@@ -147,7 +148,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         return math.log1p(-self.keep) if self.keep < 1 else -math.inf, middle, last
 
     def _outcomes(self) -> LossAtoms:
-        """Return the nine classes of numbers of reports in the target's two bins."""
+        """Return the nine outcomes: the pairs of likelihood ratios that the numbers of reports in the two bins have."""
         mass, ratio = self._log_masses, self._log_ratios
         possible = [(i, j) for i in range(3) for j in range(3) if mass[i] > -math.inf < mass[j]]
         log_p, log_q = (np.array([mass[i] + mass[j] + ratio[(i, j)[k]] for i, j in possible]) for k in (0, 1))
@@ -169,7 +170,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         info = outcome_info(self._outcomes())
         if self.keep < 1 or self.shift == 0 or self.left == 0:
             return info
-        # The finite losses are 0 and those of the likelihood ratios l r and 1/(l r).
+        # The finite losses are 0 and the logarithms of l r and 1/(l r).
         lattice = self._log_ratios[2] - self._log_ratios[1]
         return replace(info, losses=Losses(info.losses.listed, (lattice, lattice), on_lattice=True, unbounded=True))
 
@@ -177,7 +178,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     def calibrate(
         cls, *, bins: int, eps: float, delta: float, keep: float = 1.0, share: float = 0.5, releases: int = 1, devices: int = 1
     ) -> Self:
-        r"""Return the mechanism with the smallest shift whose upper delta at `eps` is at most `delta`, for these shares of eps.
+        r"""Return the mechanism with the smallest shift whose upper delta at `eps` is at most `delta`, at this `share`.
 
         The ratio `right` has the loss :math:`(1 - \text{share})\,\varepsilon`, and `left` the loss :math:`\text{share}\cdot
         \varepsilon`: :math:`r = b/(e^{(1-\text{share})\varepsilon} - 1 + b)` and :math:`l = (e^{-\text{share}\,\varepsilon} - 1 +
@@ -194,8 +195,8 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         keep : float
             Probability with which the shuffler keeps a report, in [1e-12, 1].
         share : float
-            Share of eps on the side of fewer dummy reports, in (0, 1). A larger share needs fewer dummy reports; the variance is
-            smallest near 1/2.
+            Fraction of eps that determines `left`, in (0, 1). A larger share needs fewer dummy reports; the variance is smallest
+            near 1/2.
         {releases}
 
         Returns
@@ -205,13 +206,13 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
         {raises}
         InfeasibleError
-            If a shift of 2**20 does not suffice (a ValueError).
+            If a shift of 2**20 does not meet the target (a ValueError).
 
         Notes
         -----
         With :math:`x = l^s`, delta at eps is proportional to :math:`x(\alpha - \beta x)/(\gamma - \theta x)^2` with positive
-        constants. The derivative of this expression in s changes its sign once, from plus to minus. So if s = 0 misses the
-        target, all shifts from a smallest one on meet it, and no smaller shift does; bisection finds the smallest one.
+        constants. As a function of s this expression first increases and then decreases. So if s = 0 does not meet the target, the
+        shifts that meet it are all those from some shift on, which bisection finds.
 
         Examples
         --------
@@ -227,7 +228,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         keep = _validate.real("keep", keep, 1e-12, 1)
         share = _validate.real("share", share, 0, 1, open_low=True, open_high=True)
 
-        # The margin covers the rounding of the two ratios, so that their losses together are at most eps.
+        # The margin covers the rounding of the two ratios l and r, so that their losses sum to at most eps.
         loss = max(eps * (1 - COMPUTED_ERROR) - 8 * ULP, eps / 2)
         right = keep / (math.expm1(loss - share * loss) + keep)
         left = (math.exp(-share * loss) - (1 - keep)) / keep
@@ -250,8 +251,8 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     @classmethod
     def _one_of_several(cls, *, eps: float, delta: float, **fixed: Any) -> Self:
         """Return one of several releases for `parts_of_releases`; the other arguments are those of :meth:`calibrate`."""
-        # The probabilities of empty bins add up over the releases. Infinite losses get half of delta, and the sum of the finite
-        # losses gets the rest; if infinite losses got all of delta, 365 releases would need a standard deviation that is a
+        # The probabilities of infinite losses (empty bins) add up over the releases. They get half of delta, and the sum of the
+        # finite losses gets the rest. If infinite losses got all of delta, 365 releases would need a standard deviation that is a
         # quarter larger.
         return cls.calibrate(eps=eps, delta=delta / 2, **fixed)
 
@@ -272,7 +273,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
     @property
     def variance(self) -> float:
-        """Variance Var(Z)/b^2 of the estimate of an empty bin; each user in the bin adds (1 - b)/b."""
+        """Variance Var(Z)/b^2 of the estimate of an empty bin; each user in the bin adds (1 - b)/b to the variance."""
         return self._moments[1] / self.keep**2
 
     def messages_per_user(self, users: int) -> float:
@@ -324,7 +325,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         Returns
         -------
         ndarray
-            Messages in the form of :meth:`randomize`, in the order of the bins.
+            Messages in the form of :meth:`randomize`, sorted by bin.
 
         Raises
         ------
@@ -427,7 +428,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
             logs.append(np.array([-math.log1p(-self.right)]))
         rest = -math.inf
         if not upper and reach >= 0:
-            # The terms r^i Pr[X <= reach - i] decrease faster than r^i, and those left out are at most `rest` together.
+            # The terms r^i Pr[X <= reach - i] decrease faster than r^i; the sum of the omitted ones is at most `rest`.
             terms = min(reach + 1, TABLE_SIZE, math.ceil(NEGLIGIBLE / -log_r) + 1)
             i = np.arange(float(terms))
             logs.append(i * log_r + binom_logcdf(reach - i, n, p))

@@ -32,7 +32,7 @@ __all__ = ["CloneBound", "OfEveryUser", "OfOneUser", "users_of_each"]
 
 
 def users_of_each(name: str, values: FloatArray, counts: ArrayLike, low: int) -> FloatArray:
-    """Return the validated numbers of users, at least `low`, with each of `values`, which is the argument called `name`."""
+    """Return the validated numbers of users, at least `low`, with each of `values` (the argument called `name`)."""
     users = _validate.real_array("counts", counts, low, _validate.MAX_COUNT)
     if users.shape != values.shape:
         raise ValueError(f"counts has shape {users.shape}, {name} {values.shape}: they must agree")
@@ -62,7 +62,8 @@ class _OneUser(ClosedForms):
         """Whether the bound is convex in e^eps.
 
         The minimum of several convex bounds need not be convex; between two values of eps it is only known to decrease.
-        Compositions use the dominating pair of its convex hull. This pair is symmetric, so one of (P, Q) and (Q, P) suffices.
+        Compositions use the dominating pair of its convex hull. (P, Q) and (Q, P) have the same delta for this pair, so one of them
+        is enough.
         """
         return len(self.population.family.kinds) == 1 and not self.population.family.windowed
 
@@ -80,33 +81,35 @@ class _OneUser(ClosedForms):
                 *(f"  not computed: the clone decomposition {kind}, which is larger by an estimate" for kind in omitted)]
 
     def _rounded(self, eps: FloatArray, sides: IntervalArray) -> IntervalArray:
-        """Return the bounds `sides`, or those of the privacy blanket with rounded budgets if these are smaller."""
+        """Return the bounds `sides`, or those of the privacy blanket with rounded budgets if the latter are smaller."""
         if not self.population.rounds:
             return sides
         rounded = [self.population.rounded_blanket(e, self.place) for e in eps.tolist()]
         return IntervalArray(*(np.minimum(side, rounded) for side in sides))
 
     def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # delta is at most that of the target's own message: all messages together are a post-processing of it.
+        # delta is at most that of the target's own message, because all messages together are a post-processing of this message.
         return ((GaussianMechanism(1.0, self.budget * (1 + 4 * ULP)),) if self.pure == math.inf else ()), 1.0
 
     def rough(self, upper: bool) -> Curve | None:
-        # If budgets are rounded, the privacy blanket is used, and the clone bounds alone are too far above it for an
-        # approximation.
+        # If budgets are rounded, the bound is that of the privacy blanket, and the clone bounds are too far above it to approximate
+        # it.
         return self.population.rough_single(self.index) if self.population.exact and not self.population.rounds else None
 
     def described(self) -> DominatingPairInfo:
         """Return the description of the pair whose divergence is the bound; neighbours need not attain it."""
-        # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
+        # A table of the privacy blanket takes about a microsecond for each of its cells. With large tables, fewer eps are
+        # evaluated.
         effort = max(0.1 if self.population.rounds else 5e-3, self.table_effort)
         return DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(effort, 0.1 if effort < 0.05 else 0.3,
                                                                                convex=self.convex))
 
 
 class _EveryUser(_OneUser):
-    """The bounds of the maximum over all users. Every search starts at the user with the largest budget, who is often the worst.
+    """The bounds of the maximum over all users.
 
-    This user does not depend on earlier calls, so results do not depend on them.
+    Every search starts at the user with the largest budget, who is often the worst. As this start does not depend on earlier calls,
+    neither do the results.
     """
 
     def __init__(self, population: Population) -> None:
@@ -118,15 +121,16 @@ class _EveryUser(_OneUser):
     def largest(self, eps: FloatArray, *, coarse: bool) -> IntervalArray:
         """Return bounds of the largest log delta over all users at each eps.
 
-        If `coarse`, even single targets are evaluated with bins of budgets, which takes less time and leaves a larger gap.
+        If `coarse`, the budgets of the other users are put into bins even for a single target, which takes less time and leaves a
+        larger gap.
         """
         out, best = np.empty((2, eps.size)), self.index
-        # The search at the next larger eps starts from the decompositions that gave the bounds of all targets at the last eps.
+        # The search at the next larger eps starts from the decompositions with which all targets were bounded at the last eps.
         frontier: list[SearchBox] = []
         rough = coarse and self.population.exact > 0
         for i in np.argsort(eps):
             if len(frontier) > COMPARED:
-                # The bounds of all these boxes (`SearchBox`) would take longer than a new search.
+                # To bound all boxes (`SearchBox`) of the last search would take longer than a new search.
                 frontier.clear()
             out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
         return self._rounded(eps, IntervalArray(out[0], out[1]))
@@ -135,8 +139,8 @@ class _EveryUser(_OneUser):
         if self.population.rounds:
             return None
         start = best = self.index
-        # With many budgets, the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
-        # ten-thousandth of this gap would take longer without a tighter bound.
+        # With many budgets, the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below
+        # 1e-4 SEARCH_GAP would take longer without a tighter bound.
         settles = 1e-4 * SEARCH_GAP if self.population.budgets.size > COMPARED else SAME_LOG
         one = replace(self.population.rough_single(start), settles=settles)
         if not self.population.exact:
@@ -152,11 +156,11 @@ class _EveryUser(_OneUser):
         return Curve(log_delta, one, rtol=1e-4, settles=settles)
 
     def described(self) -> DominatingPairInfo:
-        # With few distinct budgets no bins are used (`population.exact` is 0). The search over targets then does not reuse results
-        # of another eps, and takes about four times as long.
+        # With few distinct budgets no bins are used (`population.exact` is 0). The search over targets then reuses no results of
+        # another eps, and takes about four times as long.
         searches = 1 if self.population.exact else 4
         # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
-        # is affordable.
+        # does not take too long.
         gap = 2e-5 if self.convex else None
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
@@ -203,7 +207,7 @@ class _LargestLoss(ClosedForms):
 
 
 class _Datasets(PrivacyProfile):
-    """The largest divergence of pairs that neighbours attain: of some targets in some datasets."""
+    """The largest divergence of pairs that neighbours attain: those of some targets in some datasets."""
 
     theorem: ClassVar[str] = "the largest divergence of some datasets"
 
@@ -212,7 +216,7 @@ class _Datasets(PrivacyProfile):
 
     @cached_property
     def listed(self) -> tuple[DominatingPair, ...]:
-        """Pairs in both orders; those of the first target come first."""
+        """Pairs (P, Q) and (Q, P); those of the first target come first."""
         pairs = [_AttainedPair(*both) for place in self.places for both in attained_pairs(self.population, place)]
         return tuple({id(order.info): order for pair in pairs for order in (pair, pair.reverse())}.values())
 
@@ -272,7 +276,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
             high = info.hockey_stick(eps).upper
             return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
 
-        # A composition uses the first pair only, in both orders. For many users and for small eps this pair is the best one.
+        # A composition uses only the first pair (P, Q) and its reverse. For many users and for small eps this pair is the best one.
         return replace(info, hockey_stick=hockey_stick, sampling=info.sampling._replace(above=above_alone),
                        attained=Attained(profiles=lambda: below.listed[:2]))
 

@@ -54,8 +54,9 @@ def _log_delta(n: float, gamma: float, eps: float) -> Interval:
 class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountErrorLaw, AbsentUsers):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
-    Every user sends the name of the own bin. In addition, every user sends the name of each bin with probability :math:`1-\gamma`,
-    independently. The analyst sees how often each name was sent. A replaced user changes two counts by one, in opposite directions:
+    Every user sends the name of their bin. In addition, every user sends the name of each bin with probability :math:`1-\gamma`,
+    independently. The analyst sees how often each name was sent. If a user's bin is replaced, one count increases by one and
+    another decreases by one:
 
     .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\bigl((B+1, B') \,\|\, (B, B'+1)\bigr), \qquad
         B, B' \sim \mathrm{Bin}(n, \gamma) \text{ independent.}
@@ -73,18 +74,19 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
     Notes
     -----
     Neighbours: one user's bin is replaced. delta is exact for the protocol and every dataset, and equal for (P, Q) and (Q, P).
-    Given the first count, delta is that of one shifted binomial at :math:`\varepsilon` minus the privacy loss of this count. The
-    gap is a relative 1e-11, or 1e-2 if the first count has more than 2**16 likely values (:math:`n\gamma` above about 1e7). The
-    published (2 eps, 2 delta) for two bins is valid and larger by orders of magnitude in delta.
+    delta is a mean over the first count: for each value of this count, delta of one shifted binomial at :math:`\varepsilon` minus
+    the privacy loss of the value. The gap is a relative 1e-11, or 1e-2 if the first count has more than 2**16 likely values
+    (:math:`n\gamma` above about 1e7). The published bound (2 eps, 2 delta) for two bins is valid, but larger by orders of magnitude
+    in delta.
 
     The users' values are bins 0..d - 1. Messages are given as rows, int8: how often a user sends each name, 0, 1 or 2 times.
     Counts: how often each name was sent by all users, which is what the analyst sees.
 
-    The noise of the bins is independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all datasets, the
-    upper bound assumes that as many bins as possible have the worst number of users, :math:`\lfloor a \rfloor + 1`, for which an
-    estimate of 0 is an error, and that the other bins have at most a users. The lower bound is that of one such histogram.
-    :meth:`mean_squared_error` for every dataset is that of the bin with the worst number of users; it is the largest mean over all
-    bins if there are enough users for all bins to have this number.
+    The errors e_j of the bins are independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all datasets,
+    the upper bound assumes that as many bins as possible have the worst number of users, :math:`\lfloor a \rfloor + 1`, for which
+    an estimate of 0 is an error above a, and that the other bins have at most a users. The lower bound is that of one such
+    histogram. :meth:`mean_squared_error` for every dataset is that of a bin with the worst number of users; it is the largest mean
+    over all bins if there are enough users for all bins to have this number.
 
     {balcer2020: Figure 2, Theorem 3.2}
 
@@ -153,7 +155,7 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
         Returns
         -------
         ShuffledHistogram
-            Its gamma has the properties that :meth:`ZeroSum.calibrate` describes, which also lists the exceptions.
+            Its gamma has the properties that :meth:`ZeroSum.calibrate` states; the exceptions are the same, too.
 
         Examples
         --------

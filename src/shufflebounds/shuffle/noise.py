@@ -59,7 +59,7 @@ class _ShiftedBinomial(DominatingPair):
         return DominatingPairInfo(kernel, sampling=Sampling(spacing=0.005), losses=losses, attained=SINGLE)
 
     def closed_forms(self) -> GivenCurve:
-        # The pair is the sum of B and of a target's bit without flips: 0 under P and 1 under Q.
+        # The pair is that of a sum of B and a target's bit without flips, which is 0 under P and 1 under Q.
         counts = np.full(1 if self.trials else 0, float(self.trials))
         one, zero = (chance + 0 * counts for chance in _chances(self.prob, self.shifted_first))
         return GivenCurve(lambda upper, log_tail: curve_of_sum(one, zero, counts, -math.inf, 0.0, log_tail, upper=upper))
@@ -71,9 +71,10 @@ def _log_delta(trials: int, prob: float, shifted_first: float, eps: FloatArray) 
 
 
 def _chances(prob: float, shifted_first: bool) -> tuple[float, float]:
-    """Return the probability of 1 and the probability of 0 of the bits of B (`_ShiftedBinomial`).
+    """Return the probabilities of 1 and of 0 of the bits of B (`_ShiftedBinomial`).
 
-    If `shifted_first`, they are exchanged: the pair (B + 1, B) is (B', B' + 1) up to a bijection, where B' is the number of zeros.
+    If `shifted_first`, the two are exchanged: up to a bijection, the pair (B + 1, B) is (B', B' + 1), where B' is the number of
+    zeros.
     """
     return (1 - prob, prob) if shifted_first else (prob, 1 - prob)
 
@@ -84,7 +85,7 @@ def _window(trials: int, prob: float, shifted_first: bool) -> Callable[[float], 
 
 
 def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) -> LossAtoms:
-    """Return the outcomes of (B, B + 1), or (B + 1, B), B ~ Bin(trials, prob), up to a mass of e^log_tail on either side."""
+    """Return the outcomes of (B, B + 1), or (B + 1, B), B ~ Bin(trials, prob), except tails of mass e^log_tail on either side."""
     one, zero = _chances(prob, shifted_first)
     # Bernstein's inequality bounds both tails of B. The outcomes of B + 1 begin one value later; rounding shifts the range by
     # less than one value.
@@ -101,7 +102,7 @@ def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) ->
 
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
-    """Return the loss of the likeliest outcome of (B, B + 1), B ~ Bin(trials, prob), and the distance to the next loss."""
+    """Return the privacy loss of the likeliest outcome of (B, B + 1), B ~ Bin(trials, prob), and the distance to the next loss."""
     trials = max(trials, 1)
     k = min(max(1, math.floor((trials + 1) * prob)), trials)
     loss = math.log((trials - k + 1) / k * (prob / (1 - prob)))
@@ -158,16 +159,15 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
 
     Notes
     -----
-    Neighbours: the count differs by one. The formula is exact for the protocol. The likelihood ratio is
-    monotone, so the best test is a threshold, which has a closed form:
-    :math:`H(B\|B+1) = F(k) - e^\varepsilon F(k-1)` with :math:`k = \lceil (N+1)g/(g + e^\varepsilon(1-g)) \rceil - 1` and the cdf F
-    of B. It is computed as the pmf times 1 minus a tail ratio, without cancellation. There is no pure differential privacy, since
-    the ratio is infinite at the end points of the support. Adding trials is post-processing, so delta does not increase with
-    `trials`; it is not monotone in `prob`.
+    Neighbours: the count differs by one. The formula is exact for the protocol. The likelihood ratio is monotone, so the best test
+    is a threshold: :math:`H(B\|B+1) = F(k) - e^\varepsilon F(k-1)` with :math:`k = \lceil (N+1)g/(g + e^\varepsilon(1-g)) \rceil -
+    1` and the cumulative distribution function F of B. This difference is computed without cancellation, as Pr[B = k] times 1 minus
+    a ratio. There is no pure differential privacy, since the likelihood ratio is infinite at the ends of the support. Adding trials
+    is post-processing, so delta does not increase with `trials`; it is not monotone in `prob`.
 
-    The values are counts over all users, in an array of any shape. :meth:`randomize` adds independent noise to each count, once, so
-    counts of parts of the users must be added before. A released count is both the message and its count, and :meth:`estimate`
-    subtracts the mean Ng of the noise. The error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`.
+    The values are counts over all users, in an array of any shape. :meth:`randomize` adds independent noise to each count; counts
+    of parts of the users must be added before. The messages are the released counts, and :meth:`estimate` subtracts the mean Ng of
+    the noise. The error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`.
 
     {chen_long: section 3 (the mechanism C_H)}
 

@@ -58,12 +58,13 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         C \sim \sum_i \mathrm{Ber}(2 r_i),
 
     where :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`,
-    :math:`A \sim \mathrm{Bin}(c, 1/2)`, and the number c of clones is known.
+    :math:`A \sim \mathrm{Bin}(c, 1/2)`, and the analyst knows the number c of clones.
 
-    This formula is an upper bound for the target if :math:`\max(R_0/R_1, R_1/R_0) \le (1-w)/w` for the target's two output
-    distributions and, with scale 1, :math:`(1-w)\,R_i(x) \ge r_i \max(R_0, R_1)` **pointwise** for every other user i and input x.
-    The condition :math:`R_i(x) \ge r_i (R_0 + R_1)` suffices (docs/theorems/stronger-clones). The constructors
-    :meth:`randomized_response`, :meth:`laplace` and :meth:`gaussian` compute such rates and return the smallest of several bounds.
+    Let :math:`R_0, R_1` be the target's two output distributions, and :math:`R_i(x)` that of another user i for the input x. With
+    :math:`\lambda = 1` the formula is an upper bound for the target if :math:`\max(R_0/R_1, R_1/R_0) \le (1-w)/w` and
+    :math:`(1-w)\,R_i(x) \ge r_i \max(R_0, R_1)` **pointwise** for every i and x. The second condition follows from
+    :math:`R_i(x) \ge r_i (R_0 + R_1)` (docs/theorems/stronger-clones). The constructors :meth:`randomized_response`,
+    :meth:`laplace` and :meth:`gaussian` compute such rates and return the smallest of several bounds.
 
     Parameters
     ----------
@@ -82,17 +83,15 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     Notes
     -----
     There is no constructor for arbitrary eps_i-LDP randomizers, because no such bound exists: users with different randomizers may
-    have disjoint sets of outputs, and then shuffling gives no amplification (for a target with e^eps1 = 3 among users with other
-    alphabets, delta(ln 2) is 1/4 at any number of users). For the same reason the rates 1/(e^eps_i + 1) are invalid, and so is
-    replacing all budgets by the largest one, even for Laplace noise. A probability :math:`\Pr[R_i \in U]` of a set U of outputs
-    is not a rate either, because the condition above is pointwise.
+    have disjoint sets of outputs, and then shuffling gives no amplification. For the same reason the rates 1/(e^eps_i + 1) are
+    invalid, and so is replacing all budgets by the largest one (:doc:`counterexamples </personalized>`).
 
-    The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so the convex hull is a bound, too:
-    `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use the hull, whose delta may be below `delta`.
+    The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so the convex hull of the bound is
+    a bound, too. `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use this hull, which may be below `delta`.
 
     For given rates, the value of the formula lies between the lower and the upper bound; delta of a protocol with these rates may
-    be below both. Equal rates are grouped. The sum is truncated by exponential tilting; the gap is a relative 1e-12 to 3e-11, or
-    a few ulp of the logarithm if that is larger.
+    be below both. The range of the sum is truncated by exponential tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of
+    the logarithm if that is larger.
 
     References
     ----------
@@ -162,7 +161,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
 
     def describe(self) -> DominatingPairInfo:
         budget = log_odds(self.weight)
-        # The formula is the divergence of a pair (P, Q) for which (Q, P) has the same divergence.
+        # The formula is the divergence of a pair (P, Q), and (Q, P) has the same divergence.
         hockey_stick = partial(_log_delta, self._law, budget, math.log(self.scale))
         return DominatingPairInfo(hockey_stick, budget.above, None, Sampling(1e-3, 0.05), attained=SINGLE)
 
@@ -195,21 +194,20 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
             with the target's values 0 and 1). If the guarantee is for every user, the search over users leaves a gap of up to a
             relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20
             distinct budgets are divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta. The lower
-            bound is at most delta of one dataset. For k-ary response all other users have a third value, and the test uses the
+            bound is that of a test in one dataset. For k-ary response all other users have a third value, and the test uses the
             numbers of messages with the target's two values. For noise all other users have the value 0, and the test uses the
-            number of messages above a threshold. If the guarantee is for every user, the lower bound is the larger of two: those
-            of the targets with the largest and with the smallest budget. Every lower bound is 0 for more than about 1e9 users.
-            With two categories the guarantee is :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their bounds
-            are tighter.
+            number of messages above a threshold. If the guarantee is for every user, the lower bound is the larger of those for the
+            targets with the largest and with the smallest budget. Every lower bound is 0 for more than about 1e9 users. With two
+            categories the result is :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their bounds are tighter.
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 
         Notes
         -----
-        With more than eight distinct budgets, the budgets of the blanket are rounded up to 16 values if its table would have more
-        than 2**20 cells, which is the case from about ten thousand users on, or 45,000 with 61 categories. With more than 1024
-        distinct budgets, a decomposition is first bounded with budgets in bins; it is evaluated with all budgets only if it may
-        be the smallest.
+        If there are more than eight distinct budgets, and the table of the privacy blanket would have more than 2**20 cells, the
+        budgets of the blanket are rounded up to one of 16 values. This is the case from about ten thousand users on, or 45,000 with
+        61 categories. With more than 1024 distinct budgets, a decomposition is first bounded with budgets in bins; it is evaluated
+        with all budgets only if its bound may be the smallest.
 
         Examples
         --------
@@ -237,14 +235,14 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         .. math:: r_i = \frac{\varepsilon_i}{\varepsilon_1}\frac{e^{\varepsilon_1-\varepsilon_i}}{e^{\varepsilon_1}+1}
 
         for :math:`\varepsilon_i \le \varepsilon_1` and 0 otherwise. S2 has these rates times
-        :math:`\lambda = (1+e^{-\varepsilon_1})/(1+e^{-\varepsilon_1/2})`. The window [-T, 1+T] has positive rates for users with
-        larger budgets, too,
+        :math:`\lambda = (1+e^{-\varepsilon_1})/(1+e^{-\varepsilon_1/2})`. The third decomposition uses only outputs in a window
+        [-T, 1+T]. It has positive rates for users with larger budgets, too,
 
         .. math:: r_i = \kappa \frac{\varepsilon_i}{\varepsilon_1}
             \frac{e^{-\varepsilon_i-(\varepsilon_i-\varepsilon_1)_+T}}{1+e^{-\varepsilon_1}},
 
-        and adds :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta. User 1 is the target; kappa is
-        the mass of the target's distribution on the window.
+        and adds :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta for the outputs outside. User 1
+        is the target; kappa is the mass of the target's distribution on the window.
 
         Parameters
         ----------
@@ -260,11 +258,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
 
         Notes
         -----
-        S1 is proven for every two values of the target in [0, 1]: for every output z, :math:`R_i(z) \ge c_i \sup_x R_x(z)` with
-        :math:`c_i = (\varepsilon_i/\varepsilon_1) e^{-\varepsilon_i}`, since :math:`|z - y| \le 1 + d(z)` with the distance d(z)
-        of z from [0, 1], and :math:`e^{\varepsilon_1}` bounds the ratio of any two output distributions of the target. S2 and the
-        window are proven only for the target's values 0 and 1; for two values between them no violation was found in 17,000
-        cases, but there is no proof.
+        S1 is proven for every two values of the target in [0, 1]. Let d(z) be the distance of an output z from [0, 1]. As
+        :math:`|z - y| \le 1 + d(z)` for every value y of user i, :math:`R_i(z) \ge c_i \sup_x R_x(z)` with
+        :math:`c_i = (\varepsilon_i/\varepsilon_1) e^{-\varepsilon_i}`; and :math:`e^{\varepsilon_1}` bounds the ratio of any two
+        output distributions of the target. S2 and the window are proven only for the target's values 0 and 1. For two values
+        between them no violation was found in 17,000 cases, but there is no proof.
 
         The user with the largest budget is usually not the worst target: users with less noise have few outputs in the tails, so
         they do not hide a user with a small budget. The bound is valid for every T; a search chooses T.
@@ -319,7 +317,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
 
 
 def _grouped(name: str, values: FloatArray, counts: ArrayLike | None, low: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct values in increasing order and the number of users with each; `values` may be sorted."""
+    """Return the distinct values in increasing order, and the number of users with each of them."""
     if values.ndim != 1:
         raise ValueError(f"{name} has shape {values.shape}: it must be 1-D, one entry for each user or group")
     return distinct(values, None if counts is None else users_of_each(name, values, counts, low))
@@ -331,8 +329,8 @@ def _guarantee(
 ) -> PrivacyProfile:
     """Return the guarantee of the user at position `target` of `values`, or of every user if `target` is None.
 
-    `values` are the budgets eps, or the standard deviations of Gaussian noise, for which the family of randomizers uses 1/sigma.
-    `alone` returns the randomizer of one value.
+    `values` are the budgets eps, or the standard deviations sigma of Gaussian noise, whose budget in the family of randomizers is
+    1/sigma. ``alone(value)`` returns the randomizer of one value.
     """
     pure = name == "eps"
     low, high = (0.0, LARGEST_EXPONENT) if pure else (0.03, 1e6)

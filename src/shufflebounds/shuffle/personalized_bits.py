@@ -66,7 +66,7 @@ class _OneTarget(ClosedForms):
     def many_log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return the same bounds as `log_delta`, from tables that serve all eps, with a gap of at most 1e-8 of log delta.
 
-        Curves and divergences evaluate some hundred eps, for each of which a call of the kernel would take 25 ns a user.
+        Curves and divergences evaluate a few hundred eps; a call of the kernel for each of them would take 25 ns per user.
         """
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         missing = np.flatnonzero(eps < self.budget)
@@ -76,18 +76,18 @@ class _OneTarget(ClosedForms):
             if table is None:
                 break
             lower[missing], upper[missing] = table.log_delta(eps[missing])
-            # A bound is missing if the truncated mass is not negligible, or if the difference in the formula may lose digits.
+            # The table gives no bound if the truncated mass is not negligible, or if the difference in the formula may lose digits.
             missing = missing[~(upper[missing] - lower[missing] < 10 * SAME_LOG * (1 - upper[missing]))]
         if missing.size:
             lower[missing], upper[missing] = self.log_delta(eps[missing])
         return IntervalArray(lower, upper)
 
     def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
-        # The formula also applies to the reversed pair, which is this pair with 0 and 1 exchanged in all bits.
+        # The formula also holds for the reversed pair, which is this pair with 0 and 1 exchanged in all bits.
         return curve_of_sum(*self.law.arrays, *self._bit[::-1], log_tail, upper=upper)
 
     def atoms(self, log_tail: float) -> LossAtoms | None:
-        """Return all outcomes: a truncated mass of e^-1e6 is 0 in double precision."""
+        """Return all outcomes; a truncated mass of e^-1e6 is 0 in double precision, so none is truncated."""
         return atoms_of_sum(*self.law.arrays, self._bit, self._bit[::-1], -1e6) if self.budget > 0 else None
 
 
@@ -150,7 +150,7 @@ class _EveryTarget(ClosedForms):
 
 class _EveryDataset(Between):
     """Bounds of the maximum over all datasets: the lower bound is that of the dataset of zeros, the upper bound is the clone
-    bound or that by weighted labels.
+    bound or the bound by weighted labels.
     """
 
     def __init__(self, protocol: PersonalizedBits) -> None:
@@ -166,9 +166,9 @@ class _EveryDataset(Between):
     @cached_property
     def labels(self) -> WeightedLabels | None:
         """The bound over all datasets by weighted labels, if it is used."""
-        # For any target, the sorted budgets of the other users are at most `budgets[1:]`, one by one. A larger budget is less
-        # flipping, and flipping is post-processing. So the bound for the largest budget, where the other users have the budgets
-        # `budgets[1:]`, is valid for every target.
+        # Budgets are sorted from small to large. For every target, each of the other users' budgets is at most the corresponding
+        # one of `budgets[1:]`. A larger budget means less flipping, and flipping is post-processing. So the bound for a target of
+        # the largest budget, where the other users have the budgets `budgets[1:]`, is valid for every target.
         if self.users == 1:
             return None
         bound = WeightedLabels.of_bits(self.pure, *self.population.without(self.place or 0))
@@ -185,9 +185,9 @@ class _EveryDataset(Between):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if self.users <= MANY:
             return None
-        # The two bounds of eps are searched separately. The upper bound uses the clone bound of delta (or the bound by weighted
-        # labels), the lower bound uses delta of the dataset in which all bits are equal. A common search would save no time,
-        # because the search over targets leaves a gap of up to 1e-3 in log delta.
+        # The two bounds of eps are searched separately. For the upper bound, delta is that of the clone bound or of weighted
+        # labels; for the lower bound, that of the dataset in which all bits are equal. A common search would save no time, because
+        # the search over targets leaves a gap of up to 1e-3 in log delta.
         searched, labels = self.sides[upper]._epsilon(delta, upper), self.labels
         if not upper or labels is None or not 0 < delta < 1:
             return searched
@@ -207,15 +207,16 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
     .. math:: \delta(\varepsilon) = \max_k\; (p - q e^\varepsilon)\, W(k) - (e^\varepsilon - 1) \Pr[W < k]
 
-    for the target's bit 0 against 1; for 1 against 0 the formula is the same with 0 and 1 exchanged in all bits.
+    The formula is the divergence of (P, Q), the distributions of the sum for the target's bits 0 and 1. For (Q, P) exchange 0 and 1
+    in all bits.
 
     Parameters
     ----------
     local_eps : array_like of float, shape (users,) or (groups,)
         Budget of each user in nats, in [0, 700].
     bits : array_like of 0 and 1, of the shape of local_eps, optional
-        The users' bits (the target's own entry does not matter unless it stands for several users). Without them the guarantee is
-        for all datasets.
+        The users' bits (the target's own entry has no effect unless it stands for several users). By default the guarantee is for
+        all datasets.
     target : int, optional
         Index of the target user in `local_eps`; None for the maximum over all users.
     counts : array_like of int, of the shape of local_eps, optional
@@ -224,17 +225,17 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     Notes
     -----
     Neighbours: the target's bit is replaced. For a given dataset delta is exact for the protocol, with a gap of about 1e-12. With
-    ``target=None`` the maximum is found to a relative 1e-3 in delta by branch and bound over intervals of sorted budgets. By
-    post-processing, delta of every user of an interval is at most that of the user with the largest budget after the other users
-    of the interval are removed.
+    ``target=None`` the maximum over users is found to a relative 1e-3 in delta by branch and bound over intervals of sorted
+    budgets. Remove all users of an interval but the one with the largest budget: by post-processing, delta of every user of the
+    interval is at most delta of this user among the users that remain.
 
     For all datasets: if all budgets are equal, the bounds are those of :class:`Shuffled`. Otherwise the upper bound is the
     smaller of two: the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`) and, for budgets up to 12, a bound
-    by weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are rounded up to 200 values. The lower
-    bound is exact for the dataset in which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, eps of
-    the two bounds differs by 0.2 % for 1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller one. The worst
-    dataset depends on eps, and its bits are not always all equal: :meth:`ascend` searches for a dataset with a larger delta,
-    which gives a larger lower bound.
+    by weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are rounded up to one of 200 values. The
+    lower bound is delta of the dataset in which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, the
+    two bounds of eps differ by 0.2 % for 1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller upper bound.
+    The worst dataset depends on eps, and its bits are not always all equal: :meth:`ascend` searches for a dataset with a larger
+    delta, which gives a larger lower bound.
 
     Messages do not reveal their senders, so there is no unbiased estimate of the number of ones if the flip probabilities differ.
 
@@ -305,7 +306,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
     @kept(1)
     def pair(self, target: int | None = None) -> DominatingPair:
-        """Return the pair of distributions of the sum with the target's bit 0 against 1, for the given dataset.
+        """Return the pair (P, Q) of distributions of the sum for the target's bits 0 and 1, in the given dataset.
 
         Parameters
         ----------
@@ -360,8 +361,8 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         if self._shuffled is not None:
             return self._shuffled.describe()
         given, alone = self.bits is not None, self.target is not None
-        # The delta of any target in any dataset is a lower bound. The target with the largest budget, among users with bits 0, is
-        # often close to the worst.
+        # delta of any target in any dataset is a lower bound. The target with the largest budget, if the other users' bits are 0,
+        # is often close to the worst case.
         source = self if given else self._zeros
         pair = source.pair(self.target if alone else int(np.argmax(self.local_eps)))
         both = pair, pair.reverse()
@@ -408,8 +409,8 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
         Notes
         -----
-        The search starts from the given dataset, or from all zeros. Each step changes the bit that increases delta the most (users
-        of equal budget and bit are equivalent), until no change does. This local search need not find the maximum.
+        The search starts from the given dataset, or from all zeros. Each step changes the bit whose change increases delta the most
+        (users of equal budget and bit are equivalent). It ends when no change increases delta; this need not be the maximum.
 
         Examples
         --------
@@ -446,7 +447,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         return type(self)(self.local_eps, bits=bits, target=self.target)
 
     def randomize(self, values: ArrayLike, rng: Any = None, *, part: ArrayLike | None = None) -> NDArray[np.int8]:
-        """Return one flipped bit for each user, in the order of the users, for all users or for a part of them.
+        """Return one flipped bit for each user, in the sequence of the users, for all users or for a part of them.
 
         Parameters
         ----------
@@ -455,8 +456,8 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         {rng}
             Parts need different seeds, because equal seeds give equal noise.
         part : array_like of int, optional
-            Indices of the users whose bits `values` are; all users by default. With `counts`, the users of each group follow those
-            of the group before.
+            Indices of the users to whom the bits `values` belong; all users by default. With `counts`, the users of each group
+            follow those of the group before.
 
         Returns
         -------

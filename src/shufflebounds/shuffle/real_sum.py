@@ -52,12 +52,12 @@ class _Columns(ComposedSums):
 @with_passages
 @dataclass(frozen=True, repr=False)
 class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], AbsentUsers):
-    r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
+    r"""Users encode a number x in [0, 1] in r bits of expected mean x, flip each bit with probability lam/(2 n), and shuffle.
 
-    The encoder sets the first :math:`\mu - 1` bits, :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
-    :math:`x r - \mu + 1`. The analyst sees all n r flipped bits shuffled together, that is their total, or, with
-    ``view="columns"``, r shuffles: the first bits of all users, the second bits, and so on. For the total, let :math:`S_M` be the
-    sum of the other users' (n-1) r bits after flipping, if M of them are 1 before; then
+    The encoder sets the first :math:`\mu - 1` bits, where :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
+    :math:`x r - \mu + 1`. The analyst sees all n r flipped bits shuffled together, that is their total. With ``view="columns"``
+    there are r shuffles: the first bits of all users, the second bits, and so on. For the total, let M of the other users'
+    (n-1) r bits be 1 before flipping, and let :math:`S_M` be the sum of these bits after flipping; then
 
     .. math::
         \delta(\varepsilon) = \max_M H_{e^\varepsilon}(S_M + \mathrm{Bin}(r, q) \,\|\, S_M + \mathrm{Bin}(r, p)),
@@ -78,15 +78,17 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
 
     Notes
     -----
-    Neighbours: one user's number is replaced. **Total**: delta is exact for the protocol. The distributions of the total, for k
-    ones of the target, have monotone likelihood ratios in k. So the best tests are thresholds, and for every M the worst pair is
-    k = 0 against k = r; random encodings are mixtures over k. M is found by branch and bound as in :class:`ShuffledBits`. The gap
-    is at most a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by 2e-4 in log delta.
+    Neighbours: one user's number is replaced. **Total**: delta is exact for the protocol. If k of the target's bits are 1, the
+    distributions of the total for different k have monotone likelihood ratios. So the best tests are thresholds, and for every M
+    the worst pair is k = 0 against k = r; random encodings are mixtures over k. The worst M is found by branch and bound as in
+    :class:`ShuffledBits`. The gap is at most a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by
+    2e-4 in log delta.
 
-    **Columns**: x = 0 and x = 1 differ in all r columns, other pairs of numbers in fewer. The upper bound is the composition of r
-    columns, each with its largest delta over all datasets at every eps. The lower bound is the larger of two: that of the total,
-    which is a function of the columns, and that of the composition of r columns in which all other users' bits are 0. The Renyi
-    divergences are r times those of one column, ``ShuffledBits(users, flip)``; mu is at most sqrt(r) times mu of one column.
+    **Columns**: the encodings of 0 and 1 differ in all r columns, those of other pairs of numbers in fewer. The upper bound is that
+    of the composition of r columns, each with its largest delta over all datasets at every eps. The lower bound is the larger of
+    two: that of the total, which is a function of the columns, and that of the composition of r columns in which all other users'
+    bits are 0. The Renyi divergences are r times those of one column, ``ShuffledBits(users, flip)``; mu is at most sqrt(r) times mu
+    of one column.
 
     The privacy parameter in Corollary 3.3 of the paper is not finite for this protocol. With one bit the protocol is
     :class:`ShuffledBits`.
@@ -94,8 +96,8 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     The users' values are numbers in [0, 1]. Messages are rows of r bits, int8, for either view. Counts: the number of ones among
     all bits, an int; with ``view="columns"``, in each column, int64 of shape (bits,).
 
-    `truth` in :meth:`error_tail` is the array of the users' numbers. Over all datasets the upper bound is Chernoff's, and the lower
-    bound is the larger one of two datasets: all 0, and all 1/(2 r), whose encoding has the largest variance.
+    `truth` in :meth:`error_tail` is the array of the users' numbers. Over all datasets the upper bound is Chernoff's. The lower
+    bound is the larger of those of two datasets: all numbers are 0, or all are 1/(2 r), whose encoding has the largest variance.
 
     {chen_long: Algorithms 2 and 3}
 
@@ -124,7 +126,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     )
     @property
     def neighbours(self) -> str:  # type: ignore[override]
-        """The neighbouring relation, and what the analyst sees: the guarantee for the total does not hold for the columns."""
+        """The relation of neighbours, and what the analyst sees; the guarantee for the total does not hold for the columns."""
         seen = "the total of the shuffled bits" if self.view == "total" else "the total of every column of shuffled bits"
         return f"replace one user's number; the analyst sees {seen}"
 
@@ -151,7 +153,8 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     def _with(self, **fields: Any) -> Self:
         """Return the protocol with other fields and the same probability of flipping."""
         other = replace(self, **fields)
-        # The quotient lam/(2 users) may be rounded to another number. Next to 1/2, an ulp changes delta by any factor.
+        # For other fields, the quotient lam/(2 users) may be rounded to another number. Next to 1/2, an ulp may change delta by any
+        # factor.
         vars(other)["flip"] = self.flip
         return other
 
@@ -258,7 +261,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         Returns
         -------
         ndarray of int64, shape (users,)
-            :math:`\mu - 1` or :math:`\mu = \lceil x r \rceil`, of mean x r.
+            Either :math:`\mu - 1` or :math:`\mu = \lceil x r \rceil`, with the mean x r.
 
         {raises: If `values` has another shape or leaves [0, 1], or `rng` is no generator.}
         """
@@ -380,8 +383,8 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
             return self._known(numbers, users.astype(np.float64), width)
         all_users = np.array([float(self.users)])
         lower = max(self._known(np.array([x]), all_users, width).lower for x in (0.0, 0.5 / self.bits))
-        # Chernoff's bound is that of independent bits: one bit of every user is 1 with a probability between flip and 1 - flip, and
-        # the other bits with probability flip or 1 - flip.
+        # Chernoff's bound is for independent bits: one bit of every user is 1 with a probability between flip and 1 - flip, and
+        # every other bit with probability flip or 1 - flip.
         fixed = self.users * (self.bits - 1)
         upper = log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))
         return consistent(IntervalArray(np.array([lower]), np.array([upper])), "log Pr[error > {!r}]", np.array([float(a)])).alone()

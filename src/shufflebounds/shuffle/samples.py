@@ -1,4 +1,4 @@
-"""Sample sizes of the shuffled histogram: numbers of users that suffice for support identification and pointer chasing."""
+"""Sample sizes of the shuffled histogram: numbers of users that are enough for support identification and pointer chasing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["SampleSize", "pointer_chasing", "pointer_jumping", "printed_support_
 
 @dataclass(frozen=True)
 class SampleSize:
-    """A number of users that suffices to solve a problem by :class:`~shufflebounds.shuffle.ShuffledHistogram`, and its noise.
+    """A number of users that is enough to solve a problem by :class:`~shufflebounds.shuffle.ShuffledHistogram`, and its noise.
 
     Parameters
     ----------
@@ -73,11 +73,11 @@ def _log_missed(users: int, gamma: float, support: int) -> float:
 def support_identification(
     support: int, *, eps: float, delta: float, bins: int | None = None, failure: float = 0.01
 ) -> SampleSize:
-    r"""Return a number of users that suffices to identify the support of size h, if their values are uniform on it.
+    r"""Return a number of users that is enough to identify a support of size h, if the users' values are uniform on the support.
 
-    The estimated support is the set of bins where the shuffled histogram is not 0; it is always 0 outside the support. A bin of the
-    support is missed if its number of users :math:`X \sim \mathrm{Bin}(n, 1/h)` is at most its number of zero noise bits
-    :math:`Y \sim \mathrm{Bin}(n, \gamma)`:
+    The estimated support is the set of bins whose estimate by the shuffled histogram is not 0. For bins outside the support the
+    estimate is always 0. A bin of the support is missed if its number of users :math:`X \sim \mathrm{Bin}(n, 1/h)` is at most its
+    number of zero noise bits :math:`Y \sim \mathrm{Bin}(n, \gamma)`:
 
     .. math:: \Pr[\text{failure}] \le h \Pr[X \le Y].
 
@@ -97,7 +97,7 @@ def support_identification(
     Returns
     -------
     SampleSize
-        Privacy and the bound of the failure probability were evaluated at this number of users.
+        At its number of users, the guarantee and the bound of the failure probability were evaluated and meet the targets.
 
     {raises}
 
@@ -194,15 +194,15 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
 
 @with_passages
 def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
-    r"""Return a number of users that suffices for pointer chasing.
+    r"""Return a number of users that is enough for pointer chasing.
 
     Each user has one of two permutations of `length` integers, labelled 1 and 2. The task is to apply the two permutations
-    alternately a given number of times. It is solved by identifying both (:func:`support_identification` with support 2).
+    alternately a given number of times. Identifying both permutations solves it (:func:`support_identification` with support 2).
 
     Parameters
     ----------
     length : int
-        Number l of integers, 1 to 10**4. The domain has :math:`2\, l!` values: a permutation and which of the two it is.
+        Number l of integers, 1 to 10**4. The domain has :math:`2\, l!` values: a permutation and its label.
     eps, delta, failure : float
         As in :func:`support_identification`.
 
@@ -231,7 +231,7 @@ def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0
 
 @with_passages
 def pointer_jumping(branching: int, height: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
-    r"""Return a number of users that suffices for pointer jumping, where each user has the labels of one level of a complete tree.
+    r"""Return a number of users that is enough for pointer jumping, where each user has the labels of one level of a complete tree.
 
     Parameters
     ----------

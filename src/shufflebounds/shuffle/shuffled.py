@@ -1,7 +1,7 @@
 """The privacy profile of any local randomizer after a shuffle.
 
 The upper bound is valid for every dataset; it is the privacy blanket of Balle, Bell, Gascon and Nissim (2019) or the bound of
-docs/theorems/worst-dataset. The lower bound is attained by the worst dataset that is found.
+docs/theorems/worst-dataset. The lower bound is delta of the worst dataset that is found.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _PAGES = {"privacy blanket": "docs/theorems/stronger-clones", "shuffled bits": "
 """Pages with the proofs of arguments that :meth:`Shuffled.argument` names; all others are in docs/theorems/worst-dataset."""
 
 _CLOSE = 0.02
-"""Largest relative gap at which the two bounds of a Renyi divergence that follow from one large message are returned. Raised:
-less tight bounds. Lowered: longer run time."""
+"""If the two bounds of a Renyi divergence that follow from one large message have at most this relative gap, they are the result.
+Raised: less tight bounds. Lowered: longer run time."""
 
 _LOCAL: Kept[Any, LocalGuarantee] = Kept(64)
 """Cached guarantees of one message, for the last randomizers and participations; they are the same for every number of users."""
@@ -63,9 +63,10 @@ class _OfBits(Between):
 
 
 class _ByBounds(ClosedForms):
-    """Results of the engine `bounds`, and of the randomizer `one` if it is a profile. `anywhere`: users may have any value.
+    """Results of the engine `bounds`, and of the randomizer `one` if it is a profile.
 
-    `noise` is the randomizer if its outputs may be truncated at any probability, as those of normal and discrete normal noise.
+    `anywhere` states whether users may have any value. `noise` is the randomizer if its outputs may be truncated at any
+    probability, as those of normal and discrete normal noise.
     """
 
     def __init__(self, bounds: Bounds, laws: Distributions, users: int, one: PrivacyProfile | None, anywhere: bool) -> None:
@@ -89,10 +90,10 @@ class _ByBounds(ClosedForms):
         return self.bounds.side(eps, upper=upper)
 
     def mu(self, upper: bool) -> float | None:
-        # mu of the randomizer is an upper bound by joint convexity. For the lower bound all other users have the target's first
-        # value; consider the event that some message exceeds T. The normal quantiles of the probabilities of this event under the
-        # target's two inputs differ by Delta/sigma + O(log(n)/T), as those of one message do, and T may be arbitrarily large. The
-        # limit is mu for normal noise, and slightly less for discrete noise.
+        # mu of the randomizer is an upper bound by joint convexity. For the lower bound let all other users have the target's first
+        # value, and consider the event that some message exceeds T. The normal quantiles of the probabilities of this event under
+        # the target's two inputs differ by Delta/sigma + O(log(n)/T), as those of one message do. As T tends to infinity, the limit
+        # is mu for normal noise, and slightly less for discrete noise.
         return self.one._gdp_mu(True) if upper and self.one and self.limit_of_mu is not None else self.limit_of_mu
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
@@ -101,12 +102,13 @@ class _ByBounds(ClosedForms):
             finite = orders < math.inf
             value[finite] = self.bounds.two_users.renyi(orders[finite], upper)
         elif mixed is not None and not self.bounds.pair_info.losses.unbounded:
-            # Every dataset is enumerated, so the divergence of each is known. The dominating pair, which has the largest delta of
-            # all datasets at each eps, may have a larger divergence than every dataset.
+            # Every dataset is enumerated, so the divergence of each dataset is known. The dominating pair, whose delta is the
+            # largest of all datasets at each eps, may have a larger divergence than every dataset.
             finite = orders < math.inf
             value[finite] = np.minimum(mixed.renyi(orders[finite], upper=upper), self.bounds.pair_info.pure)
         elif self.blanket is not None:
-            # Where one rare message dominates, both bounds are known without values of delta, which take up to a minute.
+            # If one rare message dominates the divergence, both bounds are known without values of delta, which take up to a
+            # minute.
             below = self.of_mean(orders)
             sides = below.lower, self.blanket.divergences(orders)
             # The exact divergence of the dataset of the lower bound is known, so values of delta do not improve it.
@@ -116,7 +118,7 @@ class _ByBounds(ClosedForms):
 
     @cached_property
     def blanket(self) -> BlanketRenyi | None:
-        """Renyi divergences of the privacy blanket of Gaussian noise on an interval. The result is None for other randomizers."""
+        """Renyi divergences of the privacy blanket of Gaussian noise on an interval; None for other randomizers."""
         if self.noise is None or len(self.laws.pairs) > 1:
             return None
         return BlanketRenyi(self.laws.above[0], self.users, partial(mixture_limit, *self.mixture()))
@@ -165,8 +167,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
 
     where :math:`R_x` is the output distribution of input x and 0, 1 are the target's two inputs. With :math:`m = R_{x^*}` the
     formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, the formula
-    is an upper bound for every dataset. A second upper bound for every dataset is this sum for n - 2s users (the library chooses
-    s) whose inputs are the worst possible ones, plus an error term, of order :math:`n^{-5/2}` for eps of order :math:`n^{-1/2}`.
+    is an upper bound for every dataset. A second upper bound for every dataset is a main term plus an error term. The main term is
+    the largest value of the formula for n - 2s users, over their inputs, where the library chooses s. The error term is
+    :math:`O(n^{-5/2})` if eps is proportional to :math:`n^{-1/2}`.
 
     Parameters
     ----------
@@ -185,29 +188,32 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     -----
     Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
     privacy blanket and of the bound of docs/theorems/worst-dataset, which is computed for matrices without zeros, local hashing,
-    subset selection, unary encoding, RAPPOR of up to 26 hashes, Hadamard response, wide caps of PrivUnit, Laplace and Gaussian
-    noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and discrete Gaussian noise. For noise it holds
-    for every pair of the target's inputs and every input of the other users. :meth:`argument` returns which upper bound is used.
-    For Gaussian and discrete Gaussian noise and a delta below 1e-11 the upper bound is a privacy blanket with outputs truncated
-    at a probability of e^-700. The lower bound is then that of a test of the largest message, if all other users have the value
-    at one end of the interval. For sigma = 1 and 1e4 users, eps of the two bounds differs by 0.4 % at delta = 1e-30 and 0.1 % at
-    1e-100. The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d.
-    inputs from a mixture that the randomizer lists. For a matrix and few users (1023 users for two outputs; for two inputs, 100
-    users for three outputs and 40 for four) every dataset is enumerated, and both bounds equal the largest delta, up to rounding.
-    For two users of Gaussian noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about
-    a relative 1e-5 of delta. The largest delta of few users is also an upper bound for more users.
+    subset selection, unary encoding, RAPPOR of up to 26 hashes, Hadamard response, PrivUnit with a cap of measure above 1/3,
+    Laplace and Gaussian noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and discrete Gaussian noise.
+    For noise the bound holds for every pair of the target's inputs and every input of the other users. :meth:`argument` returns
+    which upper bound is used.
+
+    The lower bound is delta of the dataset that :meth:`data` describes: all other users have the same input, or i.i.d. inputs from
+    a mixture that the randomizer lists. For a matrix and few users (1023 users for two outputs; for two inputs, 100 users for three
+    outputs and 40 for four) every dataset is enumerated, and both bounds equal the largest delta, up to rounding. For two users of
+    Gaussian noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about a relative 1e-5 of
+    delta. The largest delta of few users is also an upper bound for more users.
+
+    For Gaussian and discrete Gaussian noise and a delta below 1e-11, the upper bound is a privacy blanket with outputs truncated at
+    a probability of e^-700, and the lower bound is that of a test of the largest message, if all other users have the value at one
+    end of the interval. For sigma = 1 and 1e4 users, the two bounds of eps differ by 0.4 % at delta = 1e-30 and 0.1 % at 1e-100.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
-    R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So :class:`ShuffledBits` is an upper
-    bound, too; it is exact over all datasets for k-ary response of two values and geometric noise of sensitivity 1. The smaller
-    upper bound is used.
+    R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So delta of :class:`ShuffledBits` is an
+    upper bound, too; it is exact over all datasets for k-ary response of two values and geometric noise of sensitivity 1. The
+    smaller upper bound is used.
 
-    Both bounds are maxima over the pairs of inputs that the randomizer lists: all of them up to symmetry, or a pair that is
-    proven to be the worst, as the two ends are for Laplace, Gaussian, discrete Gaussian and geometric noise on an interval
-    (docs/theorems/interval-inputs). The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few users;
-    densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: one delta of
-    the privacy blanket takes less than a millisecond for a randomizer of a few atoms, and about 10 ms for densities. One eps of
-    the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and up to 3 s for few
+    Both bounds are maxima over the pairs of the target's inputs that the randomizer lists: all of them up to symmetry, or a pair
+    that is proven to be the worst. For Laplace, Gaussian, discrete Gaussian and geometric noise on an interval this pair is the two
+    ends (docs/theorems/interval-inputs). The two bounds of the sum in the formula have a gap of about 2e-7 in log delta, 1e-12 for
+    few users; densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: one
+    delta of the privacy blanket takes less than a millisecond for a randomizer of a few atoms, and about 10 ms for densities. One
+    eps of the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and up to 3 s for few
     users, where rare messages dominate (on vectors up to 20 s).
 
     {balle2019}
@@ -285,7 +291,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
 
     @cached_property
     def _laws(self) -> Distributions:
-        # If `inputs` is given, finite randomizers bound the randomizer for these inputs.
+        # If `inputs` is given, the distributions of X are those for these inputs.
         source = self.randomizer if self.inputs is None else vars(self)["_listed_inputs"]
         return Distributions(source, self.participation)
 
@@ -318,7 +324,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         return (self._bounds.kernel_laws(upper) or []) if self._exact is None else []
 
     def _of_users(self, users: int, *, blanket: bool = False) -> Self:
-        """Return the protocol for another number of users; distributions of X that do not depend on it are not computed again.
+        """Return the protocol for another number of users, with the distributions of X that are already computed.
 
         With `blanket`, the bound of docs/theorems/worst-dataset is not used.
         """
@@ -330,13 +336,15 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     def _exact(self) -> tuple[ShuffledBits, ShuffledBits] | None:
         """Two protocols of shuffled bits whose deltas are a lower and an upper bound of delta of this protocol.
 
-        They exist for randomized response of one bit, whose flip probability is known up to rounding; otherwise the result is None.
+        They exist for randomized response of one bit, whose flip probability is known up to rounding. For other randomizers the
+        result is None.
         """
         flip = self._laws.flip
         if flip is None or not 0 < self._local.pure < LARGEST_EXPONENT:
             return None
         low, high = flip
-        # For budgets below 1e-4 the rounding error of the flip probability is larger, and the bounds by the blanket are tighter.
+        # For budgets below 1e-4 the rounding of the flip probability has a larger effect, and the bounds by the blanket are
+        # tighter.
         if not high - low <= 1e-10 * (0.5 - high):
             return None
         # More flipping is post-processing, so the protocol with the larger flip probability has the smaller delta.
@@ -347,8 +355,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     def _bits(self) -> ShuffledBits | None:
         """Shuffled randomized response of the same budget, for a randomizer with two inputs; otherwise None.
 
-        Every message of such a randomizer is a post-processing of one bit of randomized response, and so is a message that is sent
-        with some probability only.
+        Every message of such a randomizer is a post-processing of one bit of randomized response, also if it is sent only with some
+        probability.
         """
         if self._exact is not None:
             return self._exact[1]
@@ -414,10 +422,10 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         Returns
         -------
         str
-            "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users), or "every dataset of a stronger
-            protocol". The last one is the bound of a protocol with fewer users or full participation: this protocol's messages are
-            a post-processing of the messages of that protocol, whose delta is therefore at least as large. "one message alone" is
-            the delta of the target's message, which is the smallest bound if likelihood ratios are very large.
+            "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users), "every dataset of a stronger
+            protocol" or "one message alone". A stronger protocol has fewer users or full participation; its delta is at least as
+            large, because the messages of this protocol are a post-processing of its messages. "one message alone" is delta of the
+            target's message, which is the smallest bound if likelihood ratios are very large.
 
         {raises: If `eps` is negative or not finite.}
 
@@ -440,9 +448,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         Parameters
         ----------
         randomizer : Randomizer, or callable
-            For the smallest number of users: the randomizer that all users run. For the largest budget at given `users`: a function
-            that returns a randomizer for a local budget, such as ``lambda eps0: KaryResponse(10, eps0)``; privacy must decrease as
-            the budget grows.
+            For the smallest number of users: the randomizer that all users run. For the largest budget with given `users`: a
+            function that returns a randomizer for a local budget, such as ``lambda eps0: KaryResponse(10, eps0)``. A randomizer
+            with a larger budget must not be more private.
         eps : float
             Target privacy loss in nats, > 0.
         delta : float

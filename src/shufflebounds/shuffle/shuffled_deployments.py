@@ -49,7 +49,7 @@ class _DeploymentArray:
     def laws(self, upper: bool) -> list[list[ExcessLaw]]:
         """Return the distributions of X (`ExcessLaw`) for each randomizer; the bound is the largest E(X_1 + ... + X_n)_+/n.
 
-        The list is empty if the bound has no such form.
+        The list is empty if the bound is not of this form.
         """
         return [protocol._kernel_laws(upper) for protocol in self.protocols]
 
@@ -137,21 +137,23 @@ def shuffled_epsilons(
     Returns
     -------
     float or ndarray
-        The chosen bound in nats, in the common shape. This bound is that of the class, up to the tolerance of the search for eps,
-        or, with ``method="blanket"``, an upper bound that is up to 40 % larger.
+        The chosen bound in nats, in the common shape. By default it is that of :class:`Shuffled`, up to the tolerance of the search
+        for eps; with ``method="blanket"`` the upper bound is up to 40 % larger.
 
     {raises_of_randomizers}
 
     Notes
     -----
-    The distributions of X of a randomizer are computed once. With the bound over all datasets one eps takes 1 to 3 ms for a
-    randomizer with few outputs, and 0.2 to 1 ms for randomized response of one bit and 1e4 users or more. Lower bounds and the
-    privacy blanket take 0.015 to 0.06 ms for 1e6 users or more, 0.06 to 0.3 ms for 1e4 and 0.3 to 20 ms for 1e2 to 1e3; eps is
-    within a relative 1e-8 of the point where the bound of delta equals `delta`. For lower bounds and the privacy blanket the
-    global interpreter lock is released, and a keyboard interrupt takes effect after one deployment. :class:`Shuffled` itself is
-    evaluated for the bound over all datasets, for lower bounds with few users of a small randomizer, which take a search over
-    datasets, and for heavy tails: outputs that are 1e8 times more likely under one input than under the blanket, such as those of
-    Gaussian noise with sigma up to 0.6 for inputs between 0 and 1.
+    The distributions of X (see :class:`Shuffled`) of a randomizer are computed once. With the bound over all datasets one eps takes
+    1 to 3 ms for a randomizer with few outputs, and 0.2 to 1 ms for randomized response of one bit and 1e4 users or more. Lower
+    bounds and the privacy blanket take 0.015 to 0.06 ms for 1e6 users or more, 0.06 to 0.3 ms for 1e4 and 0.3 to 20 ms for 1e2 to
+    1e3; their eps is within a relative 1e-8 of the point where the bound of delta equals `delta`. During their computation the
+    global interpreter lock is released, and a keyboard interrupt takes effect after one deployment.
+
+    In three cases the result is computed by :class:`Shuffled` instead of compiled loops: for the bound over all datasets; for lower
+    bounds with few users of a small randomizer, which take a search over datasets; and for heavy tails (outputs that are 1e8 times
+    more likely under one input than under the privacy blanket, such as those of Gaussian noise with sigma up to 0.6 for inputs
+    between 0 and 1).
 
     {balle2019}
 

@@ -33,7 +33,7 @@ __all__ = ["ZeroSum"]
 @with_passages
 @dataclass(frozen=True, repr=False)
 class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUsers):
-    r"""Every user sends the own bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
+    r"""Every user sends their bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
     :math:`y = \sum x_i + \mathrm{Bin}(n, 1-\gamma)` and estimates :math:`y - n(1-\gamma)` if y > n, and 0 otherwise.
@@ -53,15 +53,16 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
     -----
     Neighbours: one user's bit is replaced. delta is exact for the protocol and every dataset: the noise is that of
     :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is tens of times larger
-    than the calibrated gamma, and the error, about :math:`n\gamma`, is larger by the same factor. delta is not monotone in gamma:
-    it oscillates by up to a relative 4e-4 at n = 1000.
+    than the calibrated gamma, and so is the error, which is about :math:`n\gamma`. delta is not monotone in gamma: it oscillates by
+    up to a relative 4e-4 at n = 1000.
 
     The users' values are bits. Messages are given as the number of copies that each user sends, int8: 0, 1 or 2. All copies are
-    equal, so the analyst sees their number y alone. Counts: y. The error depends only on the sum S of the users' bits, which
-    :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits the error is :math:`n\gamma -
-    Y` if Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: for a larger one an estimate of 0 is less
-    likely, and for a smaller one an estimate of 0 has an error of at most a. The mean squared error, too, is largest for one sum,
-    between :math:`n\gamma/2` and a few standard deviations above :math:`n\gamma`: it is up to about :math:`(n\gamma)^2`.
+    equal, so the analyst sees only their number y. Counts: y. The error depends only on the sum S of the users' bits, which
+    :meth:`error_tail` takes as `truth`. With :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits the error is :math:`n\gamma -
+    Y` if Y < S, and -S otherwise. The probability of an error above a is largest for :math:`S = \lfloor a \rfloor + 1`: for a
+    larger S an estimate of 0 is less likely, and for a smaller S an estimate of 0 has an error of at most a. The mean squared error
+    is largest for one S between :math:`n\gamma/2` and a few standard deviations above :math:`n\gamma`; it is up to about
+    :math:`(n\gamma)^2`.
 
     {balcer2020: Figure 1, Theorem 3.1}
 
@@ -117,12 +118,13 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
         Returns
         -------
         ZeroSum
-            Its upper delta at `eps` was evaluated and is at most `delta`; just below this gamma the upper delta exceeds `delta`.
-            Since delta oscillates in gamma, a slightly smaller gamma may meet the target, too.
+            Its upper delta at `eps` was evaluated and is at most `delta`; just below its gamma the upper delta exceeds `delta`.
+            Since delta oscillates in gamma, a somewhat smaller gamma may meet the target, too.
 
         {raises}
         InfeasibleError
-            If gamma = 1/2, the largest noise, does not suffice; the message states a number of users that does (a ValueError).
+            If gamma = 1/2, the largest noise, does not meet the target; the message states a number of users that is enough (a
+            ValueError).
 
         Examples
         --------
@@ -163,7 +165,7 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
         users : int, optional
             Number of users; it must be that of the protocol.
         raw : bool
-            Omit the comparison with n: the estimate is then unbiased with variance :attr:`variance`, but not 0 if all bits are.
+            Omit the comparison with n: the estimate is then unbiased with variance :attr:`variance`, but not 0 if all bits are 0.
 
         Returns
         -------
@@ -206,9 +208,10 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
 
 
 def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
-    """Return bounds of log Pr[|error| > a] for the sum S = `total`; Y ~ Bin(users, gamma) zero noise bits, n = `users`.
+    """Return bounds of log Pr[|error| > a] if the sum of the users' bits is S = `total`.
 
-    The probability is Pr[Y < S, |Y - n gamma| > a], plus Pr[Y >= S] if S > a.
+    With the number Y ~ Bin(n, gamma) of zero noise bits, n = `users`, the probability is Pr[Y < S, |Y - n gamma| > a], plus
+    Pr[Y >= S] if S > a.
     """
     # `mean`, which is n gamma, is rounded as in the estimate.
     mean = Fraction(users * gamma)
@@ -228,7 +231,7 @@ def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
 def missed_square(users: int, gamma: float, total: int) -> float:
     r"""Return the mean squared error of the estimate for the sum S = `total`, with Y and n as in `log_missed`.
 
-    With mu = n gamma, the cdf F and the masses b of Y, it is
+    Let mu = n gamma, F the cumulative distribution function of Y, and b(k) = Pr[Y = k]. The mean squared error is
 
     .. math:: \mathbb{E}[(\mu - Y)^2; Y < S] + S^2 \Pr[Y \ge S]
         = \mu(1-\gamma) F(S-1) + (1-\gamma)\, S\, b(S) (\mu + \gamma - S) + S^2 \Pr[Y \ge S].
@@ -244,9 +247,9 @@ def missed_square(users: int, gamma: float, total: int) -> float:
 def worst_total(users: int, gamma: float) -> int:
     r"""Return the sum S with the largest mean squared error f(S) of the estimate.
 
-    With the notation of `missed_square`, :math:`f(S+1) - f(S) = b(S)(\mu^2 - 2\mu S) + (2S+1) \Pr[Y > S]`. It is positive for S up
-    to mu/2. Beyond, it has the sign of :math:`(2S+1)/(2S-\mu) \cdot \Pr[Y > S]/b(S) - \mu`, where both factors decrease in S:
-    binomial masses are log-concave. So f increases up to the one S where the sign changes, and decreases from there on.
+    With the notation of `missed_square`, :math:`f(S+1) - f(S) = b(S)(\mu^2 - 2\mu S) + (2S+1) \Pr[Y > S]`. This difference is
+    positive for S up to mu/2. Beyond, it has the sign of :math:`(2S+1)/(2S-\mu) \cdot \Pr[Y > S]/b(S) - \mu`, where both factors
+    decrease in S, because binomial masses are log-concave. So f increases up to the S where the sign changes, and then decreases.
     """
     mean = users * gamma
 
@@ -267,7 +270,7 @@ def smallest_gamma(
     low: float | None = None,
     high: float = 0.5,
 ) -> float:
-    """Return the smallest gamma that the search finds; build(users, gamma) was evaluated there and meets the target.
+    """Return the smallest gamma that the search finds; ``build(users, gamma)`` was evaluated and meets the target.
 
     The search starts in low..high.
     """

@@ -1,4 +1,4 @@
-"""What the calculator asks: the fields of its page, read from the registry of the command, and the answers to its questions."""
+"""The fields of the calculator's page, read from the registry of the command, and the answers to the questions of the page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = {"eps": DELTA.text, "delta": EPSILON.text, "users": SHUFFLED, "times": T
 
 
 class Names(NamedTuple):
-    """The names of the fields of a question: those that must be filled in, and the others."""
+    """The names of the fields of a question: required and optional ones."""
 
     needed: list[str]
     optional: list[str]
@@ -63,7 +63,7 @@ def _tail(name: str) -> tuple[str, dict[str, str]]:
 
 
 def _described(name: str, mechanism: Mechanism) -> dict[str, Any]:
-    """Return what the page knows of a mechanism: `options` are those of its class, `others` those of the questions."""
+    """Return the description of a mechanism for the page: `options` are those of its class, `others` those of the questions."""
     texts = {**TEXTS, **several_options(mechanism)}
     asked = {question: names for question in QUESTIONS if (names := names_of(name, question)) is not None}
     return {
@@ -99,7 +99,7 @@ def _one_of(what: str, word: str, listed: Any) -> str:
 
 
 def _numbers(query: dict[str, str], names: Names, words: dict[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Return the values of the fields of a query that are filled in, checked to have the names of a question's fields."""
+    """Return the values of the fields that are filled in, or raise ValueError if a name is not that of a field of the question."""
     given = {name: text for name, text in query.items() if name not in ("question", "mechanism")}
     for name in given:
         _one_of("field", name, [*names.needed, *names.optional])
@@ -116,7 +116,7 @@ def _numbers(query: dict[str, str], names: Names, words: dict[str, tuple[str, ..
 
 
 def _arguments(query: dict[str, str]) -> tuple[str, argparse.Namespace]:
-    """Return the question of a query, and its arguments as the command has them."""
+    """Return the question of a query, and its arguments in the form of the command's parsed arguments."""
     question = _one_of("question", query.get("question", ""), QUESTIONS)
     name = _one_of("mechanism", query.get("mechanism", ""), MECHANISMS)
     names, mechanism = names_of(name, question), MECHANISMS[name]

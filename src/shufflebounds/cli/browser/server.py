@@ -32,7 +32,8 @@ __all__ = ["Calculator", "add_arguments", "run"]
 
 HOST = "127.0.0.1"
 MOST_FIELDS = 40
-"""Largest number of fields of a query; no mechanism has half as many options. Raised: more work for a query that is refused."""
+"""Largest number of fields of a query; every mechanism has fewer than half as many options. Raised: more work for a query that is
+refused."""
 
 TYPES = {"calculator.html": "text/html", "calculator.css": "text/css", "calculator.js": "text/javascript"}
 HEADERS = {
@@ -60,7 +61,7 @@ class Calculator(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
     block_on_close = False
-    # on Windows it would share a port that another program has
+    # On Windows, True would let the server use the port of another program.
     allow_reuse_address = os.name != "nt"
     request_queue_size = 64
 
@@ -78,7 +79,7 @@ class Calculator(socketserver.ThreadingTCPServer):
 
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print the traceback of an error, but not that of a browser that no longer waits for its answer."""
+        """Print the traceback of an error, unless the error is that the browser has closed the connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -130,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _noted(message: Warning | str, *place: Any, **keywords: Any) -> None:
-    """Keep a warning for the reply of its request."""
+    """Store a warning for the reply to the request that caused it."""
     _warnings.texts.append(str(message))
 
 

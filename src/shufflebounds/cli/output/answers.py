@@ -158,7 +158,7 @@ def several_options(mechanism: Mechanism) -> dict[str, str]:
 
 
 def _add_own(parser: Parser, mechanism: Mechanism) -> None:
-    """Add the numbers of users and of releases, where the calibration or the costs depend on them."""
+    """Add options for the numbers of users and of releases, if the calibration or the costs depend on these numbers."""
     for name, text in several_options(mechanism).items():
         parser.add_argument(f"--{name}", type=number, help=text)
     if mechanism.calibrates_shuffled:
@@ -169,7 +169,7 @@ def _add_own(parser: Parser, mechanism: Mechanism) -> None:
 
 
 def _needs_users(protocol: Any) -> bool:
-    """Return whether the messages per user depend on the number of users, which the protocol does not have as a parameter."""
+    """Return whether the messages per user depend on the number of users, although this is not a parameter of the protocol."""
     cost = getattr(protocol, "messages_per_user", None)
     return cost is not None and "users" in inspect.signature(cost).parameters
 

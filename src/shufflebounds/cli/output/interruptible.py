@@ -1,7 +1,7 @@
 """Run the work of the command so that Ctrl-C stops it, with a clock on the terminal after two seconds.
 
-If the standard error stream is no terminal, the elapsed time is a message of level INFO to the logger "shufflebounds", after ten
-seconds and whenever the time has doubled; the command writes these messages to that stream.
+If the standard error stream is not a terminal, the elapsed time is logged with level INFO by the logger "shufflebounds", after ten
+seconds and whenever the time has doubled. The command writes these messages to the standard error stream.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIRST_MESSAGE = 10.0
 
 
 def log_to_stderr() -> None:
-    """Write the messages of the logger to the standard error stream, if it has no other place for them."""
+    """Write the messages of the logger to the standard error stream, if the logger has no other handler."""
     if not LOGGER.hasHandlers():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("shufflebounds: %(message)s"))

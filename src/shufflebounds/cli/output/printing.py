@@ -29,10 +29,10 @@ def both(method: Callable[..., float], value: float) -> dict[str, float]:
 def report(
     name: str, profile: PrivacyProfile, parameters: dict[str, Any], answers: dict[str, dict[str, float]], *, explained: bool = True
 ) -> dict[str, Any]:
-    """Return the result with its mechanism, parameters, claim, evidence and version, in the order in which they are printed.
+    """Return the result with its mechanism, parameters, claim, evidence and version, in the sequence in which they are printed.
 
-    The evidence is given for the upper bound of eps if the results have one, otherwise for eps of the parameters, otherwise for
-    0.
+    The evidence is that at the upper bound of eps if the results contain one; otherwise at the eps of the parameters, or at 0 if
+    they have no eps.
     """
     eps = answers.get("epsilon", {}).get("upper", parameters.get("eps", 0.0))
     eps = eps if math.isfinite(eps) else 0.0
@@ -101,13 +101,13 @@ def print_report(told: dict[str, Any], arguments: argparse.Namespace) -> None:
 
 
 def explain(told: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Print the neighbouring relation and what each bound rests on with --explain."""
+    """Print the relation of neighbours and, for each bound, the claims on which it rests, if --explain is given."""
     if arguments.explain:
         print(as_table([("claim", told["theorem"]), ("neighbours", told["neighbours"])]))
         print("\n".join(rests(told)))
 
 
 def rests(told: dict[str, Any]) -> list[str]:
-    """Return the lines of a report about what each bound rests on."""
+    """Return the lines of a report with the claims on which each bound rests."""
     return [line for side in SIDES for line in shown(side, [
         Evidence(**{**one, "status": Status[one["status"]]}) for one in told["evidence"][side]["claims"]])]

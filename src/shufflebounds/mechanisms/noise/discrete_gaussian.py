@@ -60,7 +60,8 @@ class _Shift(ClosedForms):
     def tail_sums(self, start: FloatArray, gain_from: FloatArray | None = None) -> IntervalArray:
         r"""Return bounds of the log of :math:`\sum_{j \ge start} p_j g_j` for each start.
 
-        p_j is the probability of the noise j, and g_j is 1, or the positive part of 1 - e^(eps - loss_j) for eps = `gain_from`.
+        p_j is the probability of the noise j. g_j is 1, or, if `gain_from` is given, the positive part of 1 - e^(gain_from -
+        loss_j).
         """
         rows = max(1, int(BLOCK / (30 * self.sigma + 3)))  # by the largest number of terms of a sum
         if start.size > rows:
@@ -68,8 +69,8 @@ class _Shift(ClosedForms):
             sums = [self.tail_sums(start[part], None if gain_from is None else gain_from[part]) for part in parts]
             return IntervalArray(*np.concatenate(sums, axis=1))
         s, d = self.sigma, float(self.sensitivity)
-        # The sum covers the range of the largest terms. This range extends beyond the mode, because g_j increases over part of
-        # the range if the threshold is far below 0.
+        # The sum is over the range of the largest terms. This range extends beyond the mode of p_j, because g_j increases over part
+        # of it if the threshold is far below 0.
         reach = s * math.sqrt(2 * NEGLIGIBLE)
         first = np.maximum(start, -math.ceil(1.5 * reach))
         step = np.maximum(first, 0.0) / (s * s)
@@ -93,7 +94,7 @@ class _Shift(ClosedForms):
         # In the extreme tail the relative errors of the weights may exceed 1; the lower bound is then the largest term alone.
         below = np.maximum((weight * low * (1 - noise)).sum(axis=1) * (1 - size), low[place])
         above = (weight * high * (1 + noise)).sum(axis=1) * (1 + size)
-        # Beyond the last term the masses decrease at least geometrically; before the first term they do so by symmetry.
+        # Beyond the last term the masses decrease at least geometrically, and by symmetry also before the first term.
         after = weight[:, -1] / -np.expm1(-(2 * j[:, -1] + 1) / (2 * s * s))
         before = np.where(first > start, weight[:, 0] / -np.expm1(-(2 * np.abs(first) + 1) / (2 * s * s)), 0.0)
         above += (after + before) * (1 + 1e-9)
@@ -174,18 +175,17 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     Notes
     -----
     Neighbours: the whole number differs by at most `sensitivity`; the largest shift is the worst, as the distribution is
-    log-concave. delta is exact: it is a sum of positive terms, truncated to a relative e^-45; the truncated part is bounded by a
+    log-concave. delta is exact: it is a sum of positive terms. The sum is truncated at a relative e^-45; the rest is bounded by a
     geometric series and added to the upper bound. The sum has at most 30 sigma terms, and at most about 75 sigma^2/m for a
-    threshold m > 0. The gap is a relative 1e-13, or a few ulp times the logarithm if that is larger.
+    threshold m > 0. The gap is a relative 1e-13, or a few ulp of the logarithm if that is larger.
 
     The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), with equality if a Delta is a whole number. Up to
-    sigma = 2000 the lower :meth:`tradeoff` has a vertex for every outcome, except for tails of mass e^-100 on each side.
+    sigma = 2000 the lower bound of :meth:`tradeoff` has a vertex for every outcome, except for tails of mass e^-100 on each side.
 
     :meth:`gdp_mu` is slightly above Delta/sigma. Its relative gap is below 1e-9 for sigma up to 186, and below 2e-5 beyond.
 
     There is no pure budget: :meth:`shuffled` truncates the tails. :meth:`randomize` draws by rejection from a double geometric
-    distribution in double precision, so probabilities have a relative error of about 1e-15. The output is a whole number, so it has
-    no floating-point bits that could reveal the value.
+    distribution in double precision, so probabilities have a relative error of about 1e-15.
 
     References
     ----------
@@ -250,7 +250,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         # The two ends of the interval 0..sensitivity are the worst pair of inputs.
         s, d = self.sigma, self.sensitivity
         cut = self._cut(log_cut)
-        # `y` are the outcomes from the middle downwards. The outcomes extend beyond the cut until their masses underflow.
+        # `y` are the outcomes from the middle downwards, beyond the cut until their masses underflow.
         y = d // 2 - np.arange(d // 2 + cut + math.ceil(40 * s) + 2.0)
         total = self._pair.log_total
         near, far = (-0.5 * ((y - x) / s) ** 2 - total for x in (0.0, float(d)))
@@ -277,8 +277,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             starts = np.ceil(s * s * np.log(t) / d - 0.5 * d - ON_GRID)
             return np.exp(np.minimum(self._pair.tail_sums(starts).upper, 0.0))
 
-        # The cut outputs are below -cut and above d + cut; R_0^2/R_d is e^(d^2/s^2) times the distribution of the noise around
-        # -d.
+        # The truncated outputs are below -cut and above d + cut; R_0^2/R_d is e^(d^2/s^2) times the distribution of the noise
+        # around -d.
         (pair,) = self.excess_laws(cells=200)
         near, far, shifted = self._pair.tail_sums(cut + 1.0 + np.array([0.0, d, -d])).upper.tolist()
         norm = 2 * (math.exp(min((d / s) ** 2 + shifted, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))

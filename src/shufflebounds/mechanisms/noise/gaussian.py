@@ -1,4 +1,4 @@
-"""Gaussian noise: its privacy profile by Mills' ratios, with a small relative error at every eps."""
+"""Gaussian noise: its privacy profile by Mills' ratio, with a small relative error at every eps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["GaussianMechanism"]
 
 def _product(releases: Sequence[tuple[tuple[float, float], int]]) -> DominatingPairInfo:
     """Return the description of several releases, each given by its sigma, its sensitivity and its number."""
-    # The composition is one release, whose sigma is rounded up for one bound and down for the other.
+    # The composition is one release, whose sigma is rounded up for the lower bound and down for the upper one.
     (sigma, sensitivity), times = releases[0]
     if len(releases) == 1:
         sigma /= math.sqrt(times)
@@ -118,19 +118,18 @@ class GaussianMechanism(AdditiveNoise):
 
     Notes
     -----
-    Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: the bounds contain the mechanism's delta,
-    however small. x is computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their
-    difference is the series of positive terms :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, where h = mu/2, c = eps/mu,
-    :math:`I_n(c) = \int_0^\infty s^n e^{-s^2/2-cs} ds`, and the ratios of the I_n are from their continued fraction. The gap is
-    about a relative 1e-13, or a few ulp of the logarithm if that is larger.
+    Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: delta of the mechanism, however small, lies
+    between the two bounds. x is computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu),
+    their difference is computed by the series :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!` of positive terms, where h = mu/2,
+    c = eps/mu and :math:`I_n(c) = \int_0^\infty s^n e^{-s^2/2-cs} ds`; a continued fraction gives the ratios of the I_n. The gap is
+    a relative 1e-13 of delta, or a few ulp of the logarithm if that is larger.
 
-    There is no pure budget. :meth:`shuffled` truncates the tails; it is for real values in an interval of length `sensitivity`, not
-    for vectors.
+    There is no pure budget. :meth:`shuffled` truncates the tails of the noise; it is for real values in an interval of length
+    `sensitivity`, not for vectors.
 
-    **Floating point.** :meth:`randomize` adds a double to a double. The set of possible results depends on the value, so an
-    adversary who sees all bits of the output may learn more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for
-    simulations, or round the output to a grid that is coarse relative to `sigma`. To release data use
-    :class:`DiscreteGaussianMechanism` on whole numbers.
+    **Floating point.** :meth:`randomize` adds doubles, so the set of possible results depends on the value, and all bits of the
+    output together may reveal more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for simulations, or round the
+    output to a grid that is coarse relative to `sigma`. To release data use :class:`DiscreteGaussianMechanism` on whole numbers.
 
     References
     ----------
@@ -193,8 +192,8 @@ class GaussianMechanism(AdditiveNoise):
 
         Notes
         -----
-        Sigma is a root of the exact profile. The closed form sqrt(2 ln(1.25/delta))/eps is larger for small eps, and invalid for
-        large eps (at delta = 1e-5, for eps above 8.42).
+        Sigma is the root of the exact delta(eps) = delta. The closed form sqrt(2 ln(1.25/delta))/eps is larger for small eps, and
+        invalid for large eps (at delta = 1e-5, for eps above 8.42).
 
         Examples
         --------
@@ -240,17 +239,18 @@ class GaussianMechanism(AdditiveNoise):
         Returns
         -------
         GaussianMechanism
-            The mechanism has sensitivity 1. The upper delta of the training at `eps` is at most `delta`, and its upper eps at
-            `delta` is at most `eps`. For the other targets, its upper delta at eps = 0, or its lower trade-off function, meets
-            the target. If the gap of the composition is negligible, sigma is within a relative 3e-4 of the smallest.
+            The mechanism has sensitivity 1. The upper bound of delta of the training at `eps` is at most `delta`, and that of eps
+            at `delta` is at most `eps`. For the other targets, the upper bound of delta at eps = 0, or the lower bound of the
+            trade-off function, meets the target. If the gap of the composition is negligible, sigma is within a relative 3e-4 of
+            the smallest.
 
         {raises}
 
         Notes
         -----
-        The search starts at the sigma of the central limit theorem for subsampled Gaussian noise,
-        :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, where mu is that of one Gaussian release that meets the target. The returned
-        sigma has been evaluated. Neighbours: add or remove one record. For other samplers see
+        Let mu be that of a single Gaussian release that meets the target. The search starts at the sigma for which
+        :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, q = `rate`, T = `steps`, by the central limit theorem for subsampled Gaussian
+        noise. The returned sigma has been evaluated. Neighbours: add or remove one record. For other samplers see
         :func:`~shufflebounds.composition.least_noise`.
 
         References
@@ -278,8 +278,8 @@ class GaussianMechanism(AdditiveNoise):
         with _validate.quiet():
             one = least_of_goal(cls, goal, 1.0, 1e-4)
             start = 1 / math.sqrt(math.log1p((1 / (one * rate)) ** 2 / steps))
-            # The starting value comes from the central limit theorem and has an error of 2 to 8 %. A smaller tolerance than 1e-4
-            # takes two more compositions, 0.1 to 0.4 s each.
+            # The starting value is that of the central limit theorem, with an error of 2 to 8 %. A smaller tolerance than 1e-4
+            # would take two more compositions, 0.1 to 0.4 s each.
             return cls(least_of_goal(training, goal, start, 1e-4))
 
     @classmethod
@@ -370,7 +370,7 @@ class GaussianMechanism(AdditiveNoise):
     def dataset_laws(self, inputs: tuple[float, ...] = ()) -> DatasetLaws | None:
         length = math.nextafter(self.mu, math.inf)
         (pair,) = self.excess_laws(cells=200)
-        # The outputs that are cut are farther than `end` sigma from the middle of the interval.
+        # The truncated outputs are farther than `end` sigma from the middle of the interval.
         end = 0.5 * length - float(ndtri_exp(np.asarray(pair.upper.log_cut)[0]))
         near, far, square = (float(log_ndtr(part * length - end)) for part in (0.5, -0.5, 1.5))
         # R_0^2/R_L is e^(L^2) times the density of normal noise around -L, with L = `length`.

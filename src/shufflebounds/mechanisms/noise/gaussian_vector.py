@@ -35,7 +35,7 @@ from shufflebounds.profile.between import Between
 __all__ = ["GaussianVector"]
 
 _LOG_CUT = -60.0
-"""Log of the largest mass that may be truncated. Raised: all outputs of a coordinate of the cube could be truncated. Lowered:
+"""Log of the largest mass that may be truncated. Raised: for a coordinate of the cube, all outputs might be truncated. Lowered:
 more atoms."""
 
 
@@ -58,14 +58,14 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     Notes
     -----
-    Neighbours: the vector is replaced. Without a shuffle it is :class:`GaussianMechanism` with the sensitivity :math:`\sqrt d` or
-    2, the distance of two opposite vectors. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors,
-    are the worst pair of the privacy blanket (proven in docs/theorems/interval-inputs), and the bound of docs/theorems/vectors
-    covers every pair and every dataset. Where no rare message dominates, eps of this bound is within 1 % of the lower bound,
-    which is attained by datasets in which all other users have one of two opposite vectors. For the unit ball, whose vectors
-    differ in length, no worst pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead.
-    The mass of the privacy blanket is :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about
-    the square root of the dimension.
+    Neighbours: the vector is replaced. Without a shuffle the guarantee is that of :class:`GaussianMechanism` with the sensitivity
+    :math:`\sqrt d` (cube) or 2 (sphere), the distance of two opposite vectors. After a shuffle (:meth:`shuffled`) there are two
+    upper bounds: the privacy blanket, for which two opposite corners or unit vectors are the worst pair (proven in
+    docs/theorems/interval-inputs), and the bound of docs/theorems/vectors, which covers every pair and every dataset. The lower
+    bound is delta of datasets in which all other users have the same one of two opposite vectors. If no rare message dominates, eps
+    of the second upper bound is within 1 % of the lower bound. For the unit ball, whose vectors differ in length, no worst pair is
+    known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy blanket is
+    :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about the square root of the dimension.
 
     **Floating point.** As for all real-valued noise, the last bits of the messages may reveal more than
     :math:`\delta(\varepsilon)` allows (Mironov 2012, cited in :class:`GaussianMechanism`).
@@ -98,17 +98,17 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @cached_property
     def _line(self) -> GaussianMechanism:
-        """The noise along the line through two opposite vectors, as noise on a number; the distance of the vectors is rounded."""
+        """Noise on a number: the noise along the line through two opposite vectors, whose distance is rounded."""
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
     @property
     def _twin(self) -> GaussianMechanism | GaussianVector:
-        """The noise on a number if the vectors have one coordinate, for which the bounds are closer; otherwise this randomizer."""
+        """The noise on a number if the vectors have one coordinate, because its bounds are closer; otherwise this randomizer."""
         return self._line if self.dimension == 1 else self
 
     @cached_property
     def _rounded(self) -> Between | None:
-        """The noise along the line, for the distance rounded down and up, or None if the distance is a double."""
+        """The noise along the line (`_line`) for the distance rounded down and up, or None if the distance is a double."""
         if self.domain == "sphere" or math.isqrt(self.dimension) ** 2 == self.dimension:
             return None
         nearer, farther = (math.nextafter(self._line.sensitivity, end) for end in (0.0, math.inf))
@@ -128,7 +128,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @property
     def scale(self) -> float:
-        """A message's mean divided by the user's vector: 1, because the noise has mean zero."""
+        """Ratio of the mean of a message to the user's vector: 1, because the noise has mean zero."""
         return 1.0
 
     def _checked_values(self, values: ArrayLike) -> FloatArray:
@@ -141,8 +141,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return np.asarray(vectors + source.normal(scale=self.sigma, size=vectors.shape))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # Two opposite corners, or unit vectors, are the worst pair. In the lower bounds all other users have vectors on the line
-        # through them.
+        # Two opposite corners, or unit vectors, are the worst pair. In the lower bounds all other users have a vector on the line
+        # through this pair.
         cells, log_cut = checked(cells, min(log_cut, _LOG_CUT))
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"
@@ -155,7 +155,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     @cached_property
     def _blanket(self) -> ExcessLaw:
         """The distribution of X (`ExcessLaw`) for two opposite corners, or unit vectors, and the privacy blanket m."""
-        # The truncated mass is at most e^-60: it is divided among the coordinates, and a larger mass could truncate the whole
+        # The truncated mass is divided among the coordinates. It is at most e^-60, because a larger mass could be the whole
         # distribution of a coordinate.
         return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._of_sphere.law
 
@@ -190,11 +190,11 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @property
     def _cut_norm(self) -> float:
-        """Upper bound of the integral of (R_0^2 + R_1^2)/m over the outputs that are truncated in `_blanket`; inf if not known."""
+        """Upper bound of the integral of (R_0^2 + R_1^2)/m over the outputs that are truncated in `_blanket`; inf if unknown."""
         if self.domain == "sphere":
             return self._of_sphere.cut_norm
-        # The integral of R_0^2/m over a set is at most the root of R_0(set) times that of the integral of R_0^3/m^2, which is a
-        # product over the coordinates.
+        # The integral of R_0^2/m over a set A is at most sqrt(R_0(A)) times the square root of the integral of R_0^3/m^2, which is
+        # a product over the coordinates (Cauchy-Schwarz).
         s = self.sigma
         third = float(np.logaddexp(3 / s**2 + log_ndtr(2.5 / s), log_ndtr(-0.5 / s)))
         log_norm = 0.5 * (self.dimension * third + float(np.max(self._blanket.log_cut)))
@@ -217,7 +217,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         with y_j < 1/2, and b = R_1/m is the product of R_1/R_0 over the coordinates with y_j >= 1/2.
         """
         s, d = self.sigma, self.dimension
-        # The truncated mass is counted once for every set of coordinates below 1/2, so it is chosen smaller for many coordinates.
+        # The truncated mass is counted once for every set of coordinates with y_j < 1/2, so it is chosen smaller for many
+        # coordinates.
         log_cut -= math.lgamma(d + 1) - 2 * math.lgamma(d / 2 + 1)
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0) - math.log(d)))
         # With more cells for the likelihood ratio of one coordinate, bounds are tighter and the run time is longer.
@@ -227,7 +228,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         edges = np.linspace(0.0, end, cells + 1)
         near, far = (log_normal_masses(edges, center, s) for center in (0.5, -0.5))
         fine = log_to_nodes(far, log_shares(near - far, edges[:-1] / (s * s), edges[1:] / (s * s)))
-        # Masses under m are multiplied by the square root of R_0/m: then neither those under m nor those under R_0 underflow.
+        # Masses under m are multiplied by the square root of R_0/m, so that neither masses under m nor masses under R_0 underflow.
         one = np.exp(fine + 0.5 * step * np.arange(cells + 1))
         sums, lost = [np.ones(1)], [0.0]
         beyond = math.exp(float(log_ndtr((0.5 - end) / s)))
@@ -235,8 +236,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
             sums.append(np.convolve(sums[-1], one))
             height = np.exp(0.5 * step * np.arange(sums[-1].size))
             tail = np.cumsum((sums[-1] * height)[::-1])[::-1]
-            # The probability that all coordinates are below 1/2 is small. At most the fraction 1e-3 of it is truncated, because a
-            # truncation at e^log_cut could remove all of it.
+            # The probability that all coordinates are below 1/2 is small. At most a fraction 1e-3 of this probability is truncated,
+            # because a truncation at e^log_cut could remove all of it.
             kept = int(np.count_nonzero(tail > min(math.exp(log_cut), 1e-3 * float(tail[0]))))
             lost.append(lost[-1] + beyond + (float(tail[kept]) if kept < tail.size else 0.0))
             sums[-1] = sums[-1][:kept]
@@ -250,8 +251,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         every = np.logaddexp.reduce([weight[k] + logs[k] + math.log(mass[d - k]) for k in range(d + 1)])
         nodes = chosen(levels, every)
         coarse = [log_spread(levels, log, nodes) for log in logs]
-        # The truncated mass under R_0 is a sum over the number k of coordinates below 1/2: these k coordinates, or the other
-        # d - k, have truncated outputs.
+        # The truncated mass under R_0 is a sum over the number k of coordinates below 1/2: truncated outputs are in these k
+        # coordinates, or in the other d - k.
         cut = sum(math.exp(weight[k]) * (lost[k] * mass[d - k] + lost[d - k]) for k in range(d + 1))
         cases = ((weight[k] + coarse[k], coarse[d - k]) for k in range(d + 1))
         # The mass of m is the product over the coordinates of that of min(R_0, R_1), which is 2 Phi(-1/(2 s)).

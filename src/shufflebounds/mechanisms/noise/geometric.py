@@ -32,8 +32,8 @@ from shufflebounds.profile.calibration import least_count
 __all__ = ["GeometricMechanism"]
 
 _MAX_BOUND = 2**50
-"""Largest bound B of clipped noise. Up to this value, sums of the bound and the sensitivity are exact doubles. Raised: such sums
-are rounded. Lowered: ValueError for noise with a larger bound."""
+"""Largest bound B of clipped noise. Up to this value, sums of the bound and the sensitivity are exact doubles. Raised: these sums
+may be rounded. Lowered: ValueError for noise with a larger bound."""
 
 
 class _Shifts(ClosedForms):
@@ -47,7 +47,8 @@ class _Shifts(ClosedForms):
         self.rate = eps / sensitivity
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        # For eps far above the budget of the noise, delta is the mass of outcomes that are possible under one distribution only.
+        # For eps far above the budget of the noise, delta is the probability of outcomes that are possible under one distribution
+        # only.
         e = np.minimum(eps, 1e6)
         if self.bound is None:
             return self._free(e)
@@ -77,14 +78,14 @@ class _Shifts(ClosedForms):
     def rough(self, upper: bool) -> Curve | None:
         if self.bound is None or self.sensitivity <= 2**10:
             return None
-        # For larger sensitivities, the rough curve is the largest delta of a few shifts.
+        # For larger sensitivities, the approximate curve is the largest delta of a few shifts.
         return Curve(lambda eps: min(0.0, self.few_shifts(eps)[upper]))
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if not upper or self.bound is None or delta == 0:
             return None
-        # delta drops by a large factor at the budget of the noise, which a search may miss. So the budget is tested here. The
-        # largest delta of a few shifts has this drop, too.
+        # At the budget of the noise delta drops by a large factor, which a search may miss. So this eps is tested here. The
+        # largest delta of a few shifts has the same drop.
         if not delta < probability(self.few_shifts(math.nextafter(self.eps, 0.0)).upper, True):
             return None
         return self.eps if probability(float(self.log_delta(np.array([self.eps])).upper[0]), True) <= delta else None
@@ -110,7 +111,8 @@ class _Shifts(ClosedForms):
         below = e < self.eps
         e = np.where(below, e, 0.0)
         s, rate = float(self.sensitivity), self.rate
-        # In units of the rate, outcomes k <= 0 have the loss s, and k = 1..last have the losses s - 2k, which exceed e.
+        # In units of the rate, outcomes k <= 0 have the privacy loss s, and outcomes k = 1..last have the losses s - 2k, which
+        # exceed e.
         last = self._last(s, e)
         gain = -np.expm1(e - self.eps)
         between = np.expm1(-last * rate) * np.expm1(-self._gap(s - last - 1, e))
@@ -125,7 +127,7 @@ class _Shifts(ClosedForms):
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
         s = shifts[:, None]
-        # `touching` marks the shifts for which exactly one outcome is possible under both distributions, an end of both.
+        # `touching` marks the shifts for which only one outcome is possible under both distributions; it is an end of both.
         touching = s == 2 * bound
         before = s - bound - 1
         first = np.maximum(1, s - bound + 1)
@@ -133,8 +135,9 @@ class _Shifts(ClosedForms):
         size_between = np.maximum(last - first + 1, 0)
         ends = np.where(touching, 0.0, log_rest)
         with np.errstate(divide="ignore"):
-            # An entry of the list belongs to one class of outcomes with equal loss. It has the log of (1 + q) times the mass, the
-            # gap loss - e, and a size that scales the rounding error of the gap. The class adds mass * (1 - e^-gap) to delta.
+            # Each entry of the list is for one class of outcomes with equal loss. It has three numbers: the log of (1 + q) times
+            # the mass of the class, the gap loss - e, and a size to which the rounding error of the gap is proportional. The class
+            # adds mass * (1 - e^-gap) to delta.
             classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
                 # The first class consists of the outcomes that are impossible under the other distribution.
                 (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))),
@@ -174,7 +177,7 @@ class _Shifts(ClosedForms):
         unbounded = self.bound is not None
         if unbounded and self.sensitivity > 1:
             return Losses(lattice=(self.eps, 2 * self.rate), unbounded=unbounded)
-        # With bound 1 there is no loss strictly between those of the two ends, and no lattice is passed.
+        # With bound 1 there is no privacy loss strictly between those of the two ends, so there is no lattice.
         lattice = None if self.bound == 1 else (self.eps, 2 * self.rate)
         return Losses(self._atoms, lattice, lattice is not None, unbounded=unbounded)
 
@@ -196,8 +199,8 @@ class _Shifts(ClosedForms):
         order = order[log_p[order] > -np.inf]
         lost = -math.inf
         if end + rate < DEEPEST:
-            # Atoms with a log mass below DEEPEST count as truncated: the rounding error of their log mass, a few ulp of it, would
-            # dominate `slack`, the error bound that all atoms share.
+            # Atoms with a log mass below DEEPEST count as truncated: the rounding error of such a log mass would dominate `slack`,
+            # the error bound that all atoms share.
             order, lost = order[log_p[order] > DEEPEST], end + rate + 2
         slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
         loss_error = ULP * (8 + 4 * float(np.abs(loss).max()))
@@ -212,16 +215,16 @@ class _Shifts(ClosedForms):
             return SINGLE
         if not s < min(bound, MOST_ENUMERATED):
             return Attained()
-        # This is the pair of the largest shift, which is attained. Its classes are the outcomes of the first distribution only, the
-        # lower end of the second one, the outcomes k <= 0, k = 1, ..., s - 1 and k >= s between the ends, and the upper end of the
-        # first distribution.
+        # This is the pair of the largest shift s, which neighbours attain. The classes of outcomes are: those of the first
+        # distribution only; the lower end of the second distribution; k <= 0, k = 1, ..., s - 1 and k >= s between the ends; and
+        # the upper end of the first distribution.
         rate, log_rest = self.rate, math.log(-math.expm1(-self.rate))
         k = np.arange(1.0, s)
         outer, end, inner = -(bound - s + 1) * rate, -bound * rate, math.log(-math.expm1(-(bound - s) * rate))
         near = log_rest - (bound - s) * rate
         log_p = np.array([outer, near, inner, *(log_rest - k * rate), inner - s * rate, end, -np.inf]) - math.log1p(math.exp(-rate))
         log_q = log_p[::-1]
-        # `from_pmfs` takes masses as exact, so P is rounded down and Q is rounded up.
+        # `from_pmfs` treats masses as exact, so P is rounded down and Q is rounded up for a lower bound.
         size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
         pair = DominatingPair.from_pmfs(log_p - ULP * (16 + 4 * size), np.minimum(log_q + ULP * (16 + 4 * size[::-1]), 0.0))
         return Attained(profiles=lambda: (pair,))
@@ -252,12 +255,11 @@ class GeometricMechanism(AdditiveNoise):
     likelihood ratio. Without a bound the largest shift is the worst, as the distribution is log-concave; with a bound delta is
     the maximum over all shifts up to `sensitivity`. All terms are positive and computed by logarithms and ``expm1``.
 
-    Noise that is cut off at B and renormalized is another mechanism, with another delta;
-    :meth:`DominatingPair.from_pmfs <shufflebounds.profile.DominatingPair.from_pmfs>` takes its probabilities.
+    Noise that is truncated at B and renormalized instead of clipped is another mechanism, with another delta: pass its
+    probabilities to :meth:`DominatingPair.from_pmfs <shufflebounds.profile.DominatingPair.from_pmfs>`.
 
     With a bound, an output that no other user can send identifies the target's message even after a shuffle. The noise is drawn
-    with NumPy's double-precision sampler, so probabilities have a relative error of about 1e-15. The output is a whole number, so
-    it has no floating-point bits that could reveal the value.
+    with NumPy's double-precision sampler, so probabilities have a relative error of about 1e-15.
 
     References
     ----------
@@ -331,7 +333,7 @@ class GeometricMechanism(AdditiveNoise):
         return cls(eps, sensitivity, bound)
 
     def thresholded(self, threshold: int) -> ThresholdedCount:
-        """Return the guarantee of counts that are released only if they are positive and their noisy count reaches a threshold.
+        """Return the guarantee of counts that are released only if they are positive and the noisy count is at least a threshold.
 
         Parameters
         ----------
@@ -341,7 +343,7 @@ class GeometricMechanism(AdditiveNoise):
         Returns
         -------
         ThresholdedCount
-            For keys that are not known beforehand. For a fixed list of keys no threshold is needed, and one costs no privacy.
+            The guarantee if the keys are not known beforehand. For a fixed list of keys a threshold is only post-processing.
 
         {raises: If `threshold` lies outside its range, or the noise has a bound and a sensitivity above 1.}
 
@@ -371,8 +373,8 @@ class GeometricMechanism(AdditiveNoise):
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
-        # Without a bound the two ends are proven to be the worst pair. With a bound all pairs are enumerated, because an output may
-        # be possible for an inner input only, so that other pairs may be worse.
+        # Without a bound the two ends are proven to be the worst pair of inputs. With a bound all pairs are enumerated: an output
+        # may be possible only for an inner input, so another pair may be worse.
         s = self.sensitivity
         if self.bound is not None:
             return self._clipped_laws(self.bound)
@@ -384,7 +386,7 @@ class GeometricMechanism(AdditiveNoise):
             far[-1] -= math.log(2)
         loss = (s - 2 * k) * self._rate
         loss[0] = self._local_budget()
-        # The loss of the outermost class is the pure budget. The class is not grouped with others, so that this loss stays exact.
+        # The loss of the outermost class is the pure budget. This class is not grouped with others, so that its loss stays exact.
         parts = group_outcomes(far[1:], near[1:], loss[1:], max(1, cells // 2)) if k.size > 1 else (np.empty(0),) * 4
         log_far, log_near, high, low = (np.append(first, part) for first, part in zip((far[0], near[0], loss[0], loss[0]), parts))
         return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
@@ -417,7 +419,7 @@ class GeometricMechanism(AdditiveNoise):
         if (s + 1) * (2 * bound + s + 1) > 2**22:
             raise ValueError(f"bound={bound} with sensitivity={s}: (sensitivity + 1)(2 bound + sensitivity + 1) must be <= 2**22")
         rows = self._clipped_rows(bound)
-        # The pair of inputs (j, i) is the mirror image of (s - j, s - i), so pairs with i < j suffice.
+        # The pair of inputs (j, i) is the mirror image of (s - j, s - i), so pairs with i < j are enough.
         return matrix_laws(rows, list(combinations(range(s + 1), 2)), symmetric=True)
 
     @property

@@ -34,7 +34,7 @@ __all__ = ["LaplaceMechanism"]
 
 
 class _Shift(ClosedForms):
-    """Two Laplace distributions whose means differ by budget + rest, a double-double, in units of the scale."""
+    """Two Laplace distributions whose means differ by the double-double budget + rest, in units of the scale."""
 
     __slots__ = ("budget", "rest")
 
@@ -88,8 +88,8 @@ class _Shift(ClosedForms):
         return Tradeoff(LaplaceCurve(next_float(self.budget, upper), 1 if upper else -1))
 
     def mu(self, upper: bool) -> float:
-        # mu is attained at alpha = beta: on the middle piece of the curve alpha beta is constant, and the normal quantile of 1 -
-        # alpha is a concave function of log alpha, because its slope, minus 1 over the hazard rate, decreases.
+        # The supremum that defines mu is at alpha = beta. On the middle piece of the trade-off function alpha beta is constant, and
+        # the normal quantile of 1 - alpha is a concave function of log alpha: its slope, -1 over the hazard rate, decreases.
         mu = self.tradeoff(not upper).gdp_mu()
         return mu if upper else mu * (1 - 3 * SLACK)
 
@@ -112,14 +112,13 @@ class LaplaceMechanism(AdditiveNoise):
 
     Notes
     -----
-    Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: the bounds contain the mechanism's delta.
-    :meth:`excess_laws` is for its use as a local randomizer of values in an interval of length `sensitivity`; X then has two
-    atoms and a density.
+    Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: delta of the mechanism lies between the two
+    bounds. As a local randomizer (:meth:`excess_laws`), the mechanism is for values in an interval of length `sensitivity`; X then
+    has two atoms and a density.
 
-    **Floating point.** :meth:`randomize` adds a double to a double. The set of possible results depends on the value, so an
-    adversary who sees all bits of the output may learn more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for
-    simulations, or round the output to a grid that is coarse relative to `scale`. To release data use :class:`GeometricMechanism`
-    on whole numbers.
+    **Floating point.** :meth:`randomize` adds doubles, so the set of possible results depends on the value, and all bits of the
+    output together may reveal more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for simulations, or round the
+    output to a grid that is coarse relative to `scale`. To release data use :class:`GeometricMechanism` on whole numbers.
 
     References
     ----------
@@ -245,9 +244,9 @@ class LaplaceMechanism(AdditiveNoise):
         # The two ends of an interval of length `sensitivity` are the worst pair of inputs. Beyond them the likelihood ratio is
         # constant, which gives atoms.
         eps0 = self._local_budget()
-        # The edges u are distances from the first end, in interval lengths. Each edge is the mean of two edges: one of equally
-        # wide cells, and one of cells whose number per length is proportional to exp(-eps0 u), the cube root of mass times
-        # squared slope of the likelihood ratio.
+        # The edges u are distances from the first end, in units of the length of the interval. Each edge is the mean of an edge of
+        # equally wide cells and an edge of cells whose density is proportional to exp(-eps0 u), the cube root of (mass times
+        # squared slope of the likelihood ratio).
         v = np.linspace(0.0, 1.0, max(1, cells // 2) + 1)
         u = 0.25 * v
         u[1:-1] -= 0.5 * np.log1p(v[1:-1] * math.expm1(-eps0 / 2)) / eps0

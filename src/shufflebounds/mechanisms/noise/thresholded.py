@@ -1,4 +1,4 @@
-"""Counts of keys that are not known beforehand: a noisy count is released only if it reaches a threshold."""
+"""Counts of keys that are not known beforehand: a noisy count is released only if it is at least a threshold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["ThresholdedCount"]
 
 @dataclass(frozen=True)
 class _NoisePair(DominatingPair):
-    """The pair of the noise alone, which has the same divergences in both orders."""
+    """The pair of the noise alone; (P, Q) and (Q, P) have the same divergences."""
 
     noise: AdditiveNoise
 
@@ -40,7 +40,7 @@ class _NoisePair(DominatingPair):
 
 @dataclass(frozen=True)
 class _NewKey(OutcomePair):
-    """A key that only one of the two datasets has, the first or the second; it is released with probability e^log_released."""
+    """The pair for a key that is only in one dataset, the first or the second; it is released with probability e^log_released."""
 
     log_released: float
     first: bool
@@ -78,12 +78,13 @@ class ThresholdedCount(PrivacyProfile):
     Notes
     -----
     Neighbours: the count of one key, which has no upper limit, differs by at most the sensitivity. If both counts are positive, the
-    release is a post-processing of the noisy count, and reveals as much as the noisy count where the counts are far above t. If
-    one of the counts is 0, a release of the key identifies the other dataset. The key is released with probability :math:`\tau =
-    \Pr[k + N \ge t]` for a count of k up to the sensitivity, largest at :math:`k = \Delta`. These two pairs have the divergences
-    :math:`\tau` and :math:`(1 - e^\varepsilon (1 - \tau))_+ \le \tau`. So delta is exact. A user who moves from one key to
-    another changes two counts: compose two of these releases. :math:`\tau` is half of ``noise.error_tail(t - sensitivity - 1)``,
-    so the smallest t with :math:`\tau \le \delta` is ``sensitivity + 1 + noise.error_quantile(2 * delta)``.
+    release is a post-processing of the noisy count, and its delta approaches that of the noisy count for counts far above t. If one
+    of the counts is 0, a release of the key identifies the other dataset, whose count k is at most the sensitivity. The key is then
+    released with probability :math:`\Pr[k + N \ge t]`, which is largest at :math:`k = \Delta`, where it is :math:`\tau`. The
+    divergences of this pair in the two directions are :math:`\tau` and :math:`(1 - e^\varepsilon (1 - \tau))_+ \le \tau`. So delta
+    is exact. A user who moves from one key to another changes two counts: compose two of these releases. :math:`\tau` is half of
+    ``noise.error_tail(t - sensitivity - 1)``, so the smallest t with :math:`\tau \le \delta` is ``sensitivity + 1 +
+    noise.error_quantile(2 * delta)``.
 
     References
     ----------
@@ -129,7 +130,7 @@ class ThresholdedCount(PrivacyProfile):
         return _NoisePair(self.noise), new, new.reverse()
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        """Return the noisy counts that reach the threshold, and 0 in place of all others.
+        """Return the noisy counts that are at least the threshold, and 0 in place of all other counts.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Base classes of frequency oracles, which estimate how many users have each value.
 
-A message supports some of the values. The estimate of a count is a linear function of the number of supporting messages, and
-unbiased.
+A message supports some of the values. The estimate of the number of users with a value is a linear function of the number of
+messages that support the value, and is unbiased.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = ["CountEstimate", "FrequencyOracle", "independent_patterns", "stated_u
 
 LISTED_BINS = 3
 """Largest number of bins for which the bounds of shuffled messages use the matrix of the messages. Raised to 4: up to 10 s for one
-eps; the bounds are closer for fewer than 30 users, by up to 15 %. Lowered: eps up to twice as large."""
+eps; for fewer than 30 users the gap is smaller by up to 15 %. Lowered: eps up to twice as large."""
 
 LEAST_BUDGET = 1e-4
-"""Smallest local budget for which that matrix is used. Lowered: less tight bounds, because the rounding errors of the matrix grow
-relative to the differences of its rows."""
+"""Smallest local budget for which the matrix of the messages is used. Lowered: less tight bounds, because the rounding errors of
+the matrix grow relative to the differences of its rows."""
 
 
 def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]:
@@ -119,11 +119,11 @@ class CountEstimate(CountIntervals):
         return 1
 
     def _values_of_one(self) -> int:
-        """Return how many of the values that are estimated one user has."""
+        """Return the number of values that one user has (1, or the number of bits that a user sets)."""
         return 1
 
     def _errors(self, users: int | None, truth: ArrayLike | None) -> CountErrors:
-        """Return the distribution of the errors for the number of users that is given or that a histogram determines."""
+        """Return the distribution of the errors; the number of users is `users`, or that of the histogram `truth`."""
         return self.errors(stated_users(users, truth, self._values_of_one()))
 
     def error_tail(
@@ -161,15 +161,15 @@ class CountEstimate(CountIntervals):
         Parameters
         ----------
         truth, users
-            As in :meth:`error_quantile`. One number as `truth` stands for the one value that this number of users has.
+            As in :meth:`error_quantile`. If `truth` is one number, the error is that of one value, which this number of users has.
 
         Returns
         -------
         float
-            In users squared. Averaged over k values the error is the same for every dataset, so `truth` changes the result only
-            if it is a single number. The formula is for users who have one value each; if each has h of the k values, as the bits
-            of a RAPPOR filter, the factors 1 and k - 1 in the numerator become h and k - h. If k = 1, the result is the error for
-            the worst dataset.
+            In users squared. The average over k values is the same for every dataset, so `truth` changes the result only if it is
+            a single number. The formula is for users who have one value each. If each user has h of the k values (the bits of a
+            RAPPOR filter), the factors 1 and k - 1 in the numerator become h and k - h. If k = 1, the result is that for the worst
+            dataset.
 
         {raises}
 
@@ -191,9 +191,9 @@ class CountEstimate(CountIntervals):
         beta : float
             Probability of a larger error, in (0, 1).
         truth : int or array_like of int, optional
-            The dataset; None, the default, stands for the worst one. It is given by the numbers of users with all values, of
-            shape (bins,), or by one number: that of the users with the value (``of="bin"``), or the largest number for any value
-            (``of="any"``). For :class:`Rappor` the values are the bits of the filter, of which every user has set `hashes`.
+            The dataset; None, the default, stands for the worst one. Either the numbers of users with each value, of shape (bins,),
+            or one number: the number of users with the value (``of="bin"``), or the largest number of users with any value
+            (``of="any"``). For :class:`Rappor` the values are the bits of the filter, of which every user sets `hashes`.
         users : int, optional
             Number of users. It may be left out if `truth` is a histogram.
         of : {"bin", "any"}
@@ -217,7 +217,7 @@ class CountEstimate(CountIntervals):
 
 
 def stated_users(users: int | None, truth: ArrayLike | None, each: int = 1) -> int:
-    """Return the number of users that is given, or the sum of a histogram in which every user is counted `each` times."""
+    """Return the given number of users, or that of a histogram in which every user is counted `each` times."""
     if users is not None:
         return _validate.integer("users", users, 1)
     if truth is None or np.ndim(truth) == 0:
@@ -260,8 +260,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
         """Return the classes of outputs and their masses under B, for at most `LISTED_BINS` bins.
 
-        A class is given by one entry for each bin: whether its outputs are in the lifted set of this bin. The result is empty if
-        the classes are not known.
+        The key of a class has one entry for each bin: whether the outputs of the class are in the lifted set of this bin. The
+        result is empty if the classes are not known.
         """
         return {}
 
@@ -284,7 +284,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         return self if matrix.min() < SQUARABLE**-0.5 else FewOutputs(matrix, 8 * ULP)
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        # Permuting the inputs other than the target's two permutes the outputs, so X has the same distribution for all of them.
+        # A permutation of the inputs other than the target's two only permutes the outputs, so X has the same distribution for all
+        # of these inputs.
         return (*self._targets(), *self._others())
 
     def _independent(self, hit: float, miss: float) -> tuple[Others, ...]:
@@ -336,7 +337,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
 
         {raises: If `users` is no positive integer.}
         """
-        # The mean squared error may overflow where its root does not.
+        # The mean squared error may overflow although its root does not.
         users = _validate.integer("users", users, 1)
         own, not_own, other, not_other, gap = self._support_probabilities()
         root = math.sqrt(users * (own * not_own / self.bins + (1 - 1 / self.bins) * other * not_other))

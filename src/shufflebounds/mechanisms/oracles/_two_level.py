@@ -29,7 +29,7 @@ __all__ = ["Others", "Shares", "TwoLevel"]
 
 
 class Shares(NamedTuple):
-    """Masses under the base distribution for two lifted sets: in one of them only (equal for either), in both, in neither."""
+    """Masses under the base distribution B for two lifted sets: in one of them only (the same for both), in both, in neither."""
 
     one: float
     both: float
@@ -39,8 +39,9 @@ class Shares(NamedTuple):
 class Others(NamedTuple):
     """A dataset in which all other users have the same value.
 
-    `text` describes this dataset. There are four classes of outputs: in A_0 only, in A_1 only, in both, in neither. `inside` has
-    the masses under B of the part of each class inside of the other users' set A_x, and `outside` those of the rest.
+    `text` describes the dataset. Let A_0 and A_1 be the lifted sets of the target's two values, and A_x that of the other users'
+    value. There are four classes of outputs: in A_0 only, in A_1 only, in both, in neither. For each class, `inside` has the mass
+    under B of its part in A_x, and `outside` that of the rest.
     """
 
     text: str
@@ -49,7 +50,7 @@ class Others(NamedTuple):
 
 
 def _log_delta(local_eps: float, error: float, top: float, eps: FloatArray) -> IntervalArray:
-    """Return bounds of log delta, given the budget with its error, and the log mass `top` of the loss local_eps."""
+    """Return bounds of log delta, given the budget local_eps with its error, and the log mass `top` of this privacy loss."""
     # The margin 4 SLACK (1 + |value|) covers the rounding errors of `top`: of the shares, of e^-local_eps and of the logarithms.
     sides = []
     for sign in (-1, 1):
@@ -78,9 +79,7 @@ class TwoLevel(LocalRandomizer):
         """Return the shares (see `Shares`) of two values x, y whose sets A_x and A_y overlap the least: the worst pair."""
 
     def _common(self) -> float:
-        """Return the mass under B of outputs that are in the lifted sets of all values, where the privacy blanket exceeds gamma
-        B.
-        """
+        """Return the mass under B of outputs in the lifted sets of all values; there the privacy blanket exceeds gamma B."""
         return 0.0
 
     def _others(self) -> tuple[Others, ...]:
@@ -105,7 +104,7 @@ class TwoLevel(LocalRandomizer):
         return top - self.local_eps, middle, top
 
     def _rows_of_labels(self, labels: int) -> InputRows:
-        """Return the rows of reports of one of `labels` labels, the user's own label e^local_eps times as likely as any other."""
+        """Return the matrix of reports of a label; the user's own label is e^local_eps times as likely as any other."""
         # At most three labels are inputs; all other labels are merged into one output.
         inputs, eps = min(labels, 3), self.local_eps
         lifted = np.eye(inputs, inputs + (labels > 3))
@@ -115,12 +114,12 @@ class TwoLevel(LocalRandomizer):
         return InputRows(low + log_mass + eps * lifted, eps * (lifted[None, :, :] - lifted[:, None, :]), 4 * SLACK * (1 + eps))
 
     def _loss_error(self) -> float:
-        """Return a bound of the error of `local_eps`, which is 0 if `local_eps` is a parameter."""
+        """Return a bound of the error of `local_eps`; it is 0 if `local_eps` is a parameter of the class."""
         return 0.0
 
     def describe(self) -> DominatingPairInfo:
         local_eps, error, log_masses = self.local_eps, self._loss_error(), self._log_masses()
-        # The losses are -eps0, 0 and eps0. If no output has loss 0, the spacing of the lattice is 2 eps0.
+        # The privacy losses are -eps0, 0 and eps0. If no output has loss 0, the spacing of the lattice is 2 eps0.
         spacing = local_eps if log_masses[1] > -math.inf else 2 * local_eps
         losses = Losses(partial(_atoms, local_eps, error, log_masses), (local_eps, spacing), on_lattice=True)
         return DominatingPairInfo(partial(_log_delta, local_eps, error, log_masses[2]), local_eps + error, losses=losses,
@@ -149,9 +148,9 @@ class TwoLevel(LocalRandomizer):
         seen = log_mass > -np.inf
         ratios = np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0, 0.0])[seen]
         log_minorant = float(np.logaddexp(self._log_base() + math.log1p(-common), log_mass[2])) if common else self._log_base()
-        # All R_x lie in a ball. Its centre is the common value of all R_x on the outputs of `_common`, of mass c under B, and B
-        # elsewhere, where m = gamma B. The squared distance of R_x from the centre is gamma (e^eps0 - 1)^2 times the sum of (s -
-        # c) (1 - s)^2 and (1 - s) s^2, with s = B(A_x).
+        # All R_x lie in a ball of L^2(1/m). On the outputs of `_common`, which have the mass c under B, all R_x are equal, and so
+        # is the centre of the ball. Elsewhere the centre is B, and m = gamma B. The squared distance of R_x from the centre is
+        # gamma (e^eps0 - 1)^2 times the sum of (s - c) (1 - s)^2 and (1 - s) s^2, with s = B(A_x).
         spread = size * (one + neither) - common * (one + neither) ** 2
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * spread
         # An output is more likely under one value than under another if it is in the lifted set of the first one only.
@@ -188,9 +187,9 @@ class TwoLevel(LocalRandomizer):
              log_rest: float = -math.inf) -> ExcessLaw:
         """Return the distribution of X (`ExcessLaw`) for a measure m that is e^eps0 gamma B on one set of outputs, else gamma B.
 
-        `inside` and `outside` are the masses under B of this set and of its complement, in each of the four classes of outputs
-        (`Others`). `loss_error` is added to the privacy loss at outputs in one of A_0 and A_1 only, which rounds X up (or down, if
-        negative). `log_rest` is the log of 1 minus the mass of m, which is 0 if m is the distribution of a user's message.
+        For each of the four classes of outputs (`Others`), `inside` is the mass under B of its part in this set, and `outside` that
+        of the rest. `loss_error` is added to the privacy loss at outputs in only one of A_0 and A_1, which rounds X up (or down, if
+        negative). `log_rest` is the log of 1 minus the mass of m (-inf if m is the distribution of a user's message).
         """
         eps0 = self.local_eps
         # `log_a` and `log_b` are the logs of R_0 and R_1 relative to gamma B.

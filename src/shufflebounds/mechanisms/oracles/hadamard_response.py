@@ -21,7 +21,7 @@ __all__ = ["HadamardResponse"]
 @with_passages
 @dataclass(frozen=True)
 class HadamardResponse(CountsOfLabels, FrequencyOracle):
-    r"""A random word of :math:`\log_2 K` bits; words with even parity for the user's bin are more likely.
+    r"""A random word y of :math:`\log_2 K` bits; words that have an even number of ones in common with x + 1 are more likely.
 
     .. math:: \Pr[Y = y \mid x] = \frac{2}{K} \, \frac{e^{\varepsilon_0 [\langle y, x+1\rangle = 0]}}{e^{\varepsilon_0}+1}, \qquad
         K = 2^{\lceil\log_2(k+1)\rceil}
@@ -32,11 +32,11 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
 
     Notes
     -----
-    The users' values are bins 0..k - 1. A message is a word 0..K - 1, int64; it supports the bins x for which :math:`\langle y,
-    x+1\rangle` is even. Counts: how often each of the K words was sent.
+    The users' values are bins 0..k - 1. A message is a word y in 0..K - 1, int64. It supports the bins x for which :math:`\langle
+    y, x+1\rangle`, the number of ones that y and x + 1 have in common, is even. Counts: how often each of the K words was sent.
 
-    Neighbours: the bin is replaced. The more likely set of each bin is half of all words, and any two of them intersect in a
-    quarter of all words. The variance is close to the smallest possible for budgets below about 1, and larger than that of subset
+    Neighbours: the bin is replaced. For each bin half of all words are more likely, and for two bins a quarter of all words are
+    more likely for both. The variance is close to the smallest possible for budgets below about 1, and larger than that of subset
     selection or hashing for larger budgets. The estimate takes one fast Walsh-Hadamard transform of length K.
 
     References
@@ -68,7 +68,7 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
         return Shares(0.25, 0.25, 0.25)
 
     def _common(self) -> float:
-        # The word 0 is even for all bins. No other word is an output for all values: the codes 1..k include all powers of 2 below
+        # The word 0 is in the lifted sets of all bins. No other word is: the codes 1..k of the bins include all powers of 2 below
         # K.
         return 1.0 / self._labels
 
@@ -80,7 +80,7 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
     def _others(self) -> tuple[Others, ...]:
         eighth = (0.125, 0.125, 0.125, 0.125)
         independent = Others("every other user has a value whose parity is independent of the target's two", eighth, eighth)
-        # The target's bins have x + 1 = 1 and 2. A word has even parity with 1 xor 2 if its parities with 1 and with 2 are equal.
+        # The target's two bins have the codes 1 and 2. A word has even parity with 1 xor 2 if its parities with 1 and 2 are equal.
         summed = Others("every other user has a value whose parity is the sum of the target's two", (0.0, 0.0, 0.25, 0.25),
                         (0.25, 0.25, 0.0, 0.0))
         return () if self.bins == 2 else (summed,) if self.bins == 3 else (independent, summed)
@@ -99,7 +99,8 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
         word = source.integers(0, 1 << self.message_bits, size=code.size)
         depends = source.random(code.size) >= math.exp(self._log_base())
         odd = np.bitwise_count(word & code) & 1 == 1
-        # Flipping the bit of the word at the lowest 1 of the code is a bijection from odd to even words, so even words are uniform.
+        # Flipping the bit of the word at the lowest 1 of the code is a bijection from words of odd to words of even parity, so the
+        # results are uniform on the words of even parity.
         return np.where(depends & odd, word ^ (code & -code), word)
 
     def _support(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -37,7 +37,7 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
     The users' values are bins 0..k - 1. A message is a bin, int64, and supports itself. Counts: how often each bin was sent.
 
     Neighbours: the bin is replaced. For :math:`k < 3 e^{\varepsilon_0} + 2`, k-ary response has the smallest variance of the
-    frequency oracles in this package. Its messages are the shortest.
+    frequency oracles in this package. Its messages are the shortest for every k.
 
     References
     ----------
@@ -77,8 +77,8 @@ class KaryResponse(CountsOfLabels, FrequencyOracle):
         return (Others("every other user has a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        # For more bins the bound over all datasets is not computed: for 3 to 100 bins and 200 to 1e6 users it is not below the
-        # blanket bound, and takes ten times as long.
+        # For more bins the bound over all datasets is not computed: for 3 to 100 bins and 200 to 1e6 users it is not below that of
+        # the privacy blanket, and takes ten times as long.
         return self._targets() if self.bins == 2 else None
 
     @property

@@ -35,18 +35,18 @@ class LocalHashing(FrequencyOracle):
     {oracle: 2**30}
     buckets : int, optional
         Number g of buckets, 2 to 2**30. The default has the smallest variance at this local budget and is close to
-        :math:`e^{\varepsilon_0}+1` (at most 2**30). The best g at equal privacy after the shuffle is different:
-        :func:`~shufflebounds.shuffle.compare_at` finds it.
+        :math:`e^{\varepsilon_0}+1` (at most 2**30). For a given guarantee after a shuffle another g is the best, which
+        :func:`~shufflebounds.shuffle.compare_at` finds.
 
     Notes
     -----
     The users' values are bins 0..k - 1. A message is a row of 1 + L unsigned integers: the bucket, then the hash function, one
-    coefficient for each bit of a bin, the lowest first. It supports the bins that the function maps to this bucket. Counts: how
-    many messages support each bin.
+    coefficient for each bit of a bin, the lowest bit first. The message supports the bins that the function maps to this bucket.
+    Counts: how many messages support each bin.
 
-    Neighbours: the bin is replaced. For uniform r, the events r = h(x) of any three bins are independent for every g: two bins
+    Neighbours: the bin is replaced. For uniform r, the events r = h(x) of any three bins x are independent for every g: two bins
     differ in some bit by +1 or -1, which is invertible modulo g, and of three bins one differs from the other two in some bit. So
-    the estimate is unbiased and the privacy bounds are exact, without an assumption of an ideal hash function.
+    the estimate is unbiased and the privacy bounds are exact; no ideal hash function is assumed.
 
     :meth:`aggregate` takes about 0.5 ns times users times bins.
 
@@ -139,7 +139,7 @@ class LocalHashing(FrequencyOracle):
         return counts
 
     def _compare(self, columns: NDArray[Any], counts: NDArray[np.int64]) -> None:
-        """Increase `counts` by one block of messages: a message counts for every bin whose hash is the message's bucket."""
+        """Add one block of messages to `counts`: a message counts for every bin whose hash is the message's bucket."""
         reported, coefficients = columns[0], columns[1:]
         # above[i] is the hash of the bits of a bin's number from bit i on. For the next bin, only the entries up to the lowest set
         # bit of its number change.

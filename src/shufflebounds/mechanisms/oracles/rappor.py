@@ -31,17 +31,17 @@ from shufflebounds.mechanisms.oracles._counts import CountEstimate
 __all__ = ["Rappor"]
 
 _NODES = 72
-"""Number of nodes to which the values of R_0/m (`ExcessLaw`), and those of R_1/m, are reduced if there are more; X then has
+"""If R_0/m (`ExcessLaw`) has more values than this, they are reduced to this number of nodes, and so are those of R_1/m; X then has
 _NODES**2 atoms. Raised: longer run time. Lowered: a larger gap."""
 
 
 _CELLS = 128
-"""Largest number of entries (values times reports) of the matrix of a filter from which shuffled reports are bounded.
-Raised: longer run time."""
+"""Largest number of entries (values times reports) of the matrix of a filter for which the bounds of shuffled reports use this
+matrix. Raised: longer run time."""
 
 
 class _Losses:
-    """The losses (Z - d) `unit` of one report, with Z of the docstring of `Rappor`, for two values that differ in 2d bits."""
+    """The privacy losses (Z - d) `unit` of one report for two values that differ in 2d bits; Z is defined in `Rappor`."""
 
     def __init__(self, differ: int, unit: float, probabilities: SupportProbabilities) -> None:
         self.differ, self.unit, self._probabilities = differ, unit, probabilities
@@ -61,7 +61,7 @@ class _Losses:
         d, unit = self.differ, self.unit
         steps = np.arange(1.0, d + 1)
         log_mass = self.log_masses[d + 1 :]
-        # The probabilities have relative errors of a few ulp, and a mass is a product of 2d of them.
+        # The probabilities have relative errors of a few ulp, and a mass is a product of 2d probabilities.
         error = ULP * (64 * d + 8 * np.abs(log_mass))
         sides = []
         for side in (-1, 1):
@@ -108,24 +108,24 @@ class Rappor(CountEstimate, LocalRandomizer):
     values and messages are rows of the bits of one filter, and a message supports the bits that are 1. Counts: how many messages
     support each bit, the sums of the columns.
 
-    Neighbours: the value is replaced. The profile is exact for **one report**: two values that differ in 2d bits, d = min(h, k -
-    h), give
+    Neighbours: the value is replaced. The profile is exact for **one report**. Two values differ in at most 2d bits, d = min(h, k -
+    h). If they differ in 2d bits, the privacy loss is
 
     .. math:: \text{loss} = (Z - d) \ln \frac{p^* (1 - q^*)}{q^* (1 - p^*)}, \qquad
         Z \sim \mathrm{Bin}(d, p^*) + \mathrm{Bin}(d, 1 - q^*),
 
-    and its pure budget is :attr:`eps_instantaneous`. All reports of one value are a post-processing of its permanent bits, whose
+    The pure budget is :attr:`eps_instantaneous`. All reports of one value are a post-processing of its permanent bits, whose
     profile is ``Rappor(f, hashes=h)``, with the budget :attr:`eps_permanent`. The two steps can be drawn separately, as
     ``Rappor(0, p, q).randomize(Rappor(f).randomize(bits))``, where the inner bits are stored.
 
-    :meth:`shuffled` uses two values that differ in as many bits as possible, and a privacy blanket that is a multiple of the
-    distribution of a report if no bit is set. A filter of k < 2h bits is the complement of a filter with k - h hashes, for which
-    p* and 1 - q* are exchanged, so that both bounds are those of that filter. For up to 26 hashes, or k - h <= 26, the bound over
-    all datasets is available; it holds for values with common bits, too (docs/theorems/worst-dataset).
+    For :meth:`shuffled` the target's two values differ in as many bits as possible, and the privacy blanket is a multiple of the
+    distribution of a report if no bit is set. A filter of k < 2h bits is the complement of a filter with k - h hashes and p* and
+    1 - q* exchanged, so the bounds of the latter are used. For up to 26 hashes, or k - h <= 26, the bound over all datasets is
+    available; it holds for values with common bits, too (docs/theorems/worst-dataset).
 
-    The lower bound of :meth:`shuffled` is attained by a dataset in which all other users have the same value: one of the target's
-    two values, or a value that has as few bits as possible in common with both, or with one of them. For one and two hashes, eps
-    is up to 30 % larger with a value that has no bit in common with the target's two values than with these two values only.
+    The lower bound of :meth:`shuffled` is that of a dataset in which all other users have the same value: one of the target's two
+    values, or a value that has as few bits as possible in common with both, or with one of them. For one and two hashes, eps is up
+    to 30 % larger if this value has no bit in common with the target's two values than if it is one of these two.
 
     References
     ----------
@@ -170,7 +170,7 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     @property
     def _differ(self) -> int:
-        """d, half of the largest number of bits in which the filters of two values differ."""
+        """Half of the largest number of bits in which the filters of two values differ (d of the class docstring)."""
         return self.hashes if self.bits is None else min(self.hashes, self.bits - self.hashes)
 
     def _support_probabilities(self) -> SupportProbabilities:
@@ -183,8 +183,8 @@ class Rappor(CountEstimate, LocalRandomizer):
     def _unit(self) -> float:
         """Return ln(p* (1 - q*)/(q* (1 - p*))).
 
-        This is the privacy loss of two bits that agree with the value, where the value sets one of the two and its neighbour the
-        other.
+        Take two bits of the filter, of which a value sets the first and its neighbour the second. The result is the privacy loss if
+        both bits of the report agree with the value.
         """
         _, lost, other, _, gap = self._support_probabilities()
         # A quotient above 1 may overflow, so its log1p is replaced by a difference of logarithms.
@@ -212,19 +212,19 @@ class Rappor(CountEstimate, LocalRandomizer):
         return DominatingPairInfo(one.log_delta, self.eps_instantaneous, losses=losses, attained=SINGLE)
 
     def _report(self) -> SupportProbabilities:
-        """Return :meth:`_support_probabilities` of a filter with :attr:`_differ` hashes, as private after a shuffle as this one.
+        """Return :meth:`_support_probabilities` of a filter with :attr:`_differ` hashes that is equivalent after a shuffle.
 
-        If fewer than 2h bits are available, zeros and ones are exchanged: the k - h bits that a value does not set are the bits
-        that the complement sets, and these are ones with probability 1 - q*.
+        If the filter has fewer than 2h bits, zeros and ones are exchanged: the complement sets the k - h bits that a value does not
+        set, and these bits are ones with probability 1 - q*.
         """
         one, lost, other, rest, gap = self._support_probabilities()
         return SupportProbabilities(one, lost, other, rest, gap) if self._differ == self.hashes else SupportProbabilities(
             rest, other, lost, one, gap)
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
-        # The two values of the pair differ in as many bits as possible. For the upper bound, m(y) is (lost/rest)^hashes times the
-        # probability of message y for a value that sets no bit. This is at most the probability of y for every value. For more than
-        # about 30 hashes the values of R_0/m and R_1/m are reduced to nodes, which gives a larger X in the convex order.
+        # The target's two values differ in as many bits as possible. For the upper bound, m(y) is (lost/rest)^hashes times the
+        # probability of message y for a value that sets no bit; this is at most the probability of y for every value. For more than
+        # about 30 hashes R_0/m and R_1/m are reduced to few values (nodes), which makes X larger in the convex order.
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._report()
         log_p, log_rest = self._one.log_masses, self._log_rest()
@@ -234,12 +234,14 @@ class Rappor(CountEstimate, LocalRandomizer):
         lower = [("every other user has the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss, -math.inf)),
                  ("every other user has the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss), -math.inf))]
         if (d + 1) ** 2 <= MANY:
-            # The second moment of X is a convex function of i on i = 0..d - j, and of j, so that it is largest at an end of these
-            # ranges: at a target's value, or for a value with `fewest` bits of one of them and none of the other.
+            # Let another value set i bits of the target's first value and j of the second. The second moment of X is a convex
+            # function of i on i = 0..d - j, and of j. So it is largest at an end of these ranges: at one of the target's values, or
+            # at a value with `fewest` bits of one of them and none of the other.
             fewest = 0 if self.bits is None else max(0, 3 * d - self.bits)
             lower += [(f"every other user has {i} bits of the target's first value and {j} of the second",
                        self._of_kind(i, j, upper=False)) for i, j in sorted({(fewest, 0), (0, fewest)}) if fewest < d]
-            # An atom of the upper bound for each number of ones among the bits of the first value only, and of the second only.
+            # The upper bound has an atom for each pair of numbers of ones: among the bits of the first value only, and of the
+            # second only.
             own, steps = _binomial(d, other, rest), unit * np.arange(d + 1.0)
             upper = ExcessLaw((own[:, None] + own).ravel() + d * math.log(lost / rest), np.repeat(steps * (1 + SLACK), d + 1),
                               np.tile(steps * (1 - SLACK), d + 1), log_rest)
@@ -262,12 +264,12 @@ class Rappor(CountEstimate, LocalRandomizer):
         h, unit = self._differ, self._unit()
         _, lost, other, rest, gap = self._report()
         base = h * math.log(lost / rest)
-        # There is no bound over all datasets in two cases: for a small mass of the blanket, because the error term of the bound is
-        # proportional to its inverse; and if the 2h^4 atoms of all kinds fill a table.
+        # There is no bound over all datasets in two cases: if the mass of the blanket is small, because the error term is
+        # proportional to the inverse of this mass; and if the 2h^4 atoms of all kinds do not fit into a table.
         if base < math.log(COMPUTED_ERROR) or 2 * h**4 > TABLE_SIZE:
             return None
-        # Another value sets h - i - j bits that the target's two values do not set. The target's values have at most h - 1 common
-        # bits, so at most bits - h - 1 bits are in neither of them.
+        # Another value sets h - i - j bits that neither of the target's two values sets. These two values have at most h - 1 bits
+        # in common, so at most bits - h - 1 bits are set by neither.
         fewest = 0 if self.bits is None else max(0, 2 * h + 1 - self.bits)
         others = [self._of_kind(i, total - i, upper=True) for total in range(h, fewest - 1, -1) for i in range(total, -1, -1)]
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
@@ -285,9 +287,9 @@ class Rappor(CountEstimate, LocalRandomizer):
         """
         h, unit = self._differ, self._unit()
         one, lost, other, rest, _ = self._report()
-        # log a is `unit` times a difference: ones among the bits that the first value sets and the other user's value does not,
-        # minus ones among the bits that the other user's value sets and the first value does not (j bits of the second value, and
-        # the bits of neither). log b is the same with the target's two values exchanged.
+        # Let u, v be the target's two values and x the other user's value. log a is unit * (A - B), where A is the number of ones
+        # among the h - i bits that u sets and x does not, and B that among the h - i bits that x sets and u does not (j of them are
+        # bits of v). log b is the same with u and v exchanged.
         first = _difference(_binomial(h - i, other, rest), _binomial(j, one, lost))
         second = _difference(_binomial(h - j, other, rest), _binomial(i, one, lost))
         neither = _binomial(h - i - j, one, lost)
@@ -308,8 +310,8 @@ class Rappor(CountEstimate, LocalRandomizer):
             return self
         if min(self._report()[:4]) < SQUARABLE**-0.5:
             return self
-        # The probabilities of bits in doubles have errors of a few ulp, which add up in their products; so the products are
-        # exact.
+        # The products of probabilities are exact rationals, because in doubles each probability of a bit has an error of a few ulp,
+        # and these errors add up.
         f, p, q = (Fraction(x) for x in (self.f, self.p, self.q))
         one, other = p - f * (p - q) / 2, q + f * (p - q) / 2
         each = one, 1 - one, other, 1 - other
@@ -360,14 +362,14 @@ class Rappor(CountEstimate, LocalRandomizer):
 def _binomial(trials: int, hit: float, miss: float) -> FloatArray:
     """Return the log masses of 0..trials hits.
 
-    They are computed from the smaller of the two probabilities, because the larger one may round to 1.
+    They are computed from the smaller of the probabilities of a hit and of a miss, because the larger one may round to 1.
     """
     k = np.arange(trials + 1.0)
     return np.asarray(binom_logpmf(k, trials, hit) if hit <= miss else binom_logpmf(trials - k, trials, miss))
 
 
 def _difference(log_p: FloatArray, log_q: FloatArray) -> FloatArray:
-    """Return the log masses of the difference of independent numbers with the log masses `log_p` and `log_q`, smallest first."""
+    """Return the log masses, by increasing value, of the difference of independent numbers with log masses `log_p` and `log_q`."""
     out = np.full(log_p.size + log_q.size - 1, -np.inf)
     for less, mass in enumerate(log_q[::-1].tolist()):
         np.logaddexp(out[less : less + log_p.size], log_p + mass, out=out[less : less + log_p.size])

@@ -26,7 +26,7 @@ __all__ = ["SubsetSelection"]
 @with_passages
 @dataclass(frozen=True)
 class SubsetSelection(FrequencyOracle):
-    r"""A random set of d bins; sets with the user's bin are :math:`e^{\varepsilon_0}` times more likely than the others.
+    r"""A random set of d bins; sets with the user's bin are :math:`e^{\varepsilon_0}` times as likely as other sets.
 
     .. math:: \Pr[Y = S \mid x] = \frac{e^{\varepsilon_0 [x \in S]}}{\binom{k-1}{d-1} e^{\varepsilon_0} + \binom{k-1}{d}}
 
@@ -35,13 +35,13 @@ class SubsetSelection(FrequencyOracle):
     {oracle: 2**20}
     size : int, optional
         Number d of bins in a message, 1 to bins - 1. The default has the smallest variance at this local budget and is close to
-        :math:`k/(e^{\varepsilon_0}+1)`. The best d at equal privacy after the shuffle is different:
-        :func:`~shufflebounds.shuffle.compare_at` finds it.
+        :math:`k/(e^{\varepsilon_0}+1)`. For a given guarantee after a shuffle another d is the best, which
+        :func:`~shufflebounds.shuffle.compare_at` finds.
 
     Notes
     -----
-    The users' values are bins 0..k - 1. A message is a row of `size` bins in increasing order, int32, and supports them. Counts:
-    how many messages support each bin.
+    The users' values are bins 0..k - 1. A message is a row of `size` bins in increasing order, int32; it supports these bins.
+    Counts: how many messages support each bin.
 
     Neighbours: the bin is replaced. Of all local randomizers of this budget, subset selection has the smallest variance for a bin
     with few users. With size 1 it is :class:`KaryResponse`.
@@ -101,8 +101,8 @@ class SubsetSelection(FrequencyOracle):
         if k == 2:
             return ()
         triples = k * (k - 1) * (k - 2)
-        # A uniform set contains all of three given bins with probability `three`, two named ones of them and not the third with
-        # `two`, one named bin and no other with `single`, and none of them with `none`.
+        # Take three given bins. A uniform set contains all three with probability `three`, two given ones but not the third with
+        # `two`, one given bin but not the other two with `single`, and none of the three with `none`.
         three, two = d * (d - 1) * (d - 2) / triples, d * (d - 1) * (k - d) / triples
         single, none = d * (k - d) * (k - d - 1) / triples, (k - d) * (k - d - 1) * (k - d - 2) / triples
         return (Others("every other user has a third value", (two, two, three, single), (single, single, two, none)),)
@@ -116,7 +116,7 @@ class SubsetSelection(FrequencyOracle):
     def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int32]:
         sets = np.empty((chosen.size, self._d), dtype=np.int32)
         left_out = source.random(chosen.size) < self._support_probabilities().not_own
-        # For `rows` users at a time, the table in which subsets are drawn fits into the processor's cache.
+        # Subsets are drawn for `rows` users at a time, so that the table of all bins fits into the processor's cache.
         rows = max(1, 2**21 // self.bins)
         for inside, size in ((True, self._d - 1), (False, self._d)):
             users = np.flatnonzero(left_out != inside)
@@ -131,7 +131,8 @@ class SubsetSelection(FrequencyOracle):
         if self.bins >= 64 and size * size < self.bins:
             return self._distinct(chosen, inside, size, source)
         k, users = self.bins, np.arange(chosen.size)
-        # The other bins are drawn from 0..k - 2, where the number of the user's own bin stands for bin k - 1; this is undone below.
+        # The other bins are drawn from 0..k - 2, where the number of the user's own bin stands for bin k - 1. This number is
+        # replaced by k - 1 below.
         table = np.zeros((chosen.size, k), dtype=bool)
         flat, row = table.reshape(-1), users * k
         word = np.uint16 if k < 2**16 else np.uint32

@@ -25,7 +25,7 @@ __all__ = ["UnaryEncoding"]
 @with_passages
 @dataclass(frozen=True)
 class UnaryEncoding(CountsOfColumns, FrequencyOracle):
-    r"""One bit for every bin: 1 with probability p in the user's bin and with probability q in any other.
+    r"""One bit for every bin: 1 with probability p for the user's bin and with probability q for any other bin.
 
     .. math:: e^{\varepsilon_0} = \frac{p\,(1-q)}{q\,(1-p)}
 
@@ -34,7 +34,7 @@ class UnaryEncoding(CountsOfColumns, FrequencyOracle):
     bins : int
         Number k of bins, 2 to 2**20.
     p, q : float
-        Probabilities of a one in the user's bin and in the others, 1e-300 <= q < p < 1.
+        Probabilities that the bit is 1 for the user's bin and for any other bin, 1e-300 <= q < p < 1.
 
     Notes
     -----
@@ -44,8 +44,8 @@ class UnaryEncoding(CountsOfColumns, FrequencyOracle):
     Neighbours: the bin is replaced, which changes the probabilities of two bits. :meth:`symmetric` has q = 1 - p (basic RAPPOR).
     :meth:`optimized` has p = 1/2, which gives the smallest variance at its budget for a bin with few users.
 
-    The blanket of :meth:`shuffled` is a multiple of the distribution of independent bits that are 1 with probability q. For every
-    word of bits it equals the smallest probability over all inputs, except for the word of all ones, where it is smaller.
+    The privacy blanket that :meth:`shuffled` uses is a multiple of the distribution of independent bits that are 1 with probability
+    q. For every word of bits except all ones it equals the smallest probability over all inputs; for all ones it is smaller.
 
     References
     ----------
@@ -86,7 +86,7 @@ class UnaryEncoding(CountsOfColumns, FrequencyOracle):
         bins : int
             Number of bins, 2 to 2**20.
         local_eps : float
-            Budget in nats, in (0, 72]; for larger ones p would round to 1.
+            Budget in nats, in (0, 72]; for larger budgets p would round to 1.
 
         Returns
         -------
