@@ -224,7 +224,7 @@ class Inversion:
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
         self._releases, self._rtol, self._most = tuple(releases), rtol, most
-        # `_tolerance` is the goal for the relative gap of eps. A larger fraction of rtol gives a larger gap, a smaller fraction
+        # `_tolerance` is the relative gap of eps that is aimed at. A larger fraction of rtol gives a larger gap, a smaller fraction
         # needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
         # The range TILTS limits the number of entries.
@@ -282,8 +282,8 @@ class Inversion:
 
     def _find_saddle(self, eps: float) -> int:
         one = self._tilt(TILTS[0])
-        # Start at the saddle point of a Gaussian with the mean and variance at the smallest tilt, but at most at the tilt 29, up to
-        # which the quadrature needs few points.
+        # Start at the saddle point of a normal loss with the mean and the variance at the smallest tilt, but at most at RATIO**58 =
+        # 29: up to this tilt the quadrature of a transform needs few points.
         deviation = math.sqrt(max(one.var, 1e-300))
         guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**58)
         place = max(math.ceil(math.log(guess) / math.log(RATIO)), TILTS[0])
@@ -292,7 +292,8 @@ class Inversion:
             tilt = self._known(place)
             return place == TILTS[-1] or tilt is None or not tilt.slope(eps) < 0
 
-        # Searches evaluate neighbouring eps in sequence, so the last result is tried first; the result does not depend on it.
+        # Searches evaluate neighbouring eps in sequence, so the saddle point of the last eps is tried first. This saves time only:
+        # the saddle point that is found does not depend on earlier calls.
         low = self._last_saddle
         if low is None or not rises(low) or (low > TILTS[0] and rises(low - 1)):
             low = least_int(rises, TILTS[0], TILTS[-1], place)
@@ -301,7 +302,8 @@ class Inversion:
         if low == TILTS[0]:
             return low
         above, below = self._known(low), self._tilt(low - 1)
-        # From one tilt to the next the cumulant may increase by orders of magnitude, so the integrands at both are compared.
+        # The saddle point lies between the tilts `low - 1` and `low`. From one tilt to the next the cumulant may increase by orders
+        # of magnitude, so the integrands at both tilts are compared.
         return low if above is not None and above.height(eps) < below.height(eps) else low - 1
 
     def chernoff(self, eps: float) -> float:
@@ -354,7 +356,8 @@ class Inversion:
             if high - low <= 4 * tolerance or 0.5 * gap < high - low < math.inf:
                 break
             gap = high - low
-            # The integral is far below `estimate`, so its relative error is large: repeat with a smaller estimate.
+            # The gap is large because the integral is far below e^estimate, and the permitted error is relative to e^estimate.
+            # Repeat with a smaller estimate.
             estimate = min(estimate - 1, size if size > -math.inf else estimate - 6)
         return Interval(low, high), account
 
@@ -400,8 +403,8 @@ class Inversion:
         window = self._window(saddle)
         lower = window.places.index(saddle) + 1
         left = np.logaddexp(0.0, -goal) / window.theta[:lower]
-        # The Chernoff bound at a larger tilt bounds the error term with k = 1 (module docstring); adding 0.7 > log 2 covers the sum
-        # over all k > 0.
+        # The term with k = 1 (module docstring) is bounded by the Chernoff bound at a larger tilt; adding 0.7 > log 2 covers the
+        # sum of all terms with k > 0.
         beyond = np.maximum(window.chernoff(eps) - goal, 0.0) + 0.7
         with np.errstate(divide="ignore"):
             right = (beyond / window.apart[:lower]).min(axis=1)
@@ -470,10 +473,11 @@ class Inversion:
         total, error = (value * spacing / (2 * math.pi) for value in (total, error * (1 + 1e-9)))
         cumulant = self._part(place).cumulant
         base = cumulant - tilt.theta * eps
-        # Transforms use the rounded theta + 1, whose rounding error changes the cumulant by its derivative times this error.
+        # The transforms are evaluated at theta + 1 as rounded to a double. The rounding error e of this number changes the cumulant
+        # K by about e K'(theta); `slack` includes this change.
         slack = 8 * ULP * (1 + abs(cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
-        # `_decay` bounds the absolute value of the transform for all frequencies above a power of FREQUENCY_RATIO. The largest
-        # power up to the last node is used.
+        # `_decay` bounds the absolute value of the transform for all frequencies above a power of FREQUENCY_RATIO. Here it is
+        # called with the largest such power that is at most the frequency of the last node.
         last = spacing * (size - 1)
         step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
         decay = self._decay(place, step) + 1e-9
@@ -526,8 +530,9 @@ def _nodes(tilted: _Parts, theta: float, spacing: float, count: int) -> _Nodes:
     both[0] = 1.0
     sizes *= both
     with np.errstate(over="ignore", invalid="ignore"):
-        # `growth` is the log of ((|r| + error)/|r|)^n for the transform r of a release. If this exceeds 1, |r| may be close to 0,
-        # and (|r| + error)^n is the bound of the error instead of its difference from |r|^n.
+        # `growth` is n log(1 + error/|r|), where r is the transform of one release, |r| its absolute value, and n the number of
+        # releases. If growth >= 1, r may be no larger than its error. Then the error of r^n is bounded by (|r| + error)^n,
+        # otherwise by (|r| + error)^n - |r|^n.
         wrong = np.where(growth < 1, sizes * np.expm1(np.minimum(growth, 1.0)), np.exp(size + growth) * np.abs(weight) * both)
     integrand = np.asarray(np.exp(size + 1j * turn) * weight, dtype=np.complex128)
     return _Nodes(integrand, float(wrong.sum()), float(ULP * (rounding @ sizes)) + 1e-300, float(4 * (frequency @ sizes)))

@@ -11,9 +11,10 @@ of a cell between two nodes is moved to these nodes such that the mean of e^-los
 divergence. For the lower bound, the mass is moved to one loss inside the cell such that this mean does not decrease; this does not
 increase the divergence. All terms are positive, so small divergences have a small relative error.
 
-Outcomes and products with a mass below FAINTEST are truncated; there are fewer than 1e15 of them. The means of cells with a mass
-below 1e-300 are inaccurate. An upper bound adds TINY at every sum, which is more than the total mass under P of these outcomes and
-cells. Under Q this total has the weight e^eps in delta, so there is no lower bound below TINY e^eps.
+Outcomes, and products of the masses of two outcomes, are truncated if their mass is below FAINTEST; in one sum there are fewer than
+1e15 of them. Means of the loss in cells with a mass below 1e-300 are inaccurate. To cover both, every sum of an upper bound adds
+TINY to the mass of infinite loss. TINY exceeds the total mass under P of these outcomes and cells. Under Q this total has the
+weight e^eps in delta, so there is no lower bound if the upper bound is below TINY e^eps.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ their total mass. Lowered: sums take up to 13 times as long, because products of
 
 
 class _Losses(NamedTuple):
-    """Outcomes of a bound: increasing finite losses, the masses under P and under Q, and the mass under P of infinite loss."""
+    """The outcomes of an upper or a lower bound: increasing finite losses, their masses under P and Q, and P(infinite loss)."""
 
     loss: FloatArray
     p: FloatArray
@@ -67,11 +68,11 @@ class _Losses(NamedTuple):
 
     @classmethod
     def held(cls, loss: FloatArray, p: FloatArray, rest: float, *, upper: bool) -> _Losses:
-        """Return the outcomes with these losses and masses under P; an upper bound has TINY in `rest`.
+        """Return the outcomes with the given losses and masses under P; the caller adds TINY to `rest` for an upper bound.
 
         Two kinds of outcomes are truncated: those with a mass below FAINTEST under P, and those with a loss below
-        -LARGEST_EXPONENT, because e^-loss overflows. The latter have a mass of at most e^-LARGEST_EXPONENT under P. The total mass
-        of all truncated outcomes under P is below TINY.
+        -LARGEST_EXPONENT, for which e^-loss would overflow. The mass under P of the latter is at most e^-LARGEST_EXPONENT. The
+        total mass of all truncated outcomes under P is below TINY.
         """
         seen = (p > FAINTEST) & (loss > -LARGEST_EXPONENT)
         loss, p = loss[seen], p[seen]
@@ -89,11 +90,11 @@ class PairSums:
     releases : sequence of (DominatingPairInfo, int)
         The ordered pairs, each attained by neighbouring datasets, and how often each is released.
     rtol : float
-        The largest relative gap of eps that the composition accepts. Below `finest` the gap is that of `finest`.
+        The largest relative gap of eps that the composition accepts. An rtol below `finest` has the same effect as `finest`.
     scale : float
         The standard deviation of the sum of all losses; an eps below this number has the nodes of eps = `scale`.
     ratio : float, optional
-        Ratio of the ends of an interval of eps that shares its nodes. With a larger ratio more nodes are close to eps.
+        All eps in an interval [a, `ratio` a] have the same nodes. With a larger ratio a table has more nodes, and serves more eps.
     """
 
     name: ClassVar[str] = "sums over all pairs of outcomes"
@@ -111,7 +112,7 @@ class PairSums:
 
     @classmethod
     def possible(cls, releases: Sequence[tuple[DominatingPairInfo, int]]) -> bool:
-        """Return whether there are 2 to `most` releases, each of a single pair whose divergence takes little time to evaluate."""
+        """Return whether there are 2 to `most` releases, each of one pair (P, Q) whose divergence takes little time to evaluate."""
         single = all(pair.attained.single and pair.sampling.convex and not pair.sampling.expensive for pair, _ in releases)
         return single and 1 < sum(times for _, times in releases) <= cls.most
 
@@ -120,9 +121,9 @@ class PairSums:
         return ["method: sums over all pairs of outcomes, at losses whose distance is proportional to the loss"]
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
-        """Return both bounds of the log divergence at eps, and whether there is a lower one.
+        """Return both bounds of the log divergence at eps, and whether the lower bound is larger than -inf.
 
-        The lower bound is -inf if it is too small for sums of doubles.
+        The lower bound is -inf if delta is about TINY e^eps or below, where TINY is the size of the truncated masses.
         """
         place = math.ceil(math.log(max(eps, self._scale)) / math.log(self._ratio))
         below, above = self._tables.of(place, partial(self._made, self._ratio**place))
@@ -133,15 +134,15 @@ class PairSums:
         return both.alone(), low > -math.inf
 
     def _made(self, eps: float) -> tuple[_Table, _Table]:
-        """Return the lower and the upper bound for the interval that ends at eps."""
+        """Return the tables of the lower and of the upper bound for the interval of eps that ends at `eps`."""
         count = sum(times for _, times in self._releases)
         # delta of the composition is at least that of each release.
         lower = max(float(pair.hockey_sticks[0](np.array([eps])).lower[0]) for pair, _ in self._releases)
         tail = max(lower - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
         ends = [[reach(side, tail, pure) for pure, side in zip((pair.pure, pair.back.pure), pair.hockey_sticks)]
                 for pair, _ in self._releases]
-        # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance.
-        # This error occurs in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of
+        # Splitting the loss of a release between two nodes near 0 adds at most the square of the distance of these nodes to the
+        # variance. Every release adds this error, so for more than 1000 releases the distance decreases like 1/sqrt(number of
         # releases).
         unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
         placed = _Placed(unit, eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
@@ -179,7 +180,7 @@ class _Placed(NamedTuple):
 
 
 def _single(pair: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, upper: bool) -> _Losses:
-    """Return a bound of the loss of one release, with its enumerated outcomes, or with losses at or between the nodes.
+    """Return the outcomes of one release, enumerated or at or between the nodes, for an upper or a lower bound.
 
     Enumerated outcomes are merged if there are more of them than nodes. Without enumerated outcomes, the masses follow from the
     hockey-stick divergences at the nodes.
@@ -231,8 +232,8 @@ class _Table:
         tail, lost = self._p[place], np.exp(np.minimum(level, LARGEST_EXPONENT)) * self._q[place]
         if not self._upper:
             tail = np.where(level < LARGEST_EXPONENT, tail, 0.0)
-        # `error` covers two errors. Sums have a relative error of an ulp for each term. The rounding error of `level`, an ulp of
-        # eps + |loss|, causes a relative error of the same size in `lost`, and `lost` is at most `tail`.
+        # `error` covers two errors of `tail` - `lost`. Sums have a relative error of an ulp for each term. The rounding error of
+        # `level`, an ulp of eps + |loss|, causes a relative error of the same size in `lost`, and `lost` is at most `tail`.
         error = ULP * (2 * self._second.loss.size + 16 + 4 * (eps + np.abs(loss))) * tail
         value = float(p @ np.maximum(tail - lost + way * error, 0.0)) * (1 + way * ULP * (loss.size + 8))
         value += rest + self._second.rest if self._upper else 0.0
@@ -242,9 +243,10 @@ class _Table:
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
-    If there is one kind of release, its number is split into the highest power of two and the rest, so that most sums are of two
-    equal losses, which take half the time. If there are several kinds, every odd number is split into 1 and an even number. Powers
-    of two, and even numbers of several kinds, are halved. So a table needs at most two sums for each binary digit of the numbers.
+    If there is one kind of release, the number of releases is split into the highest power of two and the rest. Then most sums have
+    two equal summands, and such a sum takes half the time. If there are several kinds, every odd number is split into 1 and an even
+    number. Powers of two, and even numbers of several kinds, are halved. So a table needs at most two sums for each binary digit of
+    a number of releases.
     """
     top = 1 << (max(times).bit_length() - 1)
     part = tuple(number % 2 if len(times) > 1 else number & top for number in times)
@@ -264,7 +266,7 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     low, high = first.loss[0] + second.loss[0], first.loss[-1] + second.loss[-1]
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
     if first is second:
-        # In the sum of two equal losses each pair of different outcomes occurs twice.
+        # If both summands are the same distribution, each pair of different outcomes occurs twice.
         below = np.arange(first.p.size)
         p, moment = np.add(_cell_sums.cell_sums(first.loss, first.p, first.loss, 2 * first.p, nodes, upper, None, below, FAINTEST),
                            _cell_sums.cell_sums(2 * first.loss, first.p**2, np.zeros(1), np.ones(1), nodes, upper))
@@ -272,9 +274,9 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
         p, moment = _cell_sums.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper, cut=FAINTEST)
     gap = np.diff(nodes)
     # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the rounding errors of the sums of masses,
-    # of the sums of losses, and of the functions below. The function 1 - e^(a - loss) is concave in the loss. Its mean is at most
-    # its value at the mean loss (Jensen's inequality, for the upper bound), and at least `lean`, the value of its chord over the
-    # cell at the mean loss (for the lower bound).
+    # of the sums of losses, and of the functions below. The function f(loss) = 1 - e^(a - loss) is concave. The mean of f over the
+    # cell is at most f at the mean loss (Jensen's inequality; used for the upper bound), and at least `lean`, the chord of f over
+    # the cell at the mean loss (used for the lower bound).
     charge = ULP * (2 * (first.loss.size + second.loss.size) + 32 + 16 * max(-low, high))
     mean = np.clip(moment / np.where(p > 0, p, 1.0) * (1 + (charge if upper else -charge)), 0.0, gap)
     width = -np.expm1(-gap)

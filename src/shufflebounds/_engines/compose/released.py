@@ -28,7 +28,8 @@ class Released:
     factors : sequence of (DominatingPairInfo, int)
         The pair of each mechanism, with its number of releases.
     rtol : float
-        Relative gap of eps; pairs of one family that differ by at most ALIKE * rtol are replaced by one pair.
+        The relative gap of eps that the composition accepts. Pairs of one family whose parameters differ by at most ALIKE * rtol
+        are replaced by one pair.
     """
 
     def __init__(self, factors: Sequence[tuple[DominatingPairInfo, int]], rtol: float) -> None:
@@ -36,12 +37,13 @@ class Released:
 
     @cached_property
     def pairs(self) -> tuple[tuple[DominatingPairInfo, Pairs], ...]:
-        """For each mechanism (factor): its pair, and the pairs and numbers of releases whose composition replaces its releases."""
+        """For each mechanism (factor): its pair, and the pairs (with numbers) that are composed in place of its releases."""
         pairs = [one for one, _ in self._factors]
         releases = [one.times(number) for one, number in self._factors]
         powers = [one.releases.power for one in pairs]
         for product in dict.fromkeys(power[1] for power in powers if power):
-            # The releases of all factors with this product are combined; the result replaces the releases of the first factor.
+            # All factors whose releases `product` can compose in one step are combined. The result replaces the releases of the
+            # first of these factors; the others have none.
             alike = [(i, power[0]) for i, power in enumerate(powers) if power and power[1] is product]
             if len(alike) > 1:
                 for i, _ in alike:
@@ -65,7 +67,8 @@ class Released:
         Without `with_choice`, the adversary does not choose another pair of datasets in each release.
         """
         below = [self._below(i) for i in matched([len(pair.below) for pair, _ in self.pairs])]
-        # A repeated test needs many values of delta, which take too long for a factor that is a product of parts.
+        # A repeated test needs many values of delta for each factor. They take too long for a factor whose releases are products of
+        # several parts, so such factors are not tested.
         tested = [(pair, times) for pair, times in self._factors if not pair.releases.parts]
         return Composer(self.above, below, rtol, self._free(bool(below)) if with_choice else None, tested, deepest)
 
@@ -78,7 +81,8 @@ class Released:
         for i, ((_, times), (own, releases)) in enumerate(zip(self._factors, self.pairs)):
             pairs = own.below
             pair = pairs[entry] if len(pairs) > 1 else pairs[0]
-            # If possible, the objects of the upper bound are used again, so that their values are computed once.
+            # If the lower bound uses the same pair as the upper bound, it also uses the same objects, so that their values are
+            # computed once.
             side += [] if i == left_out else releases if pair is own else pair.times(times)
         return side
 
@@ -92,8 +96,9 @@ class Released:
         if not places or sum(times for _, times in above) == 1:
             return None
         place = max(places, key=lambda i: above[i][1])
-        # No adaptive lower bound is computed if the distribution covers only a part of each release of a factor: equal parts of one
-        # release have the same pair.
+        # AdaptiveChoice needs the factor whose only distribution is above[place]. If this distribution covers a part of each
+        # release only, there is no such factor, and no adaptive lower bound: equal parts of one release have the same pair of
+        # datasets.
         factor = next((i for i, (_, releases) in enumerate(self.pairs) if releases == (above[place],)), None)
         if factor is None or not has_below:
             return AdaptiveChoice(place, 0, (), ())
@@ -102,8 +107,8 @@ class Released:
 
 
 def matched(counts: list[int]) -> range:
-    """Return the indices i for which entry i of each factor's list of pairs is used in one lower bound.
+    """Return the indices of the lower bounds: lower bound i uses entry i of each factor's list of pairs.
 
-    `counts` are the lengths of the lists. A list with a single pair gives this pair for every index.
+    `counts` are the lengths of the lists. If a list has a single pair, every lower bound uses this pair.
     """
     return range(0 if 0 in counts else min((count for count in counts if count > 1), default=1))

@@ -22,7 +22,7 @@ __all__ = ["log_repeated"]
 
 
 def tests(samples: SampledProfile) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of P(S) and upper bounds of Q(S), for one set S of outcomes per sample except the first and last."""
+    """Return lower bounds of P(S) and upper bounds of Q(S), with one test S for each sampled eps except the first and the last."""
     eps = samples.eps[samples.eps < 300]
     low, high = np.exp(samples.low[: eps.size]), np.exp(samples.high[: eps.size])
     if eps.size < 3:
@@ -41,8 +41,8 @@ def log_repeated(samples: SampledProfile, times: int, eps: float) -> float:
     if not first.size:
         return -math.inf
     gain, loss = np.log(first / second), np.log1p(-first) - np.log1p(-second)
-    # The composed test rejects if the event S occurs in at least `count` releases. Every threshold of this number gives a valid
-    # lower bound; this threshold is the best one up to rounding.
+    # The composed test rejects if the event S occurs in at least `count` releases. Every `count` gives a valid lower bound; this
+    # one is the best up to rounding.
     count = np.clip(np.ceil((eps - times * loss) / (gain - loss)), 0.0, float(times))
     inside, outside = (binom_logsf(count - 1, float(times), chance) for chance in (first, second))
     slack = COMPUTED_ERROR + 16 * ULP * (np.abs(inside) + np.abs(outside) + eps)

@@ -1,4 +1,4 @@
-"""The grids of losses on which a composition is computed: the step of the first one, and where the grid of each release begins."""
+"""The grids of losses for a composition: the step of the first grid, and the offset of the grid of each release."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GridSteps:
     tight : bool
         Whether the distributions of some lower bound are those of the upper bound.
     rtol : float
-        Relative gap of eps until which grids are refined.
+        Grids are refined until the relative gap of eps is at most this number.
     """
 
     def __init__(self, upper: Releases, lower: Releases, tight: bool, rtol: float) -> None:
@@ -81,18 +81,18 @@ class GridSteps:
             return 1.0
         step = self.accurate(self.rtol)
         if not self._tight:
-            # Different distributions for the two bounds cause a much larger gap than the grid does.
+            # If the two bounds have different distributions, this difference causes a much larger gap than the grid does.
             step *= 8
-        # At the default rtol of 1e-5, the step is reduced further as long as the grid takes little time: until its transform has
-        # FIRST_POINTS points within 20 standard deviations, or its values take half of MOST_GRID_EFFORT. For a larger rtol, as for
-        # a trade-off function, the first grid is coarser.
+        # At the default rtol of 1e-5, the step is reduced further as long as the grid takes little time: until 20 standard
+        # deviations have FIRST_POINTS grid points, or the evaluation of delta at the grid points takes half of MOST_GRID_EFFORT.
+        # For a larger rtol, as for a trade-off function, the first grid is coarser.
         spans = ((release.scale(FIRST_TAIL), release.sampling.effort) for release, _ in self._upper)
         efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
         coarser = math.sqrt(max(self._rtol / 1e-5, 1.0))
         step = min(step, coarser * max(20 * self.spread / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT))
         if spacings:
-            # The errors at the points of a lattice of losses do not average out, so the step may be halved. Twice the points are
-            # allowed, because a transform of 2 FIRST_POINTS points is fast, too.
+            # If losses lie on a lattice, the errors at its points do not average out. So the step may be half as large, with 2
+            # FIRST_POINTS points, for which a transform is fast, too.
             step = min(step, coarser * 10 * self.spread / FIRST_POINTS)
         return self._fitted(max(step, 40 * self.spread / TABLE_SIZE, self.shortest, self.useful))
 
@@ -100,9 +100,9 @@ class GridSteps:
     def useful(self) -> float:
         """The step below which a finer grid does not help: a quarter of the distance between breakpoints of the divergence.
 
-        The distance is that of `DominatingPairInfo.spacing`. The error of the grid is proportional to the square of its step, so
-        this step adds 1/16 of the error that the breakpoints cause. If the two bounds have different distributions, the result is
-        0, because sums over pairs of outcomes cannot replace a finer grid.
+        The distance is that of `DominatingPairInfo.spacing`. The error of the grid is proportional to the square of its step, so a
+        grid with the step `useful` adds 1/16 of the error that the breakpoints cause. If no lower bound has the distributions of
+        the upper bound, the result is 0 (no limit): then `PairSums` cannot be used in place of a finer grid.
         """
         return min(release.spacing(FIRST_TAIL) for release, _ in self._upper) / 4 if self._tight else 0.0
 
@@ -116,7 +116,7 @@ class GridSteps:
         return max(self._rtol, PairSums.finest)
 
     def accurate(self, rtol: float) -> float:
-        """Return the grid step with which either bound of eps changes by about a relative rtol/20.
+        """Return the grid step with which the grid changes either bound of eps by about a relative rtol/20.
 
         The grid changes the variance of a release by about step^2/6 in either bound. The relative change of eps is half of the
         relative change of the total variance.
@@ -127,13 +127,13 @@ class GridSteps:
     def shortest(self) -> float:
         """The shortest step of a grid on which no loss is more than TABLE_SIZE steps away from 0.
 
-        Both bounds limit the step, because the losses of the upper bound may have variance 0 while those of the lower bound do not.
+        The losses of all lower bounds are included, because those of the upper bound may have variance 0 while others do not.
         """
         scales = [release.scale(FIRST_TAIL) for release, _ in (*self._upper, *(() if self._tight else self._lower))]
         return max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE
 
     def _fitted(self, step: float) -> float:
-        """Return a grid step, at most `step`, for which the preferred losses of releases (`_hint`) are on or near grid points."""
+        """Return a grid step, at most `step`, for which the losses that should be grid points (`_hint`) are on or near them."""
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
         if not hints:
             return step
@@ -143,8 +143,9 @@ class GridSteps:
         tried = base / (fewest + np.arange(1 + min(fewest // 2 + 8, MOST_ENUMERATED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
-            # An atom at the distance `away * tried` from the grid is moved to the grid, and mass of another atom is moved by one
-            # `spacing` of the release to keep the mean. This adds the product of this distance and `spacing` to the variance.
+            # Moving an atom by the distance `away * tried` to the grid changes the mean. To keep the mean, some mass of another
+            # atom is moved by one `spacing` of the release. Together these moves add the product of the distance and `spacing` to
+            # the variance.
             away = np.abs(spacing / tried - np.round(spacing / tried))
             cost += r * spacing * tried * np.where(away > ON_GRID, away, 0.0)
         return float(tried[np.argmin(cost)])
@@ -153,9 +154,9 @@ class GridSteps:
         """Return the offset of the grid of a release: the losses with the largest masses are then on or just above grid points.
 
         The lower bound merges a loss below a grid point with larger losses until their mean is the grid point. A loss slightly
-        above a grid point is balanced by smaller losses or rounded down (`_losses.merge`). If nearly all mass is within a few
-        steps, as for a record that is rarely sampled, merging losses below grid points would use up the large losses on which
-        delta depends.
+        above a grid point is merged with smaller losses or rounded down (`_losses.merge`). If nearly all mass is within a few
+        steps, as for a record that is rarely sampled, merging losses below grid points would use up the large losses on which delta
+        depends.
         """
         hint = self._hint(release)
         if hint is None:
@@ -168,11 +169,12 @@ class GridSteps:
 
     @staticmethod
     def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
-        """Return (offset, spacing) such that the losses offset + spacing j should be grid points, or None if no loss is preferred.
+        """Return (offset, spacing) such that the losses offset + spacing j should be grid points, or None if there is no choice.
 
-        Normally the result is the release's own lattice, or its most probable loss and the distance to the nearest other loss. If a
-        release has neither, and its loss has the same distribution for (P, Q) and (Q, P), the result is (eps0, 2 eps0) for
-        a pure budget eps0 of at most 30 standard deviations, because the losses eps0 and -eps0 may be atoms.
+        Normally the losses offset + spacing j are the release's own lattice, or its most probable loss is the offset and the
+        distance to the nearest other loss the spacing. If neither is known, and the loss has the same distribution for (P, Q) and
+        for (Q, P), the result is (eps0, 2 eps0), because the losses eps0 and -eps0 may be atoms. Here eps0 is the pure budget of
+        the release, which must be at most 30 standard deviations.
         """
         hint = release.hint or own_lattice(release.atoms)
         if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):
@@ -184,7 +186,7 @@ class GridSteps:
         """Whether the bounds are useless because the first step is much larger than the spread of many releases.
 
         A loss much smaller than the step is split between two grid points, which adds about the product of the loss and the step to
-        the variance. `coarse` is true if this adds more than four times the variance of all releases.
+        the variance. `coarse` is true if the variance added in all releases is more than four times their own variance.
         """
         small = sum(r * math.sqrt(release.scale(FIRST_TAIL).var) for release, r in self._upper if not self.resolves(release, 0.25))
         return self.first * small > 4 * self.spread**2

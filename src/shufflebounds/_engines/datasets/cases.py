@@ -48,21 +48,21 @@ class Cell(ABC):
 
     @abstractmethod
     def laws(self, eps: float, log_cut: float) -> LawTable:
-        """Return distributions such that, for every s, E(s + X)_+ of each case is at most that of one of them.
+        """Return distributions such that, for every number s, E(s + X)_+ of each case is at most that of one of them.
 
         `log_cut` is the log of the probability of the outputs that may be truncated.
         """
 
     @abstractmethod
     def halves(self, loss: float) -> Sequence[Cell]:
-        """Return smaller cells that cover this one; none if the masses, a and b are already bounded to a relative `loss`."""
+        """Return smaller cells that cover this one; none if the masses, a and b have a relative uncertainty of at most `loss`."""
 
 
 class Cases(ABC):
     """The distributions of X (`ExcessLaw`) for the pairs of the target's inputs and the inputs of another user.
 
-    If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise the distributions of the cells are added;
-    these are usually smaller than the largest distribution of `laws`.
+    If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise `cells` covers the other pairs and inputs,
+    which usually do not have the largest distribution.
     """
 
     @property
@@ -93,8 +93,9 @@ class Cases(ABC):
 class FiniteCases(Cases):
     """Distributions of X with finitely many atoms.
 
-    In `DatasetLaws.cases` there is one distribution for every pair of the target's inputs and every kind of another user's input.
-    For every pair and input the distribution of X must be a mixture of these.
+    In `DatasetLaws.cases` there is one distribution for every pair of the target's inputs and every input of another user; inputs
+    with equal distributions may share one. For every pair and input the distribution of X must be a mixture of the distributions
+    that are given.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ class FiniteCases(Cases):
     cuts : tuple of (ndarray, ndarray)
         Log masses under R_0 and R_1 of the outputs that are not among the atoms, for each distribution that has such outputs.
     error : float
-        Bound of the relative error of the masses beyond that of their logarithms.
+        Bound of the relative error of the masses, in addition to the rounding error of `log_mass`.
     """
 
     log_mass: FloatArray
@@ -129,7 +130,7 @@ class FiniteCases(Cases):
 
     @classmethod
     def widened(cls, log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray, loss_error: float = 0.0) -> FiniteCases:
-        """Return distributions given as rows of arrays, with X increased by more than the rounding errors.
+        """Return distributions given as rows of arrays; X is increased by more than its rounding error, for an upper bound.
 
         `loss_error` bounds the relative errors of the masses in addition to a few ulp.
         """
@@ -161,10 +162,11 @@ class FiniteCases(Cases):
 
 
 class Blocks(NamedTuple):
-    """Bounds of c_-, the mass of the negative part of W (`pair_weights`), if drawn users are matched at random in blocks of four.
+    """Bounds of c_-, the negative mass of W (`pair_weights`), if the proof matches the users it draws at random in blocks of four.
 
-    `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users remain. `rough` returns an
-    approximation in less time. The approximation decreases in the number of pairs unless it is negligible.
+    `bound` returns an upper bound of c_- for an even number of drawn pairs, valid if at least `fewest` users remain without these
+    pairs. `rough` returns an approximation of this bound in less time; unless it is negligible, it decreases in the number of
+    pairs.
     """
 
     bound: Callable[[int], float]
@@ -183,12 +185,12 @@ class DatasetLaws:
     Parameters
     ----------
     blankets : FiniteCases
-        The distributions of :math:`(R_0/m, R_1/m)` under m for the pairs, or larger ones in the convex order. A pair may be left
-        out if another pair has a larger distribution in the convex order.
+        The distributions of :math:`(R_0/m, R_1/m)` under m for the pairs of the target's inputs, or larger distributions in the
+        convex order. A pair may be omitted if another pair has a larger distribution in the convex order.
     cases : Cases
         The distributions of :math:`(R_0/R_j, R_1/R_j)` under :math:`R_j`, for the same pairs.
     ratios : FiniteCases
-        For each kind of input x the distribution of :math:`(1, R_x/m)` under m, or a larger one in the convex order.
+        For each input x the distribution of :math:`(1, R_x/m)` under m, or a larger one in the convex order.
     log_minorant : float
         Logarithm of g, the total mass of m.
     distance : float
@@ -203,10 +205,10 @@ class DatasetLaws:
         The distributions under m for the pairs that are not in `blankets` and `cases`. For these pairs the bound by the privacy
         blanket is used.
     blocks : Blocks, optional
-        The masses c_- for blocks of users, if they are known.
+        Bounds of c_- if the drawn users are matched in blocks, if such bounds are known.
     lost : float
-        Upper bound of the total variation distance between these R_x and those of the randomizer. It adds n (1 + e^eps) `lost` to
-        delta.
+        Upper bound of the total variation distance between these R_x and the exact output distributions. It adds n (1 + e^eps)
+        `lost` to delta.
     """
 
     blankets: FiniteCases
@@ -223,7 +225,7 @@ class DatasetLaws:
 
     @cached_property
     def signed(self) -> list[tuple[int, float]]:
-        """The numbers s of drawn pairs that are tried, each with the mass c_- of the negative part of W (`pair_weights`)."""
+        """The numbers s of pairs of users that the proof may draw, each with c_-, the negative mass of W (`pair_weights`)."""
         return signed_choices(self.ratio_tail)
 
     def thinned(self, share: float) -> DatasetLaws:

@@ -28,7 +28,8 @@ class MixedData:
         self._every = EveryDataset(self.rows, users)
         self.listed = self._every.listed
 
-    # The caches of `best` and `_every_largest` keep the results that a composition needs: up to some thousand eps, for both bounds.
+    # The caches of `best` and `_every_largest` keep the results for up to 4 * MANY eps, as many as the bounds of a composition
+    # need.
     @kept(4 * MANY)
     def best(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
         """Return a lower bound of log delta, the number of other users with each input, and the target's two inputs.
@@ -58,10 +59,11 @@ class MixedData:
 def merged_outputs(rows: FloatArray) -> FloatArray:
     """Return the rows without zero columns; proportional columns, whose outputs are equally informative, are replaced by their sum.
 
-    If there are few columns, those that are proportional up to 4 ulp are merged, too. Merging outputs is post-processing, so a
-    lower bound for the merged outputs is valid. For an upper bound, merging changes the entries by up to 5 ulp. The entries of a
-    given matrix and of RAPPOR have errors below an ulp, so the sum is within the 8 ulp that `EveryDataset` includes. Proportional
-    columns of other randomizers are proportional exactly.
+    If there are at most _FEW_COLUMNS columns, those that are proportional up to 4 ulp are merged, too. Merging outputs is
+    post-processing, so a lower bound for the merged outputs is valid. For an upper bound, merging such columns is the same as
+    changing entries by up to 5 ulp. The entries of a given matrix and of RAPPOR have errors below an ulp, so both errors together
+    are within the 8 ulp that `EveryDataset` includes. Columns of other randomizers that are nearly proportional are proportional
+    exactly.
     """
     rows = rows[:, rows.any(axis=0)]
     kinds = (rows / rows.max(axis=0)).T
@@ -76,7 +78,8 @@ def merged_outputs(rows: FloatArray) -> FloatArray:
 
 
 def _almost_merged(columns: list[FloatArray]) -> list[FloatArray]:
-    # Every column is compared with the first column of each kind, so that two columns of a kind differ by at most 4 ulp.
+    # Every column is compared with the first column of each class of proportional columns, so that two columns of a class differ by
+    # at most 4 ulp.
     kinds: list[FloatArray] = []
     merged: list[FloatArray] = []
     for column in columns:

@@ -9,8 +9,8 @@ for its two inputs, and E = e^eps. Then
 
 .. math:: \delta = \max_k \; \Pr[S \ge k] (1 - E) + \Pr[S = k - 1] (p - E p'), \qquad p > p'
 
-The best test is a threshold of the number of 1s: S is a sum of independent bits, so Pr[S = k - 1]/Pr[S = k] increases in k. The
-case p < p' follows by exchanging the names of the outputs.
+The best test is a threshold of the number of 1s: S is a sum of independent bits, so Pr[S = k - 1]/Pr[S = k] and with it the
+likelihood ratio is monotone in k. The case p < p' follows by exchanging the names of the outputs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class EveryDataset:
 
     @cached_property
     def _error(self) -> float:
-        """Bound of the relative error of a sum of probabilities, each a product with one factor for each user."""
+        """Bound of the relative error of a probability of messages, which is a sum of products with one factor for each user."""
         users, (inputs, outputs) = self._users, self._rows.shape
         cells = math.comb(users + outputs - 1, outputs - 1)
         return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
@@ -165,8 +165,8 @@ class EveryDataset:
         best = (-math.inf, 0.0, 0, (0, 0))
         # Blocks of this size fit in the cache of the processor.
         step = max(1, BLOCK // equal.shape[1])
-        # The target's bit is 1 with probability p. So Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and
-        # Pr[S + bit <= j] = Pr[S < j] + (1 - p) Pr[S = j].
+        # The target's bit is 1 with probability p. So Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and Pr[S + bit <= j] = Pr[S < j] +
+        # (1 - p) Pr[S = j].
         for pair, tail, p, q in (((1, 0), above, p1, p0), ((0, 1), below, q0, q1)):
             widened = [(1 + error, factor * (1 - error)) for error in (self._error, -self._error)]
             (a, b), (c, d) = ((high * p - low * q, high - low) for high, low in widened)
@@ -203,9 +203,9 @@ class EveryDataset:
 class _Losses(NamedTuple):
     """The log masses under P and the privacy losses of the outcomes of many pairs (P, Q), for an upper or a lower bound.
 
-    For an upper bound, `away` are the losses moved away from 0 by their errors, and `raised` the losses increased by their errors;
-    for a lower bound, losses are moved towards 0 and decreased. `starts` has the first outcome of each pair. `lost` is the number
-    of outcomes with a probability below TINY, whose losses are at most `budget`; an upper bound includes them.
+    For an upper bound, `away` are the losses moved away from 0 by their errors, and `raised` the losses increased by their errors.
+    For a lower bound, `away` are moved towards 0 and `raised` decreased. `starts` has the index of the first outcome of each pair.
+    `lost` is the number of outcomes with a probability below TINY, whose losses are at most `budget`; an upper bound includes them.
     """
 
     log_p: FloatArray
@@ -224,7 +224,8 @@ class _Losses(NamedTuple):
         first = np.cumsum(count) - count
         log_p, log_q = np.log(p[seen]), np.log(q[seen])
         loss, side = log_p - log_q, 1 if upper else -1
-        # `rounding` covers rounding errors of the logarithms, and of their products with an order.
+        # `rounding` bounds the rounding errors of log_p and log_q, and the rounding error of an order times the loss, divided by
+        # the order.
         rounding = ULP * (4 - 2 * log_p - 2 * log_q)
         blur = 2 * error + rounding
         size = np.abs(loss) + side * blur
@@ -232,7 +233,7 @@ class _Losses(NamedTuple):
         return cls(log_p + side * (error + rounding), away, loss + side * blur, first[count > 0], int((~seen).sum()), budget, upper)
 
     def renyi(self, order: float) -> float:
-        """Return a bound of the largest divergence of the pairs, for one finite order (see `renyi_of_losses`)."""
+        """Return a bound of the largest Renyi divergence of the pairs (P, Q), for one finite order (see `renyi_of_losses`)."""
         b, side = order - 1, 1 if self.upper else -1
         lost = math.log(self.lost) + LOG_TINY + order * self.budget if self.upper and self.lost else -math.inf
         if not self.starts.size:
@@ -242,8 +243,8 @@ class _Losses(NamedTuple):
             powers = self.log_p + b * self.raised
             top = np.maximum.reduceat(powers, self.starts)
             far = np.logaddexp(top + np.log(np.add.reduceat(np.exp(powers - np.repeat(top, groups)), self.starts)), lost)
-            # `far` is the log of a sum of powers, and `near` gives the same number as a sum of positive terms. Where `far` is near
-            # 0, `near` has less cancellation.
+            # Both `far` and `near` give the log of a sum of powers: `far` is this log itself, and log(1 + b * near) is the same
+            # number, where `near` is a sum of positive terms. If the log is close to 0, `near` has less cancellation.
             near = np.add.reduceat(excess(self.log_p, self.away, b), self.starts)
             near += math.exp(min(lost, LARGEST_EXPONENT)) * (1 + self.budget + (1 / b if b else 0.0))
             rise = b * near
@@ -253,19 +254,19 @@ class _Losses(NamedTuple):
 
 
 def _affordable(inputs: int, outputs: int, users: int) -> bool:
-    """Return whether every dataset of `users` users is enumerated; every dataset of fewer users is then enumerated, too."""
+    """Return whether enumerating all datasets of `users` users is affordable; if so, it is also affordable for fewer users."""
     if min(inputs, outputs, users) < 2:
         return False
     datasets = math.comb(users - 2 + inputs, inputs - 1)
     cells = math.comb(users + outputs - 1, outputs - 1)
-    # For two outputs the tables do not contain the target's message, so one table serves both of its inputs.
+    # For two outputs the tables do not contain the target's message, so the target's two inputs share one table.
     copies = 1 if outputs == 2 else inputs
     # For more than two outputs, the number of datasets is limited, too, because each distribution takes at least 50 us.
     return (outputs == 2 or datasets <= MOST_ENUMERATED // 4) and datasets * cells * copies <= TABLE_SIZE
 
 
 def most_enumerated(rows: FloatArray) -> int:
-    """Return the largest number of users whose datasets are all enumerated, or 1 if there is none."""
+    """Return the largest number of users for which enumerating all datasets is affordable, or 1 if there is none."""
     inputs, outputs = rows.shape
     extreme = min(inputs, 2) if outputs == 2 else inputs
     beyond = least_int(lambda users: not _affordable(extreme, outputs, users), 2)
@@ -290,7 +291,7 @@ def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
     for t in range(1, users + 1):
         index = np.arange(t - 1)
         zero = np.zeros((len(multisets), 1), dtype=np.intp)
-        # Messages before the inserted one keep their place in the multiset; those after it move by one place.
+        # Inserting y leaves the smaller messages at their places in the sorted multiset, and moves the larger ones by one place.
         before = np.concatenate([zero, np.cumsum(choose[multisets, index], axis=1)], axis=1)
         after = np.concatenate([np.cumsum(choose[multisets, index + 1][:, ::-1], axis=1)[:, ::-1], zero], axis=1)
         size = math.comb(outputs + t - 1, t)

@@ -6,12 +6,12 @@ has the distribution R_x, some message is in the set with probability :math:`S_x
 
 .. math:: \delta(\varepsilon) \ge S_0 - e^\varepsilon S_1, \qquad \varepsilon(\delta) \ge \ln \frac{S_0 - \delta}{S_1}
 
-for every set. The sets used here contain the outputs with the largest R_0/m. The bound is close to the exact value if delta is
-due to one large likelihood ratio, as for Gaussian noise at very small delta.
+These bounds are valid for every set. The sets used here contain the outputs with the largest R_0/m. The bounds are close to the
+exact values if delta is due to one large likelihood ratio, as for Gaussian noise at very small delta.
 
-If all other users have the target's second value, the likelihood ratio of all messages is the mean of n independent ratios, each of
-one message. The moments of this mean are known for whole orders. Its moment of order k is at least the moment of order k of one
-ratio, divided by n^(k-1) (`mean_renyi`).
+`mean_renyi` bounds Renyi divergences. If all other users have the target's second value, the likelihood ratio of all messages is
+the mean of n independent likelihood ratios of single messages. For an integer k the moment of order k of this mean is known. For
+every k, it is at least the moment of order k of one ratio divided by n^(k-1).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["LargestMessage", "mean_renyi"]
 
 
 class LargestMessage:
-    """The tests of the module docstring for one distribution of X for a lower bound."""
+    """The tests of the module docstring; `law` must be a distribution of X for a lower bound."""
 
     def __init__(self, law: ExcessLaw, users: int) -> None:
         order = np.argsort(-law.log_a, kind="stable")
         log_mass = law.log_mass[order]
         other, *target = (np.minimum(np.logaddexp.accumulate(log_mass + move), 0.0)
                           for move in (0.0, law.log_a[order], law.log_b[order]))
-        # Each entry is a sum of order.size terms, each with an error of a few ulp.
+        # Each entry of `other` and `target` is a sum of up to order.size terms, each with an error of a few ulp.
         slack = ULP * (64 + 8 * order.size + 8 * float(np.abs(log_mass).max(initial=0.0)))
         others = math.log(users - 1) + _log_exponent(other) if users > 1 else np.full(order.size, -np.inf)
         first, second = (_some(np.logaddexp(others, _log_exponent(log_prob))) for log_prob in target)
@@ -101,7 +101,7 @@ def mean_renyi(local: Callable[..., FloatArray], users: int, orders: FloatArray)
 
 
 def _log_exponent(log_prob: FloatArray) -> FloatArray:
-    """Return log(-log(1 - p)) for p = e^log_prob, or its lower bound log p if log p < -40."""
+    """Return log(-log(1 - p)) for p = e^log_prob; if log p < -40, its lower bound log p."""
     with np.errstate(divide="ignore"):
         return np.where(log_prob < -40, log_prob, np.log(-log1mexp(np.minimum(log_prob, 0.0))))
 

@@ -8,7 +8,8 @@ the distribution x,
 
 Large values, X > c, are split off: X is smaller in the increasing convex order than :math:`Y + I\,(B + \nu)`, where Y is X given
 :math:`X \le c`, B is X given X > c, :math:`\nu \ge -\mathbb{E} Y`, and I is 1 with probability :math:`p = \Pr[X > c]`,
-independently. So the sum of N ~ Bin(k, p) terms :math:`B + \nu` is added to the sum of the Y.
+independently. So the sum of the k variables X is bounded by the sum of k variables Y plus N terms :math:`B + \nu`, where N ~ Bin(k,
+p).
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ bound. Lowered: a larger bound, less smooth in eps. Raised: longer tables."""
 
 
 class SumChoices(NamedTuple):
-    """The numbers k (`users`), theta, D, eta^2 and `nodes` of Lemma H. All choices give valid bounds; theta = 0 gives k E X_+."""
+    """The numbers k (`users`), theta, D (`step`), eta^2 and `nodes` of Lemma H. All give valid bounds; theta = 0 gives k E X_+."""
 
     users: int
     theta: float
@@ -129,14 +130,16 @@ class LargestSums:
         while True:
             self._near, laws = near, cases.laws(eps, near - _DEEPER - 2)
             if laws.starts.size == 2 and laws.values.size > 8 * MANY:
-                # Merging to values 3 % apart raises log delta by at most about 1e-2. This only affects the probability of a test.
+                # Merging to values 3 % apart raises log delta by at most about 1e-2. This only affects the bound of the probability
+                # that the best test accepts.
                 values, log_mass = gathered(laws.values, laws.log_mass, upper=True)
                 laws = laws._replace(values=values, mass=np.exp(log_mass), log_mass=log_mass, starts=np.array([0, values.size]))
             if laws.values.max(initial=0.0) > SQUARABLE:
                 laws = _squarable(laws)
             light, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, cases.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
-            # With large values a bound is a sum of several parts, and is computed only for a few numbers of users.
+            # If large values are split off, a bound is a sum of several parts. It takes longer, so it is computed for a few numbers
+            # of users only.
             self._split = _Sum.split(laws, self._knots, cases.blur, theta, self._coarser, self._split) if light is None else None
             self._light = None if light is None else light - self._logs
             near = float(self._light.min()) if self._light is not None else float(self._at_knots().min())
@@ -145,7 +148,7 @@ class LargestSums:
         self._laws, self._theta = laws, theta
 
     def _at_knots(self) -> FloatArray:
-        """Return the bounds for a few of the numbers of users if values are large, from the atoms alone."""
+        """Return the bounds at the numbers of users in `_knots`, without the cells, if large values are split off."""
         assert self._split is not None
         return np.asarray(np.array([self._split.log_sum(column) for column in range(self._knots.size)]) - np.log(self._knots))
 
@@ -158,15 +161,15 @@ class LargestSums:
         return self._split.only(int(columns[0])) if columns.size else self._split.of(self._laws, counts)
 
     def approximations(self) -> FloatArray:
-        """Return the bound for every number of users; if values are large, linear interpolations between a few numbers."""
+        """Return the bound for every number of users; if there are large values, interpolated linearly between a few numbers."""
         if self._light is not None:
             return self._light
         return np.interp(-self._counts, -self._knots, self._at_knots())
 
     def choices(self, place: int = 0) -> SumChoices:
-        """Return the numbers on which :meth:`bound` depends if there are no cells and no value is large.
+        """Return the parameters of Lemma H on which :meth:`bound` depends if there are no cells and no large values are split off.
 
-        If some values are large, :meth:`bound` may be smaller than the bound that follows from these numbers.
+        If large values are split off, :meth:`bound` may be smaller than the bound that follows from these numbers.
         """
         users, first, starts = int(self._counts[place]), self._laws.mass * self._laws.values, self._laws.starts[:-1]
         squares = np.add.reduceat(first * self._laws.values, starts) - np.add.reduceat(first, starts) ** 2
@@ -177,10 +180,10 @@ class LargestSums:
                           _nodes(self._coarser))
 
     def bound(self, place: int = 0, *, every: bool = True, rest: float = -math.inf, most: float = math.inf) -> float:
-        """Return the log of the bound for counts[place]; the caller adds e^rest to the bound.
+        """Return an upper bound of log Gamma_k for k = counts[place]; e^rest is what the caller adds to Gamma_k.
 
-        If `every` is false, the cells are omitted. The result is then an approximation, below the bound if a cell has the largest
-        sum. The result may be inf if the bound exceeds `most`.
+        If `every` is false, the cells are omitted. The result is then an approximation, too small if a case in a cell has the
+        largest sum. The result may be inf if the bound exceeds `most`.
         """
         cut, cells, log_count = self._laws.log_cut, self._cases.cells(), float(self._logs[place])
         sums = self._sum(place) if self._light is None or (cells and every) else None
@@ -201,7 +204,7 @@ class LargestSums:
 
 
 def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[float]:
-    """Return an upper bound of log Phi_n(X) for each distribution of X by Lemma H, in about 50 us each, to choose among many."""
+    """Return an upper bound of log Phi_n(X) for each distribution of X by Lemma H, in about 50 us each, to choose one of many."""
     bounds, count, log_count = [], np.array([float(users)]), math.log(users)
     for law in laws:
         (log_mass, log_a, log_b), bound = law._distinct, -math.inf
@@ -220,7 +223,7 @@ def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[f
 
 
 def _squarable(laws: LawTable) -> LawTable:
-    """Return the distributions with X = 0 in place of values whose squares overflow; the means of these values are added to
+    """Return the distributions with X = 0 in place of values whose squares overflow; their contribution to E X_+ is added to
     `log_cut`.
     """
     large = laws.values > SQUARABLE
@@ -230,7 +233,7 @@ def _squarable(laws: LawTable) -> LawTable:
 
 
 def _nodes(coarser: float) -> int:
-    """Return the number of terms for a smoothing that is larger by the factor `coarser`."""
+    """Return the number of terms of the sum over m (Lemma H) if the smoothing eta^2 is larger by the factor `coarser`."""
     return round(NODES / math.sqrt(coarser))
 
 
@@ -240,17 +243,17 @@ class _Sum:
     Parameters
     ----------
     laws : LawTable
-        The first distributions.
+        The distributions with which the set begins.
     counts : ndarray
-        The numbers of users, which differ little.
+        The numbers k of users for which E S_+ is bounded; they differ little.
     blur : float
         Bound of the relative error of the probabilities.
     limit : float
-        Values above `limit` are split off; inf for none.
+        Values of X above `limit` are split off as large values; inf if none are.
     theta : float
         The largest theta that is used; 0 if no sum is evaluated.
     coarser : float
-        Factor of the smoothing.
+        Factor by which the smoothing is multiplied.
     """
 
     def __init__(self, laws: LawTable, counts: FloatArray, blur: float, limit: float, theta: float, coarser: float) -> None:
@@ -267,13 +270,13 @@ class _Sum:
 
     @classmethod
     def split(cls, laws: LawTable, counts: FloatArray, blur: float, theta: float, coarser: float, former: _Sum | None) -> _Sum:
-        """Return the bound of the sum with a nearly optimal threshold of large values; `theta` is the best theta without large
-        values.
+        """Return the bound with a nearly optimal limit above which values of X are split off; `theta` is the best theta without
+        splitting.
 
         `former` is the result for the same distributions with other truncated tails.
         """
-        # Distributions that are neither wide nor have large positive values rarely change the best limit. Every limit gives a valid
-        # bound.
+        # The limit is chosen with the distributions that have nearly the largest second moment, or nearly the largest E X_+. The
+        # other distributions rarely change the best limit, and every limit gives a valid bound.
         squares, gains = (np.add.reduceat(laws.mass * x**2, laws.starts[:-1]) for x in (laws.values, np.maximum(laws.values, 0.0)))
         largest = (squares >= 0.5 * squares.max()) | (gains >= 0.5 * gains.max())
         used = [slice(*laws.starts[i : i + 2]) for i in np.flatnonzero(largest)]
@@ -298,8 +301,9 @@ class _Sum:
         def rough(place: int) -> float:
             return of(wide, place, counts[:1], _COARSEST * coarser).log_sum(0)
 
-        # The limits form a grid that does not depend on eps, so that the smallest bound is smooth in eps. The bound does not change
-        # far below and far above the best limit, so the search by small steps begins at the best limit of a coarse grid.
+        # The limits form a grid that does not depend on eps, so that the smallest bound is smooth in eps. Far from the best limit
+        # the bound does not depend on the limit. So a coarse grid of limits is tried first, and the search by small steps begins at
+        # its best limit.
         first, last = (math.floor(math.log(x) / math.log(_LIMITS)) for x in (limit, max(limit, float(wide.values.max()))))
         best = first = min(range(first, last + 1, _STRIDE), key=rough)
         move = 1 if rough(first + 1) < rough(first) else -1
@@ -314,16 +318,16 @@ class _Sum:
         return out
 
     def of(self, laws: LawTable, counts: FloatArray) -> _Sum:
-        """Return the sum of the distributions `laws` with the same limit and theta for other numbers of users."""
+        """Return the bound for the distributions `laws` and other numbers of users, with the same limit and theta."""
         return _Sum(laws, counts, self._blur, self._limit, self._theta, self._coarser)
 
     def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float,
                 limit: float = math.inf) -> tuple[float, float]:
         """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
 
-        `slack` is `enough` minus the bound without cells. Returns the bound, and the log of the contribution of outputs that are
-        not among the atoms of cells. The bound is `enough`, or larger if the bound of a cell that cannot be divided is larger, or
-        after many divisions (_DIVISIONS). It is inf if a bound above `limit` would be needed.
+        `slack` is `enough` minus the bound without cells. The method returns the bound, and the log of the contribution of outputs
+        that are not among the atoms of cells. The bound is normally `enough`. It is larger if a cell that cannot be divided has a
+        larger bound, or after many divisions (_DIVISIONS). If the bound would exceed `limit`, inf is returned.
         """
         divided, most, lost = 0, max(_DIVISIONS, len(cells)), -math.inf
         left, first = list(cells), enough - 0.5 * slack
@@ -332,7 +336,8 @@ class _Sum:
             if enough > limit:
                 return math.inf, lost
             cell = left.pop()
-            # If a and b change by a relative r, the log of the bound changes by about theta k r, with k = `self._counts[0]` users.
+            # Changing a and b of a cell by a relative r changes the log of the bound by about theta k r, for k = `self._counts[0]`
+            # users. So a cell is divided until its a and b are uncertain by at most `loss`.
             loss = 0.25 * slack / (self._theta * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             total = self._bound.add(*parts[:4], first if smaller else math.inf)
@@ -341,13 +346,13 @@ class _Sum:
                 left.extend(smaller)
                 divided += 1
                 if divided % most == 0:
-                    # After many divisions a larger bound is accepted, so that fewer cells are divided.
                     first, enough, slack = first + slack, enough + slack, 2 * slack
                 continue
             lost = max(lost, parts.log_cut)
             if total > enough:
                 first, enough = total + 0.5 * slack, total + slack
             elif total > first:
-                # `first` is raised halfway to `enough`; otherwise all remaining cells would be divided, too.
+                # `first` is the bound above which a cell is divided. It is raised halfway to `enough`; otherwise all remaining
+                # cells would be divided.
                 first = 0.5 * (total + enough)
         return enough if enough <= limit else math.inf, lost

@@ -65,19 +65,20 @@ class MatrixDatasets:
         return tails
 
     def _tail(self, t: FloatArray) -> FloatArray:
-        # t is decreased by the rounding error of a ratio, so that no ratio above t is missed.
+        # The tail probability at t is that of ratios above t. Decreasing t by the rounding error of a ratio makes sure that none is
+        # missed.
         below = t * (1 - 4 * ULP)
         largest = np.max([above[np.searchsorted(ratios, below, side="right")] for ratios, above in self._sorted_ratios], axis=0)
         return np.asarray(largest * (1.0 + 8.0 * ULP * self._rows.shape[1]))
 
     @cached_property
     def _scaled(self) -> FloatArray:
-        """The rows divided by sqrt(m): their Euclidean distances are those of the rows in the norm with the weights 1/m."""
+        """The rows divided by sqrt(m): the Euclidean norm of a difference of two scaled rows is its norm in L^2(1/m)."""
         return np.asarray(self._rows[self._cases] / np.sqrt(self._base))
 
     @cached_property
     def _ball(self) -> tuple[float, FloatArray]:
-        """The squared radius of a ball that contains all rows, and its centre as weights of the different rows.
+        """The squared radius of a ball that contains all rows, and the weights of the different rows whose mean is its centre.
 
         Every centre gives a valid bound; the iterations approach the centre of the smallest ball.
         """
@@ -95,7 +96,7 @@ class MatrixDatasets:
 
     @property
     def centre(self) -> FloatArray:
-        """The weights of all rows in the centre of a ball that contains them, which determines `DatasetLaws.distance`."""
+        """The weights with which the mean of all rows is the centre of `_ball`, on which `DatasetLaws.distance` depends."""
         weights = np.zeros(len(self._rows))
         weights[self._cases] = self._ball[1]
         return weights

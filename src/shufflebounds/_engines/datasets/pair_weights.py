@@ -1,8 +1,9 @@
 r"""The signed distribution W of the messages of s drawn pairs of users, in the proof of docs/theorems/worst-dataset.
 
-W has weights :math:`\omega_0 = 1, \omega_1, \ldots, \omega_K`, :math:`K \le s`. It is a sum over sets of k drawn pairs, with weight
-:math:`\omega_k`, in which the distributions :math:`R_a R_j` of these pairs are replaced by :math:`(R_a - R_j)^2`. The error term of
-the bound has the factors :math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. Relative to the product of all :math:`R_a R_j`, W is
+W has weights :math:`\omega_0 = 1, \omega_1, \ldots, \omega_K`, :math:`K \le s`. The messages of a pair of users with inputs a and j
+have the distribution :math:`R_a R_j`. W is a sum over all sets of drawn pairs: the term of a set of k pairs is proportional to
+:math:`\omega_k`, and in it :math:`(R_a - R_j)^2` replaces :math:`R_a R_j` for the pairs in the set. The error term of the bound has
+the factors :math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. Relative to the product of all :math:`R_a R_j`, W is
 
 .. math:: \sum_k \omega_k (-\gamma)^k \bar e_k(t_1, \ldots, t_s), \qquad 0 \le \gamma < \tfrac12,
 
@@ -80,9 +81,10 @@ _TIMES = 1 + np.concatenate([[0.0], EXCEEDED])
 class Weights(NamedTuple):
     """The number s of drawn pairs, the mass c_- of the negative part of W, and logs of the factors of the error term.
 
-    `log_steps` has the logs of abs(omega_(k-1) - omega_k) for the orders k = 1..ORDERS. For k >= ORDERS, the factor of order k + 1
-    is at most `later`/(2k + 3) times that of order k; `later` is 0 if these factors are 0. `omegas` are the exact weights of a
-    linear program, valid for C - 1 <= `less`, or None if W is a product.
+    The error term has the factor abs(omega_(k-1) - omega_k) for each order k. `log_steps` has the logs of these factors for k =
+    1..ORDERS. For k >= ORDERS, the factor of order k + 1 is at most `later`/(2k + 3) times that of order k; `later` is 0 if all
+    factors of orders above ORDERS are 0. `omegas` are the exact weights of a linear program, valid for C - 1 <= `less`, or None if
+    W is the product of :func:`signed_product`.
     """
 
     pairs: int
@@ -102,8 +104,8 @@ def _steps(weights: tuple[Fraction, ...]) -> FloatArray:
 
 
 def bounded_choices(local_eps: float, most: int) -> list[Weights]:
-    """Return choices of 1 <= s <= `most` with weights for which c_- = 0, for likelihood ratios of at most e^local_eps."""
-    # For larger budgets s >= C - 1 = cosh(eps0) - 1 would need more than 2**53 users.
+    """Return numbers s of drawn pairs, s <= `most`, with weights for which c_- = 0, for likelihood ratios up to e^local_eps."""
+    # For larger budgets eps0, s >= C - 1 = cosh(eps0) - 1 drawn pairs would need more than 2**53 users.
     if not local_eps < 36:
         return []
     half = math.sinh(0.5 * local_eps * (1 + 8 * ULP))
@@ -120,14 +122,15 @@ def bounded_choices(local_eps: float, most: int) -> list[Weights]:
 
 @lru_cache(CACHED_ANSWERS)
 def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
-    """Return weights (module docstring) with W > 0 for C - 1 = `less` and nearly the smallest error term, or None."""
+    """Return omega_1..omega_K with W > 0 for C - 1 = `less` and nearly the smallest error term, or None if none are found."""
     most = min(pairs, _MOST)
     if pairs >= 4096:
         # There are too many corners to verify each of them.
         return None
-    # The unknowns are the positive and negative parts of d_k = omega_(k-1) - omega_k, k = 1..K + 1, whose sum is 1. W at a corner
-    # is the sum of its `terms` times the omega_k, that is of `sums` times the d_k. The dual program has one unknown for the
-    # equation and one for each corner. Its point 0 is a vertex, and its multipliers are the parts of d_k.
+    # The unknowns of the linear program are the positive and negative parts of d_k = omega_(k-1) - omega_k, k = 1..K + 1; the d_k
+    # have the sum 1. The constraints are W >= 0 at every corner, where W is the sum of the omega_k times a row of `terms`, or of
+    # the d_k times a column of `sums`. The program that is solved is the dual, with one unknown for the equation and one for each
+    # corner. Its point 0 is a vertex, where the simplex method starts; its multipliers are the parts of the d_k.
     terms = np.column_stack([np.ones(pairs + 1), _corners(pairs, most, less) * (-0.5) ** np.arange(1.0, most + 1)])
     sums = np.cumsum(terms, axis=1).T
     sums = np.concatenate([np.ones((most + 1, 1)), sums], axis=1)
@@ -137,8 +140,8 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
     used = _basis(columns)
     if used is None:
         return None
-    # Compute the vertex of these columns exactly: parts whose slack is among the columns are 0, and W is 0 at the corners among the
-    # columns.
+    # Compute the vertex of this basis exactly: parts of the d_k whose slack variable is in the basis are 0, and W is 0 at the
+    # corners in the basis.
     corners = [place - 1 for place in used if 0 < place < columns.shape[1]]
     parts = sorted({place % (most + 1) for place in range(2 * (most + 1)) if place + columns.shape[1] not in used})
     if len(parts) != len(corners) + 1:
@@ -156,10 +159,10 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
 
 
 def _basis(columns: FloatArray) -> list[int] | None:
-    """Maximize the first entry of y >= 0 with `columns` @ y <= 1 by the simplex method; return the places of the basis, or None if
+    """Maximize the first entry of y >= 0 with `columns` @ y <= 1 by the simplex method; return the indices of the basis, or None if
     it fails.
 
-    A place that is at least the number of columns belongs to the slack of a row.
+    An index that is at least the number of columns belongs to the slack variable of a row.
     """
     rows = len(columns)
     whole = np.concatenate([columns, np.eye(rows)], axis=1)
@@ -182,7 +185,7 @@ def _basis(columns: FloatArray) -> list[int] | None:
 
 
 def _solved(rows: list[list[Fraction]], right: list[Fraction]) -> list[Fraction] | None:
-    """Return the solution of linear equations in rational numbers, or None if there is none or more than one."""
+    """Return the solution of linear equations in rational numbers, or None if it does not exist or is not unique."""
     left = [[*row, value] for row, value in zip(rows, right)]
     for place in range(len(left)):
         pivot = next((i for i in range(place, len(left)) if left[i][place]), None)
@@ -197,9 +200,13 @@ def _solved(rows: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]
 
 
 def _corners(pairs: int, most: int, less: float) -> FloatArray:
-    """Return the mean of the products of k of the t_i, k = 1..most, at the corners j = 0..pairs, shape (pairs + 1, most)."""
+    """Return the means of the products of k of the t_i, k = 1..most, at the corners j = 0..pairs, shape (pairs + 1, most).
+
+    At the corner j, j of the t_i (module docstring) have their largest and the others their smallest value.
+    """
     high, low, j = 2 * less, -2 * less / (1 + less), np.arange(pairs + 1.0)
-    # An elementary symmetric polynomial of the t_i is a sum of products of C(j, i) high^i and C(s - j, k - i) low^(k - i).
+    # If j of the t_i are `high` and the other s - j are `low`, their elementary symmetric polynomial of degree k is the sum over i
+    # of C(j, i) high^i C(s - j, k - i) low^(k - i).
     parts = [[np.ones_like(j)], [np.ones_like(j)]]
     for i in range(most):
         parts[0].append(parts[0][-1] * (j - i) / (i + 1) * high)
@@ -208,7 +215,7 @@ def _corners(pairs: int, most: int, less: float) -> FloatArray:
 
 
 def _exact_corner(pairs: int, most: int, less: float, corner: int) -> list[Fraction]:
-    """Return the factors of omega_0 = 1, omega_1, ..., omega_K in W (module docstring) at a corner."""
+    """Return the factors of omega_0 = 1, omega_1, ..., omega_K in the sum W (module docstring) at the corner with this index j."""
     high = 2 * Fraction(less)
     low = -high / (1 + high / 2)
     counts = (corner, high), (pairs - corner, low)
@@ -219,7 +226,7 @@ def _exact_corner(pairs: int, most: int, less: float, corner: int) -> list[Fract
 
 def _least(pairs: int, less: float, weights: tuple[Fraction, ...]) -> Fraction:
     """Return the smallest value of W (module docstring) over all corners, in integer arithmetic."""
-    # With C - 1 = p/q, all terms are multiplied by the same positive integer.
+    # C - 1 = p/q is a fraction. To compute W with integers, all terms are multiplied by the integer `below` times `whole`**K.
     p, q = less.as_integer_ratio()
     ratios = [(1, 1), *(omega.as_integer_ratio() for omega in weights)]
     below = math.lcm(*(bottom * math.comb(pairs, k) for k, (_, bottom) in enumerate(ratios)))
@@ -243,7 +250,8 @@ def signed_product(pairs: int, signed: float) -> Weights:
     with np.errstate(divide="ignore"):
         log_choices = np.cumsum(np.log(np.maximum(1 - (i - 1) / pairs, 0.0)) - np.log(i))
     steps = log_choices + np.log((k - 1) * (pairs + 1) / (k * pairs)) + 64 * ULP
-    # The factor of order k + 1 is at most (1 + 1/(k^2 - 1))/k times that of order k, and (2k + 3)/k decreases in k.
+    # For an order k >= ORDERS, the factor of order k + 1 is at most (1 + 1/(k^2 - 1))/k times that of order k. This is at most
+    # `later`/(2k + 3), because (2k + 3)/k decreases in k.
     later = (1 + 1 / (ORDERS**2 - 1)) * (2 * ORDERS + 3) / ORDERS if pairs >= ORDERS else 0.0
     return Weights(pairs, signed, np.concatenate([[-np.inf], steps]), later)
 
@@ -251,7 +259,8 @@ def signed_product(pairs: int, signed: float) -> Weights:
 def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple[int, float]]:
     """Return numbers s of drawn pairs, and for each the c_- (mass of the negative part of W) of :func:`signed_product`.
 
-    The bound of delta contains the term c_- (e^eps - 1), so numbers of pairs with c_- >= _SIGNED are never the best and omitted.
+    The bound of delta contains the term c_- (e^eps - 1), so numbers s with c_- >= _SIGNED never give the smallest bound and are
+    omitted.
     """
     beyond = ratio_tail(np.multiply.outer(1.0 + np.array(_PAIRS), _TIMES).ravel()).reshape(len(_PAIRS), -1)
     masses = [(pairs, _negative_mass(tail, pairs)) for pairs, tail in zip(_PAIRS, beyond)]
@@ -261,25 +270,24 @@ def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple
 def negative_mass(ratio_tail: Callable[[FloatArray], FloatArray], pairs: int) -> float:
     r"""Return an upper bound of c_-, the mass of the negative part of W, for :func:`signed_product`.
 
-    Two independent messages from R_a have the likelihood ratios A (1 + w) and A (1 + w') of R_a to R_j, the distribution for
-    another input j, with A = 1 + s. Let F be the expectation, over positive w and w', of the positive part of
-    :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))`. This quotient increases in w and w'. So F is at most its value for independent
-    w and w' whose tail probability Pr[w > x] is the bound `ratio_tail` at A (1 + x), both rounded up to the next number of
-    EXCEEDED. The negative part of the measure of one drawn pair has at most the mass F/s, and
-    :math:`c_- = ((1 + 2 F/s)^s - 1)/2`.
+    Let A = 1 + s, and let A (1 + w) and A (1 + w') be the likelihood ratios R_a/R_j at two independent messages from R_a, where a
+    and j are two inputs. Let F be the expectation of the positive part of :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))` over the
+    messages with positive w and w'. This quotient increases in w and w'. So F is at most its value for independent w and w' whose
+    tail probability Pr[w > x] is the bound `ratio_tail` at A (1 + x), both rounded up to the next number of EXCEEDED. The negative
+    part of the measure of one drawn pair has at most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`.
     """
     return _negative_mass(ratio_tail((1.0 + pairs) * _TIMES), pairs)
 
 
 def _negative_mass(beyond: FloatArray, pairs: int) -> float:
-    """Return :func:`negative_mass` from the values of `ratio_tail` at 1 + `pairs` times each of _TIMES."""
+    """Return :func:`negative_mass`; `beyond` has the values of `ratio_tail` at (1 + `pairs`) t for each t of _TIMES."""
     height = 1.0 + pairs
     mass = -np.diff(beyond, append=0.0)
     smallest = (height - 1) * (height + 1) / height**2 * (1 - 8 * ULP)
     w = EXCEEDED[:, None]
     share = np.ones((w.size + 1, w.size + 1))
     share[:-1, :-1] = (w * w.T - smallest) / ((1 + w) * (1 + w.T)) + 8 * ULP
-    # The last entries are the limits for w = inf or w' = inf.
+    # The last row and the last column of `share` are the limits for w = inf and for w' = inf.
     share[-1, :-1] = share[:-1, -1] = EXCEEDED / (1 + EXCEEDED)
     # The second term covers rounding errors.
     mass = np.maximum(mass, 0.0) + 4 * ULP * beyond[0]

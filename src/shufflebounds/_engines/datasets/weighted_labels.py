@@ -1,13 +1,14 @@
 r"""An upper bound of delta over every dataset of users with different randomizers: theorem w of docs/theorems/weighted-labels.
 
-User i's message has the distribution R_i, and the target's message has R_0 or R_1; d = R_0 - e^eps R_1. In the proof every message
-has a label, and the target takes label i with a probability proportional to a weight v_i. The likelihood ratio is then a weighted
-mean, and with :math:`X_i = (d/R_i)(Y), Y \sim R_i`, the main term of the bound is
+The users other than the target are numbered i = 2, ..., n, and R_i is the distribution of user i's message. The target's message
+has the distribution R_0 or R_1; d = R_0 - e^eps R_1. In the proof every message has a label, and the target takes label i with a
+probability proportional to a weight v_i. The likelihood ratio is then a weighted mean, and with
+:math:`X_i = (d/R_i)(Y), Y \sim R_i`, the main term of the bound is
 
-.. math:: \max \frac1{V}\, \mathbb{E}\Bigl(\sum_i v_i X_i\Bigr)_+, \qquad V = \sum_i v_i,
+.. math:: \max \frac1{V}\, \mathbb{E}\Bigl(\sum_i v_i X_i\Bigr)_+, \qquad V = \sum_i v_i.
 
-where the maximum is over the inputs of all users. The users of a group have the same randomizer and the same weight: the inverse of
-the largest variance of their X at eps = 0. For bits with the flip probability q_i = 1 - p_i this weight is proportional to p_i q_i.
+The maximum is over the inputs of all users. The users of a group have the same randomizer and the same weight: the inverse of the
+largest variance of their X at eps = 0. For bits with the flip probability q_i = 1 - p_i this weight is proportional to p_i q_i.
 With exponents :math:`\alpha_i` of sum 1, Hoelder's inequality separates the users, so that each input is chosen by itself:
 
 .. math:: \log \mathbb{E}(\textstyle\sum_i v_i X_i)_+ \le \sum_i \alpha_i \max_x \log \frac{D}{2\pi} \sum_m w_m \rho_m
@@ -66,8 +67,8 @@ _MOST_PAIRS = 512
 class Norms(NamedTuple):
     """Norms in L^2(1/b), for a probability distribution b of messages with g_i b <= R_i for every user i (`WeightedLabels`).
 
-    `distance` is the largest sum over a < j of pi_a pi_j |R_a - R_j|^2, over weights pi of sum 1; `square` the squared norm of
-    R_0 - b and of R_1 - b; and `product` the scalar product of these two.
+    `distance` is the largest sum over a < j of pi_a pi_j |R_a - R_j|^2, over weights pi of sum 1; `square` is the squared norm of
+    R_0 - b and of R_1 - b; and `product` is the scalar product of R_0 - b and R_1 - b.
     """
 
     distance: float
@@ -143,15 +144,17 @@ class WeightedLabels:
             return None
         odds, rest = log_odds(flip).above, bins - 2
 
-        # A user's bin is the target's first, the target's second, or another bin; a, b and c are the bits of these bins. The
-        # likelihood ratio of a user's record to b is (1 - q)/q or its inverse, q = `flip`.
+        # The three bins are the target's first bin, its second bin, and another bin; a, b and c are the bits of a record in them,
+        # after the flips. `own` is the bit in the user's own bin. Relative to a record whose bits are all 0 before the flips, the
+        # likelihood ratio of a user's record is (1 - q)/q if `own` is 1, and q/(1 - q) if it is 0, with q = `flip`.
         bits = np.array([0.0, 1.0])
         a, b, c = (x.ravel() for x in np.meshgrid(bits, bits, bits, indexing="ij"))
         parts = []
         for own in (a, b, c)[: 2 + (rest > 0)]:
             parts.append((log_of_ones(a + b + c, 3, flip) + (2 * own - 1) * odds, 2 * (a - own) * odds, 2 * (b - own) * odds))
-        # The value of a dummy is each of d bins with probability 1/d. If its record has T ones, the ratio to b is (T (1 - q)/q + (d
-        # - T) q/(1 - q))/d.
+        # A dummy is the record of a value in one of the d = `bins` bins, each with probability 1/d. If T bits of the flipped record
+        # are 1, its likelihood ratio, relative to a record whose bits are all 0 before the flips, is (T (1 - q)/q + (d - T) q/(1 -
+        # q))/d.
         a, b, t = (x.ravel() for x in np.meshgrid(bits, bits, np.arange(rest + 1.0), indexing="ij"))
         ones = a + b + t
         ratio = np.log((ones * math.exp(odds) + (bins - ones) * math.exp(-odds)) / bins)
@@ -164,7 +167,8 @@ class WeightedLabels:
         # The errors of the masses are those of sums of `bins` log probabilities.
         wide = FiniteCases.widened(mass, first, second, ULP * (64 + 8 * bins))
         cases = FiniteCases(wide.log_mass, wide.log_a, wide.log_b, starts, error=wide.error)
-        # Likelihood ratios of users and dummies are largest if the user's own bit is 0 and all others are 1.
+        # The likelihood ratio of two users, or of a user and a dummy, is largest where the bit in the user's own bin is 0 and all
+        # others are 1.
         larger = math.expm1(2 * odds)
         users, mixed = (x * x / (1 + x) for x in (larger, larger * (bins - 1) / bins))
         norm = (1 - 2 * flip) ** 2 / (flip * (1 - flip))
@@ -195,14 +199,15 @@ class WeightedLabels:
         return float(self.counts @ self._weight)
 
     def _left(self, pairs: int) -> float:
-        """Return a lower bound of the sum of the weights after removing any 2 `pairs` users."""
+        """Return a lower bound of the sum of the weights of the users who remain if any 2 `pairs` users are removed."""
         return self._total - 2 * pairs * float(self._weight.max())
 
     def _drawn(self, weight: FloatArray) -> int:
-        r"""Return the smallest number s >= 1 of drawn pairs for which no probability of the proof is negative; 0 if s is too large.
+        r"""Return the smallest number s >= 1 of drawn pairs for which the proof has no negative probability; 0 if s is too large.
 
         The condition is, for all users a and j, that beta_aj is at most R/(R - 1)^2, where R is the largest likelihood ratio of
-        their messages and :math:`\beta_{aj} \le v_a v_j (n-1-2s)(n-2-2s)/(2 s V_-^2)`.
+        their messages and :math:`\beta_{aj} \le v_a v_j (n-1-2s)(n-2-2s)/(2 s V_-^2)`. Here v_a is the weight of user a, and V_-
+        the sum of the weights of the users who remain (`_left`).
         """
         most = float((np.outer(weight, weight) * self.spread).max()) * (1 + COMPUTED_ERROR)
         total, largest = float(self.counts @ weight), float(weight.max())
@@ -223,16 +228,17 @@ class WeightedLabels:
         """Return the log of the error term for s = `pairs`, with the bound mu = 1/4 of the variance of the test."""
         n, more = self._users, math.expm1(eps)
         orders = np.arange(2, pairs + 2) if pairs else np.array([1])
-        # The theorem needs n >= 2s + 4, because the largest order is s + 1.
+        # The term of order k needs n >= 2k + 2 users, and the largest order is s + 1.
         if n - 2 * int(orders[-1]) - 1 < 1:
             return math.inf
-        # g is a lower bound of the mean of the masses `blanket` over the users that remain after a term removes 2 k users.
+        # g is a lower bound of the mean of the masses g_i (`blanket`) over the users who remain, if the 2k users with the largest
+        # masses are removed, where k is the largest order.
         masses = np.repeat(self.blanket, np.minimum(self.counts, 2 * orders[-1]).astype(np.intp))
         removed = float(np.sort(masses)[::-1][: 2 * int(orders[-1])].sum())
         g = (float(self.counts @ self.blanket) - removed) / (n - 1 - 2 * int(orders[-1])) * (1 - COMPUTED_ERROR)
         if not g > 0:
             return math.inf
-        # `norm` is the squared norm of R_0 - E R_1 + (E - 1) b in L^2(1/(g b)).
+        # `norm` is the squared norm of R_0 - E R_1 + (E - 1) b in L^2(1/(g b)), with E = e^eps.
         norm = (self.norms.square * (1 + (1 + more) ** 2) - 2 * (1 + more) * self.norms.product) / g
         log_norm = math.log(norm) if norm > 0 else -math.inf
         ratio = (self._total / self._left(pairs)) ** 2 * self.norms.distance / g
@@ -280,7 +286,8 @@ class WeightedLabels:
         alpha = fall / float(counts @ fall)
         terms = []
         for pairs in self._choices:
-            # `moved` bounds the factors that change at a node: 2s drawn users leave the product, and one user's factor is squared.
+            # `moved` is the log of a bound of rho_m (module docstring): at node m the factors of 2s drawn users leave the product,
+            # and the factor of one user occurs twice.
             moved = logs.max(0) - 2 * pairs * smallest.min(0) if pairs else logs.max(0)
             each = [float(_moments.log_contour(group, np.array([1 / share]), theta, step, smoothing, moved).max())
                     for group, share in zip(groups, alpha.tolist())]
@@ -289,9 +296,10 @@ class WeightedLabels:
         return terms
 
     def log_delta(self, eps: float) -> float:
-        """Return the upper bound of log delta at eps, at most 0; 0 unless every g_i of the theorem is positive."""
+        """Return the upper bound of log delta at eps, at most 0; it is 0 unless every g_i (`blanket`) is positive."""
         if not self.offered or not 0 <= eps < _LARGEST or not (self.blanket > 0).all():
             return 0.0
         parts = [np.logaddexp(main, self._log_error(eps, pairs)) for main, pairs in zip(self._log_main(eps), self._choices)]
-        # For few users a moment generating function may vanish, which gives NaN: such parts are skipped.
+        # For few users a bound of a moment generating function may be 0, which makes the part of this number s NaN. Such an s is
+        # skipped.
         return min([0.0, *(float(part) for part in parts if not math.isnan(part))])

@@ -1,9 +1,9 @@
 r"""An upper bound of delta that is valid for every dataset of a shuffled randomizer, of any number of inputs.
 
-Its main term is the value of the worst dataset of fewer users, if the analyst knows which users have which input; an error term is
-added. The proof is in docs/theorems/worst-dataset. The proof draws s pairs of other users at random and replaces their messages by
-messages from the average distribution of the dataset. The number s >= 0 is free, and n' = n - 2s users remain. With E = e^eps and n
-users, for every dataset
+The bound is a main term plus an error term; the proof is in docs/theorems/worst-dataset. The main term is the value of the worst
+dataset of n' <= n users, for an analyst who knows which users have which input. The proof draws s pairs of other users at random
+and replaces their messages by messages from the average distribution of the dataset. The number s >= 0 is free, and n' = n - 2s
+users remain. With E = e^eps and n users, for every dataset
 
 .. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1) + \sum_k a_k\, r^{2k} \sqrt{\mu_{2k+1}}\, l_{2k+1}, \qquad
     l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}
@@ -13,10 +13,11 @@ The target's message has the distribution R_0 or R_1, and R_x that of a user wit
 mass (the privacy blanket), and b = m/g. V is the squared norm of :math:`R_0 - E R_1 + (E-1) b` in L^2(1/m), and r is the radius of
 a ball that contains all R_x. The number c_- and the weights a_k follow from s (`pair_weights`).
 
-:math:`\mu_q` bounds the variance of the best test f if q users send a message drawn from b instead of their own. The number mu_q
-follows from a bound of the probability of f. If no message is exchanged in this way, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with
-E' < E and any bound :math:`\Delta` of delta for all datasets. One more exchanged message raises the probability from P'(f) to at
-most :math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1, with the hockey-stick divergence H_F. Every E' and F gives a valid bound.
+:math:`\mu_q` is an upper bound of the variance of f, the test that attains delta, if q users send a message drawn from b instead of
+their own (an exchanged message). It follows from a bound of the probability that f accepts. Without exchanged messages this
+probability is :math:`P_0(f) \le \Delta(E')/(1 - E'/E)`, with E' < E and any bound :math:`\Delta` of delta for all datasets. One
+more exchanged message raises the probability from P'(f) to at most :math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1, with the
+hockey-stick divergence H_F. Every E' and F gives a valid bound.
 
 The table lists what is rounded or omitted, and which term of the bound covers it. The constants g, r^2 and the tail of the ratios
 come from the randomizer, which rounds them up or down (`DatasetLaws`; `matrix` for matrices). Every s, theta, D, eta and limit of
@@ -112,7 +113,7 @@ class _Chosen(NamedTuple):
     log_steps : ndarray
         Logs of the weights a_k of the error term.
     later : ndarray
-        Bound of the sum of the terms of orders above ORDERS, relative to the term of order ORDERS, with mu = 1/4.
+        Bound of the sum of the error terms of orders above ORDERS, divided by the term of order ORDERS, both with mu = 1/4.
     """
 
     places: NDArray[np.intp]
@@ -125,9 +126,9 @@ class _Chosen(NamedTuple):
 class _Found(NamedTuple):
     """An upper bound of log delta, and the choices that gave it: the weights, the index of s in `WorstDataset._pairs`, and E'.
 
-    An upper bound Delta(E') of the divergence at E' in [1, e^eps) bounds the probability that the best test accepts
-    (docs/theorems/worst-dataset). `before` is ln E', or NaN if this probability is not bounded. If `twice`, Delta is the smaller of
-    the privacy blanket and the bound over all datasets, otherwise Delta is the privacy blanket.
+    The probability that the best test accepts is bounded by means of an upper bound Delta(E') of the divergence at an E' in [1,
+    e^eps) (docs/theorems/worst-dataset). `before` is ln E', or NaN if this probability is not bounded. If `twice`, Delta is the
+    smaller of the privacy blanket and the bound over all datasets, otherwise Delta is the privacy blanket.
     """
 
     log_delta: float
@@ -140,8 +141,8 @@ class _Found(NamedTuple):
 class Choices(NamedTuple):
     """The choices on which the bound at one eps depends: `weights`, and `sums` for Lemma H. Other choices give valid bounds, too.
 
-    `before` is ln E' of `_Found`. For the bound Delta(E'), `blanket` has the choices of the privacy blanket, and `earlier` those of
-    the bound over all datasets, or None if that bound is not used.
+    `before` is ln E', as in `_Found`. Delta(E') is a bound by the privacy blanket, with the choices `blanket`, or the bound over
+    all datasets, with the choices `earlier` (None if that bound is not used).
     """
 
     eps: float
@@ -180,12 +181,12 @@ class WorstDataset:
         return tuple(self._convergent(out))
 
     def _convergent(self, choices: list[Weights]) -> list[Weights]:
-        """Return the choices for which a geometric series of ratio at most 1/2 bounds the orders of the error term above ORDERS."""
+        """Return the choices for which a geometric series of ratio at most 1/2 bounds the error terms of orders above ORDERS."""
         return [choice for choice in choices if 2 * choice.later * self._data.distance <= self._users - 2 * choice.pairs - 2]
 
     @cached_property
     def _blocks(self) -> tuple[int, ...]:
-        """The numbers s of pairs that may be matched within blocks of four users."""
+        """The numbers s of drawn pairs for which the proof may match the drawn users in blocks of four."""
         if self._data.blocks is None:
             return ()
         return tuple(pairs for pairs in BLOCK_PAIRS if self._users - 2 * pairs >= max(self._data.blocks.fewest, 3 + 2 * ORDERS))
@@ -196,7 +197,7 @@ class WorstDataset:
         return tuple(sorted({*(choice.pairs for choice in self._choices), *self._blocks}))
 
     def _blocks_near(self, eps: float, log_gamma: float) -> tuple[int, ...]:
-        """Return numbers s of pairs in blocks that likely give the smallest bounds: those with c_- (E - 1) near 40 Gamma_n/n."""
+        """Return the s of `_blocks` that probably give the smallest bounds: those with c_- (E - 1) near 40 Gamma_n/n."""
         blocks = self._data.blocks
         if blocks is None or not self._blocks:
             return ()
@@ -206,7 +207,7 @@ class WorstDataset:
         return self._blocks[max(place - 1, 0) : place + 2]
 
     def _chosen(self, blocks: tuple[int, ...]) -> _Chosen:
-        """Return the choices of `_choices`, and for each number of pairs in `blocks` the choice with blocks of four users."""
+        """Return the choices of `_choices`, and for each s in `blocks` the choice that matches users in blocks of four."""
 
         def made() -> _Chosen:
             assert self._data.blocks is not None or not blocks
@@ -221,14 +222,15 @@ class WorstDataset:
         return self._chosen_known.of(blocks, made)
 
     def _log_norm(self, eps: float) -> float:
-        """Return an upper bound of log V, with V as in the module docstring."""
+        """Return an upper bound of log V, the log of the squared norm of R_0 - E R_1 + (E - 1) b in L^2(1/m) (module docstring)."""
         shift = math.expm1(eps) * math.exp(-self._data.log_minorant)
         laws = self._data.blankets.laws(eps, -math.inf)
         both = laws.mass * np.stack([laws.values + shift, np.abs(laws.values) + shift]) ** 2
         norms, sizes = np.add.reduceat(both, laws.starts[:-1], axis=1)
         # The second term covers the rounding errors where the two parts cancel.
         largest = float((np.sqrt(norms) + 1e-13 * np.sqrt(sizes)).max())
-        # At truncated outputs, R_0 - E R_1 is at most E (R_0^2 + R_1^2)^(1/2), and (E - 1) b = (E - 1) m/g, m <= R_0.
+        # `cut_norm` bounds the integral of (R_0^2 + R_1^2)/m over the truncated outputs. At these outputs |R_0 - E R_1| is at most
+        # E (R_0^2 + R_1^2)^(1/2), and (E - 1) b = (E - 1) m/g with m <= R_0.
         if self._data.cut_norm > 0:
             largest += math.sqrt(self._data.cut_norm) * (math.exp(eps) + shift)
         return 2 * math.log(largest) + _PADDING if largest > 0 else -math.inf
@@ -237,7 +239,8 @@ class WorstDataset:
     def _exchanges(self) -> tuple[FloatArray, FloatArray]:
         """Trial values of ln F, and for each an upper bound of log H_F(b || R_x) for every input x (module docstring).
 
-        The bound is Chernoff's, E S_+ <= E e^(theta S)/(e theta) for a sum S, at the best theta of a few.
+        H_F is at most E S_+/n for a sum S of n variables X with the distributions `DatasetLaws.ratios`. The bound is Chernoff's, E
+        S_+ <= E e^(theta S)/(e theta), at the best of a few theta.
         """
         users, ratios, move = self._users, self._data.ratios, 4 * ULP - self._data.log_minorant
         cases = replace(ratios, log_a=ratios.log_a + move, cuts=tuple((cut + move, cut_b) for cut, cut_b in ratios.cuts))
@@ -256,7 +259,7 @@ class WorstDataset:
     def _log_mu(self, log_prob: float, orders: FloatArray) -> FloatArray:
         """Return log mu_q for each number q of exchanged messages.
 
-        `log_prob` is the log of an upper bound of the probability that the best test accepts; inf for mu = 1/4.
+        `log_prob` is the log of an upper bound of the probability that the best test accepts; if it is inf, mu_q = 1/4 is used.
         """
         log_f, log_h = self._exchanges if log_prob < 0 else (np.empty(0), np.empty(0))
         if not log_f.size:
@@ -270,7 +273,7 @@ class WorstDataset:
 
     @cached_property
     def _log_factors(self) -> tuple[FloatArray, FloatArray]:
-        """Logs of r^4k (2k+1)!/(n)_(2k+1) and of r^4k (2k)!/(n-1)_(2k) for k = 1..ORDERS; inf where there are too few users."""
+        """Logs of the factors of V and of (E - 1)^2 in r^4k l_(2k+1)^2 (module docstring), k = 1..ORDERS; inf for too few users."""
         k, terms = np.arange(1, ORDERS + 1), np.arange(2.0 * ORDERS + 2)
         with np.errstate(divide="ignore"):
             factorial, falling = (np.cumsum(np.log(x)) for x in (np.maximum(terms, 1.0), np.maximum(self._users - terms, 0.0)))
@@ -279,7 +282,7 @@ class WorstDataset:
         return radii + factorial[2 * k + 1] - falling[2 * k], radii + factorial[2 * k] - falling[2 * k] + math.log(self._users)
 
     def _log_norms(self, eps: float) -> FloatArray:
-        """Return the logs of r^2k l_(2k+1) (module docstring) for k = 1..ORDERS; inf where there are too few users."""
+        """Return the logs of r^2k l_(2k+1) (module docstring) for k = 1..ORDERS; inf for orders that need more users."""
         first, second = self._log_factors
         less = math.log(math.expm1(eps)) if eps > 1e-300 else -690.0
         return np.asarray(0.5 * np.logaddexp(first + self._log_norm(eps), second + 2 * less))
@@ -295,14 +298,14 @@ class WorstDataset:
             parts = np.where(steps > -np.inf, steps + orders, -np.inf)
         if later.any():
             # The error term of order k is |omega_(k-1) - omega_k| r^2k sqrt(mu) l_(2k+1). With mu = 1/4, the term of order k + 1 is
-            # at most the term of order k times two factors: `later`/(2k + 3) bounds the ratio of the differences of weights, and
-            # (2k + 3) r^2/(n - 2k - 2) the ratio of r^2k l_(2k+1).
+            # at most the term of order k times two factors: `later`/(2k + 3) bounds the ratio of the two |omega_(k-1) - omega_k|,
+            # and (2k + 3) r^2/(n - 2k - 2) the ratio of the two r^2k l_(2k+1).
             last = np.where(later > 0, steps[:, -1] + log_norms[-1] + np.log(0.5 * later + 1e-300), -np.inf)
             parts = np.append(parts, last[:, None], axis=1)
         return np.asarray(np.logaddexp.reduce(parts, axis=1) + _PADDING)
 
     def _less(self, eps: float, log_delta: float, shared: bool) -> float:
-        """Return eps - eps' > 0, where delta at eps' bounds the test's probability to accept; `log_delta` approximates log delta.
+        """Return eps - eps' > 0 for the eps' at which delta bounds the probability that the best test accepts.
 
         If `shared`, eps' is rounded, so that neighbouring eps have the same eps'.
         """
@@ -350,10 +353,10 @@ class WorstDataset:
         return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared, ceiling)
 
     def least_log_delta(self, eps: float, near: float, enough: float) -> float:
-        """Return about the smallest value that :meth:`log_delta` may have, in milliseconds; `near` is about log delta.
+        """Return, in milliseconds, about the smallest value that :meth:`log_delta` may have; `near` is an estimate of log delta.
 
-        The error term has the smallest bound that could be used of the probability that the test accepts. If the result is at most
-        `enough`, some choices that would decrease the result further may be omitted.
+        The probability that the best test accepts is replaced by the smallest value that its bound could have. If the result is at
+        most `enough`, some choices that would decrease the result further may be omitted.
         """
         eps = min(eps, 0.9 * math.log(SQUARABLE))
         gamma, log_prob, norms = self._least_gamma(eps, near), -math.inf, self._log_norms(eps)
@@ -370,10 +373,10 @@ class WorstDataset:
         return value if value <= enough else smallest(self._blocks_near(eps, gamma))
 
     def _least_gamma(self, eps: float, near: float) -> float:
-        r"""Return a lower bound of log Gamma_n (module docstring), or -inf; `near` is about log delta.
+        r"""Return a lower bound of log Gamma_n (module docstring), or -inf; `near` is an estimate of log delta.
 
         The lower bound is close to the bound by the privacy blanket where a single rare message dominates delta. For every c, the
-        events that X_i > c for one user i only are disjoint, and by Jensen's inequality
+        events that X_i > c for user i and X_j <= c for all other users j are disjoint. So by Jensen's inequality
 
         .. math:: \frac{\mathbb{E} S_+}{n} \ge (1 - p)^{n-1}\,
             \mathbb{E}\bigl[(X + (n - 1)\,\mathbb{E}[X \mid X \le c])_+;\ X > c\bigr], \qquad p = \Pr[X > c].
@@ -390,10 +393,11 @@ class WorstDataset:
         return float(lower.max())
 
     def approximate_log_delta(self, eps: float) -> float:
-        """Return an approximation of :meth:`log_delta` for a sum of normal variables, in a few microseconds."""
+        """Return an approximation of :meth:`log_delta`, in a few microseconds, as if the sum of the X were normal."""
         deviation = math.sqrt(self._users * self._data.cases.variance)
         z = self._users * math.expm1(min(eps, LARGEST_EXPONENT)) / deviation
-        # E(Z - z)_+ for a standard normal Z is 1 to 1.19 times the density at z divided by 1 + 1.25 z + z^2.
+        # For a standard normal Z, E(Z - z)_+ is approximated by the density at z divided by 1 + 1.25 z + z^2. The exact value is 1
+        # to 1.19 times this approximation.
         return min(0.0, math.log(deviation / self._users) - 0.5 * z * z - math.log(math.sqrt(2 * math.pi) * (1 + 1.25 * z + z * z)))
 
     @cached_property
@@ -413,12 +417,13 @@ class WorstDataset:
         The probability that the best test accepts is bounded by the privacy blanket at a smaller eps. If `refined`, it is also
         bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
         """
-        # At larger eps, squares of X would overflow. delta does not increase with eps, so the bound at this eps is valid.
+        # At larger eps, squares of X would overflow. Since delta does not increase with eps, the bound at 0.9 log(SQUARABLE) is
+        # valid for all larger eps.
         eps = min(eps, 0.9 * math.log(SQUARABLE))
         return self._found(eps, every, refined, shared, ceiling).log_delta
 
     def _found(self, eps: float, every: bool, refined: bool, shared: bool, ceiling: float = 0.0) -> _Found:
-        # Only the search over cells uses `ceiling`, a bound that is already computed, to save time.
+        # `ceiling`, a bound that is already known, only saves time in the search over cells.
         ceiling = ceiling if every and self.has_cells else 0.0
         key = eps, every, refined, shared, ceiling
         return self._known.of(key, lambda: self._computed(*key))
@@ -427,7 +432,7 @@ class WorstDataset:
         def made() -> LargestSums:
             return LargestSums(self._data.cases, eps, [self._users - 2 * s for s in self._pairs], _NEAR, coarse)
 
-        # If there are cells, the bounds with and without `every` use the same sums.
+        # With cells, the bound (`every`) and the approximation without cells use the same `LargestSums`.
         return self._sums_known.of((eps, coarse), made) if self.has_cells else made()
 
     def choices(self, eps: float, refined: bool = True) -> Choices:
@@ -478,7 +483,7 @@ class WorstDataset:
         return _Found(min(0.0, total), chosen.weights[best], place, before, twice)
 
     def _log_main(self, eps: float, log_gammas: FloatArray, chosen: _Chosen) -> FloatArray:
-        """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) (module docstring) for each choice."""
+        """Return the log of the main term (1 + 2 c_-) Gamma + c_- (E - 1) (module docstring) for each choice."""
         with np.errstate(divide="ignore"):
             value = np.logaddexp(log_gammas + np.log1p(2 * chosen.signed), np.log(chosen.signed * math.expm1(eps)))
         return np.where(value > -np.inf, value + 8 * ULP * (1 + np.abs(np.maximum(value, -SQUARABLE))), value)

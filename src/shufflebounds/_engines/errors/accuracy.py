@@ -70,7 +70,7 @@ class ErrorLaw(ABC):
         return 1
 
     def _even(self) -> Any:
-        """Return the dataset with the users spread evenly over the bins, in the form of `_error`."""
+        """Return the dataset with the users spread evenly over the bins, as an argument `truth` of `_error`."""
         return None
 
     def _even_quantile(self, beta: float) -> float:
@@ -78,7 +78,7 @@ class ErrorLaw(ABC):
         return self._quantile(beta, self._even(), "any", True)
 
     def _mean_square(self, truth: Any) -> float:
-        """Return the mean squared error, averaged over all bins, for a dataset in the form of `_error`; for None, a bound that is
+        """Return the mean squared error, averaged over all bins, for a dataset as in `_error`; if `truth` is None, a bound that is
         valid for every dataset.
         """
         return self.variance
@@ -135,12 +135,11 @@ class ErrorLaw(ABC):
 
         {raises: If `a` is negative or not finite, `truth` is no dataset of this mechanism, or `of` or `bound` is unknown.}
 
-        Notes
-        -----
-        Parameters are doubles, hence rational numbers: the counts at which the error exceeds `a` are found in exact arithmetic, and
-        their probability is one binomial or Poisson-binomial tail in each direction. Where the exact error equals `a`, the estimate
-        in floating point may exceed it by rounding; :meth:`error_quantile` includes this rounding. For ``of="any"`` the upper bound
-        is the union bound, unless the class states a better one, and the lower bound is that of one bin.
+        Notes ----- Parameters are doubles, hence rational numbers: the counts at which the error exceeds `a` are found in exact
+        arithmetic, and their probability is the sum of an upper and a lower tail of a binomial or Poisson-binomial distribution.
+        Where the exact error equals `a`, the estimate in floating point may exceed it by rounding; :meth:`error_quantile` includes
+        this rounding. For ``of="any"`` the upper bound is the union bound, unless the class states a better one, and the lower
+        bound is that of one bin.
         """
         upper = _validate.upper_side(bound)
         a = _validate.real("a", a, 0)
@@ -186,12 +185,12 @@ class ErrorLaw(ABC):
 
         {raises: If `beta` lies outside (0, 1), `truth` is no dataset of this mechanism, or `of` or `bound` is unknown.}
 
-        Notes
-        -----
-        The quantile q of the exact error is found by bisection, to a relative accuracy of 1e-12, from upper values of
-        :meth:`error_tail`. The exact error is q with positive probability, and ``estimate`` is computed in floating point. So the
-        upper bound is q plus the largest rounding error of ``estimate``, and the lower bound is q minus this rounding error. For
-        protocols that do not know the number of users, the largest rounding error is that for counts up to 2**33 (8.6e9).
+        The upper bound is the smallest a at which the upper bound of :meth:`error_tail`, at a minus the rounding error of
+        ``estimate``, is at most `beta`. The lower bound is the largest a at which the lower bound of :meth:`error_tail`, at a plus
+        this rounding error, exceeds `beta`. Both are found by bisection, to a relative accuracy of 1e-12. The rounding error is
+        included because the error in exact arithmetic equals its quantile with positive probability, and the computed error may
+        then be larger or smaller. For protocols that do not know the number of users, the rounding error is that for counts up to
+        2**33 (8.6e9).
         """
         upper = _validate.upper_side(bound)
         beta = _validate.failure(beta)
@@ -231,8 +230,8 @@ class ErrorLaw(ABC):
         -------
         float
             :math:`\frac1d \sum_{j=1}^d \mathbb{E}(\text{estimate}_j - \text{truth}_j)^2` over the d bins, in squared units of the
-            estimate, with a relative error below 1e-9. Its root is the root mean squared error. Unless the class states
-            otherwise, the result is the same for every dataset. If it is not, None selects the worst dataset.
+            estimate, with a relative error below 1e-9. Its root is the root mean squared error. Unless the class states otherwise,
+            the result is the same for every dataset. If it is not, the result for None is that of the worst dataset.
 
         {raises: If `truth` is no dataset of this mechanism, or `users` is not the number of users.}
         """
@@ -242,7 +241,7 @@ class ErrorLaw(ABC):
 
 @contextmanager
 def of_truth() -> Iterator[None]:
-    """Add to the message of an error about a dataset how to pass an estimate instead."""
+    """Add to the message of an error about `truth` that confidence intervals follow from an estimate by `interval`."""
     try:
         yield
     except ValueError as problem:
@@ -251,15 +250,16 @@ def of_truth() -> Iterator[None]:
 
 
 def shift_rounding(shift: float, largest: int) -> float:
-    """Return an upper bound of the rounding error of count - shift over all whole counts up to `largest`, which is >= shift."""
+    """Return an upper bound of the rounding error of the difference count - shift, for counts and a shift up to `largest`."""
     return 0.0 if Fraction(shift).denominator * largest <= MAX_COUNT else ULP / 2 * largest
 
 
 class CountErrorLaw(ErrorLaw):
-    """An error law whose dataset is given by the numbers of users who have each of the values that are estimated.
+    """The distribution of the error of a count; a dataset is given by the number of users who have each of the values.
 
-    ``_one_error(a, held)`` returns bounds of log Pr[|error| > a] for a value that `held` users have; None is the worst number.
-    ``_one_mean_square(held)`` returns the mean squared error for such a value, or for None a bound of its mean over all values.
+    ``_one_error(a, held)`` returns bounds of log Pr[|error| > a] for a value that `held` users have; if `held` is None, for the
+    worst number of users. ``_one_mean_square(held)`` returns the mean squared error for such a value; if `held` is None, a bound of
+    the mean of this error over all values.
     """
 
     users: int
@@ -272,7 +272,7 @@ class CountErrorLaw(ErrorLaw):
 
     @property
     def _held(self) -> int:
-        """The sum of the numbers of users who have each value: the number of users if each of them has one value."""
+        """The sum over all values of the number of users who have the value; it is `users` if each user has one value."""
         return self.users
 
     def _mean_square(self, truth: int | Histogram | None) -> float:
@@ -323,12 +323,13 @@ def log_exceeded(
 ) -> Interval:
     """Return bounds of log Pr[|S - center| > width], where S is a sum of independent bits in groups and `center` its exact mean.
 
-    The bits have probabilities `one` of 1 and `zero` = 1 - one of 0. The smaller one of the two has a relative error of at most
-    `rounding`.
+    The bits have probabilities `one` of 1 and `zero` = 1 - one of 0. The smaller of `one` and `zero` has a relative error of at
+    most `rounding`.
     """
     if width < 0:
         return Interval(0.0, 0.0)
-    # `above` is floor(center + width) + 1 and `below` is ceil(center - width) - 1, computed in integers.
+    # |S - center| > width means S >= `above` or S <= `below`, with `above` = floor(center + width) + 1 and `below` = ceil(center -
+    # width) - 1, computed in integers.
     (mean, parts), (reach, pieces) = center.as_integer_ratio(), width.as_integer_ratio()
     above = (mean * pieces + reach * parts) // (parts * pieces) + 1
     below = -((reach * parts - mean * pieces) // (parts * pieces)) - 1
@@ -356,7 +357,8 @@ def log_tail(
     """
     value, error = _tail(one, zero, counts, k, upper)
     if rounding and value > -math.inf:
-        # An error e of the log-odds of the bits changes the log of the tail at k by at most e |k - mean|.
+        # A relative error of at most `rounding` of the bits' probabilities changes their log-odds by at most e = 2 `rounding`. This
+        # changes the log of the tail by at most e times the distance of E[S | S in the tail] from the mean E S.
         spread = math.sqrt(float((counts * one) @ zero))
         error += 2 * rounding * (abs(float(k - center)) + 10 * spread + 10)
     return Interval(value - error, value + error)
@@ -409,7 +411,8 @@ def bits_exceeded(
 
     if ones is not None:
         return exceeded(ones, users - ones, width)
-    # Without the bits `extra`, exchanging 0 and 1 in the dataset mirrors the error, so half of the datasets suffice.
+    # Without the bits `extra`, exchanging 0 and 1 in the dataset changes the sign of the error. So datasets with at most users // 2
+    # ones suffice.
     last = users if extra[2] else users // 2
     lower, upper = largest_tail(users, exceeded, flip * (1 - flip), width, last if most is None else min(last, most))
     return Interval(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
@@ -428,14 +431,13 @@ def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:
     # Chernoff's bound is valid for every tilt; the best tilt is close to width / variance.
     variance = fixed * flip * (1 - flip) + free / 4
     tilt = np.minimum(np.geomspace(0.2, 50, 600) * min(width / variance if variance > 0 else math.inf, 1e300), 600.0)
-    # `bias` is the probability between flip and 1 - flip for which the centered cumulant of a bit is largest.
+    # `bias` is the probability p between flip and 1 - flip that maximizes cumulant(p), which is log E e^(tilt (bit - p)).
     bias = np.clip(np.where(tilt < 1e-3, 0.5 - tilt / 12, 1 / tilt - 1 / np.expm1(tilt)), flip, 1 - flip)
 
     def cumulant(prob: FloatArray | float) -> FloatArray:
         return np.log1p(prob * np.expm1(tilt)) - prob * tilt
 
     rounding = 8 * ULP * tilt * (fixed * flip + free + width)
-    # For flip <= 1/2, the centered cumulant of a bit with probability flip is at least that of a bit with probability 1 - flip. So
-    # cumulant(flip) is an upper bound for every fixed bit.
+    # For flip <= 1/2, cumulant(flip) >= cumulant(1 - flip). So cumulant(flip) is an upper bound for every fixed bit.
     exponent = fixed * cumulant(flip) + free * cumulant(bias) - tilt * width + rounding
     return min(0.0, float(exponent.min()) * (1 - 1e-9) + math.log(2))

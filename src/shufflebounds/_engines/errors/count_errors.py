@@ -35,7 +35,7 @@ class SupportProbabilities(NamedTuple):
 class CountErrors(CountErrorLaw):
     """The error of the estimated number of users with a value, out of `users` users; `bins` values are estimated.
 
-    Every user has `each` of the values: one, or several bits of a Bloom filter.
+    Every user has `each` of the values: one, or the number of bits that a user's value sets in a Bloom filter.
     """
 
     probabilities: SupportProbabilities
@@ -79,7 +79,8 @@ class CountErrors(CountErrorLaw):
         return largest_tail(self.users, self._known, self._largest_variance, reach)
 
     def _rounding(self, a: Fraction, truth: Any) -> float:
-        # The estimate takes three operations. It is unbiased up to the rounding of the probabilities, at most 8 ULP of `own`.
+        # The estimate has the rounding errors of three operations, and a bias, because its probabilities are rounded by up to 8 ULP
+        # of `own`.
         own, _, _, _, gap = self.probabilities
         return ULP * (16 * self.users * own / gap + 4 * float(a))
 
@@ -96,16 +97,18 @@ class CountErrors(CountErrorLaw):
         lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
         high = _envelope(points, mean)
         if largest is not None:
-            # With counts up to `largest` only, the blocks are shorter, but the bounds of their tails may be larger.
+            # If only counts up to `largest` are evaluated, the blocks of counts are shorter, but their bounds may be larger. So the
+            # smaller of the two results is used.
             lower = self._one_error(a, largest).lower
             points = tails_over_counts(self.users, self._known, self._largest_variance, reach, largest).points
             high = min(high, _envelope(points, mean))
         return Interval(lower, min(0.0, math.log(self.bins) + high))
 
     def _known(self, holders: int, others: int, reach: Fraction) -> Interval:
-        """Return bounds of the log tail at `reach`, in units of supporting messages, if `holders` users have the value."""
+        """Return bounds of log Pr[|error| > reach] if `holders` users have the value; `reach` counts supporting messages."""
         own, not_own, other, not_other, _ = self.probabilities
-        # `center`, the mean, is formed from integers, because a sum of two products of fractions takes five times as long.
+        # `center`, the mean of the count, is computed with integers, because a sum of two products of fractions takes five times as
+        # long.
         (own_number, own_parts), (other_number, other_parts) = own.as_integer_ratio(), other.as_integer_ratio()
         center = Fraction(holders * own_number * other_parts + others * other_number * own_parts, own_parts * other_parts)
         one, zero = np.array([own, other]), np.array([not_own, not_other])
@@ -113,7 +116,7 @@ class CountErrors(CountErrorLaw):
 
 
 def _envelope(points: list[tuple[int, float]], mean: float) -> float:
-    """Return at x = mean the log of the smallest concave nondecreasing function that is at least e^y at all points (x, y)."""
+    """Return log f(mean) for the smallest concave nondecreasing function f with f(x) >= e^y at all `points` (x, y)."""
     top = max(y for _, y in points)
     if top == -math.inf:
         return top

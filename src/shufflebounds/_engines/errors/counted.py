@@ -257,7 +257,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
         return total  # type: ignore[no-any-return]
 
     def _read(self, messages: ArrayLike | None, counts: ArrayLike | None, users: int | None) -> tuple[Counts, int]:
-        """Return validated counts, and the number of users whose messages were counted; exactly one of the first two is given."""
+        """Return validated counts, and the number of users whose messages were counted; one of `messages` and `counts` is None."""
         if messages is None and counts is None:
             raise ValueError("messages=None: pass the messages, or counts=..., the sum of aggregate(messages) of all parts")
         if messages is not None and counts is not None:
@@ -307,7 +307,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
 
     @staticmethod
     def _stated_users(implied: int | None, users: int | None) -> int:
-        """Return the number of users that counts imply or the caller stated, or raise ValueError if neither or both disagree."""
+        """Return the number of users that counts imply or the caller stated; raise ValueError if it is unknown or both differ."""
         if users is None and implied is None:
             raise ValueError("users=None must be the number of users whose messages are in counts: pass users=...")
         if users is not None and implied is not None and users != implied:

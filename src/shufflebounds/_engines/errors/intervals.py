@@ -38,7 +38,7 @@ class CountLaw(NamedTuple):
     most : int
         Largest possible truth.
     noise : int, optional
-        Largest excess of a count over the truth, if the truth may be negative; the smallest excess is 0.
+        Largest value of count - truth, if the truth may be negative; the smallest value is 0.
     """
 
     tail: CountTail
@@ -52,7 +52,8 @@ class CountLaw(NamedTuple):
         reach = math.sqrt(-2 * level)
 
         def excess(held: int, upper: bool) -> float:
-            # The root of -2 log tail is about linear in the truth. The result is never 0: its sign decides about rejection.
+            # sqrt(-2 log tail) is about linear in the truth, which makes the search short. The result is never 0, because its sign
+            # decides whether the truth is rejected.
             log = min(self.tail(y, held, upper), 0.0)
             distance = reach - math.sqrt(-2 * max(log, -1e18))
             return max(distance, 1e-300) if log > level else min(distance, -1e-300)
@@ -148,9 +149,10 @@ def tail_of_bits(
     users: int, own: tuple[float, float], other: tuple[float, float], extra: tuple[float, float, int] = (0.0, 1.0, 0),
     rounding: float = 0.0,
 ) -> CountTail:
-    """Return the tails of Bin(held, own) + Bin(users - held, other) + Bin(*extra), each probability with its complement.
+    """Return the tails of the count Bin(held, own[0]) + Bin(users - held, other[0]) + Bin(extra[2], extra[0]).
 
-    The smaller one of a probability and its complement has a relative error of at most `rounding`.
+    `own`, `other` and `extra` have a probability and its complement; the smaller of both has a relative error of at most
+    `rounding`.
     """
     one, zero = (np.array([own[i], other[i], extra[i]]) for i in (0, 1))
 

@@ -40,20 +40,21 @@ class CountTails(NamedTuple):
 class _Blocks:
     """Bounds of the log tail for blocks of numbers of holders.
 
-    In a block first, ..., end it is undetermined whether end - first users have the value. By Bernstein's inequality there is a
-    number a such that the part of the error due to these users exceeds a with probability at most 2 e^-depth. So the tail at
-    `reach` of any number in the block is at most the tail of the other users at reach - a, plus 2 e^-depth.
+    A block is a range first..end of numbers of holders. In a block `first` users are holders, users - end users are not, and end -
+    first users are undetermined. By Bernstein's inequality there is a number a such that the part of the error due to the
+    undetermined users exceeds a with probability at most 2 e^-depth. So for every number in the block, the tail at `reach` is at
+    most the tail of the other users at reach - a, plus 2 e^-depth.
     """
 
     def __init__(self, users: int, tail: Tail, variance: float, reach: Fraction, last: int) -> None:
         self._users, self._tail, self._variance, self._reach = users, tail, variance, reach
         self.lower = max(tail(count, users - count, reach).lower for count in {0, min(users // 2, last), last})
-        # 2 e^-depth, which `upper` adds to the tail for the undetermined users, is at most 2 e^-6 of the largest tail.
+        # The depth is chosen such that the term 2 e^-depth, which `upper` adds to the tail, is at most 2 e^-6 of the largest tail.
         self._depth = max(1.0, 6.0 - self.lower) if self.lower > -math.inf else UNDERFLOW_EXPONENT
         self._left: dict[int, Fraction] = {}
 
     def left(self, undetermined: int) -> Fraction:
-        """Return reach - a, the error that the other users must exceed, in a block with this number of undetermined users."""
+        """Return reach - a, the error that the other users must exceed if this number of users in a block is undetermined."""
         if undetermined not in self._left:
             self._left[undetermined] = self._reach - Fraction(bernstein(undetermined * self._variance, self._depth))
         return self._left[undetermined]
@@ -73,7 +74,7 @@ def tails_over_counts(users: int, tail: Tail, variance: float, reach: Fraction, 
     Parameters
     ----------
     tail : callable
-        Bounds of the log tail for known counts; it is also called with fewer than n users in all.
+        Bounds of the log tail for known counts; it is also called with fewer than `users` users in all.
     variance : float
         Largest variance of the contribution of one user.
     reach : Fraction
@@ -91,7 +92,7 @@ def tails_over_counts(users: int, tail: Tail, variance: float, reach: Fraction, 
 def largest_tail(users: int, tail: Tail, variance: float, reach: Fraction, last: int | None = None) -> Interval:
     """Return bounds of the largest log tail over every number of holders.
 
-    If `last` is given, no larger number is evaluated; the tails of larger numbers must follow by symmetry.
+    If `last` is given, only numbers of holders up to `last` are evaluated; larger numbers must have the same tails by symmetry.
     """
     last = users if last is None else last
     if last < SCANNED:
@@ -103,8 +104,8 @@ def largest_tail(users: int, tail: Tail, variance: float, reach: Fraction, last:
         return block[1] - block[0] < width
 
     def measure(several: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
-        # A block of the smallest size is not divided further. The upper bound of a single number is also passed as its value, so
-        # that the search drops blocks with smaller upper bounds.
+        # A block of the smallest size is not divided further. Its upper bound is also passed as its value, so that the search drops
+        # blocks with smaller upper bounds.
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 

@@ -8,15 +8,16 @@ inequality for every f-divergence. For the Renyi divergence of order k,
 .. math:: e^{(k-1) D_k} \le \frac1n\, \mathbb{E}\, A^k B^{1-k} = \frac1{n\,\Gamma(k-1)} \int_0^\infty s^{k-2} F_k(s)\, ds, \qquad
     F_k(s) = \mathbb{E}\, A^k e^{-s B} = k!\, [x^k] \Bigl(\sum_j \frac{M_j(s)}{j!} x^j\Bigr)^n,
 
-with :math:`M_j(s) = \mathbb{E}\, a^j e^{-s b}`. Where the message is more likely under the target's first input, m is the
-distribution of the second end and b = 1; elsewhere a = 1. So :math:`M_j(s) = e^{-s} T_j + \mathbb{E}[e^{-s b}; a = 1]` for j >= 1.
-The moment :math:`T_j` is that of the values a > 1. It is at most the moment of one message, :math:`e^{(j-1) D_j(R_0 \| R_1)}`, even
-if a > 1 has a tiny probability. This is why large orders need no values of delta.
+with :math:`M_j(s) = \mathbb{E}\, a^j e^{-s b}`. R_0 and R_1 are the distributions of the messages for the two ends of the interval,
+and m is the smaller of both: where R_0 is larger, m = R_1 and b = 1; elsewhere m = R_0 and a = 1. So
+:math:`M_j(s) = e^{-s} T_j + \mathbb{E}[e^{-s b}; a = 1]` for j >= 1, with :math:`T_j = \mathbb{E}[a^j; a > 1]`. This :math:`T_j` is
+at most the moment of one message, :math:`e^{(j-1) D_j(R_0 \| R_1)}`, even if a > 1 has a tiny probability. This is why large orders
+need no values of delta.
 
-The powers of the series follow from the recurrence of Euler (J. C. P. Miller), whose terms are positive for k <= n + 1. The
-logarithm of F is convex in s, so it is at most its chords between nodes. With a chord in place of log F, the logarithm of the
-integrand is concave in :math:`u = \log s`, and at most its tangents. For s beyond the last node F decreases at least as fast as
-e^-s, because B >= 1 where A > 0.
+The n-th power of the series follows from the recurrence of Euler (J. C. P. Miller), whose terms are positive for k <= n + 1. The
+logarithm of F_k is convex in s, so between two nodes it is at most its chord. With the chord in place of log F_k, the logarithm of
+the integrand is concave in :math:`u = \log s`, so it is at most its tangents. For s beyond the last node F_k decreases at least as
+fast as e^-s, because B >= 1 where A > 0.
 """
 
 from __future__ import annotations
@@ -83,14 +84,15 @@ class BlanketRenyi:
 
     def divergences(self, orders: FloatArray) -> FloatArray:
         """Return the bounds for the orders, at least 1."""
-        # (k - 1) D_k is convex in the order k, and 0 at k = 1, so it is at most its chords. Beyond the largest whole order, the
-        # right end of a chord is the value for one message.
+        # (k - 1) D_k is convex in the order k, and 0 at k = 1, so between two orders it is at most its chord. For orders above the
+        # largest integer order that is evaluated, the right end of the chord is a bound for one message.
         last = self._orders[-1]
         bound = self._local(orders)
         rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
         inside, outside = (orders > 1) & (orders <= last), (orders > last) & (orders < math.inf)
         bound[inside] = np.minimum(bound[inside], rises[inside] / (orders[inside] - 1) * (1 + SLACK))
-        # The log of the Mellin transform (e^((k-1) D_k) - 1)/(k (k-1)) of the hockey-stick divergences is convex in k, too.
+        # The log of the Mellin transform of the hockey-stick divergences, (e^((k-1) D_k) - 1)/(k (k-1)), is convex in k, too. It
+        # also gives a bound.
         with np.errstate(all="ignore"):
             whole, above = self._orders[1:], inside & (orders >= 2)
             logs = np.log(np.expm1((whole - 1) * self._whole[1:]) / (whole * (whole - 1)))
@@ -110,7 +112,7 @@ class BlanketRenyi:
 
     @cached_property
     def _merged(self) -> ExcessLaw:
-        """A distribution of X, smaller in the convex order for every eps: neighbouring atoms are merged at their mean a and b."""
+        """A distribution of X for a lower bound at every eps: neighbouring atoms are merged to one atom with their mean a and b."""
         order = np.argsort(self._law.log_a - self._law.log_b)
         mass, log_a, log_b = self._law.log_mass, self._law.log_a, self._law.log_b
         mass, a, b = np.exp([mass, mass + log_a, mass + log_b])[:, order]
@@ -118,7 +120,7 @@ class BlanketRenyi:
         return ExcessLaw.of(a, b, mass, math.exp(self._law.log_rest)).widened(upper=False, error=COMPUTED_ERROR)
 
     def level(self, order: float, eps: float) -> float:
-        """Return a lower bound of the log of Phi of the atoms at eps, or -inf where :meth:`log_rest` is not evaluated."""
+        """Return a lower bound of log Phi of the atoms at eps, or -inf if :meth:`log_rest` does not serve this order and eps."""
         if order not in self._orders[1:] or max((order - 1) * self._whole[int(order) - 1], order * eps) > LARGEST_EXPONENT / 2:
             return -math.inf
         return self._merged.log_phi_side(eps, self._users, upper=False, effort=Effort.SAMPLED)
@@ -126,27 +128,27 @@ class BlanketRenyi:
     def log_rest(self, order: int, start: float) -> float:
         r"""Return an upper bound of the log of the integral of :math:`w \Phi` over t > start.
 
-        :math:`\Phi(t)` is the bound of delta at eps = t. The result is from the whole integral minus a lower bound of its part up
-        to `start` > 0, where :meth:`level` must be finite. With the same :math:`\Phi` for (R_0, R_1) and (R_1, R_0), the moment of
-        order k >= 2 is
+        Here :math:`\Phi(t)` is the bound of delta at eps = t. The result is the whole integral, which follows from a moment, minus
+        a lower bound of its part up to `start` > 0; :meth:`level` must be finite there. With the same :math:`\Phi` for (R_0, R_1)
+        and (R_1, R_0), the moment of order k >= 2 is
 
         .. math:: \frac1n\, \mathbb{E}\, A^k B^{1-k} = 1 + k (k - 1) \int_0^\infty w(t)\, \Phi(t)\, dt, \qquad
             w(t) = e^{(k-1)t} + e^{-kt}.
 
         :math:`\Phi` is convex in e^t, so its mean over an interval, with the weights w, is at least its value at the mean of e^t.
-        The moment must be that of the atoms: the messages from which the atoms were made have a smaller moment, which belongs to a
-        smaller :math:`\Phi`.
+        The moment and :math:`\Phi` must belong to the same distribution, that of the atoms. (The messages from which the atoms were
+        made have a smaller moment and a smaller :math:`\Phi`.)
         """
         bound = _whole_orders(self._law, self._users, self._rises(self._orders), self._orders[:order], _RATIO / 4, capped=False)[-1]
-        # the means of a and of b over all messages are 1, up to rounding
+        # The formula for the moment needs E A = E B = n; the added term covers the rounding of these two means.
         whole = (math.expm1((order - 1) * bound) + 2 * order * COMPUTED_ERROR) / (order * (order - 1))
         parts = 1 + math.ceil((self.level(order, 0.0) - self.level(order, start)) / _FALL)
         ends, step = np.linspace(0.0, start, parts, endpoint=False, retstep=True)
         # The integrals of w and of w e^t over each interval.
         weights, first = (np.exp(rise * ends) * np.expm1(rise * step) / rise - np.exp(-fall * ends) * np.expm1(-fall * step) / fall
                           for rise, fall in ((order - 1, order), (order, order - 1)))
-        # Truncated outputs change Phi by at most (1 + e^t) times their masses under both ends. Phi of (R_0, R_1) and of (R_1, R_0)
-        # differ by the rounding of masses, of a and of b.
+        # Truncated outputs change Phi(t) by at most (1 + e^t) times their masses under R_0 and R_1. Because masses, a and b are
+        # rounded, Phi of (R_0, R_1) differs from Phi of (R_1, R_0).
         lost = 2 * math.exp(float(np.logaddexp.reduce(self._law.log_cut))) + 4 * BLUR
         for weight, mean in zip(weights.tolist(), (first / weights).tolist()):
             value = math.exp(self.level(order, math.log(mean) + COMPUTED_ERROR)) - (1 + mean) * lost
@@ -156,10 +158,10 @@ class BlanketRenyi:
 
 def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatArray, ratio: float = _RATIO, *,
                   capped: bool = True) -> FloatArray:
-    """Return bounds of the divergences D_2, D_3, ... for `orders` = 1, 2, 3, ...; `whole` has (k - 1) D_k of one message for k >=
-    1.
+    """Return bounds of D_2, D_3, ... for `orders` 1, 2, 3, ...; `whole` has (k - 1) D_k of one message for k >= 1.
 
-    Without `capped`, the moments of the atoms are used even where those of one message are smaller.
+    The moments T_j (module docstring) are bounded by those of the atoms and by those of one message. Without `capped`, only the
+    moments of the atoms are used.
     """
     right = law.log_a > 0
     assert not law.log_b[right].any()
@@ -177,7 +179,8 @@ def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatAr
     moments = np.logaddexp(atoms, beyond)
     most = np.logaddexp(np.minimum(moments, whole) if capped else moments, cut)
     log_factorial = np.cumsum(np.log(orders))
-    # `s` has the nodes, and `series` the logs of the series' coefficients relative to that of order 0, at each node.
+    # `s` has the nodes. For each node, `series` has the logs of the coefficients of the series in x, divided by the coefficient of
+    # order 0.
     last = 2.0 * LARGEST_ORDER + 50
     s = np.append(0.0, np.exp(np.arange(math.log(_FIRST / users), math.log(last) + ratio, ratio)))
     log_tilted = law.log_mass[:, None] - s * np.exp(np.minimum(law.log_b, LARGEST_EXPONENT))[:, None]
@@ -190,7 +193,8 @@ def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatAr
         with np.errstate(divide="ignore"):
             rates = np.log((orders[:place] * (users + 1) - order) / order)
         power[place] = log_sums((rates[:, None] + series[:place] + power[place - 1::-1]).T)
-    # A term has up to k factors. Each has the error of a moment, and rounding errors of logarithms below `size`.
+    # `log_f` has an error for each of up to k factors of a term: the error of a moment, and rounding errors of logarithms below
+    # `size`.
     size = float(np.abs(power).max() + np.abs(series).max() + np.abs(most).max()) + users * float(-log_first[-1]) + last
     log_f = power[2:] + users * log_first + log_factorial[1:, None] + orders[1:, None] * (2 * COMPUTED_ERROR + 8 * ULP * size)
     # The integral over every interval between two nodes, beginning with s = 0.

@@ -38,7 +38,7 @@ def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
         else:
             low = math.log(theta)
     # Each term has an error of a few ulp of its two parts, and each addition adds an error of one ulp. Terms that are negligible in
-    # the sum are not counted.
+    # the sum contribute nothing to `error`.
     seen = terms > terms.max() - NEGLIGIBLE
     error = ULP * users * (64 + 2 * values.size + 4 * float((np.abs(theta * values[seen]) - log_mass[seen]).max()))
     bound = users * float(np.logaddexp.reduce(terms)) - math.log(theta) - 1

@@ -60,12 +60,13 @@ widens the bounds by n times mass times abs(X). Raised: a larger relative error 
 
 
 class Effort(Enum):
-    """How closely the kernel bounds log E S_+: (the relative gap to reach, the limit of evaluations of atoms).
+    """The effort of the kernel that bounds log E S_+: (largest relative gap, largest number of evaluations of atoms).
 
-    FINE is for single results. SAMPLED is for interpolation between many values of delta, which has an error larger than this
-    gap. ROUGH is for choices among distributions. If no method reaches the gap, the bounds are valid and their gap is larger. For
-    heavy tails SAMPLED stops at a gap of _CLOSE, and ROUGH at larger gaps. For noise of sigma = .2 and 10 to 40 users, gaps up to
-    0.5 in log delta were seen, and no lower bound for E S_+ below 1e-207. Raised limit: longer run time. Lowered: a larger gap.
+    FINE is for single results. SAMPLED is for many values of delta that are interpolated; the error of the interpolation is larger
+    than this gap. ROUGH is for the choice of one of several distributions. If no method reaches the gap, the bounds are valid but
+    have a larger gap. For heavy tails SAMPLED stops at a gap of _CLOSE, and ROUGH at larger gaps. For noise of sigma = .2 and 10 to
+    40 users, gaps up to 0.5 in log delta were seen, and no lower bound for E S_+ below 1e-207. Raised limit: longer run time.
+    Lowered: a larger gap.
     """
 
     FINE = (2e-7, 6e7)
@@ -102,10 +103,10 @@ def largest_of(most: Sequence[float], value: Callable[[int], float]) -> tuple[in
 def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, parted: bool) -> float:
     """Return an approximation of log E S_+ for `users` users by the saddle point.
 
-    For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the values with the largest
-    absolute values are split off: as many as occur 1/4 times in a sum on average. The result is then about the larger of the saddle
-    point of the other values and of :func:`one_large_value`. The result is at most n E X_+, an upper bound that is close to E S_+
-    if only one user at a time has a positive value.
+    For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted`, the atoms with the largest
+    absolute values are split off: as many atoms as together occur 1/4 times in a sum on average. The result is then about the
+    larger of the saddle point of the other values and of :func:`one_large_value`. The result is at most n E X_+, an upper bound
+    that is close to E S_+ if only one user at a time has a positive value.
     """
     gains = values > 0
     if not gains.any():
@@ -127,7 +128,7 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
 
 
 def log_gain(log_cut: ArrayLike, log_cut_b: ArrayLike, eps: float) -> float:
-    """Return the log of the sum of (A - e^eps B)_+ over several sets; log A and log B are given, as A and B may underflow."""
+    """Return the log of the sum of (A - e^eps B)_+ over several cut sets; the arguments are logs, because A and B may underflow."""
     cut, other = np.broadcast_arrays(log_cut, log_cut_b)
     seen = cut > -np.inf
     loss = cut[seen] - other[seen] - eps
@@ -155,7 +156,8 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
 
         tightest = Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
         if not heavy and effort is not Effort.ROUGH:
-            # For few users and small E S_+, which is due to large values, merged atoms would widen the bounds too much.
+            # With few users and a small E S_+ that is due to large values, merging atoms widens the bounds too much. So the sum is
+            # also computed on a grid that is fine enough for these values.
             parted = sum_of_few(values, log_mass, users, selected=upper) if few_enough(users) else (
                 close_sum(values, log_mass, users, _NEAR, LIGHT))
             tightest = _both(tightest, parted, users, log_mass)
@@ -171,8 +173,9 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     if fatal.any():
         log_none = log_rest(log_mass[fatal], log_mass[~fatal])
         tightest = sums(values[~fatal], log_mass[~fatal] - log_none, users, upper, effort)
-        # An ulp of log w is a relative error |log w| ULP of the mass w. For at most 8 MANY atoms of total mass f, the sum of
-        # w |log w| is below f (|log f| + 10), and |log_none| is at least f; 38 ulp cover the roundings of sums and products.
+        # An error of one ulp of log w is a relative error of |log w| ULP of the mass w. The values in `fatal` are at most 8 MANY
+        # atoms; let f be their total mass. The sum of their w |log w| is below f (|log f| + 10), and |log_none| is at least f; 38
+        # ulp cover the roundings of sums and products.
         error = ULP * users * abs(log_none) * (48 + abs(math.log(max(abs(log_none), TINY))))
         return Interval(tightest.lower + users * log_none - error, tightest.upper + users * log_none + error)
     tightest, enough = Interval(-math.inf, math.inf), _CLOSE if heavy and effort is not Effort.FINE else _NEAR
@@ -192,7 +195,7 @@ def _ways(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | 
     jumps = partial(sum_with_jumps, values, log_mass, users, upper is True)
     one_by_one = partial(close_sum, values, log_mass, users, _NEAR, *(() if heavy else (LIGHT,)))
     if few and effort is not Effort.ROUGH:
-        # For few users the kernel either reaches a small gap with little work, or takes longer than these sums.
+        # For few users the kernel either reaches a small gap with little work, or takes longer than adding the users one by one.
         yield partial(kernel, work / 1024)
         yield one_by_one if sampled else partial(sum_of_few, values, log_mass, users)
     elif heavy:
@@ -211,13 +214,14 @@ def _ways(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | 
 def _both(one: tuple[float, float], other: tuple[float, float], users: float, log_mass: FloatArray) -> Interval:
     """Combine two pairs of bounds of log E S_+ for `users` users: the larger lower and the smaller upper bound.
 
-    Raises InconsistentBoundsError if they contradict each other, unless masses underflow. The rounding errors of such masses are
-    not in these bounds; the caller adds them (`rounding`).
+    Raises InconsistentBoundsError if the two pairs contradict each other, unless masses underflow. The rounding errors of such
+    masses are not in these bounds; the caller adds them (`rounding`).
     """
     both = Interval(max(one[0], other[0]), min(one[1], other[1]))
     if both.lower > both.upper and not float(log_mass.min()) < LOG_TINY:
-        # The mass of an upper bound may exceed 1 by a bound of rounding errors. n E X_+ is an upper bound nevertheless, although it
-        # is below E S_+ with these masses.
+        # The masses for an upper bound may add up to more than 1, by a bound of their rounding errors. E S_+ with such masses may
+        # exceed n E X_+, which is a valid upper bound nevertheless. So `lower` is reduced by n times the excess mass before the
+        # comparison.
         lower = both.lower - users * max(0.0, math.fsum([*np.exp(log_mass).tolist(), -1.0]))
         both = consistent(IntervalArray(*np.array([[lower], [both.upper]])), "log E S_+ of {!r} users", np.array([users])).alone()
     return both
@@ -228,16 +232,16 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
     """Return bounds of log E S_+ without negligible atoms, and a mask of the atoms that were evaluated.
 
     Moving an atom x of mass w to 0 changes E S_+ by at most n w |x|. The total of these changes is subtracted from the lower and
-    added to the upper bound. Fewer atoms are moved until the total is below e^-30 of E S_+; only masses below e^-_LOSSY, which are
-    subnormal doubles and have lost digits, are moved in any case.
+    added to the upper bound. If the total is not below e^-30 of E S_+, fewer atoms are moved. Atoms with masses below e^-_LOSSY,
+    which are subnormal doubles and have lost digits, are always moved.
     """
     with np.errstate(divide="ignore"):
         size = log_mass + np.log(np.abs(values))
     lossy = (log_mass < -_LOSSY) | (values == 0)
     order = np.argsort(np.where(lossy, -np.inf, size), kind="stable")
     total = np.logaddexp.accumulate(size[order])
-    # Start from n E X_+, an upper bound of E S_+, or an estimate that is smaller. If E S_+ is far below this estimate, more atoms
-    # must be kept.
+    # Start from an estimate of E S_+ that is at most n E X_+, an upper bound. If E S_+ turns out to be far below this estimate,
+    # more atoms must be kept.
     floor = approximate_excess(values, log_mass, users, True) - math.log(users) - NEGLIGIBLE
     kept, fewest = np.ones(size.size, dtype=bool), int(lossy.sum())
     for more in (NEGLIGIBLE, math.inf, 0.0):
@@ -246,7 +250,8 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         kept[order[:place]] = False
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf
         parts = at_zero(values, log_mass, kept)
-        # The atoms that are moved in any case may change E S_+ by far more than the other atoms contribute.
+        # Moving the atoms in `lossy` may change E S_+ by far more than the other atoms contribute. Then Chernoff's bound suffices
+        # for the other atoms.
         omitted = place == fewest and floor + math.log(users) < moved
         lower, upper = -math.inf, chernoff(*parts, users) if omitted else math.inf
         if not upper < moved - NEGLIGIBLE:
@@ -263,12 +268,13 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
 
 def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray, upper: bool,
                      effort: Effort) -> float:
-    """Return one bound of log E S_+ from a merged distribution with at most MANY values, plus the values of tiny mass and 0.
+    """Return one bound of log E S_+ with at most MANY merged values; the value 0 and values of tiny mass are not merged.
 
     For the upper bound the merged distribution is larger in the convex order: the mass between two neighbouring nodes moves to
-    these nodes and keeps its mean. For the lower bound it is smaller: the mass between two nodes moves to its mean. Shifts of the
-    values cover the rounding. The density of nodes is proportional to the cube root of the density of the masses, which changes the
-    variance the least; 30 % of the nodes are spread evenly in asinh(x / standard deviation).
+    these nodes and keeps its mean. For the lower bound it is smaller in the convex order: the mass between two nodes moves to its
+    mean. The merged values are shifted to cover rounding errors. The density of nodes is proportional to the cube root of the
+    density of the masses, because this changes the variance the least; 30 % of the nodes are spread evenly in asinh(x / standard
+    deviation).
     """
     light = (log_mass < LOG_TINY) | (values == 0)
     if light.all():
@@ -283,7 +289,6 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     share = 0.7 * weight / weight[-1] + 0.3 * (even - even[0]) / (even[-1] - even[0])
     ends = x[nodes_at(share, MANY)]
     size = np.maximum(np.abs(ends[:-1]), np.abs(ends[1:]))
-    # Shift each value by a bound of the rounding errors of its mass and of its mean.
     error = largest_charge(x, ends, -float(log_mass[~light].min()))
     if upper:
         total = spread(x, mass, ends)

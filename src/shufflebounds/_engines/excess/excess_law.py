@@ -152,10 +152,8 @@ class ExcessLaw:
         error : float
             Relative error of the probabilities of outputs, in addition to a few ulp.
 
-        Returns
-        -------
-        ExcessLaw
-            Valid if the errors of log a and log b are at most ULP (2 + abs(log a) + abs(log b) + 2 abs(log mass)) + `error`.
+        The distribution, valid if the given log a and log b have errors of at most ULP (2 + abs(log a) + abs(log b) + 2 abs(log
+        mass)) + `error`.
         """
         logs = np.stack([self.log_a, self.log_b, self.log_mass])
         sizes = np.where(logs > -np.inf, np.abs(logs), 0.0)
@@ -164,7 +162,8 @@ class ExcessLaw:
         cut = sign * (ULP * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0))) + error)
         rest = self.log_rest
         if upper and error and rest > -math.inf:
-            # The measure (1 - `error`) m is below every input's distribution; the mass `error` is added at X = 0.
+            # With probabilities in error by a relative `error`, only the measure (1 - `error`) m is certainly below every input's
+            # distribution. The mass `error` that this removes is added at X = 0.
             rest = float(np.logaddexp(rest, math.log(error)))
         return replace(self, log_a=self.log_a + move, log_b=self.log_b - move, log_rest=rest, log_cut=self.log_cut + cut,
                        log_cut_b=self.log_cut_b - cut)
@@ -303,7 +302,8 @@ class ExcessLaw:
             return at_each(lambda e: self._evaluated(e, users, selected, effort), points)
         bounds = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         for i in np.flatnonzero(bounds.upper > bounds.lower + 2 * SEARCH_GAP).tolist():
-            # For few users, and if the sum depends on a few values, the other methods have smaller gaps than the kernel.
+            # The gap of the kernel is large for few users, and if the sum depends on a few values. Other methods then have smaller
+            # gaps.
             lower, upper = self._evaluated(float(points[i]), users, selected)
             bounds.lower[i], bounds.upper[i] = max(bounds.lower[i], lower), min(bounds.upper[i], upper)
         # The kernel computes with masses of cut sets, not with their logarithms. Where the masses underflow, their contribution is
@@ -317,8 +317,8 @@ class ExcessLaw:
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
         r"""Return both bounds if Phi of the atoms is below e^-40 times the contribution of the cut sets, otherwise None.
 
-        Chernoff's bound :math:`E[S_+] \le E[e^{tS}]/(e t)`, with S the sum of n copies of X, decides this. The test saves a kernel
-        call, which may take half a second at such an eps.
+        Chernoff's bound :math:`E[S_+] \le E[e^{tS}]/(e t)`, with S the sum of n copies of X, decides whether this is so. This saves
+        a kernel call, which may take half a second at such an eps.
         """
         gain = self._log_gain(eps)
         log_mass, log_a, log_b = self._distinct
@@ -330,8 +330,8 @@ class ExcessLaw:
         mean = float(mass @ values) if largest < 1e100 else 0.0
         if not mean < 0:
             return None
-        # The candidates t are multiples of the best exponent for a normal sum; smaller t are better if few outcomes have large X.
-        # Every t is valid.
+        # The candidates for t are multiples of the best t for a normal sum; smaller t are better if few outcomes have large X.
+        # Every t gives a valid bound.
         exponents = -mean / float(mass @ values**2) * np.array([0.001, 0.004, 0.015, 0.06, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0])
         moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
         moments += self._slack + 1e-13 * (1 + exponents * largest)
@@ -360,7 +360,7 @@ class ExcessLaw:
         return float(self.log_phi([eps], users, effort, upper)[upper][0])
 
     def rough_log_phi(self, eps: float, users: float) -> Interval:
-        """Return both bounds of :meth:`log_phi` at one eps with a larger gap and in less time, to choose among distributions.
+        """Return both bounds of :meth:`log_phi` at one eps with a larger gap in less time, to compare distributions.
 
         Parameters
         ----------
@@ -375,7 +375,7 @@ class ExcessLaw:
         return self._evaluated(eps, users, effort=Effort.SAMPLED if self.adds_few(users) else Effort.ROUGH)
 
     def most_log_phi(self, eps: float, users: float) -> float:
-        """Return an upper bound of :meth:`log_phi` in less than a millisecond, to skip distributions that are not the largest.
+        """Return an upper bound of :meth:`log_phi` in less than a millisecond, to skip distributions without the largest Phi.
 
         Parameters
         ----------
@@ -449,7 +449,7 @@ class ExcessLaw:
         return log_gain(self.log_cut, self.log_cut_b, eps)
 
     def _with_cut(self, log_excess: Interval, slack: float, eps: float, users: float) -> Interval:
-        """Return bounds of log Phi from bounds of log E S_+. Phi is E S_+ / n of the atoms plus the contribution of the cut sets.
+        """Return bounds of log Phi, where Phi is E S_+/n of the atoms plus the contribution of the cut sets.
 
         `slack` bounds the relative error of E S_+.
         """
@@ -473,7 +473,7 @@ class ExcessLaw:
         return self.heavy or self._distinct[0].size > MANY or self._has_light
 
     def adds_few(self, users: float) -> bool:
-        """Whether `sum_of_few` takes less time than the kernel, because there are too many atoms for an enumeration of the sums."""
+        """Whether `sum_of_few` takes less time than the kernel: for few users, and too many atoms for the kernel to enumerate."""
         size = self._distinct[0].size
         if not few_enough(users) or size <= FEW:
             return False
@@ -485,7 +485,7 @@ class ExcessLaw:
         """Whether one value of a density may dominate the sum, because it exceeds 8 standard deviations of the sum at eps = 0."""
         if self._distinct[0].size < COMPARED:
             return False
-        # A normal approximation of the sum is then far from Phi, even if no value is above HEAVY.
+        # If one value may dominate the sum, a normal approximation is far from Phi, even if no value is above HEAVY.
         return 2 * max(self._largest) > math.log(64 * users * max(self.spread(0.0), TINY))
 
     def effort(self, users: float) -> float:
@@ -584,24 +584,24 @@ class Randomizer(Protocol):
 def is_randomizer(value: Any) -> TypeGuard[Randomizer]:
     """Return whether the value is a randomizer. A class of randomizers is not itself a randomizer.
 
-    `isinstance` with a protocol would take 15 us, a tenth of one answer for few outputs.
+    `isinstance` with a protocol would take 15 us, a tenth of the run time of one answer for few outputs.
     """
     return callable(getattr(value, "excess_laws", None)) and not isinstance(value, type)
 
 
 def quick(laws: Sequence[ExcessLaw], users: float) -> bool:
-    """Return whether the kernel `_deployments` alone bounds the Phi of these distributions in most cases."""
+    """Return whether the kernel `_deployments` alone usually gives close bounds of Phi for these distributions."""
     return not any(law.expensive or law._has_cut or law.adds_few(users) or law.one_decides(users) for law in laws)
 
 
 def log_phis(laws: Sequence[ExcessLaw], together: _deployments.LawTable, eps: FloatArray, users: float, effort: Effort,
              otherwise: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
-    """Return bounds of the largest log Phi_n(X) at each eps by one kernel call, or by `otherwise` at eps where its gap is large.
+    """Return bounds of the largest log Phi_n(X) at each eps by one kernel call; `otherwise` serves eps where the gap is large.
 
     `together` are the distributions in the format of the kernel.
     """
     (rtol, work), few = effort.value, few_enough(users) and effort is Effort.SAMPLED
-    # For few users the kernel either reaches rtol with little work, or takes longer than `close_sum` and leaves a larger gap.
+    # For few users the kernel either reaches rtol with little work, or takes longer than `close_sum`, whose gap is smaller.
     bounds = log_deltas(together, np.zeros(eps.size, np.intp), np.full(eps.size, float(users)), eps, rtol,
                         work / 1024 if few else work)
     left = bounds.upper > bounds.lower + (10 * rtol if few else 2 * SEARCH_GAP)
@@ -620,7 +620,7 @@ def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.LawTable:
     cuts = [np.broadcast_arrays(law.log_cut, law.log_cut_b) for law in ordered]
 
     def joined(parts: Sequence[FloatArray]) -> FloatArray:
-        # One more element is appended, so that an empty array has a valid address.
+        # One unused element is appended, so that an array without entries has a valid address.
         return np.concatenate([*parts, [0.0]])
 
     def ends(sizes: list[int]) -> NDArray[np.intp]:

@@ -66,7 +66,7 @@ log(1 - p)."""
 
 
 class _NoLight:
-    """The interface of `Gains` if no value is light: g_k(y) = E(y + light values of n - k users)_+ is max(y, 0) for every k."""
+    """The interface of `Gains` if no value is light, so that g_k(y) = E(y + light values of n - k users)_+ is max(y, 0)."""
 
     scale = 0.0
 
@@ -108,7 +108,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     upper : bool
         Whether only the upper bound is needed. The lower one is then less tight, which saves more than half of the run time.
     brief : bool
-        Whether to decline a distribution if sums with more than _MOST heavy values, which are not enumerated, may matter.
+        Whether to return (-inf, inf) if sums with more than _MOST heavy values, which are not enumerated, may matter.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     # integrand for the light values is narrower.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     # If positive values are rare, all of them count as heavy, so that a sum of light values is never positive. If some of them were
-    # light, the largest term would be the error of the sum of light values, about its error for the event that all values are 0.
+    # light, the upper bound would consist mostly of the error of the contour integral of the light values.
     positive = values > 0
     rare = users * math.fsum(np.exp(log_mass[positive])) < 0.1 * few
     if rare:
@@ -129,7 +129,6 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     order = np.lexsort((-np.abs(values), ~positive if rare else np.zeros_like(positive)))
     x, log_w = values[order], log_mass[order]
     count = np.cumsum(np.where(x != 0, np.exp(log_w), 0.0)) * users
-    # If a sum has fewer than 16 nonzero values on average, all nonzero values count as heavy.
     if count[-1] < 16:
         return _all_heavy(x, log_w, users, upper)
     heavy = int(np.searchsorted(count, few))
@@ -171,7 +170,8 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
     order = np.argsort(values, kind="stable")
     x, mass = values[order], np.exp(log_mass[order])
     first = int(np.searchsorted(x, 0.0, side="right"))
-    # `error` is the relative rounding error of a sum over all atoms; masses below e^-708 have a larger one.
+    # `error` bounds the relative rounding error of a sum over all atoms; its second term is for masses below e^-708, whose errors
+    # are larger.
     error = (x.size + 8) * ULP + 64 * math.exp(min(0.0, -float(log_mass.min()) - 744.0))
     size, mean = math.fsum(mass * np.abs(x)), math.fsum(mass * x)
     above, gain = (np.cumsum(part[::-1])[::-1] for part in (mass, mass * x))
@@ -197,7 +197,8 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> I
     heavy = int(np.count_nonzero(x))
     if heavy == x.size:
         return _NOTHING
-    # `lower` is the contribution of the event that one user has a positive value and all others have 0: a lower bound.
+    # `lower` is the log of a lower bound: the contribution to E S_+ of the event that one user has a positive value and all others
+    # have 0.
     lower = _log_gain(x, log_w, users) + (users - 1) * log_rest(log_w[:heavy], log_w[heavy:])
     if not -SAFE_EXPONENT < lower < SAFE_EXPONENT:
         return _NOTHING
@@ -217,7 +218,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> I
 
 
 def few_enough(users: float) -> bool:
-    """Return whether :func:`sum_of_few` is used before other methods, which is the case for 2 to 40 users."""
+    """Return whether :func:`sum_of_few` is tried before other methods: for 2 to 40 users."""
     return 1 < users <= 40
 
 
@@ -233,10 +234,11 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     Parameters
     ----------
     step : float
-        Distance of the grid points in asinh of the value, times sqrt(users), or times 1 + log2(users) for doubled sums. The gap is
-        proportional to its square. The run time is proportional to its inverse, or to the square of its inverse for doubled sums.
+        The distance of the grid points in asinh of the value is step/sqrt(users), or step/(1 + log2(users)) if sums are doubled.
+        The gap is proportional to the square of `step`. The run time is proportional to 1/`step`, or to the square of 1/`step` if
+        sums are doubled.
     selected : bool, optional
-        Compute only the upper (True) or only the lower bound (False), in half of the time; the other one is infinite.
+        Compute only the upper (True) or only the lower bound (False), in half of the time; the other bound is then infinite.
 
     Returns
     -------
@@ -255,10 +257,10 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     unit = 0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2)]])
     if not (unit > 0 and farthest < SQUARABLE):
         return _NOTHING
-    # Moving a sum to the nodes changes its variance by a fraction of about the square of the step. Adding one user at a time
-    # changes the variance of the whole sum by about users/2 such fractions, doubling by log2(users), so that the step may be
-    # larger. But two sums on nodes have more pairs of values than a sum on nodes and one user. The method with fewer pairs in
-    # total is used.
+    # Each time a sum is moved to the nodes, its variance changes by a fraction of about the square of the step. If users are added
+    # one at a time, the variance of the whole sum changes by about users/2 such fractions. If sums are doubled, it changes by
+    # log2(users) fractions, so the step may be larger. But adding two sums takes more pairs of values than adding one user to a
+    # sum. The method with fewer pairs in total is used.
     nodes, additions = rising(unit, farthest, step / math.sqrt(users)), "1" * (int(users) - 1)
     fewer = rising(unit, farthest, step / (1 + math.log2(users)))
     doublings = f"{int(users):b}"[1:].replace("1", "21").replace("0", "2")
@@ -266,7 +268,7 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
         nodes, additions = fewer, doublings
     larger = smaller = sums = lower_sums = jump, part
     if jump.size > nodes.size:
-        # Moving the values to the nodes changes the variance as much as one more doubling does.
+        # Moving the values themselves to the nodes changes the variance as much as one more doubling does.
         whole = np.zeros(1), np.ones(1)
         if selected is not False:
             larger = sums = nodes, spread_sum(jump, part, *whole, nodes)
@@ -278,9 +280,9 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
         if selected is not True:
             lower_sums = merged_sum(*lower_sums, *(smaller if addition == "1" else lower_sums), nodes)
     (place, spread), (where, merged) = sums, lower_sums
-    # Masses that underflow, or move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most `lost`. An
-    # addition has at most `most`^2 pairs of values, and its errors count once for each copy of its result in the sum of all users:
-    # at most 2 * `users` times in total.
+    # Masses that underflow, or that move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most
+    # `lost`. One addition has at most `most`^2 pairs of values. Its result may occur several times in the sum of all users, and its
+    # errors occur as often: at most 2 * `users` times for all additions.
     most = max(jump.size, nodes.size)
     lost = 2 * _TINY * most**2 * users * farthest
     slack = 1e-11 + 8 * ULP * most * users
@@ -292,16 +294,16 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
 
 
 def close_sum(values: FloatArray, log_mass: FloatArray, users: float, gap: float, most: float = _DOUBLED) -> Interval:
-    """Return the bounds of :func:`sum_of_few` with a step for which they are at most `gap` apart, or with the smallest step.
+    """Return the bounds of :func:`sum_of_few` with a step for which their gap is at most `gap`, or with the smallest step.
 
-    The parameters are those of :func:`sum_with_jumps`. For more than `most` users the result is (-inf, inf).
+    `values`, `log_mass` and `users` are as in :func:`sum_with_jumps`. For more than `most` users the result is (-inf, inf).
     """
     if users > most:
         return _NOTHING
     bounds = sum_of_few(values, log_mass, users, _COARSEST)
     seen = bounds.upper - bounds.lower
     if gap < seen < math.inf:
-        # The gap is only about proportional to the square of the step, so the step is a fifth smaller.
+        # The gap is only about proportional to the square of the step. So the step is a fifth smaller than this rule gives.
         better = sum_of_few(values, log_mass, users, max(0.8 * _COARSEST * math.sqrt(gap / seen), _FINEST))
         bounds = Interval(max(bounds.lower, better.lower), min(bounds.upper, better.upper))
     return bounds
@@ -361,9 +363,9 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
             only_upper: bool) -> Interval:
     """Return bounds of log E S_+ from the terms with up to `most` heavy values.
 
-    In units of e^gains.scale, the terms with more heavy values and the values that were replaced by 0 add at most e^log_more to
-    E S_+, and the replaced values subtract at most e^log_less from it. If `only_upper`, the lower bound evaluates g_k at the nodes
-    alone, and uses lines between them.
+    `log_more` and `log_less` bound what these terms omit, in units of e^gains.scale. The terms with more heavy values, and values
+    that were replaced by 0, add at most e^log_more to E S_+. The replaced values subtract at most e^log_less from E S_+. If
+    `only_upper`, the lower bound evaluates g_k at the nodes alone, and uses lines between them.
     """
     jump, part, prob, log_none = jumps
     nodes = gains.points((most + 1) * float(np.abs(jump).max()))

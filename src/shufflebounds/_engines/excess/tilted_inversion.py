@@ -66,14 +66,15 @@ class Light:
         as for densities at large eps, where every X rounds to -e^eps.
         """
         spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2))
-        # With the floor of 64 ulp, neighbouring points of the grid of y are different doubles.
+        # The floor of 64 ulp also makes neighbouring points of the grid of y different doubles.
         return max(spread, 64 * ULP * self.users * float(np.abs(self.x).max()))
 
     @cached_property
     def size(self) -> float:
-        """Bound of the error of the mean of the sum of n users, in units of ULP, if every x and log w has an error of one ulp.
+        """Bound, in ULP, of the error of the mean of the sum of n users, if every x and log w has an error of at most one ulp.
 
-        An error of one ulp of log w is a relative error of |log w| ULP of w; 20 ULP cover the error of x and of the operations.
+        An error of one ulp of log w is a relative error |log w| ULP of the mass w; 20 ULP cover the error of x and of the
+        operations.
         """
         return self.users * float(self.w @ (np.abs(self.x) * (20 - self.log_w)))
 
@@ -126,7 +127,7 @@ class _Contour:
 
     @cached_property
     def place(self) -> int:
-        """Index in `light.tilts` of the tilt, which is near the saddle point for the middle of the interval."""
+        """Index in `light.tilts` of this contour's tilt, which is near the saddle point for the middle of the interval."""
         y = sum(self.ends) / 2
         return int(np.argmin(self.light.cumulants[self.way] + self.light.tilts * self.sign * y - 2 * np.log(self.light.tilts)))
 
@@ -140,7 +141,7 @@ class _Contour:
 
         The bound holds for all y of the interval and is relative to e^(m K(theta) + theta y), where K is the cumulant generating
         function of one user. The error comes from copies of the distribution, shifted up and down by multiples of the period. Every
-        tilt above theta bounds the part of the copies on one side, every tilt below theta the part of those on the other side. A
+        tilt above theta gives a bound for the copies on one side, every tilt below theta a bound for those on the other side. A
         bound relative to e^(theta y) is largest at one end of the interval of sign * y: the upper end for tilts above theta, the
         lower end for tilts below it.
         """
@@ -198,7 +199,8 @@ class _Contour:
         part = counts / self.counts.min()
         norm = theta**2 + t**2
         log_size = np.log(np.where(t > 0, 2.0, 1.0) * step / (2 * math.pi)) + 0.5 * tau**2 * (theta**2 - t**2) + log_abs
-        # Nodes below e^-NEGLIGIBLE_ROUGHLY of the largest are dropped; the sum of their absolute values is added to the error.
+        # Nodes whose contribution is below e^-NEGLIGIBLE_ROUGHLY of the largest are dropped; the sum of their absolute values is
+        # added to the error.
         kept = log_size - np.log(norm) > (log_size - np.log(norm)).max() - NEGLIGIBLE_ROUGHLY
         dropped = np.exp(log_size[~kept])
         t, log_abs, phase, error, log_size, norm = (a[kept] for a in (t, log_abs, phase, error, log_size, norm))
@@ -228,13 +230,14 @@ class Gains:
         self.fine = fine
         self.light, self.scale = light, scale
         self.counts = light.users - np.arange(most + 1.0)
-        # For y below `low`, g(y) = E(y + S)_+ is at most e^-20 of the result; above `high`, g(y) is E(y + S) up to a relative error
-        # of e^-20.
+        # For y below `low`, g(y) = E(y + S)_+ is at most e^-20 of e^scale, the size of the result. For y above `high`, g(y) is E(y
+        # + S) up to a relative error of e^-20.
         mean, sd = light.mean * light.users, light.deviation
         self.low = float(((scale - LEFT - light.lines(0)) / light.tilts).max())
         self.high = float(((light.lines(1) - math.log(sd) + LEFT) / light.tilts).min())
         self.low, self.high = min(self.low, -mean - sd), max(self.high, -mean + sd)
-        # If the sum S of light values varies little around its mean, bounds by mean and variance are tight enough.
+        # If the standard deviation of the sum S of light values is small beside its mean, bounds by mean and variance are close
+        # enough.
         self.crude = abs(mean) > 10 * WIDE * sd
         if self.crude:
             self.low, self.high = -mean - WIDE * sd, -mean + WIDE * sd
@@ -271,8 +274,8 @@ class Gains:
         upper = (scarf * (1 + 8 * ULP) + value_error) * size
         for way, outside in enumerate((y <= self.low, y > self.high)):
             if outside.any():
-                # `cumulants` are those of n users. For m < n users a negative cumulant is smaller in absolute value, so the
-                # smallest m gives the valid bound.
+                # `cumulants` has K of n users; for m users the cumulant is K m/n. If K < 0, the largest cumulant is that of the
+                # smallest m, which is used for all m.
                 most = np.maximum(light.cumulants[way], light.cumulants[way] * counts.min() / light.users)
                 lines = most - np.log(light.tilts) - 1 + y[outside][:, None] * light.tilts * (1 - 2 * way)
                 tail = np.exp(lines.min(axis=1) - self.scale + 1e-9)[:, None]

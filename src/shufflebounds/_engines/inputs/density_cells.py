@@ -47,7 +47,7 @@ class Densities:
     inputs : tuple of float
         The inputs.
     accuracy : float
-        Bound of the relative errors of the functions, as a multiple of 1 + abs(log value).
+        The relative error of a function value v is at most `accuracy` times 1 + abs(log v).
     """
 
     cdf: Function
@@ -75,7 +75,8 @@ class Densities:
     def log_pdf(self, y: FloatArray) -> FloatArray:
         """Return the log densities, shape (inputs, y.size).
 
-        If all densities at an output are 0, or one is infinite, ratios are undetermined and its column is NaN.
+        If all densities at an output are 0, or one is infinite, likelihood ratios are undetermined, and the column of this output
+        is NaN.
         """
         with np.errstate(divide="ignore"):
             logs = np.log(self._values("pdf", self.pdf, y, math.inf))
@@ -91,7 +92,8 @@ class Densities:
     def between(self, left: Tails, right: Tails) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of outputs between two points, given their tails, and bounds of the absolute errors.
 
-        The probability is a difference of the two smaller tails, or 1 minus both tails if the median lies between the points.
+        The probability is the difference of the tails below the two points, or of the tails above them, whichever tails are
+        smaller. If the median lies between the points, it is 1 minus the two outer tails.
         """
         (below, above), (below_right, above_right) = left, right
         lower, upper = below_right <= 0.5, above <= 0.5
@@ -117,11 +119,12 @@ class Cells:
     left, right : ndarray, shape (cells,)
         The ends.
     log_left, log_right : ndarray
-        Log densities just inside the ends, up to a constant for each end that all inputs share; NaN where no ratio is determined.
+        Log densities just inside the ends. At each end they may be shifted by the same constant for all inputs. NaN where no
+        likelihood ratio is known.
     tails_left, tails_right : Tails
         The tails at the ends.
     piece : ndarray, shape (cells,)
-        Index of the last breakpoint that is not to the right of the cell.
+        Index of the last breakpoint at or to the left of the left end of the cell.
     """
 
     left: FloatArray
@@ -136,8 +139,8 @@ class Cells:
     def pieces(cls, densities: Densities, points: FloatArray, limits: tuple[FloatArray | None, FloatArray | None]) -> Cells:
         """Return one cell for each piece between neighbouring breakpoints.
 
-        `limits` has the log densities at the first and the last point, up to a constant that all inputs share. An entry is None if
-        the densities themselves are used there.
+        `limits` has the log densities at the first and the last point, up to a constant that all inputs share. If an entry is None,
+        the densities at this point are evaluated.
         """
         inputs = len(densities.inputs)
         tails = np.zeros((inputs, points.size)), np.zeros((inputs, points.size))
@@ -195,7 +198,7 @@ class Cells:
                      np.insert(self.piece, places, self.piece[places]))
 
     def _check_monotone(self, densities: Densities, which: NDArray[np.bool_], at: FloatArray, logs: FloatArray) -> None:
-        """Raise ValueError if a log likelihood ratio at the points lies outside its values at the ends of their cells."""
+        """Raise ValueError if a log likelihood ratio at a point is not between its values at the ends of the cell of this point."""
         left, right = self.log_left[:, which], self.log_right[:, which]
         with np.errstate(invalid="ignore"):
             up, on = logs - left, right - logs
@@ -213,7 +216,7 @@ class Cells:
     @classmethod
     def of(cls, densities: Densities, points: FloatArray, limits: tuple[FloatArray | None, FloatArray | None], count: int,
            log_cut: float) -> Cells:
-        """Return about `count` cells with known ratios, and cells next to the ends with probabilities below e^log_cut.
+        """Return about `count` cells with known ratios; the other cells, next to the ends, have probabilities below e^log_cut.
 
         Cells are divided in decreasing order of probability times squared range of the log ratio.
         """
@@ -225,11 +228,12 @@ class Cells:
             ranges = cells.ranges
             middle = _middles(densities, cells, np.isinf(ranges))
             divisible = (cells.left < middle) & (middle < cells.right)
-            # A cell next to an end is not divided further if its probability is not above its error.
+            # A cell next to an end is not divided further if, for every input, its probability is at most twice the error of this
+            # probability.
             ends = np.isinf(ranges) & (probable > negligible) & (mass > 2 * error).any(axis=0) & divisible
             inner = np.isfinite(ranges) & divisible
-            # Let p be the largest and q the smallest probability of a cell for any input, and r the range of the log ratio in it.
-            # The cell increases the variance of X by about r^2 p + r^2 p^2/q. Each of the two terms gets half of the cells.
+            # Let p be the largest and q the smallest probability of a cell over the inputs, and r the range of the log ratio in the
+            # cell. The cell increases the variance of X by about r^2 p + r^2 p^2/q. `costs` gives the same weight to both terms.
             plain = np.where(inner, probable * np.where(inner, ranges, 0.0) ** 2, 0.0)
             skewed = plain * probable / np.where(mass > error, mass, np.inf).min(axis=0)
             costs = plain / max(plain.sum(), TINY) + skewed / max(skewed.sum(), TINY)
@@ -248,7 +252,7 @@ class Cells:
 def _middles(densities: Densities, cells: Cells, unknown: NDArray[np.bool_]) -> FloatArray:
     """Return a point in each cell at which to divide it: the middle, or a point nearer to an end at which no ratio is known.
 
-    In the latter case, and in unbounded cells, about e^-RARER of the probability is beyond the point.
+    Beyond a point near such an end, or in an unbounded cell, lies about e^-RARER of the probability.
     """
     finite = np.isfinite(cells.left) & np.isfinite(cells.right)
     with np.errstate(invalid="ignore"):

@@ -1,24 +1,27 @@
 r"""Two randomizers with finitely many outputs that replace a randomizer with densities p_x, for upper and for lower bounds.
 
-**Lower bounds.** The output is the cell that contains the original output y, a post-processing of y.
+**Lower bounds.** The new output is the cell that contains the original output y. So it is a post-processing of y.
 
-**Upper bounds.** y must be a post-processing of the output. Let J be a cell, r an input,
-:math:`v(y) = (p_x(y)/p_r(y))_x`, and :math:`l_x \le v_x(y) \le h_x` on J. With k inputs, v(y) lies in the simplex with the vertices
+**Upper bounds.** Here y must be a post-processing of the new output. Let J be a cell, r a reference input, and
+:math:`v(y) = (p_x(y)/p_r(y))_x` the likelihood ratios at y of all inputs x to r, with :math:`l_x \le v_x(y) \le h_x` on J. With k
+inputs, v(y) lies in the simplex with the vertices
 
 .. math:: l, \qquad l + (k - 1)(h_x - l_x)\, e_x \quad (x \ne r),
 
-because its coordinates :math:`t_x = (v_x(y) - l_x)/((k - 1)(h_x - l_x))` are at least 0 and their sum is at most 1. Write
+Indeed, the coordinates :math:`t_x = (v_x(y) - l_x)/((k - 1)(h_x - l_x))` are at least 0 and their sum is at most 1. Write
 :math:`v(y) = \sum_i w_i(y) v^i` with the vertices v^i and weights w_i(y) of sum 1. Let output (J, i) have the probability
 :math:`R_x(J, i) = v^i_x \int_J w_i\, p_r`; given (J, i), draw y in J with a density proportional to :math:`w_i(y) p_r(y)`, which
 does not depend on x. The density of y is then :math:`\sum_i v^i_x w_i(y) p_r(y) = p_x(y)`. The weights are affine functions of v,
 and :math:`\int_J v_x p_r = R_x(J)`, so :math:`R_x(J, i)` follows from the probabilities of the cell alone. For two inputs the
 vertices are the two ends of the cell.
 
-In cells where no ratio is known the input is revealed: each input has an output of its own, with the probability of these cells.
+In cells where no ratio is known the input is revealed: each input has an output of its own, whose probability is that of these
+cells.
 
-**Errors.** The computed probability :math:`\hat R_x(J)` of a cell has an error of at most e_x. If e_x is small, it counts as an
-error of the likelihood ratios. Otherwise the density on the cell is split by thinning into a part of probability
-:math:`\hat R_x(J) - e_x`, whose ratios have a wider range, and a rest of probability at most :math:`2 e_x` that reveals the input.
+**Errors.** The computed probability :math:`\hat R_x(J)` of a cell has an error of at most e_x. If e_x is small, it is included in
+the error of the likelihood ratios. Otherwise the density on the cell is split by thinning into a part of probability
+:math:`\hat R_x(J) - e_x`, whose ratios have a wider range, and a rest of probability at most :math:`2 e_x`, which is treated as
+revealing the input.
 """
 
 from __future__ import annotations
@@ -38,12 +41,12 @@ probability."""
 
 
 def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArray, float]:
-    """Return the rows of the randomizer for upper bounds, the probabilities of revealing the input, and the error of the ratios.
+    """Return the rows of the randomizer for upper bounds, its probabilities of revealing the input, and the error of the ratios.
 
     Returns
     -------
     rows : ndarray, shape (inputs, outputs)
-        Probabilities of the outputs (J, i); with that of revealing the input they sum to 1 up to errors.
+        Probabilities of the outputs (J, i). A row and the probability of revealing the input sum to 1 up to errors.
     revealed : ndarray, shape (inputs,)
         Probabilities with which the input is revealed.
     error : float
@@ -81,8 +84,8 @@ def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArr
     low, high, mean, reference = low[:, usable], high[:, usable], mean[:, usable], kept[place][usable]
     room = (count - 1) * (high - low)
     share = np.divide(np.clip(mean - low, 0.0, high - low), room, out=np.zeros_like(room), where=room > 0)
-    # The shares sum to at most 1, up to rounding. An error of the remainder changes the probability of the cell by less than
-    # `error`.
+    # `share` has the weights of the vertices other than l, which sum to at most 1 up to rounding. The rounding error of the weight
+    # of l changes the probability of the cell by less than `error`.
     rows = [low * np.maximum(1 - share.sum(axis=0), 0.0) * reference]
     for x in range(count):
         vertex = low.copy()

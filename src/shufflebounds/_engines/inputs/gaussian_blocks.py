@@ -1,15 +1,17 @@
 r"""The mass c_- for Gaussian noise if the drawn users are matched at random within blocks of four (docs/theorems/worst-dataset).
 
-In a block with the inputs :math:`x_1, \ldots, x_4`, W is the mean over the three matchings of the product of
-:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. If the negative part of W has
-a mass of at most :math:`\nu`, the product of W over s/2 blocks has a negative part of mass at most
-:math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0, L]:
+In the proof, s pairs of users are drawn, and the messages of a block with the inputs :math:`x_1, \ldots, x_4` get the signed
+distribution W. It is the mean over the three matchings of the product of :math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)`
+over the two pairs, with :math:`g = \gamma/s`, :math:`\gamma < 1/2` and R_x = N(x, 1). If the negative part of W has a mass of
+at most :math:`\nu`, the product of the W of s/2 blocks has a negative part of mass at most :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`.
+Four steps bound :math:`\nu` for all inputs in [0, L]:
 
 - **Ends.** A contraction of the line plus noise maps the inputs 0, u, v, L to any other four inputs. So it suffices that one user
   has the input 0 and another one the input L.
-- **Cells.** If u is in a cell of width h, W is at least a mixture, over the two ends of the cell, of W with a factor for each term.
-  The factor of a positive term is at least :math:`e^{-h^2 t^2/8}`, where t is the sum of the distances from u to the messages of
-  this user. A negative term has a factor of at most :math:`e^{h^2/8}` for each of these messages.
+- **Cells.** W is a sum of positive and negative terms, products of densities such as R_u. If u is in a cell of width h, W is at
+  least a mixture, over the two ends of the cell, of W with an additional factor for each term. The factor of a positive term is at
+  least :math:`e^{-h^2 t^2/8}`, where t is the sum of y - u over the messages y with the density R_u in this term. The factor of a
+  negative term is at most :math:`e^{h^2/8}` for each of these messages.
 - **Powers.** With :math:`r = R_L/R_0` every factor :math:`R_z/R_0` is a multiple of :math:`r^{z/L}`. In a bin of outputs this power
   is at least its chord and at most its tangent. The tangent is at most :math:`e^{\beta^2/8}` times the power at the ends of the
   bin, where :math:`2 \beta` is the width of the bin in :math:`\ln r`. So W is at least a function that is affine in r of each
@@ -55,7 +57,7 @@ _MATCHED = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
 
 
 def negative_mass(length: float, pairs: int, inputs: tuple[float, ...] = ()) -> float:
-    """Return an upper bound of the negative mass c_-, for inputs in [0, length] or those given, and gamma >= 1/2 - 1/FEWEST_LEFT.
+    """Return an upper bound of c_- for every gamma in [1/2 - 1/FEWEST_LEFT, 1/2] and inputs in [0, length], or only those given.
 
     Parameters
     ----------
@@ -133,13 +135,14 @@ def _edges(length: float, count: int) -> tuple[FloatArray, FloatArray, FloatArra
 def _of_inputs(length: float, pairs: int, inputs: tuple[float, ...], widths: tuple[float, float], count: int) -> float:
     """Return an upper bound of the mass of the negative part of W (module docstring) for four increasing inputs.
 
-    The second and the third input each stand for all inputs in a cell of the given width on either side.
+    The second and the third input each stand for all inputs in the two cells next to them, of at most the given width.
     """
     y, widest, weights, bend = _edges(length, count)
     single, double, raised = [], [], []
     for x, h in zip(inputs, (0.0, *widths, 0.0)):
         power = np.exp(x * (y - 0.5 * x))
-        # An edge belongs to two bins: each factor is the smallest over the outputs of both bins and the inputs of the cells.
+        # An edge belongs to two bins. So the distances `one` and `two` are the largest over the outputs of both bins and the inputs
+        # of the cell.
         one = np.abs(y - x) + widest + 0.5 * h
         two = np.abs(y[:, None] + y - 2 * x) + widest[:, None] + widest + h
         single.append(power * np.exp(-((h * one) ** 2) / 8))

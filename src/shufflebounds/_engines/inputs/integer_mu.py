@@ -1,12 +1,12 @@
 r"""Bounds of mu of discrete Gaussian noise: the least mu such that the release is mu-Gaussian differentially private.
 
-Let S_k = Pr[X >= k] and t_k = -Phi^{-1}(S_k), where X has probabilities e^(-k^2/(2 sigma^2))/Z. The trade-off function of (X, X
-+ d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function is convex, so it is at or below the piecewise
-linear one of (X, X + d) if this holds at its breakpoints. Hence
+Let S_k = Pr[X >= k] and t_k = -Phi^{-1}(S_k), where X has probabilities e^(-k^2/(2 sigma^2))/Z. The trade-off function of (X, X +
+d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function is convex. So it is nowhere above the trade-off
+function of (X, X + d) if it is not above it at these points. Hence
 
     mu = max over k of t_k - t_(k-d).
 
-The term of k is the sum of the differences t_j - t_(j-1) over its window j = k-d+1..k. As t_(1-k) = -t_k, only k >= (d + 1)/2
+Each t_k - t_(k-d) is the sum of the differences t_j - t_(j-1) over the window j = k-d+1..k. As t_(1-k) = -t_k, only k >= (d + 1)/2
 matter. Two upper bounds are combined.
 
 **Enumeration.** All windows with k <= K + d are enumerated. In the other windows j > K + 1, and t_j - t_(j-1) is at most R(j), as
@@ -28,11 +28,11 @@ So it follows from y/(2 sigma^2) >= 2 log Z and log(2 pi) + 2 log(B + 1) >= 5 (B
 
 **Post-processing of normal noise.** Let Y be normal with mean theta and variance sigma^2 - tau^2, and let W given Y = y have
 probabilities proportional to e^(-(k-y)^2/(2 tau^2)). By Poisson summation the normalizing sums differ from tau sqrt(2 pi) by a
-factor in [1 - rho, 1 + rho] with rho = 2 sum of e^(-2 (pi tau m)^2) over m >= 1. So the probabilities of W are those of X +
-theta up to a factor whose logarithm is at most eta = -log(1 - rho) + rho. The release of W has mu = d/sqrt(sigma^2 - tau^2) at
-most, as a post-processing of Y. A change of the logarithms of p and 1 - p by at most eta moves Phi^{-1}(p) by at most 2 m(0)
-eta = sqrt(2 pi) eta (one half of it on either side of p = 1/2). Two quantiles move, so mu <= d/sqrt(sigma^2 - tau^2) + 2 sqrt(2
-pi) eta, for every tau.
+factor in [1 - rho, 1 + rho] with rho = 2 sum of e^(-2 (pi tau m)^2) over m >= 1. So the probabilities of W are those of X + theta
+up to a factor whose logarithm is at most eta = -log(1 - rho) + rho. The release of W has mu = d/sqrt(sigma^2 - tau^2) at most, as a
+post-processing of Y. A change of the logarithms of p and 1 - p by at most eta moves Phi^{-1}(p) by at most 2 m(0) eta = sqrt(2 pi)
+eta (one half of it on either side of p = 1/2). Each t_k - t_(k-d) is a difference of two quantiles, so mu <= d/sqrt(sigma^2 -
+tau^2) + 2 sqrt(2 pi) eta, for every tau.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def mu_bounds(sigma: float, shift: int, log_total: float, log_tail: Callable[[fl
     `log_total` is log Z, and `log_tail` returns bounds of log S_k (module docstring). The relative gap is below 1e-9 while
     30 sigma^2 outcomes fit a table (sigma up to 186). For larger sigma it is below 2e-5 and decreases roughly as 1/sigma^2.
     """
-    # `last` is K. For K >= 1000 and K >= 2 shift, R(K + 1) is close to its limit 1/sigma, which the first differences exceed.
+    # `last` is K (module docstring). For K >= 1000 and K >= 2 shift, R(K + 1) is close to its limit 1/sigma. The differences t_j -
+    # t_(j-1) with the smallest j exceed this limit.
     last = math.ceil(max(1000, 2 * shift, 30 * sigma**2, 4 * sigma**2 * log_total))
     above = _smoothed(sigma, shift)
     if last + shift <= TABLE_SIZE:
@@ -73,14 +74,15 @@ def _lowest_quantile(k: int, sigma: float, log_total: float, log_tail: Callable[
     """Return a lower bound of t_k for k >= 1."""
     if k > sigma:
         return float(_quantiles(np.array([log_tail(float(k))[1]]), -1)[0])
-    # Near the middle, t is computed from Pr[|X| < k], because the logarithm of S_k near -log 2 does not determine t.
+    # For small k, t is computed from Pr[|X| < k]: S_k is close to 1/2, and a small error of log S_k would be a large relative error
+    # of t.
     inside = 2 * float(np.exp(-0.5 * (np.arange(1.0, k) / sigma) ** 2 - log_total).sum()) + math.exp(-log_total)
     return math.sqrt(2) * float(erfinv(inside * (1 - (k + 32) * ULP))) * (1 - SLACK)
 
 
 def _of_windows(sigma: float, shift: int, log_total: float, last: int) -> Interval:
     """Return bounds of the maximum of t_k - t_(k-shift) (module docstring) over (shift + 1)/2 <= k <= last + shift."""
-    # The sums include further terms, so that the bound of the omitted terms is negligible in every S_k.
+    # The sums include `extra` further terms, so that a bound of the terms that are still omitted is negligible in every S_k.
     extra = math.ceil(12 * sigma) + 2
     j = np.arange(last + shift + extra + 1.0)
     exponent = 0.5 * (j / sigma) ** 2
@@ -88,8 +90,8 @@ def _of_windows(sigma: float, shift: int, log_total: float, last: int) -> Interv
     # Terms beyond the last one decrease at least geometrically.
     log_lost = -exponent[-1] - (j[-1] + 0.5) / sigma**2 - math.log(-math.expm1(-(j[-1] + 0.5) / sigma**2))
     j, exponent, log_tails = j[1 : last + shift + 1], exponent[1 : last + shift + 1], log_tails[1 : last + shift + 1]
-    # Each addition in `accumulate` has an error of a few ulp of the logarithm. The error of an earlier addition decreases with the
-    # ratio of the sums, so that the errors of about `terms` additions remain.
+    # Each addition in `accumulate` has an error of a few ulp of the logarithm. In a later sum, this error is smaller by the ratio
+    # of the two sums. So each sum has the errors of about `terms` additions.
     terms = 2 + np.minimum(1.3 * sigma, sigma**2 / j)
     error = 4 * ULP * (exponent + log_total + 2) * terms
     below = _quantiles(log_tails - log_total + error + np.exp(log_lost - log_tails), -1)
@@ -103,7 +105,7 @@ def _of_windows(sigma: float, shift: int, log_total: float, last: int) -> Interv
 
 
 def _quantiles(log_tails: FloatArray, side: int) -> FloatArray:
-    """Return a lower (side -1) or an upper (side 1) bound of t_k = -Phi^{-1}(S_k), given log S_k; t_k >= 0 as k >= 1."""
+    """Return a lower (side -1) or an upper (side 1) bound of t_k = -Phi^{-1}(S_k), given log S_k for k >= 1, where t_k >= 0."""
     log_tails = np.minimum(log_tails, -math.log(2))
     t = -log_quantile(log_tails, log1mexp(log_tails))
     return np.maximum(t + side * QUANTILE_ERROR * (1 + t), 0.0)

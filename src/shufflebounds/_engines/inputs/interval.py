@@ -63,7 +63,8 @@ def interval_laws(
         An upper bound of the relative error of the masses.
     """
     mean = np.where(low == high, low, log_near - log_far)
-    # Recompute the masses under the first end from those under the second one and the mean ratio, so that masses and ratio agree.
+    # The masses under the first end are recomputed from those under the second end and the mean ratio, so that masses and ratio
+    # agree.
     log_near = log_far + mean
     kept = slice(0, -1) if unbounded_loss else slice(None)
     # The mass of each cell is split between the two ends of the cell such that the mean of a = R_0/m stays the same.
@@ -143,9 +144,9 @@ def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
 def _widest(rows: FloatArray, pairs: list[tuple[int, int]], others: FloatArray) -> NDArray[np.bool_]:
     """Return for each pair of rows and each of the rows `others` whether their distribution of X is used for lower bounds.
 
-    Up to COMPARED distributions are all used. If there are more, a distribution is used if its second moment of X is among the
-    COMPARED largest at eps = 0 or at some power of two; `Shuffled` compares distributions at these eps. The distribution with the
-    largest mass of outputs that identify the target is used, too.
+    If there are at most COMPARED distributions, all are used. Otherwise a distribution is used if its second moment of X is among
+    the COMPARED largest at eps = 0 or at some power of two; `Shuffled` compares distributions at these eps. The distribution with
+    the largest mass of outputs that identify the target is used, too.
     """
     shape = len(pairs), len(others)
     if math.prod(shape) <= COMPARED:

@@ -77,9 +77,10 @@ class Bins(NamedTuple):
 
 
 class _Function(NamedTuple):
-    """A function of outputs: in each bin its mean for the input 0, its smallest and its largest value, as rows.
+    """A function f of outputs: in each bin, the mean of f under R_0, and the smallest and the largest value of f, as rows.
 
-    In the bins of the slice `joined` only the mean over all of these bins is known; `values` has means that agree with it.
+    `joined` is a slice of bins of which only the mean of f over all these bins together is known; the means in `values` agree with
+    it.
     """
 
     values: FloatArray
@@ -100,8 +101,8 @@ class IntervalNoise(ABC):
     order : int
         The error of the bounds of R_x in a cell of inputs of width h is proportional to h^order.
     narrow : float
-        Width of the first cell of pairs beside the worst pair, relative to the length; the next ones are twice as wide each.
-        Raised: these cells are divided more often. Lowered: more cells.
+        Width of the first cell of pairs beside the worst pair, relative to the length. Each further cell is twice as wide. Raised:
+        these cells are divided more often. Lowered: more cells.
     """
 
     length: float
@@ -116,7 +117,7 @@ class IntervalNoise(ABC):
 
     @abstractmethod
     def bins(self, level: int) -> Bins:
-        """Return the bins. Beyond each end of the interval, outputs of probability about e^(-_LEVEL level) may be in no bin."""
+        """Return the bins. Outputs of a probability of about e^(-_LEVEL level) beyond each end of the interval may be in no bin."""
 
     @abstractmethod
     def log_masses(self, bins: Bins, x: float) -> FloatArray:
@@ -137,10 +138,11 @@ class IntervalNoise(ABC):
         """
 
     def between(self, bins: Bins, low: float, high: float, ratio: _Ratio, *, upper: bool) -> list[_Function]:
-        """Return functions f_0, f_1, ... of outputs such that, for low <= x <= high, R_x/R_0 is at most a weighted mean of them.
+        """Return functions f_0, f_1, ... of outputs whose weighted means bound R_x/R_0 from above, for low <= x <= high.
 
-        R_x is the distribution of the output for the input x. Without `upper`, R_x/R_0 is at least a weighted mean of them. The
-        weights depend on x, but not on the output. ``ratio(x)`` returns the values of R_x/R_0.
+        R_x is the distribution of the output for the input x. For every x there are weights of sum 1, the same for all outputs,
+        such that R_x/R_0 is at most the mean of the f_i with these weights; without `upper`, at least this mean. ``ratio(x)``
+        returns the values of R_x/R_0.
         """
         first, last = ratio(low), ratio(high)
         if high - low <= 1.5 * self.unit:
@@ -159,8 +161,8 @@ class _Normal(IntervalNoise):
 
     @property
     def error(self) -> float:
-        # An input or an output has a relative error of a few ulp. The log likelihood of an output at distance z from an input
-        # changes by z per unit, and no output is farther than _FARTHEST beyond the interval.
+        # Inputs and outputs have a relative error of a few ulp. Moving an input by h changes the log likelihood of an output at the
+        # distance z by about z h, and z is at most `length` + _FARTHEST.
         return BLUR + 8 * ULP * (self.length + _FARTHEST) ** 2
 
     def log_ratio(self, first: FloatArray | float, second: float, y: FloatArray) -> FloatArray:
@@ -247,7 +249,8 @@ class DiscreteGaussianNoise(_Normal):
 
     def beyond(self, bins: Bins, x: float) -> float:
         assert bins.starts is not None
-        # Masses fall at least by the factor q from one output to the next, so their sum is at most the first one divided by 1 - q.
+        # From one output to the next, masses decrease at least by a factor q = e^(-unit * distance). So their sum is at most the
+        # first mass divided by 1 - q.
         total = 0.0
         for distance in (x - self.unit * (bins.starts[0] - 1), self.unit * bins.starts[-1] - x):
             total += math.exp(-0.5 * distance**2 - self.log_total) / -math.expm1(-self.unit * distance)
@@ -255,9 +258,7 @@ class DiscreteGaussianNoise(_Normal):
 
 
 def gaussian_ratio_tail(length: float, t: FloatArray) -> FloatArray:
-    """Return for Gaussian noise a bound of the probability, for an input a, that R_a > t R_j, if a and j are at most `length`
-    apart.
-    """
+    """Return, for Gaussian noise and inputs a, j at most `length` apart, a bound of the probability under R_a of R_a > t R_j."""
     return np.asarray(np.exp(log_ndtr(0.5 * length - np.log(t) / length)) * (1 + COMPUTED_ERROR))
 
 
@@ -273,8 +274,9 @@ class _Exponential(IntervalNoise):
         return 1.0 if high - low <= 1.5 * self.unit else (1 - 4 * ULP) / math.cosh(0.5 * (high - low))
 
     def _between(self, bins: Bins, low: float, high: float, first: FloatArray, last: FloatArray, upper: bool) -> list[_Function]:
-        # R_x is a weighted mean of R_low, R_high, and of (1 - kappa) R_end + kappa B for both ends, where B is a distribution on
-        # the outputs in the cell. How B is spread over these outputs depends on x.
+        # For low < x < high, R_x is a weighted mean of four distributions: R_low, R_high, and (1 - kappa) R_end + kappa B for both
+        # ends. B is a distribution on the outputs in the cell. How B is spread over these outputs depends on x, so only its total
+        # over the cell is used.
         kappa = 2 * math.sinh(0.25 * (high - low)) ** 2 / math.cosh(0.5 * (high - low))
         (inside,), more = np.nonzero(self._inside(bins, low, high)), np.zeros_like(first)
         part = slice(int(inside[0]), int(inside[-1]) + 1)
@@ -334,7 +336,7 @@ class GeometricNoise(_Exponential):
 
 
 def _joined(table: FloatArray, first: slice, second: slice) -> FloatArray:
-    """Return a row of `_Bounds` with the bins of each slice merged into one bin; slices with common bins are merged together."""
+    """Return a row of `_Bounds` with the bins of each slice merged into one bin; slices that overlap are merged into one."""
     one, other = sorted([(first.start, first.stop), (second.start, second.stop)])
     for start, stop in [(one[0], max(one[1], other[1]))] if other[0] < one[1] else [one, other]:
         if stop > start + 1:
@@ -349,7 +351,7 @@ def _joined(table: FloatArray, first: slice, second: slice) -> FloatArray:
 
 
 def _grouped(first: int, last: int, unit: float) -> Bins:
-    """Return at most _MOST bins of neighbouring whole numbers first, ..., last, in multiples of `unit`."""
+    """Return at most _MOST bins of neighbouring outputs first * unit, ..., last * unit."""
     starts = np.append(np.arange(first, last + 1, -(-(last - first + 1) // _MOST)), last + 1)
     return Bins(starts[:-1] * unit, (starts[1:] - 1) * unit, starts)
 
@@ -393,8 +395,8 @@ class IntervalCases(Cases):
     def _known(self) -> Kept[tuple[object, ...], Any]:
         """A cache of bins, masses, and bounds of a and b, which do not depend on eps.
 
-        At each eps, a search over cells uses up to several hundred entries in the same order, of 0.1 MB for a cell. A smaller cache
-        would have dropped each entry before its next use.
+        A search at one eps evaluates up to several hundred cells, with an entry of 0.1 MB for each, and the search at the next eps
+        evaluates them in the same order. A smaller cache would drop each entry before its next use.
         """
         return Kept(8 * CACHED_ANSWERS)
 
@@ -419,14 +421,14 @@ class IntervalCases(Cases):
         return self._together([*(self._pairs(part, end) for part in parts), *(self._pairs(end, part) for part in parts), inputs]),
 
     def _together(self, cells: Sequence[_Cell]) -> _Cell:
-        """Return one cell that stands for several cells; dividing it gives the two halves of the list."""
+        """Return one cell that bounds several cells together; its two halves bound the two halves of the list."""
         middle = len(cells) // 2
         return cells[0] if len(cells) == 1 else _Cell(
             self, tuple(cell.name for cell in cells), lambda level: _Bounds.of([cell.bounds(level) for cell in cells]),
             lambda loss: [self._together(cells[:middle]), self._together(cells[middle:])])
 
     def _pairs(self, first: tuple[float, float], second: tuple[float, float]) -> _Cell:
-        """Return the cell in which the target's inputs a and b are in one interval each, and another user's input is 0."""
+        """Return the cell with the target's inputs a in the interval `first` and b in `second`, and the other user's input 0."""
         return _Cell(self, (first, second), partial(self._of_pairs, first, second), partial(self._divided, first, second))
 
     def _of_pairs(self, first: tuple[float, float], second: tuple[float, float], level: int) -> _Bounds:
@@ -457,14 +459,14 @@ class IntervalCases(Cases):
         return masses
 
     def _of_inputs(self, level: int, *, ends: bool) -> _Bounds:
-        """Return bounds for the target's inputs 0 and L. The other user's input is an end if `ends`, otherwise a point between."""
+        """Return bounds for the target's inputs 0 and L. The other user's input is 0 or L if `ends`, otherwise between 0 and L."""
         bins, places, length = self._bins(level), self.inputs or self._grid, self.noise.length
         factors = [1.0 if self.inputs else self.noise.below(bins, low, high) for low, high in pairwise(places)]
         smaller = [np.minimum(one, other) for one, other in zip([factors[0], *factors], [*factors, factors[-1]])]
         chosen = [i for i in range(len(places)) if (0 < i < len(places) - 1) != ends]
         rows = [self._bounds(level, 0.0, length, places[i], weight=smaller[i]) for i in chosen]
         if ends and self.cells():
-            # If X has no large values, pairs of nearly equal inputs may have the largest bounds.
+            # If X has no large values, the target's inputs with the largest bound may be nearly equal.
             rows += [self._bounds(level, length, self._rounded(length * part), 0.0) for part in _NEAR]
         return _Bounds.of(rows)
 
@@ -549,7 +551,8 @@ def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float
     if mass < COMPUTED_ERROR:
         return None
     log_g = math.log(mass)
-    # The farthest inputs are the two ends (Lemma R), and their squared distance is the second moment of X at eps = 0.
+    # By Lemma R of docs/theorems/worst-dataset, all R_x are in a ball with the squared radius |R_0 - R_L|^2/4 in L^2(1/m), and |R_0
+    # - R_L|^2 is the second moment of X at eps = 0.
     distance = 0.25 * (blankets.variance + cut_norm) * (1 + COMPUTED_ERROR)
     ratios = FiniteCases(blankets.log_mass, np.zeros_like(blankets.log_a), blankets.log_a - 2 * BLUR, blankets.starts,
                           ((np.array([log_left_out]), np.array([-np.inf])),), noise.error)

@@ -74,7 +74,7 @@ class ListedInputs:
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         """Return the distributions of X (`ExcessLaw`) for all ordered pairs of the inputs, up to symmetry.
 
-        All pairs share the upper bound of the first and the last value, which are the worst pair.
+        All pairs have the same upper bound, that of the pair of the first and the last value, which is the worst pair.
         """
         last = len(self.names) - 1
         places = [(i, j) for i, j in permutations(range(last + 1), 2) if not self._mirrored or (i, j) <= (last - i, last - j)]

@@ -51,7 +51,7 @@ def normal_outputs(mu: float) -> NoiseOutputs:
     z = np.concatenate([[-1e3], -half[:0:-1], half, [1e3]])
     ratio = mu * z - mu * mu / 2
     none, more, error = gaussian_ratios(mu).cells(ratio)
-    # The term 8 COMPUTED_ERROR covers the rounding of the edges, about 1e-15, relative to the width of a cell.
+    # The rounding errors of the edges are about 1e-15. Relative to the width of a cell they are below the term 8 COMPUTED_ERROR.
     error = np.maximum(error, error[::-1]) + 8 * COMPUTED_ERROR
     ratio[[0, -1]] = -np.inf, np.inf
     with np.errstate(divide="ignore"):

@@ -45,7 +45,7 @@ def product_law(cases: Iterable[tuple[FloatArray, FloatArray]], nodes: FloatArra
 
 
 def law_at_nodes(log_mass: FloatArray, nodes: FloatArray, log_rest: float, log_cut: float, loss_error: float) -> ExcessLaw:
-    """Return the distribution of X from the log masses of the pairs of levels of a (rows) and b (columns) at the nodes.
+    """Return the distribution of X from the log masses of the pairs (level of a, level of b) of nodes: rows for a, columns for b.
 
     All levels are increased by `loss_error`. `log_rest` is the log of the mass at X = 0, `log_cut` that of the truncated mass.
     """

@@ -55,7 +55,7 @@ class SphereBlanket:
     dimension : int
         d, >= 2.
     log_cut : float
-        Log of the largest mass under R_e that may be truncated, up to a relative 1e-3.
+        Log of the mass under R_e that may be truncated. The truncated mass may exceed it by a relative 1e-3.
     """
 
     sigma: float
@@ -103,8 +103,9 @@ class SphereBlanket:
         log_norm = (1 - d / 2) * math.log(2) - math.lgamma(d / 2) + (d - 1) * math.log(x) - 0.5 * (x - 3 * tau) ** 2
         log_norm -= math.log(fall)
         if self._before > 0:
-            # R_e^2/m is e^(4 tau^2 + tau V^2) times the density of N(3 e, I), and at most e^(tau U^2) R_e. `_before` is valid for
-            # N(3 e, I), too.
+            # These are the outputs with U or V below `_start`. If V is, R_e^2/m is e^(4 tau^2 + tau V^2) times the density of N(3
+            # e, I). If U is, R_e^2/m is at most e^(tau U^2) R_e. The bound `_before` of the mass of these outputs holds under R_e
+            # and under N(3 e, I).
             log_norm = float(np.logaddexp(log_norm, math.log(2 * self._before) + tau * self._start**2))
         log_norm += 4 * tau * tau
         return 2 * math.exp(log_norm) if log_norm < LARGEST_EXPONENT else math.inf
@@ -121,7 +122,8 @@ class SphereBlanket:
     def _rest(self) -> float:
         """The probability 1 minus the mass of m, which is 1 - E e^(-tau s - tau^2/2) for s with a chi distribution.
 
-        The density of s is divided by its integral, from the same rule of 200 nodes, so its constant factor is not needed.
+        The density of s is integrated by the same rule of 200 nodes, and the result is divided by this integral. So the constant
+        factor of the density is not needed.
         """
         # s is within 12 of sqrt(d) up to a probability below 1e-28.
         points, weights = np.polynomial.legendre.leggauss(200)
@@ -139,14 +141,15 @@ class SphereBlanket:
         return np.asarray(self._log_power(u) + self._log_power(v) + 0.5 * (power - square * square))
 
     def _log_power(self, u: FloatArray) -> FloatArray:
-        """Return (d - 2) log(u/c), where c^4 = d - 2 and the density is largest near u = v = c; so no large logarithms cancel."""
+        """Return (d - 2) log(u/c) with c^4 = d - 2. The density is largest near u = v = c, where this logarithm is small."""
         power = self.dimension - 2
         return power * np.log(u / power**0.25) if power else np.zeros_like(u)
 
     @property
     def _log_constant(self) -> float:
         """The log of the constant that `_log_density` omits."""
-        # With x = (d - 2)/2 the constant is 1/sqrt(pi) times (x/e)^x/Gamma(x + 1/2), a product over the factors of Gamma.
+        # With x = (d - 2)/2 the constant is (x/e)^x/(sqrt(pi) Gamma(x + 1/2)). It is computed as a product with one quotient for
+        # each factor of Gamma(x + 1/2).
         x = (self.dimension - 2) / 2
         factors = x / (math.e * np.arange(x - 0.5, 0.0, -1.0))
         last = math.log(x / math.e) / 2 if self.dimension % 2 else -math.log(math.pi) / 2
@@ -206,15 +209,15 @@ class SphereBlanket:
         """Return for each panel of U the log of a bound of the relative error of the rule, over the panels of V that `_last`
         counts.
 
-        The integrand is the density times 1 or times the share of either end of the cell.
+        The integrand is the density, times 1 or times the share of a mass that moves to one of the ends of its cell.
         """
         tau, power = 1 / self.sigma, self.dimension - 2
         center, width = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
         first, ratio = edges[:-1] == 0, width / center
         farthest = edges[np.minimum(self._last(edges), edges.size - 1)]
         least, largest = (tau + 0.5 * (center**2 + v**2) for v in (edges[0], farthest))
-        # `slopes` has the derivative of the log of the density, without the factor 2 s and, in the first panel, without the power
-        # of U.
+        # `slopes` has bounds of the derivative of the log of the density with respect to U. The factor 2 s is omitted and, in the
+        # first panel, the power of U.
         slopes = [np.where(first, 0.0, power / center) - center * s for s in (least - 2 * tau, largest)]
         slope = width * np.maximum(np.abs(slopes[0]), np.abs(slopes[1]))
 

@@ -5,11 +5,11 @@ under R_x has the distribution of :math:`e^u - e^{\varepsilon + v}`, where (u, v
 :math:`-G_{22}/2`, and its covariance matrix G is the Gram matrix of (a - x, b - x). Three steps, proved in docs/theorems/vectors,
 reduce all triples (a, b, x) of a ball to finitely many distributions:
 
-- **Order.** If G' - G is positive semidefinite, X of G is smaller in the convex order than X of G'.
+- **Order.** If G' - G is positive semidefinite (G' is above G), X with the matrix G is smaller in the convex order than X with G'.
 - **Families.** The maximal Gram matrices are those of right and acute triangles inscribed in a great circle, a family with two
   parameters.
-- **Cells.** One matrix G' is above the Gram matrices of all parameters in a cell. X of G' is discretized such that it becomes
-  larger in the convex order.
+- **Cells.** For each cell of parameters, one matrix G' is above the Gram matrices of all triangles in the cell. X with the matrix
+  G' is discretized such that it becomes larger in the convex order.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class VectorCases(Cases):
         return replace(self, share=self.share * share)
 
     def laws(self, eps: float, log_cut: float) -> LawTable:
-        # The worst triple is most often two opposite vectors a and b with x = a or x = b.
+        # The worst triple (a, b, x) is most often one of two opposite vectors a and b, with x = a or x = b.
         parts = [self._line.laws(eps, log_cut), *(corner.laws(eps, log_cut) for corner in self._corners)]
         sizes = np.concatenate([np.diff(part.starts) for part in parts])
         values, mass, log_mass = (np.concatenate([part[i] for part in parts]) for i in range(3))
@@ -137,7 +137,10 @@ class VectorCases(Cases):
 
     @cached_property
     def _cells(self) -> tuple[Cell, ...]:
-        """Cells, divided until X at eps = 0 has a smaller second moment than the worst triple, or division has little effect."""
+        """Cells that cover all triangles.
+
+        A cell is divided until its second moment of X at eps = 0 is below that of the worst triple, or division has little effect.
+        """
         quarter, cells = math.pi / 4, []
         half = quarter * (1 + COMPUTED_ERROR)
         left = [_Triangles(self, (quarter, s * quarter), (half, half)) for s in (-1, 1)]
@@ -153,8 +156,8 @@ class VectorCases(Cases):
 class _Tables(NamedTuple):
     """A discrete distribution of a = R_a/R_x and b = R_b/R_x, from which X follows for every eps.
 
-    For each pair of a row of (`first`, `second`, `weight`) and an entry of (`place`, `mass`), (a, b) = (first place, second) has
-    the mass weight times mass. `beyond` is the mass under R_a of outputs that are omitted.
+    For each pair of a row of (`first`, `second`, `weight`) and an entry of (`place`, `mass`), (a, b) = (first * place, second) has
+    the mass weight * mass. `beyond` is the mass under R_a of outputs that are omitted.
     """
 
     first: FloatArray
@@ -173,7 +176,8 @@ class _Triangles(Cell):
 
     def __init__(self, cases: VectorCases, center: tuple[float, float], half: tuple[float, float]) -> None:
         self._cases, self._center, self._half = cases, center, half
-        # The cache has tables by level, and masses by the factor of R_b: a search for eps evaluates each cell at many eps.
+        # The cache has tables for each level, and masses for each level and factor of R_b, because a search evaluates each cell at
+        # many eps.
         self._known: Kept[tuple[float, ...], Any] = Kept(_KEPT)
 
     def halves(self, loss: float) -> Sequence[Cell]:
@@ -203,9 +207,9 @@ class _Triangles(Cell):
 
     @cached_property
     def below(self) -> float:
-        """1 - (second moment of X at eps = 0)/(that of the worst triple).
+        """1 - M/M_0, with M the second moment of X at eps = 0 for the matrix `_above`, and M_0 that of the worst triple.
 
-        The value is -inf if the matrix `_above` is far above those of the triangles.
+        The value is -inf if `_above` is far above the Gram matrices of the triangles (`_far`).
         """
         gram = self._above[0]
         if self._far:
@@ -230,7 +234,7 @@ class _Triangles(Cell):
         def gram(lengths: ArrayLike) -> FloatArray:
             return np.asarray(square * np.tensordot(np.array(lengths), _PARTS, 1))
 
-        # The squared lengths are square times (1 + sin(t - s))/2, (1 + sin(t + s))/2 and cos(t)^2.
+        # The squared lengths of a - x, b - x and a - b are `square` times (1 + sin(t - s))/2, (1 + sin(t + s))/2 and cos(t)^2.
         minus, plus = 0.5 * math.cos(t - s), 0.5 * math.cos(t + s)
         center = gram((0.5 * (1 + math.sin(t - s)), 0.5 * (1 + math.sin(t + s)), math.cos(t) ** 2))
         # `parts` has the Taylor terms of the three squared lengths, divided by `square`, in t and in s. The terms of second order
@@ -238,13 +242,15 @@ class _Triangles(Cell):
         # third.
         parts = gram([(high * minus, high * plus, -high * math.sin(2 * t)), *np.diag((0.5, 0.5, 1.0)) * high**2,
                       (-wide * minus, wide * plus, 0.0), *np.diag((0.5, 0.5, 0.0))[:2] * wide**2])
-        # The second moment of X at eps = 0 increases with G at the rate given by the scalar product with `rates` times e^top.
+        # If G increases by a small matrix, the second moment of X at eps = 0 increases by the scalar product of this matrix with
+        # `rates`, times e^top.
         top = center.max()
         rates = np.exp(center - top) * np.array([[1.0, -1.0], [-1.0, 1.0]])
         size, axes = np.linalg.eigh(rates)
         root = axes * np.sqrt(np.maximum(size, _FLOOR * size[-1]))
         inverse = np.linalg.inv(root)
-        # `smallest` is the smallest matrix, in the metric of the rates, that is above a Taylor term and above its negative.
+        # For each Taylor term, `smallest` is the matrix above the term and above its negative that has the smallest scalar product
+        # with `rates`.
         size, axes = np.linalg.eigh(root.T @ parts @ root)
         smallest = inverse.T @ (axes * np.abs(size)[:, None]) @ axes.swapaxes(1, 2) @ inverse
         # Rounding may leave a negative eigenvalue of smallest - parts or smallest + parts: raise `smallest` until both have none.
@@ -264,7 +270,8 @@ class _Triangles(Cell):
     def _width(self) -> float:
         """The width w of a bin. Bins raise the second moment by a relative w^2/2.
 
-        Within the limits _BINS, w^2 is at most `below`, and at most the relative increase (`_above`) due to the size of the cell.
+        w^2 is at most `below`, and at most the relative increase of the second moment (`_above`) that is due to the size of the
+        cell; but w is not outside the limits _BINS.
         """
         _, first, second = self._above
         return math.sqrt(min(max(min(self.below, first + second), _BINS[0] ** 2), _BINS[1] ** 2))
@@ -299,22 +306,23 @@ class _Triangles(Cell):
     def _masses(self, level: int, factor: float, unit: float, step: float) -> tuple[int, FloatArray, float]:
         """Return the masses of R_a/R_x - factor R_b/R_x as `_sum_bound.product_masses` does, and the omitted mass under R_a."""
         a, b, weight, place, mass, beyond = self._known.of((level,), lambda: self._tables(level))
-        # X is raised by the errors of masses and ratios. Positive values whose mass under R_a is small are omitted; otherwise the
-        # largest value would be about e^(1.4 end), with `end` of `_tables`.
+        # X is increased by the errors of masses and ratios. Positive values of X whose mass under R_a is small are omitted;
+        # otherwise the largest value would be about e^(1.4 end), with `end` of `_tables`.
         first, masses, lost = _sum_bound.product_masses(
             place, mass, a * (1 + self._cases.blur), b * (factor * (1 - self._cases.blur)), weight, math.exp(-_LEVEL * level), unit,
             step, rounding_charge(place.size + weight.size))
         return first, masses, beyond + lost
 
     def laws(self, eps: float, log_cut: float) -> LawTable:
-        # X = R_a/R_x - factor R_b/R_x is linear in the factor. Between two factors of a grid, its distribution is smaller in the
-        # convex order than the mixture, with the same mean, of those at the two factors (Jensen's inequality), which are cached.
+        # X = R_a/R_x - factor R_b/R_x is linear in the factor. Between two factors of a grid, the distribution of X is smaller in
+        # the convex order than a mixture of the distributions for these two factors, with the same mean (Jensen's inequality). The
+        # distributions on the grid are cached.
         factor, depth = math.exp(eps), math.ceil(min(max(-log_cut, 1.0), LARGEST_EXPONENT) / _CUT)
         level = math.ceil(depth * _CUT / _LEVEL)
         own, both, other = self._products
         square = own + factor**2 * other - 2 * factor * both + math.expm1(eps) ** 2
-        # The computed second moment of X may be inaccurate by cancellation. Every unit of the values, and every grid of factors,
-        # gives a valid bound.
+        # The computed second moment of X may be inaccurate by cancellation. It only determines the unit of the values and the grid
+        # of factors, and each choice of them gives a valid bound.
         unit = _power_of_two(math.sqrt(max(square, COMPUTED_ERROR * own)))
         gap = _power_of_two(2 * _BETWEEN * unit / math.sqrt(1 + other))
         low = math.floor(factor / gap) * gap
