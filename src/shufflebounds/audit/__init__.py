@@ -1,11 +1,10 @@
 """Auditing: which privacy claims the results of attacks on a program refute, at a stated confidence.
 
-The results of an attack refute (eps, delta) for some eps and delta, and give a p-value of any claimed profile. No guarantee follows
-from an attack.
+No guarantee follows from an attack.
 """
 
-# This package imports only modules of its row in docs/architecture.md and of the rows below.
-# Start with `refuted`, then `two_samples`.
+# This package imports only modules of its own row and of lower rows in the diagram of docs/architecture.md. Start with `refuted`,
+# then `two_samples`.
 
 from shufflebounds.audit.guesses import canaries, one_run
 from shufflebounds.audit.programs import program

@@ -49,32 +49,32 @@ smaller p-value, this p-value is the result."""
 
 
 def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_delta: FloatArray) -> FloatArray:
-    r"""Return the log of the largest probability of at least `right` >= 1 right guesses, before the rounding of `rounded_up`.
+    r"""Return log P*, the log of the largest probability of at least `right` >= 1 right guesses.
 
-    The largest one is that over all (eps, delta)-differentially private mechanisms.
+    The maximum is over all (eps, delta)-differentially private mechanisms.
 
     .. math:: P^* = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr)
 
-    with m canaries, r guesses, v of them right, :math:`\beta = \Pr[\mathrm{Bin}(r, q) \ge v]`,
-    :math:`b = \Pr[\mathrm{Bin}(r, q) = v]` and :math:`q = 1/(1 + e^{-\varepsilon})`. The tails are those of the number of wrong
-    guesses, because the probability 1 - q of a wrong guess is accurate for large eps.
+    There are m canaries and r guesses, of which v are right; :math:`\beta = \Pr[\mathrm{Bin}(r, q) \ge v]`, :math:`b =
+    \Pr[\mathrm{Bin}(r, q) = v]` and :math:`q = 1/(1 + e^{-\varepsilon})`. The code uses the tails of the number of wrong guesses,
+    because 1 - q is accurate even if q rounds to 1.
     """
     wrong, most, small = float(guesses - right), float(guesses), (1 - 4 * ULP) / (1 + np.exp(np.minimum(eps, LARGEST_EXPONENT)))
     beta, rest, exactly = (np.asarray(f(wrong, most, small)) for f in (binom_logcdf, binom_logsf, binom_logpmf))
     with np.errstate(invalid="ignore"):
-        # Each logarithm has an error relative to its size, and the sum may be much smaller than its terms.
+        # `beta` and `exactly` have relative errors, and may be much larger than their difference.
         extra = log_delta + math.log(canaries / right) + beta + rest - exactly + SLACK * (np.abs(beta) + np.abs(exactly))
     return np.asarray(np.minimum(np.logaddexp(beta, np.where(np.isnan(extra), -np.inf, extra)), 0.0))
 
 
 def certificate(multipliers: FloatArray, eps: FloatArray, delta: FloatArray, right: int, guesses: int, canaries: int) -> float:
-    r"""Return an upper bound of the probability of at least `right` right guesses, which is valid for all multipliers w >= 0.
+    r"""Return an upper bound of the probability of at least `right` right guesses. All multipliers w >= 0 give a valid bound.
 
     .. math:: \sum_k \lambda_k \frac{m}{r} \delta(\varepsilon_k) + \max_{0 \le h \le r} \Bigl\{1[h \le r - v] - \sum_k
         \Bigl(w_{k,h} \frac{r - h}{r} - e^{\varepsilon_k} w_{k,h-1} \frac{h}{r}\Bigr)\Bigr\}, \qquad \lambda_k = \max_h w_{k,h}
 
-    for m canaries, r guesses and v = `right`. `multipliers` has the shape (eps, guesses). A bound of the rounding error, from the
-    absolute values of all terms, is added.
+    There are m canaries and r guesses, v is `right`, h is a number of wrong guesses, and :math:`w_{k,h}` is ``multipliers[k, h]``,
+    0 for h = -1 and h = r. A bound of the rounding error is added.
     """
     r, wrong = guesses, np.arange(guesses + 1)
     none = np.zeros((eps.size, 1))
@@ -101,7 +101,7 @@ def _proposed(eps: FloatArray, delta: FloatArray, right: int, guesses: int, cana
     wrong = np.unique(np.concatenate([points, points + 1, (points[1:] + points[:-1]) // 2, [edge, edge + 1]]))
 
     def interpolated(at: FloatArray) -> FloatArray:
-        """Return the matrix that interpolates values at the points to the numbers `at`; rows outside of 0..r - 1 are 0."""
+        """Return the matrix of the linear interpolation from `points` to `at`; rows outside of 0..r - 1 are 0."""
         return np.array([np.interp(at, points, row, left=0.0, right=0.0) for row in np.eye(points.size)]).T
 
     kept, moved = interpolated(wrong) * ((r - wrong) / r)[:, None], interpolated(wrong - 1) * (wrong / r)[:, None]
@@ -144,7 +144,7 @@ class OneRun(Refuted):
         def refutes(mu: float, certified: bool = False) -> bool:
             return rounded_up(self._log_p(Tradeoff.gaussian(mu), certified)) <= self.log_alpha
 
-        # The linear program is solved only for mu above the mu that a single eps refutes.
+        # `low` is the largest mu refuted at a single eps. The linear program is solved only for larger mu.
         low = largest_refuted(refutes, 1e3)
         return low and bracket(lambda mu: not refutes(mu, True), low, 1.05 * low, rtol=1e-4)[0]
 
@@ -156,7 +156,6 @@ class OneRun(Refuted):
         pure = max(float(one.epsilon(0.0)) for one in orders)
         if pure < LARGEST_EXPONENT:
             eps = np.unique(np.append(eps[eps < pure], pure))
-        # A curve with a kink, such as that of one pair (eps, delta), needs all rounds.
         for _ in range(_ROUNDS):
             log_delta = np.max([np.asarray(one.log_delta(eps)) for one in orders], axis=0) + SLACK
             values = self._log_success(eps, log_delta)
@@ -202,7 +201,8 @@ def one_run(
     .. math:: p = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr), \qquad
         \beta = \Pr[\mathrm{Bin}(r, q) \ge v], \quad b = \Pr[\mathrm{Bin}(r, q) = v], \quad q = \frac{1}{1 + e^{-\varepsilon}}
 
-    Each canary is part of the data with probability 1/2, independently. From the output a rule guesses which canaries are.
+    Each canary is part of the data with probability 1/2, independently. From the output a rule guesses which canaries are part of
+    the data.
 
     Parameters
     ----------
@@ -235,12 +235,12 @@ def one_run(
 
     Notes
     -----
-    Theorem and proofs: docs/theorems/one-run-audit. A profile is tested at each eps by the formula above. For up to 1e5 guesses
-    and p-values above 1e-6 it is also tested by multipliers from a linear program; all multipliers give valid bounds.
+    Theorem and proofs: docs/theorems/one-run-audit. A profile is tested at each eps by the formula above. For up to 1e5 guesses and
+    p-values above 1e-6, a linear program combines several eps, which may give a smaller p-value.
 
     References
     ----------
-    Steinke, T., Nasr, M., Jagielski, M. Privacy auditing with one (1) training run. NeurIPS 2023 (with a larger bound).
+    Steinke, T., Nasr, M., Jagielski, M. Privacy auditing with one (1) training run. NeurIPS 2023 (their bound is larger).
 
     Examples
     --------
@@ -281,7 +281,7 @@ def canaries(right: int, eps: ArrayLike, *, rates: ArrayLike = 0.5) -> float:
         Natural logarithm of the p-value, rounded up. For rates of 1/2 it is exact; otherwise it is an upper bound. The number of
         guesses may depend on the output.
 
-    {raises: If there are more right ones than guesses, or an argument lies outside its range.}
+    {raises: If `right` exceeds the number of guesses, or an argument lies outside its range.}
 
     Examples
     --------

@@ -76,9 +76,9 @@ def program(
 
     Notes
     -----
-    For a sum of bits with or without noise the sum is the Neyman-Pearson statistic of the claim: its likelihood ratio is monotone
-    in the sum. For histograms the difference of the counts of two bins is close to the Neyman-Pearson statistic. The audit is valid
-    for any other statistic as well.
+    For a sum of bits, with or without noise, the default score is the Neyman-Pearson statistic: the likelihood ratio is monotone in
+    the sum. For histograms, the difference of the counts of two bins is close to the Neyman-Pearson statistic. The audit is valid
+    for every score.
 
     A program that passes may still be wrong: test several pairs of datasets, among them the worst one of the protocol, and divide
     the error probability by the number of pairs.
@@ -158,13 +158,13 @@ def _statistic(protocol: PrivacyProfile, data: NDArray[Any], neighbour: NDArray[
     def changed(output: NDArray[Any]) -> float:
         counts, datasets = output, (neighbour, data)
         if matrix.size:
-            # The score is the slope of the log-likelihood ratio, if the other users' inputs are drawn as those of the two
-            # datasets. An output that none of these inputs can produce has the count 0.
+            # The score is proportional to the log-likelihood ratio, to first order, if every message has the distribution `seen`,
+            # the mean over both datasets. A message that no input of the datasets produces has the count 0.
             seen = matrix[np.concatenate([data, neighbour])].mean(axis=0)
             gain = matrix[neighbour].sum(axis=0) - matrix[data].sum(axis=0)
             return float(np.divide(gain, seen, out=np.zeros_like(seen), where=seen > 0) @ counts)
         if hasattr(base, "_support_probabilities"):
-            # The counts of a frequency oracle are those of its messages, whose estimate has one entry for each bin.
+            # The counts of a frequency oracle are counts of messages; the estimate has one entry for each bin.
             counts = np.asarray(base.estimate(counts=output, users=len(data)))
         if data.ndim == 1 and data.dtype.kind in "iu":
             return float(np.subtract(*(np.bincount(one, minlength=counts.size) for one in datasets)) @ counts)

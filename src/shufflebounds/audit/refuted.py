@@ -36,7 +36,7 @@ def rounded_up(log_p: float) -> float:
 
 
 def largest_refuted(refutes: Callable[[float], bool], most: float) -> float:
-    """Return the largest number found, at most `most`, that is refuted, or 0; `refutes` is true up to some number."""
+    """Return the largest refuted number found up to `most`, or 0; `refutes` is true up to some number and false above."""
     if not refutes(0.0):
         return 0.0
     return most if refutes(most) else bracket(lambda at: not refutes(at), 0.0, min(1.0, most), rtol=1e-12)[0]
@@ -47,9 +47,8 @@ def largest_refuted(refutes: Callable[[float], bool], most: float) -> float:
 class Refuted(ABC):
     """Claims of differential privacy that the results of an attack refute, at one confidence.
 
-    Made by :func:`decisions`, :func:`scores`, :func:`one_run` and :func:`program`. If a claim is true, the probability is at most
-    1 - confidence that it is among the refuted ones. All results of one object share this probability. A claim that is not
-    refuted may still be false: no guarantee follows from an attack.
+    Made by :func:`decisions`, :func:`scores`, :func:`one_run` and :func:`program`. The probability that one object refutes any true
+    claim is at most 1 - confidence. A claim that is not refuted may still be false: no guarantee follows from an attack.
 
     Attributes
     ----------
@@ -79,7 +78,7 @@ class Refuted(ABC):
 
     @abstractmethod
     def _draw(self, ax: Any, claim: Claim | None) -> None:
-        """Draw the results of the attack, the refuted claims, and the claim if there is one."""
+        """Draw the results of the attack, the refuted claims, and a claim if one is given."""
 
     def epsilon(self, delta: float = 0.0) -> float:
         r"""Return the largest :math:`\varepsilon` for which the data refute :math:`(\varepsilon, \delta)`-differential privacy.
@@ -142,8 +141,8 @@ class Refuted(ABC):
         claim : PrivacyProfile or Tradeoff
             A profile, whose upper bound of delta is tested; or a trade-off function that is claimed to be a lower bound for every
             pair of neighbours, such as ``Tradeoff.approximate(eps, delta)``. ``tradeoff(bound="upper")`` is not such a claim. If
-            the claim is an ordered pair (P, Q), P is the output distribution for D, `inside` or `data`, and Q that for D',
-            `outside` or `neighbour`; :func:`one_run` tests both (P, Q) and (Q, P).
+            the claim is an ordered pair (P, Q), P is the output distribution for D (`inside` in :func:`scores`, `data` in
+            :func:`program`), and Q that for D' (`outside`, `neighbour`); :func:`one_run` tests both (P, Q) and (Q, P).
 
         Returns
         -------

@@ -41,11 +41,11 @@ _SLACK = 1e-9
 def log_miss(size: int, log_eta: float) -> float:
     r"""Return an upper bound of the log probability that a Clopper-Pearson limit at level eta fails at any threshold.
 
-    Let :math:`U_{(1)} \le \cdots \le U_{(n)}` be ordered uniform numbers and :math:`a_i` the lower limit after i successes of n.
-    All limits hold if and only if :math:`U_{(i)} \ge a_i` for every i, that is, :math:`N(a_i-) \le i - 1`, where N(t) is the number
-    of :math:`U_{(j)}` below t. N is a Poisson process of rate n, given N(1) = n. The probability of a failure is the sum, over i,
-    of the probabilities that i is the first number with :math:`N(a_i-) \ge i`; all terms are positive. Upper limits fail with the
-    same probability.
+    Let :math:`U_{(1)} \le \cdots \le U_{(n)}` be n sorted independent uniform numbers, and :math:`a_i` the lower limit for i
+    successes in n trials. All limits hold if and only if :math:`U_{(i)} \ge a_i` for every i, that is, :math:`N(a_i-) \le i - 1`,
+    where N(t) is the number of :math:`U_{(j)}` below t. N is a Poisson process of rate n, given N(1) = n. The probability of a
+    failure is the sum, over i, of the probabilities that i is the smallest number with :math:`N(a_i-) \ge i`; all terms are
+    positive. Upper limits fail with the same probability.
     """
     if log_eta < _LOG_LEAST:
         return min(log_eta + math.log(size), log_miss(size, _LOG_LEAST))
@@ -58,7 +58,7 @@ def log_miss(size: int, log_eta: float) -> float:
             return np.asarray((np.arange(first, last) == 0) * 1.0)
         return np.asarray(np.exp(np.arange(first, last) * math.log(mean) - mean - log_factorials[first:last]))
 
-    # states[j] is the probability that start + j numbers are below the current limit and that no earlier limit has failed.
+    # states[j] is the probability that start + j uniform numbers are below the current limit and that no earlier limit has failed.
     states, start, before, failed = np.ones(1), 0, 0.0, 0.0
     for i, limit in enumerate(np.asarray(low).tolist(), 1):
         mean, before = size * (limit - before), limit
@@ -103,7 +103,7 @@ class Together:
         return min(0.0, total)
 
     def log_eta(self, log_alpha: float) -> float:
-        """Return the log of the largest level found at which a limit fails with probability at most e^log_alpha."""
+        """Return the log of the largest eta found at which any limit fails with probability at most e^log_alpha."""
         return _log_eta(self, log_alpha)
 
 
@@ -112,7 +112,7 @@ def _log_eta(together: Together, log_alpha: float) -> float:
     lowest = log_alpha - math.log(together.count)
     if not together.samples:
         return lowest
-    # At every threshold, a lower and an upper limit of each sample fail with probability eta each.
+    # The lower limits of a sample fail with probability at least eta, and so do its upper limits. So eta is at most `highest`.
     highest = max(log_alpha - math.log(2 * len(together.samples)), lowest)
 
     def excess(log_eta: float) -> float:

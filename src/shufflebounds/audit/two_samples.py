@@ -1,4 +1,4 @@
-"""Attacks on two samples: hits among runs on one dataset, and among runs on a neighbour. One threshold or all thresholds."""
+"""Claims refuted by the hits of an attack in runs on a dataset and in runs on its neighbour, at one or at several thresholds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Counts(NamedTuple):
         return hits, np.asarray(binom_logcdf(self.y[at].astype(float), float(self.m), alpha))
 
     def log_minimum(self, curve: Tradeoff) -> float:
-        r"""Return the least over the tests of max over alpha of the smaller tail, rounded up, by bisection in log alpha."""
+        r"""Return the least, over the tests, of the maximum over alpha of the smaller tail of `log_tails`, rounded up."""
         low, high = np.full(self.x.shape, _LEAST_ALPHA), np.ones(self.x.shape)
         for _ in range(64):
             middle = np.sqrt(low * high)
@@ -70,17 +70,16 @@ class Counts(NamedTuple):
             low, high = np.where(hits < false, middle, low), np.where(hits < false, high, middle)
             tick()
         hits, false = self.log_tails(curve, high)[0], self.log_tails(curve, low)[1]
-        # If the first tail is larger than the second one already at the smallest alpha, the second tail, which is nearly 1, is
-        # the minimum.
+        # If the first tail exceeds the second one already at the smallest alpha, where the second one is nearly 1, the result is 1.
         return float(np.where(low > _LEAST_ALPHA, np.minimum(hits, false), 0.0).min())
 
     def log_product(self, curve: Tradeoff) -> float:
-        r"""Return the least over the tests of max over alpha of the product of the two tails, rounded up.
+        r"""Return the least, over the tests, of the maximum over alpha of the product of both tails of `log_tails`, rounded up.
 
-        If f is convex, the logarithm of the product is concave in alpha: the tails are distribution functions of beta
-        distributions, whose densities are log-concave, at concave functions of alpha. So the maximum lies in an interval next to
-        the largest of several values, and there the straight line through two neighbouring points bounds the logarithm. At a kink
-        of f the monotone tails give a smaller bound: the first tail at the right end of the interval times the second tail at the
+        Each tail is a log-concave function (a beta distribution function) of alpha or of 1 - f(alpha). If f is convex, the
+        logarithm of the product is therefore concave in alpha. Its maximum lies in an interval next to the grid point with the
+        largest value; the line through two grid points on one side of this interval is an upper bound. At a kink of f another
+        bound, from the monotone tails, is smaller: the first tail at the right end of the interval times the second tail at the
         left end.
         """
         tiny, small, large = np.geomspace(_LEAST_ALPHA, 1e-9, 8), np.geomspace(1e-8, 0.5, 40), np.geomspace(0.5, 1e-9, 24)
@@ -118,12 +117,12 @@ class TwoSamples(Refuted):
 
     @cached_property
     def _limits(self) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
-        """For each direction: a lower limit of the hit rate and an upper limit of the miss rate for D, and the reverse for D'."""
+        """For each direction: lower hit and upper miss limits for D, lower miss and upper hit limits for D'."""
         level = self.together.log_eta(self.log_alpha) + math.log(2)
         by_size: dict[tuple[int, bytes], list[FloatArray]] = {}
 
         def both(counts: NDArray[np.int64], size: int) -> list[FloatArray]:
-            """Return the lower and the upper limits; they are the same for both directions."""
+            """Return the lower and the upper limits, computed once for both directions."""
             if (size, counts.tobytes()) not in by_size:
                 own, place = np.unique(counts, return_inverse=True)
                 limits = clopper_pearson(own, size, log_alpha=level)
@@ -140,7 +139,7 @@ class TwoSamples(Refuted):
             return largest_refuted(lambda eps: self._refutes(Tradeoff.approximate(eps, delta)), LARGEST_EXPONENT)
         best = 0.0
         for hit, miss, reject, false in self._limits:
-            # Hits are likelier on one dataset; the event "no hit" is then likelier on the other dataset.
+            # The second pair of limits is that of the opposite decision, "no hit", which is likelier on D'.
             for more, less in ((hit, false), (reject, miss)):
                 with np.errstate(divide="ignore", invalid="ignore"):
                     gain = np.log((more - delta) * (1 - 4 * ULP) / less)
@@ -205,9 +204,9 @@ def decisions(
 
     .. math:: \varepsilon = \log\frac{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
-    where l is the lower confidence limit of the rate of hits on D, and u the upper confidence limit of the rate of hits on D'. Each
-    limit has half of the error probability 1 - confidence. The limits also hold for the opposite decision, "no hit", and the result
-    is the larger eps of the two decisions.
+    Here l is the lower confidence limit of the rate of hits on D, and u the upper confidence limit of the rate of hits on D'. Each
+    limit has half of the error probability 1 - confidence. The same limits give a second eps for the decision "no hit"; the result
+    is the larger eps.
 
     Parameters
     ----------
@@ -229,8 +228,8 @@ def decisions(
     Returns
     -------
     Refuted
-        The rule of the attack, and which dataset is D, must be fixed before the data; :func:`scores` is for thresholds chosen
-        afterwards.
+        The refuted claims. The rule of the attack, and which dataset is D, must be fixed before the runs; :func:`scores` allows all
+        thresholds.
 
     {raises: If hits exceed trials, or an argument lies outside its range.}
 

@@ -53,7 +53,7 @@ def _place(name: str) -> Any:
 
 
 def parser_for(words: list[str]) -> Parser:
-    """Return the parser. If the words begin with a sub-command, only the arguments of this sub-command are added."""
+    """Return the parser. If `words` begins with a sub-command, only its arguments are added."""
     parser = Parser(prog="shufflebounds", description="Upper and lower privacy bounds for the shuffle model; natural logs.")
     parser.add_argument("--version", action="version", version=f"shufflebounds {__version__}")
     built = add_choices(parser, "COMMAND", COMMANDS, lambda name: COMMANDS[name][1], words)
@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             watched(lambda: _run(arguments), arguments.command)
     except BrokenPipeError:
-        # The reader closed the pipe, for example `head`. Buffered output must not be flushed into it at exit.
+        # The reader, such as `head`, has closed the pipe. Buffered output must not be flushed into it at exit.
         _drop_output()
     except KeyboardInterrupt:
         sys.stderr.write("shufflebounds: interrupted\n")

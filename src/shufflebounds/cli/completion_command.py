@@ -39,7 +39,7 @@ def _following(given: list[str]) -> list[str]:
     try:
         parser = parser_for(given)
     except SystemExit:
-        # One of the words is neither a command nor a mechanism of the command.
+        # A given word is neither a command nor one of its mechanisms.
         return []
     while len(parser.choices) == 1:
         parser = next(iter(parser.choices.values()))

@@ -1,6 +1,6 @@
 """Argument parsing: numbers, the options of a mechanism, and suggestions for misspelt words.
 
-Only the sub-command and the mechanism that were chosen are built, which keeps the start of the command fast.
+Only the parsers of the chosen sub-command and mechanism are built, which keeps the start of the command fast.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
     def _known(self) -> set[str]:
-        """Return the options of this parser and of those of its sub-parsers that exist already."""
+        """Return the options of this parser and of its existing sub-parsers."""
         options = {option for option in self.options if option.startswith("--")}
         return options.union(*(sub._known() for sub in self.choices.values()))
 
@@ -85,7 +85,7 @@ class Parser(argparse.ArgumentParser):
         options = sorted(self._known())
         for word in sys.argv[1:] if args is None else args:
             option = word.partition("=")[0]
-            # argparse accepts the beginning of an option's name, so it is not reported as unknown.
+            # argparse accepts the beginning of an option's name, so a beginning is not reported as unknown.
             if not option.startswith("--") or option == "--" or any(one.startswith(option) for one in options):
                 continue
             meant = OTHER_NAMES.get(option, option.replace("_", "-"))
@@ -158,7 +158,7 @@ def add_mechanisms(
     more: Callable[[Parser, Mechanism], None] | None = None,
     required: Callable[[Mechanism, str], bool] = Mechanism.required,
 ) -> None:
-    """Add one sub-command per mechanism, with the mechanism's options and the extra ones.
+    """Add one sub-command per mechanism, with the mechanism's options and those of `extra`.
 
     `wanted` selects the options, `required` says which of them have no default, and `more` adds further arguments.
     """

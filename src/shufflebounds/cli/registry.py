@@ -1,7 +1,7 @@
 """The mechanisms of the command with their options, defaults and calibration, all read from the classes.
 
-Every public dataclass of ``shuffle`` or ``mechanisms`` whose parameters are numbers or words is a mechanism. Its name is that of
-the class in lower case. The constants below list the few exceptions.
+Every public dataclass of ``shuffle`` or ``mechanisms`` whose parameters are numbers or words is a mechanism. Its name is the class
+name in lower case. The constants below list the few exceptions.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Mechanism:
 
     @property
     def calibrates_shuffled(self) -> bool:
-        """Whether the calibration is that of the shuffled messages of a given number of users."""
+        """Whether the calibration is for the shuffled messages of a given number of users."""
         return self.shuffles and self.calibrate is not None and "users" in inspect.signature(self.calibrate).parameters
 
     @property
@@ -152,7 +152,7 @@ def _is_scalar(hint: Any) -> bool:
 
 
 def _of_budget(build: type, budget: str | None) -> Callable[..., PrivacyProfile] | None:
-    """Return the calibration of a shuffled local randomizer, which finds its local budget, or None if there is none.
+    """Return the function that finds the local budget of a shuffled local randomizer, or None if there is none.
 
     If only the number of bins of a frequency oracle is given, its other parameters are those that
     :func:`~shufflebounds.shuffle.compare_at` chooses.

@@ -107,7 +107,7 @@ def _run(command: str, arguments: argparse.Namespace, given: dict[str, Any], tra
             raise ValueError("argument --delta: --sigma needs it, such as --delta 1e-6")
         target, sigma, whole = {}, arguments.sigma, training(arguments.sigma)
         answers = {"epsilon": both(whole.epsilon, arguments.delta)}
-    # The table shows this number next to sigma; the JSON output has all digits.
+    # The table shows the bounds `shown` next to sigma; the JSON output has all results.
     shown = next(name for name in ("epsilon", "advantage", "fnr") if name in answers)
     parameters = {"sigma": sigma, **given, **{f"target_{name}": value for name, value in target.items() if name != "delta"}}
     if arguments.delta is not None:
@@ -123,7 +123,7 @@ def _run(command: str, arguments: argparse.Namespace, given: dict[str, Any], tra
 
 
 def _least_sigma(given: dict[str, Any], training: Callable[[float], PrivacyProfile], target: dict[str, float]) -> float:
-    """Return the smallest sigma that meets the target; the search starts at that of Poisson batches with the same expected size."""
+    """Return the smallest sigma that meets the target; the search starts at the sigma for Poisson batches of the same mean size."""
     rate = given["rate"] if "rate" in given else max(given.get("chosen", 1) / given["steps"], 1e-6)
     steps = given["steps"] * given.get("epochs", 1)
     poisson = GaussianMechanism.from_training(rate=rate, steps=min(steps, 10**8), **target).sigma

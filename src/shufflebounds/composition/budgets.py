@@ -1,6 +1,6 @@
 """The hockey-stick divergence of a sum of privacy losses of randomized responses.
 
-By the theorems of Kairouz, Oh and Viswanath and of Murtagh and Vadhan, it is the optimal composition of (eps_i, 0)-private
+By the theorems of Kairouz, Oh and Viswanath and of Murtagh and Vadhan, this is the delta of the optimal composition of pure
 mechanisms.
 """
 
@@ -85,7 +85,8 @@ class BudgetSum:
     def _coarse(self) -> BudgetSum | None:
         """The sum with every budget rounded down to one of two values, or None if the exact sum is fast enough."""
         large = int((self.counts > WHOLE).sum())
-        # On the grid, a group of more than WHOLE mechanisms takes as long as 50 smaller ones; 1250 of these take about ten seconds.
+        # On the grid, a group of more than WHOLE mechanisms takes as long as 50 smaller groups; 1250 smaller groups take about 10
+        # s.
         if 50 * large + (self.eps.size - large) < 1250:
             return None
         # Choose the two values for which the rounded losses keep most of their variance.
@@ -115,7 +116,7 @@ class BudgetSum:
         return Interval(lower - error, min(0.0, upper))
 
     def _renyi(self, e: float) -> float:
-        """Return an upper bound from one exponential moment: (1 - e^-x)_+ <= t^t/(1 + t)^(1 + t) e^(t x) for every t > 0."""
+        """Return the bound from one moment of x = L - e, by (1 - e^-x)_+ <= t^t/(1 + t)^(1 + t) e^(t x) for every t > 0."""
         theta = self._tilt(e, conversion=True)
         if theta == 0:
             return 0.0
@@ -135,10 +136,10 @@ class BudgetSum:
 
     @cached_property
     def _composer(self) -> Composer:
-        """Composes on a grid a few products of mechanisms; the outcomes of each product are enumerated."""
+        """The composition on a grid of losses. Mechanisms with few joint outcomes are enumerated as one."""
         large = self.counts > WHOLE
-        # `common_step` recognises a lattice only if its step is at least 1/4096 of the largest gap. So products of mechanisms whose
-        # losses lie on one lattice have at most 2**8 outcomes.
+        # `common_step` recognises a lattice only if its step is at least 1/4096 of the largest gap. So products of mechanisms with
+        # losses on one lattice are limited to 2**8 outcomes.
         most = MOST_ENUMERATED if common_step(2 * self.eps) is None else 2**8
         out = []
         for eps, count in zip(self.eps[large].tolist(), self.counts[large].tolist(), strict=True):
@@ -179,7 +180,7 @@ class BudgetSum:
     def _tilt(self, e: float, *, conversion: bool = False) -> float:
         """Return theta >= 0 at which the tilted mean loss is e, or 0 if the mean exceeds e. Every value gives a valid bound.
 
-        If `conversion` is true, the result is for the bound from one moment: the tilted mean loss is e + log(1 + 1/theta).
+        If `conversion` is true, theta is that of `_renyi`, at which the tilted mean loss is e + log(1 + 1/theta).
         """
         # To save time, the tilt for the bound from one moment is computed with the sorted budgets in up to 1024 groups, each
         # budget replaced by the smallest one of its group.
@@ -245,8 +246,8 @@ def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[FloatArray, 
 
 
 def _chance_error(eps: FloatArray, counts: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> float:
-    """Return a bound of the error of the log probabilities of first..last adverse answers that is due to the rounding of 1/(1 +
-    e^eps).
+    """Return a bound of the error that the rounding of 1/(1 + e^eps) causes in the log probabilities of first..last adverse
+    answers.
     """
     mean = counts / (1 + np.exp(eps))
     return 2 * ULP * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())

@@ -1,6 +1,6 @@
 """Conversions of Renyi and zero-concentrated differential privacy to (eps, delta).
 
-The formula is that of Canonne, Kamath and Steinke (2020) or that of Mironov (2017), at the best of several Renyi orders.
+The formulas are those of Canonne, Kamath and Steinke (2020) and of Mironov (2017), at the best of several Renyi orders.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
 
     Notes
     -----
-    The best order for eps is the only root of :math:`\rho (a-1)^2 + \ln a = \ln(1/\delta)`; for delta the exponent is convex in
-    the order. The order is found by bisection, and :func:`rdp_to_dp` is evaluated there, so the result is valid even if the order
-    is inaccurate. The privacy profile of the mechanism itself gives a smaller eps: for Gaussian noise by 7 to 25 %.
+    The best order for eps is the only root of :math:`\rho (a-1)^2 + \ln a = \ln(1/\delta)`; for delta, log delta is convex in the
+    order. The order is found by bisection, and :func:`rdp_to_dp` is evaluated there, so the result is valid even if the order is
+    inaccurate. The privacy profile of the mechanism itself gives a smaller eps: for Gaussian noise by 7 to 25 %.
 
     References
     ----------
@@ -175,5 +175,5 @@ def above(log_value: float, size: float) -> float:
 
 
 def _sum_above(parts: list[FloatArray]) -> FloatArray:
-    """Return the sum of the parts, each accurate to a few ulp, rounded up."""
+    """Return the sum of arrays, each accurate to a few ulp, rounded up."""
     return np.sum(parts, axis=0) + SLACK * np.sum(np.abs(parts), axis=0)  # type: ignore[no-any-return]

@@ -35,7 +35,7 @@ class LedgerError(ValueError):
 
 
 class GaussianFilter(NamedTuple):
-    """A filter whose cost of a mechanism is mu**2, where mu is its Gaussian parameter."""
+    """A privacy filter that charges mu**2 for a mechanism with the Gaussian parameter mu."""
 
     order: None = None
 
@@ -52,12 +52,12 @@ class GaussianFilter(NamedTuple):
         return float(self._curve(total).epsilon(np.array([delta]))[0])
 
     def _curve(self, total: float) -> GaussianCurve:
-        # A curve below the trade-off function has a larger delta, so this is an upper bound.
+        # The rounded curve lies below the trade-off function, so its delta is an upper bound.
         return GaussianCurve(math.sqrt(total) * (1 + 2 * ULP), -1)
 
 
 class RenyiFilter(NamedTuple):
-    """A filter whose cost of a mechanism is its Renyi divergence of one order; the methods are those of :class:`GaussianFilter`."""
+    """A privacy filter that charges the Renyi divergence of one order; the methods are those of :class:`GaussianFilter`."""
 
     order: float
 
@@ -77,8 +77,8 @@ class RenyiFilter(NamedTuple):
 def best_order(eps: float, delta: float) -> float:
     """Return the Renyi order a that admits the largest number of Gaussian releases with the budget (eps, delta).
 
-    The Renyi divergence of order a of Gaussian noise is rho a. The result is the best order of the largest rho for which
-    rho-zero-concentrated privacy implies (eps, delta).
+    The Renyi divergence of order a of Gaussian noise is rho a. For the largest rho for which rho-zero-concentrated privacy implies
+    (eps, delta), the result is the order that gives this eps.
     """
     low, high = 0.0, min(eps, 1e6)
     for _ in range(60):
@@ -202,7 +202,7 @@ class Ledger:
         return Composition((*((profile, times) for profile, times, _ in self._entries), *more))
 
     def _total(self, *more: float) -> float:
-        """Return the sum, rounded up, of further costs and of the costs of all entries (each of all its releases)."""
+        """Return the sum, rounded up, of further costs and of the costs of all entries."""
         return math.fsum((*self._costs, *more)) * (1 + 4 * ULP)
 
     def _cost(self, mechanism: PrivacyProfile, times: int) -> float:
@@ -230,8 +230,8 @@ class Ledger:
         Returns
         -------
         bool
-            True if the upper bound of delta at the eps of the budget is at most the delta of the budget. The bound is that of the
-            composition, or, with a filter, that of the sum of the costs.
+            True if the upper bound of delta at the eps of the budget is at most the delta of the budget. The bound is for the
+            composition; with a filter, it follows from the sum of the costs.
         """
         return self._holds(self._with((mechanism, times)), self._cost(mechanism, times))
 

@@ -23,7 +23,7 @@ def least_noise(
     .. math:: x^* = \min \{x > 0 : \delta_x(\varepsilon) \le \delta\}, \quad \min \{x : \delta_x(0) \le \text{advantage}\}, \quad
         \text{or } \min \{x : f_x(\text{fpr}) \ge \text{fnr}\}
 
-    where :math:`\delta_x` is the upper bound of delta of ``release(x)`` and :math:`f_x` the lower bound of its trade-off function.
+    Here :math:`\delta_x` is the upper bound of delta of ``release(x)``, and :math:`f_x` the lower bound of its trade-off function.
 
     Parameters
     ----------
@@ -59,9 +59,10 @@ def least_noise(
 
     Notes
     -----
-    Gaussian, Laplace or double geometric noise of a larger scale is noise of a smaller scale plus independent noise. So each step
-    of every sampler with the larger noise is a post-processing of the step with the smaller noise, and delta does not increase in
-    x. This is not proved for discrete Gaussian and bounded noise: the returned x is valid, but a smaller x might be valid as well.
+    Gaussian, Laplace or double geometric noise of a larger scale is noise of a smaller scale plus independent noise. So a release
+    with the larger noise is a post-processing of one with the smaller noise, also on a sample of the records, and delta does not
+    increase in x. This is not proved for discrete Gaussian and bounded noise: the returned x is valid, but a smaller x might be
+    valid as well.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
     Returns
     -------
     PrivacyProfile
-        The protocol of one release. The upper bounds of its composition meet the target; this was evaluated.
+        The protocol of one release. The upper bounds of its composition were evaluated and meet the target.
 
     {raises}
         Also what `calibrate` raises, for example :exc:`~shufflebounds.InfeasibleError`.

@@ -52,8 +52,8 @@ def composition_delta(
     .. math:: 1 - \prod_i (1-\delta_i)\,(1-\delta^*), \qquad
         \delta^* = \mathbb{E} \max\bigl(0,\, 1 - e^{\varepsilon - L}\bigr),\quad L = \sum_i \pm\varepsilon_i
 
-    where the signs in L are independent, and the i-th sign is plus with probability
-    :math:`e^{\varepsilon_i}/(1 + e^{\varepsilon_i})`.
+    Here eps is `eps_total`. The signs in L are independent, and the i-th sign is plus with probability :math:`e^{\varepsilon_i}/(1
+    + e^{\varepsilon_i})`.
 
     Parameters
     ----------
@@ -164,7 +164,8 @@ def compose_dp(
     eps, delta, k
         As in :func:`composition_delta`.
     slack : float
-        The additional failure probability s, in [0, 1); positive for "advanced". "basic" does not use it.
+        The additional failure probability s, in [0, 1), the limit of :math:`\delta^*` of :func:`composition_delta`; positive for
+        "advanced". "basic" does not use it.
     method : {"optimal", "advanced", "basic"}
         "optimal" is the smallest eps that holds for all mechanisms with these guarantees; the others are larger closed forms.
 
@@ -211,7 +212,6 @@ def compose_dp(
     else:
         curve = Curve(lambda e: law.log_excess(e)[1], pure=pure)
         total = crossing(curve, math.log(slack) * (1 + SLACK), upper=True)
-        # The search ends at 1e6 nats. If no eps was found, the smaller closed form is returned.
         total = min(pure, _advanced(budgets, counts, slack)) if total >= pure else total
     return Guarantee(total, _raised_delta(_with_failures(lost, math.log(slack) + SLACK)))
 
@@ -299,7 +299,7 @@ def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> Interval:
 
 
 def _with_failures(lost: float, log_delta: float) -> float:
-    """Return log(1 - e^(-e^lost) (1 - delta)), the log of the total failure probability, without cancellation.
+    """Return log(1 - e^(-e^lost) (1 - delta)), the log of the total failure probability, with `lost` of `_log_failures`.
 
     `lost` is log(-sum_i log(1 - delta_i)), and delta the failure probability of `log_delta`.
     """

@@ -77,7 +77,7 @@ class _Divergences(ClosedForms):
         return self.xi if self.rho == 0 else math.inf
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        # The exponent is convex in x = a - 1; the root of its derivative is found by bisection of log x. Every order is valid.
+        # The log of the bound is convex in x = a - 1. The best x is found by bisection in log x; every x gives a valid bound.
         low, high = np.full(eps.size, -40.0), np.full(eps.size, 80.0)
         for _ in range(60):
             middle = (low + high) / 2

@@ -82,7 +82,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
 
     For the exponential mechanism and permute-and-flip the bounds are those of every eps-DP mechanism. Discrete Gaussian noise is
     exact for ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event. In a
-    composition the parameters of such events are added, and the lower bound is that of the other events.
+    composition the parameters xi and rho of these guarantees are added, and the lower bound is that of the other events.
 
     Examples
     --------
@@ -336,7 +336,8 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         Returns
         -------
         float
-            The bound of mu. It is inf if an output reveals the record with positive probability, unless the levels exclude this.
+            The bound of mu. It is inf if an output reveals the record with positive probability, unless `false_positive_rates`
+            excludes levels near 0.
         """
         side = bound or self._bound
         if self._lost or self.profile is None:
@@ -383,7 +384,7 @@ def _kind(event: Any) -> str:
 
 
 def _mixture(noise: float, reaches: list[float], chances: list[float]) -> Subsampled:
-    """Return the profile of noise on a random sensitivity, against noise on 0 (Gaussian noise; the record is removed or added)."""
+    """Return the profile, for removing or adding a record, of Gaussian noise around a random value against that around 0."""
     places, weights = np.array(reaches), np.array(chances)
 
     def mixed(function: Any, y: FloatArray, x: float) -> FloatArray:

@@ -1,7 +1,7 @@
 """Mechanisms and local randomizers, each with its exact privacy profile, its noise and its errors."""
 
-# This package imports only modules of its row in docs/architecture.md and of the rows below.
-# Start with `_base` (the base classes) and `randomized_response` (an example).
+# This package imports only modules of its own row and of lower rows in the diagram of docs/architecture.md. Start with `_base` (the
+# base classes) and `randomized_response` (an example).
 
 from typing import TYPE_CHECKING
 

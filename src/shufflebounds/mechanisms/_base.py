@@ -70,7 +70,7 @@ def shift_by_error(value: FloatArray, error: float, upper: bool) -> FloatArray:
 def next_float(value: float, upper: bool) -> float:
     """Return the next double below a parameter if `upper`, and the next double above it otherwise.
 
-    If a trade-off function decreases in the parameter, its value there is an upper or a lower bound.
+    At this double, a trade-off function that decreases in the parameter is an upper or a lower bound.
     """
     return math.nextafter(value, 0.0 if upper else math.inf)
 
@@ -193,7 +193,7 @@ class AdditiveNoise(LocalRandomizer):
     """Parameters that are multiplied by the number of people of a group; the noise stays the same."""
 
     def describe_group(self, size: int) -> GroupInfo:
-        # The values differ by `size` times the sensitivity; if this is not a double, it is rounded down and up.
+        # The values differ by `size` times the sensitivity; if this product is not a double, it is rounded down and up.
         given = {name: getattr(self, name) for name in self._scaled}
         low, high = ({name: _multiplied(value, size, upper) for name, value in given.items()} for upper in (False, True))
         try:
@@ -281,8 +281,8 @@ class AdditiveNoise(LocalRandomizer):
     def _error_tail(self, t: float, k: int) -> float:
         log_each = min(0.0, self._log_tail(t))
         if log_each < -NEGLIGIBLE:
-            # (1 - p)^k differs from e^(-k p) by a relative p/2 at most. The product k p is formed in logarithms, because p may
-            # underflow.
+            # 1 - (1 - p)^k differs from 1 - e^(-k p) by a relative p/2 at most. The product k p is formed in logarithms, because p
+            # may underflow.
             return -math.expm1(-math.exp(log_each + math.log(k)))
         each = math.exp(log_each)
         return 1.0 if each == 1 else abs(math.expm1(k * math.log1p(-each)))

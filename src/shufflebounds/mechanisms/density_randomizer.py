@@ -89,9 +89,10 @@ class DensityRandomizer(LocalRandomizer):
 
     **After a shuffle.** The outputs are divided into cells, whose probabilities are differences of `cdf` or `sf`; on each cell a
     likelihood ratio lies between its values at the two ends. For lower bounds the analyst sees only the cell of the output, which
-    is a post-processing. For upper bounds the output is replaced by a random one of finitely many outputs, of which it is a
-    post-processing: their likelihood ratios are the ends of these ranges, with unchanged means. So both bounds are valid, and so is
-    the bound over all datasets (docs/theorems/worst-dataset). The gap decreases with the square of the width of the cells.
+    is a post-processing. For upper bounds a cell is replaced by one output for each input, of which the original output is a
+    post-processing: for two inputs their likelihood ratios are the values at the two ends, for more inputs the corners of a simplex
+    that contains all ratios in the cell. So both bounds are valid, and so is the bound over all datasets
+    (docs/theorems/worst-dataset). The gap decreases with the square of the width of the cells.
 
     There is no general estimate. :meth:`randomize` inverts `cdf` by bisection.
 
@@ -350,8 +351,8 @@ class _TwoDensities:
         gain = full @ p - ratio * (full @ q)
         error = full @ p_miss + ratio * (full @ q_miss) + 4 * ULP * (full @ p + ratio * (full @ q))
         low, high = gain - error, gain + error
-        # If the ratio in a cell is unknown, the lower bound treats the cell as a single output, and the upper bound is its
-        # probability under the first input.
+        # If the ratio in a cell is unknown, the lower bound treats the cell as a single output, and the upper bound is the
+        # probability of the cell under the first input.
         alone = np.maximum((p - p_miss)[unknown] - ratio[:, None] * (q + q_miss)[unknown], 0.0)
         low, high = low + alone.sum(axis=1), high + (p + p_miss)[unknown].sum()
         which, cell = np.nonzero(crossed)
@@ -385,7 +386,7 @@ class _TwoDensities:
         rest, rest_miss = between(*tails)
         ratio = np.exp(eps)
         gain, error = mass[0] - ratio * mass[1], miss[0] + ratio * miss[1] + 4 * ULP * (mass[0] + ratio * mass[1])
-        # Between the inner and the outer point, p - e^eps q is at most p (1 - e^-excess).
+        # Between the two outputs of `_crossings`, p - e^eps q is at most p (1 - e^-excess) <= p min(excess, 1).
         return np.maximum(gain - error, 0.0), np.maximum(gain, 0.0) + error + (rest[0] + rest_miss[0]) * np.minimum(excess, 1.0)
 
     def _crossings(self, eps: FloatArray, cell: NDArray[np.intp], left: FloatArray,

@@ -41,7 +41,6 @@ class _ClosestRows(ClosedForms):
     def log_delta(self, eps: FloatArray) -> IntervalArray | None:
         if (eps > LARGEST_EXPONENT).any():
             return None
-        # Bounds are computed only for pairs whose delta in floating point is close to the largest one.
         close = np.zeros(2 * (len(self._rows),), dtype=np.bool_)
         for factor in np.exp(eps).tolist():
             deltas = np.array([np.maximum(row - factor * self._rows, 0.0).sum(axis=1) for row in self._rows])
@@ -218,7 +217,7 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         .. math:: \max_\pm \min_{\theta > 0} \frac{1}{\theta} \Bigl(\sum_z n_z \ln \mathbb{E}_z\, e^{\pm\theta (w_x(Y) - [x = z])}
             + \ln\frac{2}{\beta}\Bigr)
 
-        where w_x(y) is the contribution of output y to the estimate of input x, and n_z users have the input z (Chernoff's bound).
+        Here w_x(y) is the contribution of output y to the estimate of input x, and n_z users have the input z (Chernoff's bound).
         Without `truth` the sum is replaced by the number of users times the largest logarithm. A bound of the rounding error of the
         estimate is added; it is large only if rows of the matrix are nearly dependent.
 
@@ -345,9 +344,7 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         return total, held
 
     def _rounding(self, users: int) -> float:
-        """Return an upper bound of the error of `estimate` by rounding: of the weights, which makes the estimate biased, and of the
-        sum over outputs.
-        """
+        """Return an upper bound of the error of `estimate` from rounding the weights (a bias) and the sum."""
         bias = np.abs(self._rows @ self._weights - np.eye(len(self.matrix))).max()
         return users * float(bias + 3 * ULP * self._weights.shape[0] * np.abs(self._weights).max())
 

@@ -29,8 +29,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     .. math:: R_x(y) = \frac{e^{\varepsilon_0 [\langle x, y\rangle \ge \tau]}}{1 + c\,(e^{\varepsilon_0}-1)}, \qquad
         c = \Pr[\langle x, U\rangle \ge \tau], \quad U \text{ uniform}
 
-    with respect to the uniform distribution on the unit sphere of :math:`\mathbb{R}^d`. The cap is the set :math:`\langle x,
-    y\rangle \ge \tau`, and :math:`\langle x, y\rangle` is the height of y.
+    The density is that with respect to the uniform distribution on the unit sphere of :math:`\mathbb{R}^d`. The cap is the set
+    :math:`\langle x, y\rangle \ge \tau`, and :math:`\langle x, y\rangle` is the height of y.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         .. math:: \min\left(\sqrt{2 v x_2 + (B x_2/3)^2} + \frac{B x_2}{3},\;
             \sqrt{v} + \sqrt{2 x_1 (w + 2 B \sqrt{v}) + (3 B x_1/2)^2} + \frac{3 B x_1}{2}\right), \qquad x_j = \ln\frac{j}{\beta}
 
-        where v is the variance of the estimate, w its largest variance along a direction, and B = (1/scale + 1)/users.
+        Here v is the variance of the estimate, w its largest variance along a direction, and B = (1/scale + 1)/users.
 
         Parameters
         ----------

@@ -81,9 +81,9 @@ class RatioBounded(TwoLevel):
     :math:`(\alpha, p\alpha, 1-(p+1)\alpha, 0)` for the input 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the
     input of all other users.
 
-    The bound is a corrected form of that of Wang et al. The published bound may be false if another input has small probabilities
-    where R_0 and R_1 overlap: for ternary response of two users with p = q = 3/2, beta = 1/7 and e^eps = 13/10, delta is 6/245 and
-    the published bound 4/245.
+    The bound corrects that of Wang et al. The published bound may be false if another input has small probabilities where R_0 and
+    R_1 overlap: for ternary response of two users with p = q = 3/2, beta = 1/7 and e^eps = 13/10, delta is 6/245 and the published
+    bound 4/245.
 
     References
     ----------
@@ -167,7 +167,7 @@ class PureLocal(TwoLevel):
     -----
     Neighbours: the input is replaced. Without a shuffle the bound is that of randomized response, the least private randomizer.
     After a shuffle the upper bound is that of :class:`~shufflebounds.shuffle.StrongerClones`, proven for all randomizers of this
-    budget. The lower bound is the larger one of 2-ary and 3-ary randomized response, so some randomizer has at least this delta.
+    budget. The lower bound is the larger delta of 2-ary and 3-ary randomized response: some randomizer has at least this delta.
 
     References
     ----------

@@ -1,4 +1,5 @@
 """Presentation of results: the statement in sentences, figures and tables.
 
-This package imports `profile` and below; no module below imports it at its top.
+This package imports `profile` and lower rows in the diagram of docs/architecture.md, which import this package only inside
+functions.
 """

@@ -58,7 +58,9 @@ def _name_of_releases(factors: tuple[tuple[Any, int], ...]) -> str:
 
 
 def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = 241) -> FloatArray:
-    """Return the values of eps to draw for all profiles: `eps` if given, otherwise a grid from 0 to the last of their ends."""
+    """Return the values of eps to draw for all profiles: `eps` if given, otherwise a grid from 0 that is long enough for every
+    profile.
+    """
     return _losses_of_each(profiles, eps, points)[-1]
 
 
@@ -66,8 +68,8 @@ def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points
 def _losses_of_each(profiles: tuple[Any, ...], eps: ArrayLike | None, points: int = 241) -> list[FloatArray]:
     """Return the values of eps to draw for each profile, and at the end the values for all profiles together.
 
-    The values are `eps` if given. Otherwise all profiles use one grid, each from 0 to the first point at which its delta is
-    negligible or constant; a smaller delta would take longer. Fewer points show corners in the curve; more points take longer.
+    The values are `eps` if given. Otherwise all profiles use one grid. The points of a profile end at the first one at which its
+    delta is negligible or constant, because a smaller delta takes longer.
     """
     if eps is not None:
         return [np.unique(_validate.real_array("eps", eps, 0))] * (len(profiles) + 1)
@@ -167,7 +169,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
 
 def effort(profile: BoundedProfile) -> float:
     """Return about how many seconds a value of delta takes; a page or a table shows fewer values if this is long."""
-    # The effort stated for a composition is that of a value between known ones; the first value also needs a grid or a transform.
+    # The effort stated for a composition is that of one more value; the first value also needs a grid or a transform.
     return 0.05 if hasattr(profile, "factors") else profile._pair_info().sampling.effort
 
 

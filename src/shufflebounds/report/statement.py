@@ -286,7 +286,6 @@ def _imports(expression: str) -> list[str]:
     """Return the import statements for the classes of this library that an expression names."""
     by_module: dict[str, list[str]] = {}
     for name in sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", expression))):
-        # The packages that define the parts of the profile have been imported, because the parts exist.
         place = next((place for place in _PLACES if name in getattr(sys.modules.get(place), "__all__", ())), None)
         if place is not None:
             by_module.setdefault(place, []).append(name)

@@ -5,24 +5,24 @@ outputs of t steps, of which a uniformly random set of k used the record, have t
 
 .. math:: \Lambda = \binom{t}{k}^{-1} e_k(L_1, \cdots, L_t)
 
-with the elementary symmetric polynomial e_k. For every set, the outputs of k steps have the distribution P and those of t - k steps
-the distribution Q. So the distribution of a sum :math:`S = \sum_i s(L_i)` is a convolution, with and without the record.
-**Lower bound**: that of the tests :math:`\{S \ge c\}` (`_losses.sum_test`) for a sum S close to :math:`\sum_i \log(1 + \lambda
-(L_i - 1))`, :math:`\lambda \in (0, 1)`. This sum equals :math:`\log \Lambda` up to a term that changes slowly:
-with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`, :math:`\Lambda\, \Pr[\mathrm{Bin}(t,
-\lambda) = k] = e^S \Pr[\sum_i B_i = k]`.
+Here e_k is the elementary symmetric polynomial. Given the set, the outputs of its k steps have the distribution P, and all others
+Q. So the distribution of a sum :math:`S = \sum_i s(L_i)` is a convolution, with and without the record. **Lower bound**: that of
+the tests :math:`\{S \ge c\}` (`_losses.sum_test`) for a sum S close to :math:`\sum_i \log(1 + \lambda (L_i - 1))`, :math:`\lambda
+\in (0, 1)`. This sum equals :math:`\log \Lambda` up to a term that changes slowly: with independent :math:`B_i \sim
+\mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`, :math:`\Lambda\, \Pr[\mathrm{Bin}(t, \lambda) = k] = e^S \Pr[\sum_i B_i =
+k]`.
 
 **Upper bound**: for every z > 0, with :math:`p_i = z L_i/(1 + z L_i)` and :math:`v = \sum_i p_i (1 - p_i)`,
 
 .. math:: \binom{t}{k} z^k \Lambda = \prod_i (1 + z L_i) \Pr\Bigl[\sum_i \mathrm{Ber}(p_i) = k\Bigr]
-    \le \prod_i (1 + z L_i)\, e^{-v} I_0(v),
+    \le \prod_i (1 + z L_i)\, e^{-v} I_0(v).
 
-because the probability is at most :math:`\frac{1}{2\pi} \int \prod_i |1 - p_i + p_i e^{iu}|\, du`, and
-:math:`|1 - p + p e^{iu}|^2 = 1 - 2 p (1 - p)(1 - \cos u) \le e^{-2 p (1 - p)(1 - \cos u)}`. The function
-:math:`\log(e^{-v} I_0(v))` is convex, so on an interval [v_a, v_b] it is at most its chord a - b v. If v is in this interval,
-:math:`\Lambda \le e^U` with :math:`U = a - k \log z - \log \binom{t}{k} + \sum_i (\log(1 + z L_i) - b\, p_i (1 - p_i))`. As U is
-a sum over the steps, E_Q (e^U - e^eps)_+ is a multiple of a hockey-stick divergence of t independent releases. For v outside of the
-interval, Chernoff's inequality bounds E_Q Lambda.
+The inequality holds because the probability is at most :math:`\frac{1}{2\pi} \int \prod_i |1 - p_i + p_i e^{iu}|\, du`, and
+:math:`|1 - p + p e^{iu}|^2 = 1 - 2 p (1 - p)(1 - \cos u) \le e^{-2 p (1 - p)(1 - \cos u)}`. The function :math:`\log(e^{-v}
+I_0(v))` is convex, so on an interval [v_a, v_b] it is at most its chord a - b v. If v is in this interval, :math:`\Lambda \le e^U`
+with :math:`U = a - k \log z - \log \binom{t}{k} + \sum_i (\log(1 + z L_i) - b\, p_i (1 - p_i))`. As U is a sum over the steps, E_Q
+(e^U - e^eps)_+ is a multiple of a hockey-stick divergence of t independent releases. For v outside of the interval, Chernoff's
+inequality bounds E_Q Lambda.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _outcomes(engine: Allocation | ListedAllocation) -> _Outcomes:
 
 
 class StepTests:
-    """Tests of Q^t and the average, over all sets of k of t steps, of products with P in the steps of the set and Q elsewhere.
+    """Tests between Q^t and the average, over all sets of k of t steps, of products with P in the steps of the set and Q elsewhere.
 
     Parameters
     ----------
@@ -168,8 +168,8 @@ class AdditiveBound:
     def _rates(self) -> tuple[FloatArray, FloatArray]:
         """Increasing eps, and for each eps nearly the best value of log z.
 
-        For the outcomes on which delta at eps depends, the p_i should sum to about k. These outcomes have masses of about
-        q (1 + z L)^r, where q is the mass under Q and r is such that the mean of U is eps.
+        For the outcomes on which delta at eps depends, the p_i = z L_i/(1 + z L_i) should sum to about k. These outcomes have
+        masses of about q (1 + z L)^r, where q is the mass under Q and r is such that the mean of U is eps.
         """
         loss, log_q = self._step
         # The odds z of a Bernoulli variable are near k/(t - k).
@@ -192,7 +192,7 @@ class AdditiveBound:
     def _sum(self, log_z: float, log_outside: float) -> tuple[Product, float]:
         """Return the distribution of the sum U with the density e^U relative to Q^t, and the log of its total mass.
 
-        The mean of Lambda for v outside of the interval is at most 2 e^log_outside.
+        The part of the mean of Lambda, under Q^t, with v outside of the interval is at most 2 e^log_outside.
         """
         loss, log_q = self._step
         t, atoms = self.steps, self._atoms

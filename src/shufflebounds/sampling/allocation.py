@@ -77,7 +77,7 @@ class _OneForms(OfMechanismForms):
                 tightest = log_levels(*self._levels, eps[within][deep, None]).min(axis=1)
                 high[deep] = np.minimum(high[deep], tightest + SAME_LOG * (1 + eps[within][deep]))
             upper[within] = high
-            # The lower bound is limited to the upper one, because rounding may make it larger.
+            # The lower bound is limited to the upper one, because rounding may make the lower one larger.
             lower[within] = np.minimum(sides[0], upper[within])
         return IntervalArray(lower, upper)
 
@@ -147,8 +147,8 @@ class _SeveralForms(_OneForms):
         super().__init__(mechanism, steps, removed, block._engine)
         self.parts = (Composition(((self.one_step, chosen),)),)
         self.chosen, self.block, self.tested = chosen, block, tested
-        # Only the upper bound of this composition is used. Without lower bounds of its factors (single=False) it takes less time,
-        # but it then evaluates an expensive delta at fewer eps. So the lower bounds are kept if delta is expensive.
+        # Only the upper bound of this composition is used. The composition takes less time without lower bounds of its factors
+        # (single=False), but then evaluates an expensive delta at fewer eps. So these lower bounds are kept if delta is expensive.
         info = block._pair_info()
         info = replace(info, attained=Attained(single=info.sampling.expensive))
         self.blocks = Composition(((KnownPair(info), chosen),))
@@ -175,7 +175,7 @@ class _SeveralForms(_OneForms):
         """The output of one step, which uses the record with probability k/t; if every step uses it, the outputs of all steps."""
         if self.chosen == self.steps:
             return self.parts[0]
-        # The rate is rounded down, because sampling at a smaller rate only decreases delta.
+        # For the lower bound the rate is rounded down: sampling at a smaller rate only decreases delta.
         return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
 
     def sampled(self, eps: FloatArray) -> IntervalArray:
@@ -277,9 +277,9 @@ class AllocationPair(OfPresence, DominatingPair):
 
     .. math:: \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}: \quad H_E(\bar P \| Q^t) =
         \frac1t\, \mathrm{E} \Bigl(\sum_i L_i - t E\Bigr)_+ \;\text{(remove)}, \qquad H_E(Q^t \| \bar P) =
-        \frac{E}{t}\, \mathrm{E} \Bigl(\frac{t}{E} - \sum_i L_i\Bigr)_+ \;\text{(add)},
+        \frac{E}{t}\, \mathrm{E} \Bigl(\frac{t}{E} - \sum_i L_i\Bigr)_+ \;\text{(add)}.
 
-    with independent likelihood ratios :math:`L_i = dP/dQ` under Q, and E = e^eps.
+    The likelihood ratios :math:`L_i = dP/dQ` are independent under Q, and E = e^eps.
 
     Parameters
     ----------
@@ -506,10 +506,10 @@ class RandomAllocation(OfPresence):
 
 @dataclass(frozen=True)
 class _SeveralPair(AllocationPair):
-    """The outputs of t steps, of which `chosen` random steps used the record, against those without it, or the reversed pair.
+    """The outputs of t steps, of which `chosen` random steps used the record, against t steps without the record, or reversed.
 
-    Few outcomes are enumerated. Otherwise the upper bound is that of a composition of `chosen` blocks of steps, or that of a sum
-    over the steps, and the lower bound is that of tests.
+    If there are few joint outcomes, they are enumerated. Otherwise the upper bound is that of a composition of `chosen` blocks of
+    steps, or of a sum over the steps, and the lower bound is from tests.
     """
 
     chosen: int = 2

@@ -66,7 +66,7 @@ class SampledPair(_Sampled, DominatingPair):
     .. math:: H_E((1-q) Q + q P \| Q) = q\, H_{1 + (E-1)/q}(P \| Q) \quad \text{(remove)}, \qquad
         H_E(Q \| (1-q) Q + q P) = (1 - E(1-q))_+\, H_{E q/(1 - E(1-q))}(Q \| P) \quad \text{(add)}
 
-    with :math:`E = e^\varepsilon`; P is the distribution of the output with the record, Q without it.
+    Here :math:`E = e^\varepsilon`; P is the distribution of the output with the record, Q without it.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ class SampledPair(_Sampled, DominatingPair):
 
     Notes
     -----
-    The value is exact if the mechanism has one dominating pair. If delta of the mechanism is a maximum over several pairs, this
-    delta is the maximum over the sampled pairs. The same holds for the trade-off function, mu and the Renyi divergences if
-    :meth:`pairs` of the mechanism lists the pairs. The lower bound of a composition composes each pair with itself.
+    The value is exact if the mechanism has one dominating pair. If delta of the mechanism is a maximum over several pairs, delta of
+    the sampled mechanism is the maximum over the sampled pairs. The same holds for the trade-off function, mu and the Renyi
+    divergences if :meth:`pairs` of the mechanism lists the pairs. The lower bound of a composition composes each pair with itself.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class SampledPair(_Sampled, DominatingPair):
             # points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             lattice = ((high if self.removed else -low), high - low)
-        # In a composition, lower bounds of mu add up in squares, too: the argument in `OfMechanismForms.mu` for the event that
+        # In a composition, lower bounds of mu add up in squares, too, by the argument in `OfMechanismForms.mu` for the event that
         # all outputs exceed T.
         gdp_adds = single and self.mechanism._closed.mu_in_tails is not None
         listed = partial(_atoms, self.mechanism, self.rate, self.removed) if mechanism.losses.listed else None

@@ -204,7 +204,6 @@ class _TwoSteps(ClosedForms):
             upper = np.minimum(upper, smallest + 8 * ULP * (1 + np.abs(finite) + eps))
             low, high = splits[rows, np.maximum(best - 1, 0)], splits[rows, np.minimum(best + 1, 16)]
             tick()
-        # Replacing a record by one that contributes nothing (0 in a sum) is a removal; replacing such a record is an addition.
         lower = np.max([way._log_side(eps, upper=False) for way in self.attained], axis=0)
         return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
@@ -231,9 +230,9 @@ def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> floa
 
     .. math:: D_a(P \| Q) \le \frac{a - 1/p}{a - 1} D_{pa}(P \| R) + D_{q(a - 1/p)}(R \| Q), \qquad 1/p + 1/q = 1
 
-    (Mironov, 2017, Proposition 11). The bound is the minimum over 49 values of p, where neighbouring p - 1 have the ratio 1.17. For
-    a Renyi order a below 1.1 the inequality is infinite or weak, so nine larger orders are evaluated, too. They give upper bounds,
-    because the divergence increases with the order.
+    This is Proposition 11 of Mironov (2017). The result is the minimum over 49 values of p, where neighbouring p - 1 have the ratio
+    1.17. For a Renyi order a below 1.1 the inequality is infinite or weak, so nine larger orders are evaluated, too. They give
+    upper bounds, because the divergence increases with the order.
     """
     larger = 1 + np.geomspace(0.1, 10.0, 9)
     a = np.append(order, larger)[:, None] if order < larger[0] else np.array([[order]])

@@ -115,7 +115,8 @@ class WithoutReplacement(OfMechanism):
         )
 
     def closed_forms(self) -> OfMechanismForms:
-        # The replaced record is in the batch with probability `rate`. If it is not, both datasets give the same distribution.
+        # The replaced record is in the batch with probability `rate`. Batches without it have the same distribution for both
+        # datasets.
         sides = self.mechanism, self.mechanism.reverse()
         return OfMechanismForms(self.mechanism, tuple({id(side): side for side in sides}.values()), self.rate)
 

@@ -24,8 +24,8 @@ _LOG_WEIGHTS = np.log(_WEIGHTS)
 def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
     r"""Return log int_0^1 prod_j (1 - s_j t)^(counts_j - [j = i]) dt for each level i of equal scores.
 
-    This is the probability of permute-and-flip without the factor s_i. `log_s` <= 0 has log s_j in descending order, and `counts`
-    the number of candidates of each level.
+    Times s_i, the integral is the probability that permute-and-flip chooses a given candidate of level i. `log_s` <= 0 has log s_j
+    in descending order, and `counts` the number of candidates of each level.
 
     Method  Gauss-Legendre on panels [a, b]. At t = a + tau in a panel the product is its value at a times
             prod_j (1 - sigma_j tau)^c_j, with sigma_j = s_j/(1 - s_j a). Let A = sum_j c_j sigma_j. With b - a = 8/A, twenty nodes

@@ -1,6 +1,7 @@
 """The sparse vector technique: noise scales for a privacy target, accuracy, and Renyi differential privacy.
 
-The technique is that of Dwork and Roth (2014, section 3.6); the Renyi bounds follow Zhu and Wang (2020). `stream` runs it.
+The technique is that of Dwork and Roth (2014, section 3.6); the Renyi bounds follow Zhu and Wang (2020). The module `stream` runs
+the technique.
 """
 
 from __future__ import annotations
@@ -147,9 +148,9 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
 
     The smallest :math:`\alpha` with
 
-    .. math:: \Pr\Bigl[\max_{s \le c} |T_s| + \max_{i \le k} |V_i| > \alpha\Bigr] \le \beta,
+    .. math:: \Pr\Bigl[\max_{s \le c} |T_s| + \max_{i \le k} |V_i| > \alpha\Bigr] \le \beta.
 
-    where :math:`T_s` is the noise of the threshold in run s of c (a run ends at an answer above the threshold) and :math:`V_i` the
+    Here :math:`T_s` is the noise of the threshold in run s of c (a run ends at an answer above the threshold) and :math:`V_i` the
     noise of query i of k. If numbers are released with noise :math:`A_s`, the event also includes :math:`|A_s| > \alpha` for any s.
     If the event does not occur, every query reported below the threshold t has an answer of at most t + alpha, and every query
     reported above has an answer of at least t - alpha, however the queries are chosen.
@@ -179,8 +180,9 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     then increased until the evaluated probability is at most beta. With cutoff 1 the probability is exact if all k queries are
     reported below the threshold. With larger cutoffs it is an upper bound that assumes that every run contains all k queries.
 
-    "union": :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`. If numbers are released, beta is replaced by
-    beta/2 in this formula, and the bound is at least :math:`\sigma_A \ln(2c/\beta)`.
+    "union": :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`. Here :math:`\sigma_T, \sigma_V, \sigma_A` are
+    the scales of threshold, queries and released numbers. If numbers are released, beta is replaced by beta/2, and the bound is at
+    least :math:`\sigma_A \ln(2c/\beta)`.
 
     References
     ----------
@@ -278,7 +280,8 @@ def svt_rdp(
 
     .. math:: s\,\varepsilon_\rho(a) + c\,\varepsilon_\nu(\infty) \qquad\text{(query noise with pure privacy)}
 
-    that apply, where s = c if the threshold's noise is drawn again after each answer above the threshold, and s = 1 otherwise.
+    A form is used only if its condition in parentheses holds; s = c if the threshold's noise is drawn again after each answer above
+    the threshold, and s = 1 otherwise.
 
     Parameters
     ----------

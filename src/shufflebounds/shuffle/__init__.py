@@ -1,7 +1,7 @@
 """Shuffle protocols and amplification bounds; each class is a PrivacyProfile."""
 
-# This package imports only modules of its row in docs/architecture.md and of the rows below.
-# Start with `noise` (an example); `shuffled` is for any local randomizer.
+# This package imports only modules of its own row and of lower rows in the diagram of docs/architecture.md. Start with `noise` (an
+# example); `shuffled` is for any local randomizer.
 
 from typing import TYPE_CHECKING
 

@@ -76,8 +76,8 @@ class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
 
 
 class IndependentSums(ClosedForms):
-    """Results of a protocol whose output is a function of `times` independent sums, each distributed as the sum of `one`. For
-    other protocols `one` is None.
+    """Results of a protocol whose output is a function of `times` independent sums, each distributed as the sum of the protocol
+    `one`. For other protocols `one` is None.
 
     If `exact`, the output is the sums themselves, and one pair of neighbours is the worst for all sums at once; the Renyi
     divergences are then exactly `times` those of one sum. `pure` is the pure budget of the protocol.
@@ -114,7 +114,7 @@ def every_bit_budget(flip: float, times: int) -> float | None:
 
 
 class ComposedSums(IndependentSums):
-    """Results for `times` sums, each distributed as that of `column`, if the target's bit may change in all of them."""
+    """Results for `times` sums, each distributed as the sum of `column`, if the target's bit may change in all of them."""
 
     def __init__(self, column: ShuffledBits, times: int, pure: float) -> None:
         # One pair of neighbours is the worst for all columns at once: in every column the other users' bits have the worst number
@@ -212,7 +212,7 @@ def group_of_columns(others: int, size: int, flip: float, columns: int) -> Group
 
 def _either_order(ones: int, zeros: int, flip: float, eps: FloatArray) -> IntervalArray:
     """Return bounds of the larger log delta of (P, Q) and (Q, P)."""
-    # One call gives both, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
+    # One call gives bounds for both directions, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
     data = np.array([[ones], [zeros]], dtype=np.float64)
     lower, upper = bit_sides(data, data[::-1], flip, eps)
     return IntervalArray(lower.max(axis=0), upper.max(axis=0))
@@ -301,7 +301,8 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
     .. math::
         \delta_m(\varepsilon) = \max_k\; (p - q e^\varepsilon)\, W(k) - (e^\varepsilon - 1) \Pr[W < k], \qquad p = 1 - q.
 
-    Here W(k) = Pr[W = k]. The formula is the divergence of (P, Q) for the target's bits 0 and 1; that of (Q, P) has n - 1 - m ones.
+    Here W(k) = Pr[W = k]. The formula is the divergence of (P, Q) for the target's bits 0 and 1; that of (Q, P) has n - 1 - m in
+    place of m.
 
     Parameters
     ----------

@@ -176,10 +176,10 @@ class Clones(_UniformClones):
 
     .. math::
         \delta(\varepsilon) = \sum_c \Pr[C = c]\, H_{e^\varepsilon}(P_c \,\|\, Q_c), \qquad
-        C \sim \mathrm{Bin}(n-1, e^{-\varepsilon_0}),
+        C \sim \mathrm{Bin}(n-1, e^{-\varepsilon_0}).
 
-    where :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`,
-    :math:`A \sim \mathrm{Bin}(c, 1/2)`, :math:`w = 1/(e^{\varepsilon_0}+1)`, and the analyst knows the number c of clones.
+    Here :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`, :math:`A
+    \sim \mathrm{Bin}(c, 1/2)`, :math:`w = 1/(e^{\varepsilon_0}+1)`, and the analyst knows the number c of clones.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class Clones(_UniformClones):
     microseconds for any number of users, with a gap of log delta of at most 1e-9 (1 + abs(log delta)). :meth:`epsilon` is within
     1e-12 of the point where its bound of delta equals `delta`.
 
-    Up to 512 users the trade-off function has all vertices of that of the pair, to 1e-12. For more users it is computed from delta,
+    Up to 512 users the trade-off function has all vertices of the exact one, to 1e-12. For more users it is computed from delta,
     with a relative gap of 1e-3 at delta = 1e-6.
 
     See Also

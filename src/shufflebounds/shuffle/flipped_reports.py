@@ -166,7 +166,7 @@ class _Reports(IndependentSums):
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """Numbers of other reports whose bins the analyst may know, of uniform dummies, and of bins (2 if no dummy is uniform)."""
+        """Three numbers: other reports whose bins the analyst may know, uniform dummies, and bins (2 if no dummy is uniform)."""
         return (self.users - 1, self.fakes, self.bins) if self.uniform else (self._others, 0, 2)
 
     def _sums(self, eps: float, rough: bool, most: float) -> Interval:
@@ -206,8 +206,8 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _twice(self) -> ComposedSums:
-        """The sums of both bins as two columns. With 0 and 1 exchanged in all bits of the second bin, the target's bit changes in
-        the same direction in both.
+        """The sums of the target's two bins, as two columns. With 0 and 1 exchanged in the second column, the target's bit changes
+        in the same direction in both.
         """
         return ComposedSums(ShuffledBits(self._others + 1, self.flip), 2, self.pure)
 
@@ -247,7 +247,7 @@ class _Reports(IndependentSums):
         others, (near, tables) = self._others, worst
         if near.lower >= most:
             return Interval(near.lower, 0.0)
-        # The gap of the search is at most the fraction `rtol` of delta. The run time grows with its inverse square.
+        # The gap of the search is at most the fraction `rtol` of delta. The run time grows with the inverse square of `rtol`.
         rtol = 30 * SEARCH_GAP if rough else None
 
         # Let i of the other users not be in the first bin, and j be in the second; b users are removed from the sum of the first
@@ -262,7 +262,7 @@ class _Reports(IndependentSums):
     def _searched_sums(self, eps: float) -> Interval:
         """Return bounds of log delta for sums with uniform dummies, over all datasets of the other users.
 
-        A dataset has i other users who are not in the first bin, and j in the second.
+        In a dataset, i of the other users are not in the first bin, and j are in the second.
         """
         others = self.users - 1
 

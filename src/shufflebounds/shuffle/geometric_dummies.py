@@ -42,7 +42,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     .. math::
         \delta(\varepsilon) = \sum_{i,j} w_i w_j (u_i - e^\varepsilon u_j)_+, \qquad u = (1-b,\; 1-b+b\,l,\; 1-b+b/r)
 
-    where :math:`u_i` are the three values of the likelihood ratio of the number of reports in a bin (with the target's report,
+    Here :math:`u_i` are the three values of the likelihood ratio of the number of reports in a bin (with the target's report,
     against without it), and :math:`w_i` the probabilities of {0}, {1, ..., s} and {s + 1, ...} under D. For b = 1 and
     :math:`e^\varepsilon \ge 1/(l r)`, delta is D(0).
 
@@ -180,9 +180,10 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     ) -> Self:
         r"""Return the mechanism with the smallest shift whose upper delta at `eps` is at most `delta`, at this `share`.
 
-        The ratio `right` has the loss :math:`(1 - \text{share})\,\varepsilon`, and `left` the loss :math:`\text{share}\cdot
-        \varepsilon`: :math:`r = b/(e^{(1-\text{share})\varepsilon} - 1 + b)` and :math:`l = (e^{-\text{share}\,\varepsilon} - 1 +
-        b)/b`. If this l is not positive, l = 0 and s = 0 are used, for which delta is 0 at eps.
+        The last and the second of the three likelihood ratios u of the class are set to :math:`e^{(1-\text{share})\varepsilon}` and
+        :math:`e^{-\text{share}\,\varepsilon}`: :math:`r = b/(e^{(1-\text{share})\varepsilon} - 1 + b)` and :math:`l =
+        (e^{-\text{share}\,\varepsilon} - 1 + b)/b`. If this l is not positive, l = 0 and s = 0 are used, for which delta is 0 at
+        eps.
 
         Parameters
         ----------
@@ -419,7 +420,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
             logs.append(value + (self.shift - j) * math.log(self.left))
             errors.append(self.shift * -math.log(self.left))
         if upper and reach > 0:
-            # The sum of r^i Pr[X >= reach - i] over i >= 0, where X is binomial. The error is divided by 1 - r.
+            # The two terms are the sum of r^i Pr[X >= reach - i] over i >= 0, where X ~ Bin(n, p).
             logs.append(np.array([binom_logsf(reach - 1.0, n, p)]) - math.log1p(-self.right))
             lift, chance = self._log_ratios[2], p / (p + (1 - p) * self.right)
             logs.append(np.array([reach * log_r + n * lift + binom_logcdf(reach - 1.0, n, chance)]) - math.log1p(-self.right))

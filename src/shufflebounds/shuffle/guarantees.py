@@ -62,8 +62,8 @@ class _OneUser(ClosedForms):
         """Whether the bound is convex in e^eps.
 
         The minimum of several convex bounds need not be convex; between two values of eps it is only known to decrease.
-        Compositions use the dominating pair of its convex hull. (P, Q) and (Q, P) have the same delta for this pair, so one of them
-        is enough.
+        Compositions use the dominating pair of the convex hull of the bound. (P, Q) and (Q, P) have the same delta for this pair,
+        so one of them is enough.
         """
         return len(self.population.family.kinds) == 1 and not self.population.family.windowed
 
@@ -92,8 +92,8 @@ class _OneUser(ClosedForms):
         return ((GaussianMechanism(1.0, self.budget * (1 + 4 * ULP)),) if self.pure == math.inf else ()), 1.0
 
     def rough(self, upper: bool) -> Curve | None:
-        # If budgets are rounded, the bound is that of the privacy blanket, and the clone bounds are too far above it to approximate
-        # it.
+        # If budgets are rounded, the bound is that of the privacy blanket, and the clone bounds are too far above this bound for an
+        # approximation.
         return self.population.rough_single(self.index) if self.population.exact and not self.population.rounds else None
 
     def described(self) -> DominatingPairInfo:
@@ -207,7 +207,7 @@ class _LargestLoss(ClosedForms):
 
 
 class _Datasets(PrivacyProfile):
-    """The largest divergence of pairs that neighbours attain: those of some targets in some datasets."""
+    """The largest divergence of pairs that neighbours attain, for some targets and some datasets."""
 
     theorem: ClassVar[str] = "the largest divergence of some datasets"
 

@@ -59,7 +59,7 @@ class _ShiftedBinomial(DominatingPair):
         return DominatingPairInfo(kernel, sampling=Sampling(spacing=0.005), losses=losses, attained=SINGLE)
 
     def closed_forms(self) -> GivenCurve:
-        # The pair is that of a sum of B and a target's bit without flips, which is 0 under P and 1 under Q.
+        # The pair is that of the sum of B and an unflipped bit of the target, which is 0 under P and 1 under Q.
         counts = np.full(1 if self.trials else 0, float(self.trials))
         one, zero = (chance + 0 * counts for chance in _chances(self.prob, self.shifted_first))
         return GivenCurve(lambda upper, log_tail: curve_of_sum(one, zero, counts, -math.inf, 0.0, log_tail, upper=upper))
@@ -71,7 +71,7 @@ def _log_delta(trials: int, prob: float, shifted_first: float, eps: FloatArray) 
 
 
 def _chances(prob: float, shifted_first: bool) -> tuple[float, float]:
-    """Return the probabilities of 1 and of 0 of the bits of B (`_ShiftedBinomial`).
+    """Return the probabilities that a bit of B (`_ShiftedBinomial`) is 1 and that it is 0.
 
     If `shifted_first`, the two are exchanged: up to a bijection, the pair (B + 1, B) is (B', B' + 1), where B' is the number of
     zeros.
@@ -285,7 +285,7 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
         return _validate.whole_array("counts", seen)
 
     def _count_law(self, users: int) -> CountLaw:
-        # The noise does not depend on the count, so any number of users, such as the largest one, gives its tails.
+        # The noise, and so its tails, do not depend on the count, so any number of users gives the same result.
         tail = tail_of_bits(_validate.MAX_COUNT, (1.0, 0.0), (0.0, 1.0), (self.prob, 1 - self.prob, self.trials))
         return CountLaw(lambda y, held, upper: tail(y - held, 0, upper), self._scale(), users, None if users else self.trials)
 

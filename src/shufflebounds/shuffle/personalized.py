@@ -55,10 +55,10 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
 
     .. math::
         \delta(\varepsilon) = \lambda \sum_c \Pr[C = c]\, H_{e^\varepsilon}(P_c \,\|\, Q_c), \qquad
-        C \sim \sum_i \mathrm{Ber}(2 r_i),
+        C \sim \sum_i \mathrm{Ber}(2 r_i).
 
-    where :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`,
-    :math:`A \sim \mathrm{Bin}(c, 1/2)`, and the analyst knows the number c of clones.
+    Here :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`, :math:`A
+    \sim \mathrm{Bin}(c, 1/2)`, and the analyst knows the number c of clones.
 
     Let :math:`R_0, R_1` be the target's two output distributions, and :math:`R_i(x)` that of another user i for the input x. With
     :math:`\lambda = 1` the formula is an upper bound for the target if :math:`\max(R_0/R_1, R_1/R_0) \le (1-w)/w` and
@@ -234,15 +234,16 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
 
         .. math:: r_i = \frac{\varepsilon_i}{\varepsilon_1}\frac{e^{\varepsilon_1-\varepsilon_i}}{e^{\varepsilon_1}+1}
 
-        for :math:`\varepsilon_i \le \varepsilon_1` and 0 otherwise. S2 has these rates times
+        This formula is for :math:`\varepsilon_i \le \varepsilon_1`; all other rates are 0. The rates of S2 are those of S1 times
         :math:`\lambda = (1+e^{-\varepsilon_1})/(1+e^{-\varepsilon_1/2})`. The third decomposition uses only outputs in a window
-        [-T, 1+T]. It has positive rates for users with larger budgets, too,
+        [-T, 1+T]. It has positive rates for users with larger budgets, too:
 
         .. math:: r_i = \kappa \frac{\varepsilon_i}{\varepsilon_1}
-            \frac{e^{-\varepsilon_i-(\varepsilon_i-\varepsilon_1)_+T}}{1+e^{-\varepsilon_1}},
+            \frac{e^{-\varepsilon_i-(\varepsilon_i-\varepsilon_1)_+T}}{1+e^{-\varepsilon_1}}.
 
-        and adds :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta for the outputs outside. User 1
-        is the target; kappa is the mass of the target's distribution on the window.
+        For the outputs outside of the window, the third decomposition adds :math:`\tfrac12 e^{-\varepsilon_1
+        T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta. User 1 is the target; kappa is the mass of the target's distribution on the
+        window.
 
         Parameters
         ----------
@@ -289,9 +290,9 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         .. math:: \delta(\varepsilon) \le \kappa\,\delta_{\mathrm{clone}}(\varepsilon; w, \mathrm{PB}(2r)) +
             \Bigl[\Phi\Bigl(\tfrac{1/2-T}{\sigma_1}\Bigr) - e^\varepsilon\Phi\Bigl(\tfrac{-1/2-T}{\sigma_1}\Bigr)\Bigr]_+
 
-        for the target's values 0 and 1 (for two values between them no violation was found, but there is no proof).
-        Here :math:`w = 1/(e^{T/\sigma_1^2}+1)`, kappa is the mass of the target's distribution on the window [1/2-T, 1/2+T], and
-        :math:`r_i = \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window. The bound is valid for every T; a search chooses T.
+        The bound is proven for the target's values 0 and 1 only (for two values between them no violation was found). Here :math:`w
+        = 1/(e^{T/\sigma_1^2}+1)`, kappa is the mass of the target's distribution on the window [1/2-T, 1/2+T], and :math:`r_i =
+        \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window. The bound is valid for every T; a search chooses T.
 
         Parameters
         ----------

@@ -153,7 +153,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     def _with(self, **fields: Any) -> Self:
         """Return the protocol with other fields and the same probability of flipping."""
         other = replace(self, **fields)
-        # For other fields, the quotient lam/(2 users) may be rounded to another number. Next to 1/2, an ulp may change delta by any
+        # With other fields, lam/(2 users) may be rounded to another number. Next to 1/2, an ulp of it may change delta by any
         # factor.
         vars(other)["flip"] = self.flip
         return other
@@ -340,7 +340,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     def variance(self) -> float:
         r"""Variance of :meth:`estimate` without clipping, for the worst dataset: :math:`n q (1-q)/(r (1-2q)^2) + n/(4 r^2)`.
 
-        The second term is that of the encoding; it is 0 for datasets in which every x r is an integer.
+        The second term is the variance of the encoding, 0 for datasets in which every x r is an integer.
         """
         return self._flips_variance + self.users / (4 * self.bits**2)
 

@@ -152,7 +152,7 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
     r"""Return the number of users that Claim 3.4 of Balcer and Cheu requires, with its constants made explicit.
 
     With :math:`e = \varepsilon/2`, :math:`L = \ln(4/\delta)`, :math:`t = \lceil 50 L/e^2 + \sqrt{200 L \ln(400 h)}/e \rceil` and
-    :math:`k = 2t + 1`, it is the smallest :math:`n \ge 100 L/e^2` with :math:`h \Pr[\mathrm{Bin}(n, 1/h) < k] \le 1/200`.
+    :math:`k = 2t + 1`, the number is the smallest :math:`n \ge 100 L/e^2` with :math:`h \Pr[\mathrm{Bin}(n, 1/h) < k] \le 1/200`.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class _ByBounds(ClosedForms):
     """Results of the engine `bounds`, and of the randomizer `one` if it is a profile.
 
     `anywhere` states whether users may have any value. `noise` is the randomizer if its outputs may be truncated at any
-    probability, as those of normal and discrete normal noise.
+    probability, as for normal and discrete normal noise.
     """
 
     def __init__(self, bounds: Bounds, laws: Distributions, users: int, one: PrivacyProfile | None, anywhere: bool) -> None:
@@ -163,9 +163,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     r"""The shuffled messages of users who each run the same local randomizer, with an upper and a lower bound.
 
     .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
-        X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest of the probability,}
+        X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest of the probability.}
 
-    where :math:`R_x` is the output distribution of input x and 0, 1 are the target's two inputs. With :math:`m = R_{x^*}` the
+    Here :math:`R_x` is the output distribution of input x, and 0, 1 are the target's two inputs. With :math:`m = R_{x^*}` the
     formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, the formula
     is an upper bound for every dataset. A second upper bound for every dataset is a main term plus an error term. The main term is
     the largest value of the formula for n - 2s users, over their inputs, where the library chooses s. The error term is
@@ -274,7 +274,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         yield ROUNDING
 
     def __getattr__(self, name: str) -> Any:
-        # Called for names that this class does not have. During unpickling the fields are not set yet.
+        # This method is called for names that the class does not have. During unpickling the fields are not set yet.
         if not name.startswith("_") and hasattr(self.__dict__.get("randomizer"), name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}; its randomizer has it: "
                                  f".randomizer.{name}", name=name, obj=self)
@@ -336,15 +336,14 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     def _exact(self) -> tuple[ShuffledBits, ShuffledBits] | None:
         """Two protocols of shuffled bits whose deltas are a lower and an upper bound of delta of this protocol.
 
-        They exist for randomized response of one bit, whose flip probability is known up to rounding. For other randomizers the
-        result is None.
+        The two protocols exist for randomized response of one bit, whose flip probability is known up to rounding. For other
+        randomizers the result is None.
         """
         flip = self._laws.flip
         if flip is None or not 0 < self._local.pure < LARGEST_EXPONENT:
             return None
         low, high = flip
-        # For budgets below 1e-4 the rounding of the flip probability has a larger effect, and the bounds by the blanket are
-        # tighter.
+        # For budgets below 1e-4 the rounding of the flip probability has a large effect, and the bounds by the blanket are tighter.
         if not high - low <= 1e-10 * (0.5 - high):
             return None
         # More flipping is post-processing, so the protocol with the larger flip probability has the smaller delta.

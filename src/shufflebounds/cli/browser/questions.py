@@ -37,7 +37,7 @@ class Names(NamedTuple):
 
 
 def names_of(name: str, question: str) -> Names | None:
-    """Return the names of the fields of a question about a mechanism, or None if it cannot be asked."""
+    """Return the names of the fields of a question about a mechanism, or None if this question cannot be asked."""
     mechanism = MECHANISMS[name]
     target, more = ["eps", "delta"], []
     must = mechanism.required
@@ -55,7 +55,7 @@ def names_of(name: str, question: str) -> Names | None:
 
 
 def _tail(name: str) -> tuple[str, dict[str, str]]:
-    """Return the description of a log tail, and those of its arguments by name, in the order of the signature."""
+    """Return the description of a log tail, and the descriptions of its arguments by name, in the order of the signature."""
     signature, documented = (inspect.getdoc(getattr(tails, name)) or "").split("\n\n", 2)[1:]
     texts = parameter_texts(inspect.cleandoc(documented))
     return documented.strip().partition("\n")[0], {
@@ -63,7 +63,7 @@ def _tail(name: str) -> tuple[str, dict[str, str]]:
 
 
 def _described(name: str, mechanism: Mechanism) -> dict[str, Any]:
-    """Return the description of a mechanism for the page: `options` are those of its class, `others` those of the questions."""
+    """Return the description of a mechanism for the page: `options` are the parameters of its class, `others` all other fields."""
     texts = {**TEXTS, **several_options(mechanism)}
     asked = {question: names for question in QUESTIONS if (names := names_of(name, question)) is not None}
     return {
@@ -99,7 +99,7 @@ def _one_of(what: str, word: str, listed: Any) -> str:
 
 
 def _numbers(query: dict[str, str], names: Names, words: dict[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Return the values of the fields that are filled in, or raise ValueError if a name is not that of a field of the question."""
+    """Return the values of the fields that are filled in, or raise ValueError if the question has no such field."""
     given = {name: text for name, text in query.items() if name not in ("question", "mechanism")}
     for name in given:
         _one_of("field", name, [*names.needed, *names.optional])

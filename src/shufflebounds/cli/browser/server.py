@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not arguments.no_browser:
             webbrowser.open(server.address)
         with warnings.catch_warnings():
-            # Every reply has the warnings of its request, also those that earlier requests caused.
+            # A warning is shown again for every request that causes it.
             warnings.simplefilter("always")
             warnings.showwarning = _noted
             server.serve_forever()

@@ -33,9 +33,9 @@ def add_releases(parser: Parser, mechanism: Mechanism) -> None:
 
 def add_questions(parser: Parser, words: list[str], extra: dict[str, str],
                   add_own: Callable[[Parser], None] = lambda parser: None) -> None:
-    """Add a mechanism's options, the extra numbers and the options of `add_own` to the parser.
+    """Add a mechanism's options, the numeric options `extra` and those of `add_own` to the parser.
 
-    If the words begin with an option and contain --compose, no mechanism is named, and only the releases of the file are composed.
+    If `words`, the arguments, begin with an option and contain --compose, only the releases of the file are composed.
     """
     def more(sub: Parser, mechanism: Mechanism) -> None:
         add_releases(sub, mechanism)

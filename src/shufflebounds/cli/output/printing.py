@@ -31,8 +31,7 @@ def report(
 ) -> dict[str, Any]:
     """Return the result with its mechanism, parameters, claim, evidence and version, in the sequence in which they are printed.
 
-    The evidence is that at the upper bound of eps if the results contain one; otherwise at the eps of the parameters, or at 0 if
-    they have no eps.
+    The evidence is given at the upper bound of eps if this is a result, otherwise at the eps of the parameters, or at 0.
     """
     eps = answers.get("epsilon", {}).get("upper", parameters.get("eps", 0.0))
     eps = eps if math.isfinite(eps) else 0.0

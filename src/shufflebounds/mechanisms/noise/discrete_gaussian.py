@@ -242,7 +242,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return -LARGEST_EXPONENT if fits else -math.inf
 
     def _cut(self, log_cut: float) -> int:
-        """Return the outputs below and above the interval that are kept if the mass e^log_cut may be truncated."""
+        """Return the number of outputs that are kept on each side of the interval if the mass e^log_cut may be truncated."""
         return max(1, math.ceil(self.sigma * math.sqrt(-2 * min(log_cut, -1.0))))
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:

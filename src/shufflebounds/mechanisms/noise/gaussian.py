@@ -44,7 +44,7 @@ __all__ = ["GaussianMechanism"]
 
 def _product(releases: Sequence[tuple[tuple[float, float], int]]) -> DominatingPairInfo:
     """Return the description of several releases, each given by its sigma, its sensitivity and its number."""
-    # The composition is one release, whose sigma is rounded up for the lower bound and down for the upper one.
+    # A composition of Gaussian releases equals one release. Its sigma is rounded up for the lower bound and down for the upper one.
     (sigma, sensitivity), times = releases[0]
     if len(releases) == 1:
         sigma /= math.sqrt(times)
@@ -248,7 +248,7 @@ class GaussianMechanism(AdditiveNoise):
 
         Notes
         -----
-        Let mu be that of a single Gaussian release that meets the target. The search starts at the sigma for which
+        Let mu be the sensitivity/sigma of a single Gaussian release that meets the target. The search starts at the sigma for which
         :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, q = `rate`, T = `steps`, by the central limit theorem for subsampled Gaussian
         noise. The returned sigma has been evaluated. Neighbours: add or remove one record. For other samplers see
         :func:`~shufflebounds.composition.least_noise`.

@@ -251,10 +251,10 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         every = np.logaddexp.reduce([weight[k] + logs[k] + math.log(mass[d - k]) for k in range(d + 1)])
         nodes = chosen(levels, every)
         coarse = [log_spread(levels, log, nodes) for log in logs]
-        # The truncated mass under R_0 is a sum over the number k of coordinates below 1/2: truncated outputs are in these k
-        # coordinates, or in the other d - k.
+        # The truncated mass under R_0 is a sum over the number k of coordinates below 1/2: an output is truncated because of these
+        # k coordinates, or of the other d - k.
         cut = sum(math.exp(weight[k]) * (lost[k] * mass[d - k] + lost[d - k]) for k in range(d + 1))
         cases = ((weight[k] + coarse[k], coarse[d - k]) for k in range(d + 1))
-        # The mass of m is the product over the coordinates of that of min(R_0, R_1), which is 2 Phi(-1/(2 s)).
+        # The mass of m is the product, over the coordinates, of the mass of min(R_0, R_1), which is 2 Phi(-1/(2 s)).
         rest = -math.expm1(d * (math.log(2) + float(log_ndtr(-0.5 / s)))) + cut + BLUR * d
         return product_law(cases, nodes, min(0.0, math.log(rest)), math.log(cut), BLUR * d)

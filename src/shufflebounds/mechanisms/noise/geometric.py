@@ -43,7 +43,6 @@ class _Shifts(ClosedForms):
 
     def __init__(self, eps: float, sensitivity: int, bound: int | None) -> None:
         self.eps, self.sensitivity, self.bound = eps, sensitivity, bound
-        # The log probabilities of the noise decrease at this rate with its absolute value.
         self.rate = eps / sensitivity
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -127,7 +126,7 @@ class _Shifts(ClosedForms):
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
         s = shifts[:, None]
-        # `touching` marks the shifts for which only one outcome is possible under both distributions; it is an end of both.
+        # `touching` marks the shifts for which only one outcome, an end of each, is possible under both distributions.
         touching = s == 2 * bound
         before = s - bound - 1
         first = np.maximum(1, s - bound + 1)
@@ -215,9 +214,9 @@ class _Shifts(ClosedForms):
             return SINGLE
         if not s < min(bound, MOST_ENUMERATED):
             return Attained()
-        # This is the pair of the largest shift s, which neighbours attain. The classes of outcomes are: those of the first
-        # distribution only; the lower end of the second distribution; k <= 0, k = 1, ..., s - 1 and k >= s between the ends; and
-        # the upper end of the first distribution.
+        # This is the pair of the largest shift s, which neighbours attain. The classes of outcomes are: the outcomes possible under
+        # the first distribution only; the lower end of the second distribution; k <= 0, k = 1, ..., s - 1 and k >= s between the
+        # ends; and the upper end of the first distribution.
         rate, log_rest = self.rate, math.log(-math.expm1(-self.rate))
         k = np.arange(1.0, s)
         outer, end, inner = -(bound - s + 1) * rate, -bound * rate, math.log(-math.expm1(-(bound - s) * rate))

@@ -64,8 +64,8 @@ class ThresholdedCount(PrivacyProfile):
 
     .. math:: \delta(\varepsilon) = \max\{\delta_N(\varepsilon),\; \Pr[N \ge t - \Delta]\}
 
-    where :math:`\delta_N` is delta of the noise and :math:`\Delta` its sensitivity. Use it if the keys of a histogram, such as
-    words or addresses, are not public: no list of keys is needed, and a key that no user has is never released. Made by
+    Here :math:`\delta_N` is delta of the noise and :math:`\Delta` its sensitivity. Use this class if the keys of a histogram, such
+    as words or addresses, are not public: no list of keys is needed, and a key that no user has is never released. Made by
     :meth:`GeometricMechanism.thresholded`.
 
     Parameters

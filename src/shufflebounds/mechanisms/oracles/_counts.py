@@ -229,7 +229,7 @@ def stated_users(users: int | None, truth: ArrayLike | None, each: int = 1) -> i
 
 
 def independent_patterns(bins: int, hit: Fraction) -> dict[tuple[bool, ...], Fraction]:
-    """Return `FrequencyOracle._patterns` of lifted sets that are independent under B and of mass `hit`."""
+    """Return `FrequencyOracle._patterns` if the lifted sets are independent and have mass `hit` under the base distribution B."""
     return {inside: math.prod([hit if one else 1 - hit for one in inside], start=Fraction(1))
             for inside in product([True, False], repeat=bins)}
 
@@ -258,7 +258,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         _validate.integer_field(self, name, low, high)
 
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
-        """Return the classes of outputs and their masses under B, for at most `LISTED_BINS` bins.
+        """Return the classes of outputs and their masses under the base distribution B, for at most `LISTED_BINS` bins.
 
         The key of a class has one entry for each bin: whether the outputs of the class are in the lifted set of this bin. The
         result is empty if the classes are not known.
@@ -291,8 +291,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def _independent(self, hit: float, miss: float) -> tuple[Others, ...]:
         """Return the dataset in which all other users have a third value.
 
-        The lifted set of the third value has the mass `hit` = 1 - `miss` under B, and is independent of the lifted sets of the
-        target's two values.
+        The lifted set of the third value has the mass `hit` = 1 - `miss` under the base distribution B, and is independent of the
+        lifted sets of the target's two values.
         """
         one, both, neither = self._shares()
         inside, outside = ((part * one, part * one, part * both, part * neither) for part in (hit, miss))
@@ -322,7 +322,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         return _validate.labels("values", values, self.bins)
 
     def rmse(self, users: int) -> float:
-        r"""Root of the mean squared error, where the mean is over all bins; it is the same for every dataset.
+        r"""Square root of the mean squared error over all bins, which is the same for every dataset.
 
         .. math:: \sqrt{\frac{n}{k} \, \frac{p(1-p) + (k-1)\, q(1-q)}{(p-q)^2}}
 

@@ -4,8 +4,8 @@ r"""Two-level randomizers: a base distribution B, multiplied by e^eps0 on a set 
     s = B(A_x)
 
 So with probability gamma the message is drawn from B, independently of the value, and otherwise from B conditioned on A_x. The sets
-A_x are called lifted sets. Privacy depends only on the masses under B of :math:`A_0 \setminus A_1` (equal to that of
-:math:`A_1 \setminus A_0`), of both sets, and of neither. These masses are called shares.
+A_x are called lifted sets. Privacy depends only on the masses under B of :math:`A_0 \setminus A_1` (equal to that of :math:`A_1
+\setminus A_0`), of the outputs in both sets, and of those in neither. These masses are called shares.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Others(NamedTuple):
 
 
 def _log_delta(local_eps: float, error: float, top: float, eps: FloatArray) -> IntervalArray:
-    """Return bounds of log delta, given the budget local_eps with its error, and the log mass `top` of this privacy loss."""
+    """Return bounds of log delta, given the budget local_eps, its error, and the log mass `top` of the outcomes with this loss."""
     # The margin 4 SLACK (1 + |value|) covers the rounding errors of `top`: of the shares, of e^-local_eps and of the logarithms.
     sides = []
     for sign in (-1, 1):
@@ -67,7 +67,8 @@ def _atoms(local_eps: float, error: float, log_masses: tuple[float, float, float
 
 
 class TwoLevel(LocalRandomizer):
-    """A local randomizer whose output has mass gamma B(y), times e^local_eps for y in the lifted set of the user's value.
+    """A local randomizer whose output y has mass gamma B(y), for a base distribution B, times e^local_eps in the lifted set of the
+    value.
 
     B is a distribution that does not depend on the value.
     """
@@ -79,7 +80,7 @@ class TwoLevel(LocalRandomizer):
         """Return the shares (see `Shares`) of two values x, y whose sets A_x and A_y overlap the least: the worst pair."""
 
     def _common(self) -> float:
-        """Return the mass under B of outputs in the lifted sets of all values; there the privacy blanket exceeds gamma B."""
+        """Return the mass, under the base distribution B, of the outputs that are in the lifted sets of all values."""
         return 0.0
 
     def _others(self) -> tuple[Others, ...]:
@@ -132,7 +133,7 @@ class TwoLevel(LocalRandomizer):
         return (PairLaws("two different values", self._blanket(), lower, symmetric=True),)
 
     def _blanket(self) -> ExcessLaw:
-        """Return the distribution of X (`ExcessLaw`) for the privacy blanket: gamma B, times e^eps0 on the outputs of `_common`."""
+        """Return the distribution of X (`ExcessLaw`) for the privacy blanket: gamma B, times e^eps0 on `_common` outputs."""
         (one, both, neither), common = self._shares(), self._common()
         return self._law((0.0, 0.0, common, 0.0), (one, one, both - common, neither), self._loss_error(), self._log_rest())
 

@@ -28,7 +28,7 @@ class LocalHashing(FrequencyOracle):
     .. math:: h_a(x) = \sum_i a_i x_i \bmod g, \qquad
         \Pr[Y = (a, r) \mid x] = \frac{g^{-L}\, e^{\varepsilon_0 [r = h_a(x)]}}{e^{\varepsilon_0} + g - 1}
 
-    where :math:`x_i` are the L bits of the bin x and a is uniform on :math:`\{0..g-1\}^L`.
+    Here :math:`x_i` are the L bits of the bin x, and a is uniform on :math:`\{0..g-1\}^L`.
 
     Parameters
     ----------

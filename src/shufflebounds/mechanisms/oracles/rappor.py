@@ -48,7 +48,7 @@ class _Losses:
 
     @cached_property
     def log_masses(self) -> FloatArray:
-        """The log probabilities of Z = 0..2d under a value; under its neighbour they are those of 2d - Z."""
+        """The log probabilities of Z = 0..2d under a value; under its neighbour this list is reversed."""
         one, lost, other, rest, _ = self._probabilities
         d = self.differ
         first, second = _binomial(d, one, lost), _binomial(d, rest, other)
@@ -240,8 +240,8 @@ class Rappor(CountEstimate, LocalRandomizer):
             fewest = 0 if self.bits is None else max(0, 3 * d - self.bits)
             lower += [(f"every other user has {i} bits of the target's first value and {j} of the second",
                        self._of_kind(i, j, upper=False)) for i, j in sorted({(fewest, 0), (0, fewest)}) if fewest < d]
-            # The upper bound has an atom for each pair of numbers of ones: among the bits of the first value only, and of the
-            # second only.
+            # The upper bound has an atom for each pair of numbers: the ones among the bits that only the first value sets, and the
+            # ones among those that only the second sets.
             own, steps = _binomial(d, other, rest), unit * np.arange(d + 1.0)
             upper = ExcessLaw((own[:, None] + own).ravel() + d * math.log(lost / rest), np.repeat(steps * (1 + SLACK), d + 1),
                               np.tile(steps * (1 - SLACK), d + 1), log_rest)
@@ -254,7 +254,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         return (PairLaws("two values farthest apart", upper, tuple(lower), symmetric=True),)
 
     def _log_rest(self) -> float:
-        """Return an upper bound of log(1 - (lost/rest)^d), the mass that the measure m of the upper bound leaves at X = 0."""
+        """Return an upper bound of log(1 - ((1 - p*)/(1 - q*))^d), the log of 1 minus the mass of the blanket m."""
         _, lost, _, rest, gap = self._report()
         share = math.log1p(-gap / rest) if 2 * gap < rest else math.log(lost / rest)
         value = math.log(-math.expm1(self._differ * share))
@@ -362,7 +362,7 @@ class Rappor(CountEstimate, LocalRandomizer):
 def _binomial(trials: int, hit: float, miss: float) -> FloatArray:
     """Return the log masses of 0..trials hits.
 
-    They are computed from the smaller of the probabilities of a hit and of a miss, because the larger one may round to 1.
+    The masses are computed from the smaller of the probabilities of a hit and of a miss; the larger one may round to 1.
     """
     k = np.arange(trials + 1.0)
     return np.asarray(binom_logpmf(k, trials, hit) if hit <= miss else binom_logpmf(trials - k, trials, miss))
