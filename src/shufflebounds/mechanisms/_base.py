@@ -195,13 +195,13 @@ class AdditiveNoise(LocalRandomizer):
     def describe_group(self, size: int) -> GroupInfo:
         # The values differ by `size` times the sensitivity; if this product is not a double, it is rounded down and up.
         given = {name: getattr(self, name) for name in self._scaled}
-        low, high = ({name: _multiplied(value, size, upper) for name, value in given.items()} for upper in (False, True))
         try:
+            low, high = ({name: _multiplied(value, size, upper) for name, value in given.items()} for upper in (False, True))
             with _validate.quiet():
                 below: Any = replace(self, **low)  # type: ignore[type-var]
                 return GroupInfo(below, below if low == high else replace(self, **high))  # type: ignore[type-var]
-        except ValueError:
-            # The class does not accept a sensitivity of this size.
+        except (ValueError, OverflowError):
+            # The class does not accept a sensitivity of this size, or it is no double.
             return GroupInfo()
 
     @abstractmethod

@@ -166,7 +166,8 @@ class FrozenLaw(metaclass=Explaining):
                 raise ValueError(f"rng={rng!r} and random_state={random_state!r}: give one of the two")
             rng = random_state
         if size is not None:
-            _validate.affordable("the random values", float(np.prod(size, dtype=np.float64)))
+            # A whole number above 1e308 is no double, so the numbers are limited first.
+            _validate.affordable("the random values", float(np.prod(np.minimum(np.asarray(size, object), 2**62), dtype=np.float64)))
         return self._draw(_validate.generator(rng), size)
 
     def _draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None) -> Any:

@@ -260,8 +260,10 @@ class Gains:
         beyond = width * np.expm1(self.fine * np.arange(1, steps + 1)) / self.fine
         return np.concatenate([self.low - beyond[::-1], bulk, self.high + beyond])
 
+    @np.errstate(over="ignore")
     def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> IntervalArray:
         """Return bounds of g_k(y) / e^scale, with a row for each y and a column for each selected k."""
+        # Bounds above the largest double are infinite, and the caller then uses none of them.
         counts = self.counts[column]
         light, size = self.light, math.exp(-self.scale)
         mean = y[:, None] + light.mean * counts
