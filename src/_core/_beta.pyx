@@ -1,31 +1,34 @@
 """Logarithms of negative binomial probabilities and of the regularized incomplete beta function, with small relative errors.
 
-Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd, which states what the caller must check. The ufuncs evaluate blocks
-of elements whose parameters are integers or at least 3 in vector code (tails.h), leave the other elements to the scalar kernels,
-and return NaN outside the domain.
+Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd, which states what the caller must check. The ufuncs use vector code
+(tails.h) for blocks of elements whose parameters are integers or at least 3, and the scalar kernels for all other elements. They
+return NaN outside the domain.
 
-Definitions, for real a, b > 0, y = 1 - x carried as a double-double, d = a y - b x formed in double-double:
+Definitions, for real a, b > 0. y = 1 - x is a double-double, and d = a y - b x is computed in double-double:
     I_x(a, b) = int_0^x t^(a-1) (1-t)^(b-1) dt / B(a, b) = P,  Q = 1 - P = I_y(b, a);
     Pr[F <= k] = I_p(r, k + 1) for the number F of failures before the r-th success.
 The scalar kernels:
-    a, b >= 1   the smaller of P and Q (P if d >= 0); with N = a + b and D = dev(a, N x) + dev(b, N y), dev as in _binomial.pyx:
+    a, b >= 1   The smaller one of P and Q is computed (P if d >= 0). With N = a + b and dev as in _binomial.pyx, the deviance
+                D = dev(a, N x) + dev(b, N y) decides whether x is near the mode:
         near    the uniform expansion of _binomial.pyx, which does not need integers
-        else    x^a y^b/B(a, b) over the even part of Gauss's continued fraction (DLMF 8.17.22), by Lentz's method
-    a or b < 1, x <= 1/2 (else P and Q are exchanged); u = log(x^a/(a B(a, b))), formed from logarithms of Gamma functions whose
+        else    x^a y^b/B(a, b) divided by the even part of Gauss's continued fraction (DLMF 8.17.22), by Lentz's method
+    a or b < 1, x <= 1/2 (else P and Q are exchanged); u = log(x^a/(a B(a, b))) is computed from logarithms of Gamma functions whose
                 errors are small relative to the small parameter:
         b < 1   P = e^u sum_n (1-b)_n x^n a/(n! (a+n)), all terms positive
         b >= 1  P = x^a y^b/(a B) + I_x(a+1, b)
         Q       if P > 1/2: for b x < 3/2, -expm1(u) - e^u sum_(n > 0) of the terms for b < 1; else the continued fraction of Q
 
-Measured error of log p in units of 1e-13 min(1, |log p|) + 4 ulp(log p) (of the smaller tail, carried to the larger), against
-python-flint (arb, to 1e-20; tests/reference/measure_gamma.py, tests/core/test_gamma.py):
+Measured error of log p in units of 1e-13 min(1, |log p|) + 4 ulp(log p), against python-flint (arb, to 1e-20;
+tests/reference/measure_gamma.py, tests/core/test_gamma.py). For the larger tail, the unit is the change of log(1 - e^small) that
+one unit of the smaller tail causes:
 
     domain                                               trials    peak    rms
     a, b 1e-10..200, any x, both functions               600       0.19    0.029
     integers to 2**53, 40 sigma, against quadrature      3674      0.12    0.020
 These are the errors of the ufuncs. The scalar kernels differ from them by at most 0.25 of these units (2.5e4 random arguments).
-Cost      in arrays, AVX-512, parameters that are integers or at least 3: 9 ns the pmf, 28 ns a tail near x = a/(a+b), 60 ns far
-          from it (SciPy's betainc: 0.48 us). A scalar kernel takes 0.14 to 0.21 us near, 0.28 us far, 0.06 us the pmf.
+Cost      in arrays, with AVX-512 and parameters that are integers or at least 3: 9 ns for the pmf, 28 ns for a tail near
+          x = a/(a+b), 60 ns for a tail far from it (SciPy's betainc: 0.48 us). A scalar kernel takes 0.06 us for the pmf, 0.14 to
+          0.21 us for a tail near x = a/(a+b), and 0.28 us far from it.
 Source    Loader 2000 for the deviances; DLMF 8.17; Didonato, Morris 1992 for the case distinction by size.
 """
 

@@ -1,26 +1,26 @@
 """Logarithms of binomial probabilities and tails, to a few units of roundoff, for every n up to 2**53 and double p in [0, 1].
 
 Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _binomial.pxd, which states what the caller must check.
-The ufuncs evaluate blocks of elements by the same formulas in vector code (tails.h), and return NaN outside the domain.
+The ufuncs evaluate blocks of elements by the same formulas in vector code (tails.h). They return NaN outside the domain.
 
 Definitions. q = 1 - p is a double-double and n p is formed in double-double, so that k - n p is exact to double-double.
     pmf     -dev(k, n p) - dev(n - k, n q) + log(n/(2 pi k (n-k)))/2 + s(n) - s(k) - s(n-k), with the deviance
             dev(x, m) = x log(x/m) - x + m >= 0 and Stirling's error s (Loader 2000). No term cancels another.
     tails   Only the smaller tail is computed; the other is log(1 - e^small). With N = n + 1, j = k + 1, b = N - j
             and D = dev(j, N p) + dev(b, N q), the upper tail Pr[X >= j] is, for j >= N p:
-      near the mode   e^-D/sqrt(2 pi) [M(s) + B(s)], s = sqrt(2 D), M Mills' ratio. This is the integral of
-                      u^j (1-u)^b du/(u(1-u)) in the logit y of u, where the exponent is N K(y) with K the cumulant
-                      function of a Bernoulli(j/N) variable; dy/ds is a power series in s/sigma, sigma^2 = j b/N, whose
-                      coefficients are polynomials in 2j/N - 1 (tables.h), integrated term by term. The Beta function
-                      itself is the same series over the whole line, so Stirling's errors cancel exactly.
-                      Used where max(s, 2.5) < 0.27 sigma: the dropped terms are then below 2e-17.
+      near the mode   e^-D/sqrt(2 pi) [M(s) + B(s)], s = sqrt(2 D), M Mills' ratio. This is the incomplete beta integral of
+                      u^j (1-u)^b du/(u(1-u)), written with the logit y of u. The exponent is then N K(y), where K is the
+                      cumulant function of a Bernoulli(j/N) variable. dy/ds is a power series in s/sigma, sigma^2 = j b/N; its
+                      coefficients are polynomials in 2j/N - 1 (tables.h), and the series is integrated term by term. The Beta
+                      function itself is the same series over the whole line, so Stirling's errors cancel exactly.
+                      This expansion is used where max(s, 2.5) < 0.27 sigma: the dropped terms are then below 2e-17.
       elsewhere       The pmf times the even part of Gauss's continued fraction for the incomplete beta integral
-                      (DLMF 8.17.22), all of whose terms are positive.
-    D <= 32 is formed in plain double. Beyond, an ulp of D exceeds the other errors, and D is formed in double-double.
+                      (DLMF 8.17.22). All terms of the continued fraction are positive.
+    D <= 32 is computed in plain double. For larger D, an ulp of D exceeds the other errors, so D is computed in double-double.
     For p < 2**-830 the kernels use p = 2**-830, because log Pr[X = k], k >= 1, is then linear in log p to 1e-200.
 
-Measured error of log p in units of max(ulp(log p), 2**-53), the second being the roundoff of p itself
-(tests/reference/measure_errors.py, Gauss quadrature in python-flint at 400 bits; tests/core/ allows 3e-14 + 4 ulp):
+Measured error of log p in units of max(ulp(log p), 2**-53), where 2**-53 is the unit of roundoff of p itself
+(tests/reference/measure_errors.py, against Gauss quadrature in python-flint at 400 bits; tests/core/ allows 3e-14 + 4 ulp):
 
     function   domain                                        trials   peak      rms
     logpmf     n 1..2**53, p any double, k anywhere           2.0e4    2.4       0.35
@@ -31,8 +31,8 @@ Measured error of log p in units of max(ulp(log p), 2**-53), the second being th
 
 These are the errors of the ufuncs. The scalar kernels have the peaks 3.4, 7.6 and 11 (rms 0.40, 0.79 and 1.0).
 
-Cost      see docs/numerics and tails.h: in arrays 9 to 26 ns a probability and 17 to 55 ns a tail with AVX-512; scalar
-          kernels 35 to 330 ns.
+Cost      see docs/numerics and tails.h. In arrays, with AVX-512: 9 to 26 ns for a probability and 17 to 55 ns for a tail. A scalar
+          kernel takes 35 to 330 ns.
 Source    Loader 2000; Temme 1979/1982 for the idea of the uniform expansion; DLMF 8.17.
 """
 

@@ -1,20 +1,21 @@
-"""Hockey-stick divergence of a sum of independent bits between the two values of one bit: shuffled randomized response.
+"""Hockey-stick divergence between two sums of independent bits that differ in the value of one bit: shuffled randomized response.
 
-Layer: one kernel ``noexcept nogil`` (declared in _bits.pxd), a ufunc for two groups, a function on arrays of groups; and a function
-for two sums whose distributions are given.
+Layer: one kernel ``noexcept nogil`` (declared in _bits.pxd), a ufunc for two groups of bits, and a function for arrays of groups.
+Another function is for two sums whose distributions are given.
 
-Definition. S is the sum of the other users' bits and W(k) = Pr[S = k]; q = flip, p = 1 - q, E = e^eps. The likelihood ratio of
-S + Ber(q) to S + Ber(p) decreases, so the optimal set is {sum <= k} for some k:
+Definition. S is the sum of the other users' bits and W(k) = Pr[S = k]; q = flip, p = 1 - q, E = e^eps. The target's bit is added:
+under P the sum is S + Ber(q), under Q it is S + Ber(p). The likelihood ratio of P to Q decreases with the sum, so the optimal set
+is {sum <= k} for some k, and the divergence is
     H = max_k (p - q E) W(k) - (E - 1) Pr[S < k].
-The maximum is at the last k with W(k)/W(k-1) > rho = (p E - q)/(p - q E): the mode of the distribution of S after exponential
-tilting by e^theta = 1/rho.
-Method. The tilt theta has a closed form. One Fourier inversion along the contour tilted by theta gives
-W(k-1), W(k), W(k+1) and Pr[S < k], all relative to one exponential factor, for the integer k next to the tilted mean. If the
-mode is k - 1 or k + 1, the inversion is repeated there. The difference in H is formed from these relative values. Its relative
-rounding error is about |log H| times 1e-16, which is a few ulp of log H.
-Error     the bounds contain the error of the inversion (docs/theorems/contours.md), carried through the difference, and the
-          roundings of p - q E and of the exponent. If these errors exceed the difference, the lower bound is -inf;
-          this was seen for log delta below -1e11.
+The maximum is at the last k with W(k)/W(k-1) > rho = (p E - q)/(p - q E). This k is the mode of the distribution of S after
+exponential tilting by e^theta = 1/rho.
+Method. The tilt theta has a closed form. Let k be the integer next to the tilted mean. One Fourier inversion along the contour
+tilted by theta computes W(k-1), W(k), W(k+1) and Pr[S < k], all relative to one exponential factor. If the mode is k - 1 or
+k + 1, the inversion is repeated there. The difference in H is computed from these relative values. Its relative rounding error is
+about |log H| times 1e-16, which is a few ulp of log H.
+Error     the bounds contain the error of the inversion (docs/theorems/contours.md) and its effect on the difference, and the
+          roundings of p - q E and of the exponent. If these errors exceed the difference, the lower bound is -inf. This was
+          observed for log delta below -1e11.
 Measured error of the middle of the bounds, relative to delta, less 4 ulp(log delta):
               every dataset of 1..12 users, exact fractions  1866 cases   peak 3.2e-14   rms 0.9e-15
               n = 100..1e6, delta 1e-2..1e-48, 30 digits     24 cases     peak 1.0e-13   rms 2.1e-14
@@ -57,11 +58,11 @@ cdef struct Local:
 
 
 cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noexcept nogil:
-    """Fill `out` with the tilted probabilities next to k by the trapezoidal rule with 2J nodes.
+    """Fill `out` with the tilted probabilities of k - 1, k, k + 1 and the tail below k, by the trapezoidal rule with 2J nodes.
 
-    The tilted probability of i is e^(theta (i - k)) times Pr[S = i], so `below`, `above` and `strict` are W(k - 1), W(k + 1) and
-    Pr[S < k] times e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i), theta <= 0, where
-    P_theta is the tilted probability; the sum has J terms as in _lattice.pyx.
+    The tilted probability of i is P_theta(i) = e^(theta (i - k)) Pr[S = i]. So the results `below`, `above` and `strict` are W(k -
+    1), W(k + 1) and Pr[S < k] times e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i),
+    theta <= 0; this sum is restricted to J terms as in _lattice.pyx.
     """
     cdef double slope = -tilt.theta, J = c_half_period_within(tilt.var, fabs(tilt.shift) + 1, band), half
     cdef double s, c, re, im, dr, di, norm, wr, wi, stray
@@ -81,7 +82,7 @@ cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noex
         here_abs += at.size * at.rounding
         dd_accumulate(&even, re * (1 - 2 * s * s))
         dd_accumulate(&odd, im * 2 * s * c)
-        # the Fourier factor of the terms i = 1 .. J-1: (keep e^(it) - (-1)^m cut)/(1 - keep e^(it))
+        # the Fourier factor of the sum over i = 1 .. J-1: (keep e^(it) - (-1)^m cut)/(1 - keep e^(it))
         norm = c_geometric_below(&sums, &at, &dr, &di)
         if norm > 0:
             wr = sums.keep * (1 - 2 * s * s) - (-sums.cut if m & 1 else sums.cut)
@@ -123,8 +124,8 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
     mean = lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta), 2 * sinh(0.5 * tilt.theta), &tilt.var)
     mean = lattice_tilted_mean(p, q, counts, groups, tilt.theta, dd_make(law.mean, law.mean_lo), mean, &tilt.blur)
     k = min(max(floor(mean.hi + 0.5), 0), law.trials)
-    # The mode is within 1 of the mean (Darroch 1964), and the rounding of theta, 12 UNIT |theta|, moves the mean. So the mode is
-    # within `drift` of the computed mean.
+    # The mode is within 1 of the mean (Darroch 1964). The rounding error of theta, 12 UNIT |theta|, moves the mean. `drift` covers
+    # both, so the mode is within `drift` of the computed mean.
     drift = 1 + 12 * UNIT * fabs(tilt.theta) * tilt.var
     for attempt in range(16):
         tilt.shift = (mean.hi - k) + mean.lo
@@ -150,13 +151,13 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
         lower[0] = log(value - rounding)
         lower[0] = tilt.exponent + lower[0] - slack - 4 * UNIT * fabs(lower[0])
     # Because of rounding, the mode of the tilted distribution of W may be `steps` values above or below k. Its probabilities are
-    # log-concave, so towards the mode they grow by at most 1.01 `up` at each step up and 1.01 `down` at each step down. The value
-    # (in units of the tilting factor at k) grows by at most gain rho^j 1.01 `up` at the j-th step up, and by at most
+    # log-concave, so towards the mode they grow by at most 1.01 `up` at each step up and by at most 1.01 `down` at each step down.
+    # The divergence (divided by the tilting factor at k) grows by at most gain rho^j 1.01 `up` at the j-th step up, and by at most
     # gain 1.01 `down` at every step down.
     steps = k - ceil(mean.hi - drift)
     if down > 0 and steps > 0:
         rounding += 1.01 * gain * down * steps
-    # also if the rounding errors exceed the value, their sum is an upper bound
+    # the rounding errors may exceed the value; the sum of both is nevertheless an upper bound
     upper[0] = log(max(value, 0) + rounding)
     steps = floor(mean.hi + drift) - k
     if up > 0 and steps > 0:
@@ -166,7 +167,7 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
 
 cdef void c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip,
                                   double eps, double gap, double band, double *lower, double *upper) noexcept nogil:
-    # p - q E is computed from `gap`, the difference of the local budget and eps, which avoids cancellation if the gap is small
+    # p - q E is computed from `gap`, the local budget minus eps, without cancellation if the gap is small
     c_best_threshold(p, q, counts, groups, -(1 - flip) * expm1(-gap) if gap > 0 else 0, expm1(eps), band, lower, upper)
 
 
@@ -197,10 +198,10 @@ shuffled_bits_log_delta = ufunc_of_pairs(
 
 
 def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):
-    """Return the lower and the upper bound of log delta of a target with value 0 against 1.
+    """Return the lower and the upper bound of log delta for the target's values 0 and 1, in this order.
 
-    p and q are the probabilities that a bit of another user is 1 or 0, and counts[j] bits have the probability p[j]. counts=None
-    means one bit for each p, which is faster. gap = ln((1 - flip)/flip) - eps, accurate to an ulp.
+    Bits of other users are 1 with probability p[j] and 0 with probability q[j], and counts[j] is the number of these bits.
+    counts=None means one bit for each p, which is faster. `gap` is ln((1 - flip)/flip) - eps, accurate to an ulp.
     """
     cdef double lower = 0, upper = 0
     cdef Py_ssize_t groups = p.shape[0]
@@ -211,7 +212,7 @@ def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] c
 
 
 cdef inline Py_ssize_t c_first_at_most(const double *ratio, Py_ssize_t size, double limit, Py_ssize_t start) noexcept nogil:
-    """Returns the first index with ratio <= limit, by steps from `start`; elements that are NaN are skipped."""
+    """Returns the first index with ratio <= limit, found by steps from `start`. Elements that are NaN are skipped."""
     while start < size and not ratio[start] <= limit:
         start += 1
     while start > 0 and not ratio[start - 1] > limit:
@@ -227,19 +228,21 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
     the sum over i of the largest partial sum over j of
         P_i P_j - E Q_i Q_j = V_j X_i - V_(j-1) Y_i,
         X_i = (p^2 - E q^2) W_i - p q (E - 1) W_(i-1),   Y_i = p q (E - 1) W_i + (E p^2 - q^2) W_(i-1),
-    where P_i = p W_i + q W_(i-1), Q_i = q W_i + p W_(i-1), and j likewise. As V_j/V_(j-1) decreases, the best set is {j < m}, where
-    m is the first j with V_j X_i <= V_(j-1) Y_i. Its partial sum is, with A_k the sum of V_j over j < k,
+    where P_i = p W_i + q W_(i-1), Q_i = q W_i + p W_(i-1), and P_j, Q_j are the same with V in place of W. As V_j/V_(j-1)
+    decreases, the best set for i is {j < m}, where m is the first j with V_j X_i <= V_(j-1) Y_i. With A_k the sum of V_j over
+    j < k, the partial sum over this set is
         ((p - E q) W_i - (E p - q) W_(i-1)) A_(m-1) + X_i V_(m-1).
-    No coefficient cancels, and as q tends to 1/2 and eps to 0, coefficients and errors become small together. m moves monotonically
-    with i, so all sets are found in one pass, 5 ns for each i.
+    No coefficient cancels, and as q tends to 1/2 and eps to 0, coefficients and errors become small together. m is monotone in i,
+    so one pass finds all sets, in 5 ns for each i.
 
-    Rounding. Let e = `error` and U_i be X_i with plus in place of minus: X_i has an absolute error of at most e U_i, Y_i and the
-    computed ratios V_j/V_(j-1) a relative error of at most e. The ratio is compared with two limits, Y_i (1 + 3 e)/(X_i - 2 e U_i)
-    and Y_i (1 - 3 e)/(X_i + 2 e U_i). Let `least` be the first j with a computed ratio at or below the first limit, and `most` the
-    same for the second. Then least <= m <= most: the exact ratios decrease, and they are above Y_i/X_i if the computed ones are
-    above the first limit, and at most Y_i/X_i if these are at most the second limit. For least <= j < most the exact ratio is
-    within a factor of 1 +- e of the limits, so that the term of j is at most 10 e U_i V_j in size. The lower bound is that of the
-    set j < least; the upper bound adds 12 e U_i V_j for every j from `least` to `most`.
+    Rounding. Let e = `error`, and let U_i be X_i with plus in place of minus. X_i has an absolute error of at most e U_i. Y_i and
+    the computed ratios V_j/V_(j-1) have relative errors of at most e. The ratio is compared with two limits, the larger one
+    Y_i (1 + 3 e)/(X_i - 2 e U_i) and the smaller one Y_i (1 - 3 e)/(X_i + 2 e U_i). Let `least` be the first j whose computed ratio
+    is at or below the larger limit, and `most` the first j whose computed ratio is at or below the smaller limit. Then
+    least <= m <= most: the exact ratios decrease; an exact ratio is above Y_i/X_i if the computed one is above the larger limit,
+    and at most Y_i/X_i if the computed one is at most the smaller limit. For least <= j < most the exact ratio is within a factor
+    of 1 +- e of the limits, so the term of j is at most 10 e U_i V_j in absolute value. The lower bound is that of the set
+    {j < least}. The upper bound adds 12 e U_i V_j for every j from `least` to `most`.
 
     Parameters
     ----------
@@ -293,23 +296,26 @@ def two_sums(const double[::1] first, const double[::1] second, const double[::1
 
 
 def merged_losses(const double[:, ::1] p, const double[:, ::1] q, Py_ssize_t cells):
-    """Return masses under P and under Q of outcomes with losses log(p/q) > 0, merged within each of `cells` equal intervals.
+    """Return masses under P and under Q of outcomes with losses log(p/q) > 0.
 
-    Merging outcomes is post-processing, so it decreases the hockey-stick divergence, and so does omitting outcomes. The masses
-    are 0 if no finite loss is positive.
+    The outcomes in each of `cells` intervals of losses of equal length are merged.
+
+    Merging outcomes is post-processing, which does not increase the hockey-stick divergence, and neither does omitting outcomes.
+    The masses are 0 if no finite loss is positive.
 
     Parameters
     ----------
     p, q : ndarray, two-dimensional
         Masses of the same outcomes.
     cells : int
-        Number of intervals between 0 and the largest finite loss. Their width w reduces a divergence that falls like e^(-s eps)
-        by a fraction of at most (s w)^2/4.
+        Number of intervals between 0 and the largest finite loss. Let w be their width: merging reduces a divergence that falls
+        like e^(-s eps) by a fraction of at most (s w)^2/4.
 
     Returns
     -------
     (ndarray, ndarray)
-        The masses. The compensated sums have relative errors of less than 4 units of roundoff for up to 2**40 outcomes.
+        The masses under P and under Q of each interval. They are compensated sums, with relative errors below 4 units of roundoff
+        for up to 2**40 outcomes.
     """
     total = np.zeros((4, cells))
     cdef double[:, ::1] sums = total

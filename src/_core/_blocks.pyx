@@ -1,19 +1,19 @@
-"""Poisson-binomial probabilities and tails for Python, one point or a block of consecutive points; built on _lattice.pyx.
+"""Poisson-binomial probabilities and tails for Python, at one point or in a block of consecutive points; built on _lattice.pyx.
 
 A block is a run of consecutive values s = center + j of one tilted distribution, computed with one inverse real FFT. The kernel
 returns the Fourier coefficients of the tilted probabilities P_theta(center + j), or of the geometric sums
 
     sum_{i < J} e^(-theta i) P_theta(s + i)   (upper tail)        sum_{i < J} e^(theta i) P_theta(s - i)   (lower tail)
 
-From a value of a block, log Pr[S = s], log Pr[S >= s] or log Pr[S <= s] is exponent - theta j + log(value). The rounding error is
-absolute within a block, so a block is used only for values above 1.5e-3 of its largest one (3.6 sigma to either end).
+A value of a block gives log Pr[S = s], log Pr[S >= s] or log Pr[S <= s] as exponent - theta j + log(value). All values of a block
+have the same absolute rounding error, so only values above 1.5e-3 of the largest one are used (3.6 sigma to either end).
 
-Blocks near the mean share one pass over the data: with z = theta + i t, S = sinh(z/2)^2, T = tanh(z/2),
+One pass over the data suffices for all blocks near the mean: with z = theta + i t, S = sinh(z/2)^2, T = tanh(z/2),
 
     sum_j log(q_j + p_j e^z) - p_j z = 1/2 sum_m (-1)^(m+1) S^m/m sum_j (4 p_j q_j)^m
                                        - sum_m T^(2m+1)/(2m+1) sum_j delta_j (1 - delta_j^2m),   delta = p - q.
 
-Measured error of log p over the values with tails above e^-50, in units of 1e-13 min(1, |log p|) + 2.2e-16 |log p|:
+Measured error of log p, for values whose tails are above e^-50, in units of 1e-13 min(1, |log p|) + 2.2e-16 |log p|:
 
     domain                                  trials    peak    rms     against
     n <= 600, by blocks of sigma < 13       3083      5.1     0.14    python-flint, 512 bits
@@ -22,8 +22,8 @@ Measured error of log p over the values with tails above e^-50, in units of 1e-1
     The largest errors are where two blocks meet (5e-16 of a block's largest value); the median error is 4e-15.
 
 Cost       convolution of 1000 p: 22 us with `cut` = 1e-50, 40 us without (AVX-512)
-           n = 1e6 distinct p: mean and variance 0.3 ms, the series 1.3 ms (6 orders), then 4 us a block besides its FFT
-Source     series and blocks by hand; convolution: textbook, four factors at a time
+           n = 1e6 distinct p: mean and variance 0.3 ms, the series 1.3 ms (6 orders), then 4 us for each block and its FFT
+Source     series and blocks: derived here; convolution: textbook, four factors at a time
 """
 
 cimport cython
@@ -82,7 +82,7 @@ cdef Py_ssize_t fast_length(Py_ssize_t wanted) noexcept nogil:
 
 
 cdef void series_at(const Series *series, double zr, double zi, double *re, double *im) noexcept nogil:
-    """Writes the centred log moment generating function sum_j log(q_j + p_j e^z) - p_j z, by the series in the header."""
+    """Writes sum_j log(q_j + p_j e^z) - p_j z, the log moment generating function about the mean, by the series in the header."""
     cdef double sh = sinh(0.5 * zr), ch = cosh(0.5 * zr), s = sin(0.5 * zi), c = cos(0.5 * zi)
     cdef double ar = sh * c, ai = ch * s, br = ch * c, bi = sh * s        # sinh(z/2), cosh(z/2)
     cdef double Sr = ar * ar - ai * ai, Si = 2 * ar * ai
@@ -105,7 +105,7 @@ cdef void series_at(const Series *series, double zr, double zi, double *re, doub
 
 
 cdef double series_moments(const Series *series, double theta, double *var) noexcept nogil:
-    """Returns K'(theta) - K'(0) and writes K''(theta) to var, by differentiating the series term by term."""
+    """Returns K'(theta) - K'(0) and writes K''(theta) to var, from the derivatives of the series of K."""
     cdef double S = sinh(0.5 * theta) ** 2, S1 = 0.5 * sinh(theta), S2 = 0.5 * cosh(theta)
     cdef double T = tanh(0.5 * theta), T1 = 0.5 * (1 - T * T), T2 = -T * T1
     cdef double even1 = 0, even2 = 0, odd1 = 0, odd2 = 0, W = T * T
@@ -121,20 +121,23 @@ cdef double series_moments(const Series *series, double theta, double *var) noex
 
 
 cdef int signalled() noexcept with gil:
-    """Returns whether to stop, because an exception is set, for example by Ctrl-C. Acquiring the lock lets other threads run."""
+    """Returns whether the pass must stop, because an exception is set, for example by Ctrl-C.
+
+    Acquiring the interpreter's lock for this check lets other threads run.
+    """
     return error_set() != NULL or look_for_signals() < 0
 
 
 cdef int settled() except -1:
-    """Raises the exception that is set, if any. If a signal has stopped the pass over the data, its results are not valid."""
+    """Raises the exception that is set, if any: a signal has then stopped the pass over the data, and its results are not valid."""
     return -1 if error_set() != NULL else 0
 
 
 cdef class PoissonBinomialPMF:
-    """The distribution of a sum of independent bits with probabilities p, multiplicities counts, and q = 1 - p.
+    """The distribution of a sum of independent bits: counts[j] bits are 1 with probability p[j], 0 with q[j] = 1 - p[j].
 
-    Pass q if p may be close to 1, where 1 - p would lose digits. The caller has checked the conditions of _lattice.pxd and passes
-    C-contiguous float64 arrays of one length.
+    Pass q if some p are close to 1, where 1 - p would have a large relative error. The caller has checked the conditions of
+    _lattice.pxd and passes C-contiguous float64 arrays of one length.
     """
 
     cdef Law law
@@ -178,7 +181,7 @@ cdef class PoissonBinomialPMF:
 
     @property
     def reach(self):
-        """Approximate largest distance from the mean at which the series of the header computes a block; 0 before `expand`."""
+        """Approximate largest distance from the mean at which the series of the header applies; 0 before `expand` is called."""
         return self.series.radius * self.law.var
 
     def edge(self, bint all_ones):
@@ -206,12 +209,15 @@ cdef class PoissonBinomialPMF:
         return tail, error
 
     def expand(self, double depth):
-        """Compute the sums of the series for |theta| sigma <= depth. The caller has checked: hypot(depth, 9.4) < sigma."""
+        """Compute the power sums of the series, for tilts with |theta| sigma <= depth.
+
+        The caller has checked: hypot(depth, 9.4) < sigma.
+        """
         cdef double radius = depth / sqrt(self.law.var)
         if self.series.radius >= radius:
             return
         cdef int orders = c_orders(self.law.var, depth)
-        # `series` is marked as empty until the pass is complete, because Ctrl-C may end it
+        # `series` is marked as empty until the pass is complete, because Ctrl-C may end the pass early
         self.series.orders = 0
         self.series.radius = 0
         with nogil:
@@ -222,7 +228,7 @@ cdef class PoissonBinomialPMF:
         self.series.radius = radius
 
     cdef bint tilt_by_series(self, double target, Tilt *tilt) noexcept nogil:
-        """Find the tilt with mean `target` by Newton steps; returns whether one within the radius of the series was found."""
+        """Find the tilt whose mean is `target` by Newton steps; returns whether one within the radius of the series was found."""
         cdef dd gap = dd_add(dd_make(self.law.mean, self.law.mean_lo), dd_make(-target, 0))
         cdef double theta = 0, var = self.law.var, shift = gap.hi, unused
         cdef int steps = 0
@@ -245,10 +251,10 @@ cdef class PoissonBinomialPMF:
     @cython.boundscheck(False)
     @cython.wraparound(False)
     def block(self, double center, int kind):
-        """Return one block around the integer 0 < center < n: kind 0 for the pmf, 1 for Pr[S >= s], -1 for Pr[S <= s].
+        """Return one block around the integer `center`, 0 < center < n, of Pr[S = s], Pr[S >= s] or Pr[S <= s] (kind 0, 1 or -1).
 
-        The result is (coefficients, period, reach, theta, exponent, sigma, error, exponent_error). The values are
-        irfft(coefficients, period) with absolute error `error`, and free of aliasing for |j| <= reach.
+        The result is (coefficients, period, reach, theta, exponent, sigma, error, exponent_error). The values at center + j are
+        irfft(coefficients, period), with an absolute error of at most `error` and without aliasing for |j| <= reach.
         """
         cdef Tilt tilt
         cdef Phi phi
@@ -266,7 +272,8 @@ cdef class PoissonBinomialPMF:
         sigma = sqrt(tilt.var)
         reach = ceil(3.8 * sigma) + 4
         span = c_half_period(tilt.var, reach + fabs(tilt.shift))
-        # The period is even, so that pi is a node. For tails the geometric sum that turns a pmf into a tail has period/2 terms.
+        # The period is even, so that t = pi is a node. For tails, the geometric sum that turns a pmf into a tail has period/2
+        # terms.
         period = 2 * fast_length(whole(span if kind else ceil(0.5 * (span + reach)), 1, 1 << 53))
         J = period // 2
         half = c_half(tilt.var)
@@ -313,14 +320,17 @@ cdef inline void quadratic(double x, double y, double *out) noexcept nogil:
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def convolve(const double[::1] p not None, double cut=0):
-    """Return (first, probabilities of first, first + 1, ...) by direct convolution, without the values below `cut` at both ends.
+    """Return (first, probabilities of first, first + 1, ...) by direct convolution.
 
-    All terms are positive, and four p have at most 12 roundings: the relative error is below 3.4e-16 n. Below 1e-290 the
-    probabilities are less accurate, and below 5e-324 they are 0: the caller checks that this does not matter.
+    Values below `cut` at both ends are omitted.
+
+    All terms are positive, and each factor of four p takes at most 12 roundings, so the relative error is below 3.4e-16 n. Below
+    1e-290 the probabilities are less accurate, and below 5e-324 they are 0: the caller checks that this does not matter.
     The convolutions of the first 4, 8, ... p omit values below `cut`, too, so that subnormal numbers, which take a hundred times
-    as long, do not occur. No probability decreases by more than (n + 1) cut: each of at most n + 1 omitted values would be
-    multiplied by a probability. At least 64 values are kept. If all of them are above `cut`, a ratio of neighbours is above
-    cut^(1/64), because the ratios decrease; so if the largest probability is near 1, its complement is far above the omitted mass.
+    as long, do not occur. At most n + 1 values are omitted, and each would be multiplied by a probability, so no probability
+    decreases by more than (n + 1) cut. At least 64 values are kept. The ratios of neighbouring values decrease. So if all 64 are
+    above `cut`, some ratio is above cut^(1/64), and if the largest probability is near 1, its complement is far above the omitted
+    mass.
     """
     cdef Py_ssize_t n = p.shape[0], room = (n + 47) // 8 * 8, low = 0, high = 1, start, i
     # a pass starts at a multiple of 8, reads four values below its start, and writes up to seven beyond its end
@@ -354,8 +364,10 @@ def convolve(const double[::1] p not None, double cut=0):
 
 
 cdef Py_ssize_t outside(const double *logs, Py_ssize_t step, Py_ssize_t size, double beyond, double log_tail) noexcept nogil:
-    """Returns the largest number of values, counted from the end at `logs`, whose mass plus the mass e^beyond outside is at most
-    e^log_tail."""
+    """Returns the largest number of values at one end that may be omitted: their mass plus the mass e^beyond is at most e^log_tail.
+
+    `logs` points to the last value at this end, and e^beyond is a bound of the mass outside of the table.
+    """
     cdef double mass = exp(beyond - log_tail)
     cdef Py_ssize_t i
     for i in range(size):
@@ -368,7 +380,7 @@ cdef Py_ssize_t outside(const double *logs, Py_ssize_t step, Py_ssize_t size, do
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def run_around(const double[::1] circle not None, double cut, Py_ssize_t below, Py_ssize_t above):
-    """Return (first, values) of the run of values of at least `cut` around point 0 of a circle; first is at most 0.
+    """Return (first, values): the run of values of at least `cut` around point 0 of a circle; `first` is at most 0.
 
     The run has at most `below` points below 0 and `above` points above 0. It is empty if the value at point 0 is below `cut`.
     """
@@ -393,8 +405,7 @@ def run_around(const double[::1] circle not None, double cut, Py_ssize_t below, 
 
 
 def window_ends(const double[::1] logs not None, double below, double above, double log_tail):
-    """Return the ends (first, last + 1) of the smallest part of a table such that the mass outside of it is at most e^log_tail on
-    each side.
+    """Return the ends (first, last + 1) of the smallest part of a table that leaves at most the mass e^log_tail on each side.
 
     below and above are the logarithms of the masses outside of the table.
     """

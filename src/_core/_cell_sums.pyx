@@ -1,28 +1,30 @@
-"""Sums of two independent discrete variables, reduced to few points: the mass and the first moment of each cell between points.
+"""Sums of two independent discrete variables, reduced to few points by the mass and the first moment in each cell.
 
-    X and Y have increasing atoms. The kernel returns, for each cell between points z_0 < ... < z_m, the probability that X + Y is
-    in the cell, and the sum of probability times distance from the cell's lower end. The caller reduces X + Y to few points by
-    splitting    the mass of a cell moves to both ends and keeps its mean: E f(X + Y) does not decrease, for every convex f
-    merging      the mass moves to its mean: E f(X + Y) does not increase
+    X and Y have increasing atoms. Points z_0 < ... < z_m divide the line into cells. For each cell, the kernel returns the
+    probability that X + Y is in the cell, and the sum of probability times distance from the cell's lower end. With these numbers
+    the caller reduces X + Y to few points by
+    splitting    the mass of a cell moves to both ends of the cell and keeps its mean: for convex f, E f(X + Y) does not decrease
+    merging      the mass of a cell moves to its mean: for convex f, E f(X + Y) does not increase
 X may be multiplied by a positive factor, and be limited to its smallest atoms; the factor and the limit may depend on Y.
 
-Layer: ``c_cell_sums``, noexcept nogil, declared in _cell_sums.pxd, which states what the caller must check; ``cell_sums`` and
-``wide_sums`` for Python.
+Layer: ``c_cell_sums``, noexcept nogil, is declared in _cell_sums.pxd, which states what the caller must check. ``cell_sums`` and
+``wide_sums`` are functions for Python.
 
-``wide_sums`` has no factor and no limit, and serves atoms of many orders of magnitude. For each atom x it takes those y of the
-other distribution with |y| <= |x|; most are so small that x + y is in the cell of x:
-    0 <= y, x + y <= z_(c+1)   the mass is a sum M of probabilities, added up from 0 outwards, and the first moment from z_c is
-                               M (x - z_c) + F, F the sum of probability times |y|
-    -(x - z_c)/4 <= y < 0      M (x - z_c) - F, where F is at most a quarter of the first term: if M and F have relative errors
-                               up to e, the result has at most 5/3 e, less than the 2 e that `rounding_charge` allows
+``wide_sums`` has no factor and no limit, and is for atoms of many orders of magnitude. For each atom x it combines those y of the
+other distribution with |y| <= |x|; most of them are so small that x + y is in the cell c of x, between z_c and z_(c+1):
+    0 <= y, x + y <= z_(c+1)   the mass of these y is a sum M of probabilities, added up from y = 0 outwards; their first moment
+                               relative to z_c is M (x - z_c) + F, F the sum of probability times |y|
+    -(x - z_c)/4 <= y < 0      the first moment is M (x - z_c) - F, where F is at most a quarter of the first term: if M and F have
+                               relative errors up to e, it has at most 5/3 e, less than the 2 e that `rounding_charge` allows
 All other pairs are added one by one. A second pass exchanges X and Y; each pair of atoms belongs to one of the two passes.
 
-Roundings   each sum of two values is moved by 4 UNIT (8 UNIT in M and F), up or down as requested; this is more than its rounding
-            error, also with a factor, which adds an error of UNIT. Masses and distances are sums of positive terms, each with an
-            error of 2 UNIT. Exact sums that M counts in a cell are in the cell, so the caller may clip a mean that is outside
-Cost        cell_sums: 3 to 6 ns a pair: for each atom of Y one pass over the atoms of X and the points
-            wide_sums: the same for the pairs that are left, about 2 log(4/step)/step for each atom if the points are a factor
-            1 + step apart, and .1 us for each atom
+Roundings   each sum x + y is moved by a relative 4 UNIT (8 UNIT in M and F), up or down as requested. This is more than its
+            rounding error, even with a factor, which adds an error of UNIT. Masses and distances are sums of positive terms, each
+            with an error of 2 UNIT. Sums that M counts in a cell are in this cell exactly, so the caller may clip a mean that
+            rounding has moved outside
+Cost        cell_sums: 3 to 6 ns for each pair; for each atom of Y there is one pass over the atoms of X and the points
+            wide_sums: the same for the pairs that are added one by one, which are about 2 log(4/step)/step for each atom if the
+            points are a factor 1 + step apart; and .1 us for each atom
 Source      Shaked, Shanthikumar, Stochastic Orders, 3.A: splitting and merging
 """
 
@@ -76,7 +78,10 @@ cdef void c_cell_sums(const double *place, const double *mass, Py_ssize_t places
 
 cdef void c_outward(const double *value, const double *mass, Py_ssize_t size, Py_ssize_t zero, double *total,
                     double *moment) noexcept nogil:
-    """Writes for every j the sums of mass and of mass times |value| of the atoms from `zero` to j, or from j to `zero` - 1."""
+    """Writes, for every j, the sums of mass and of mass times |value| over the atoms between `zero` and j.
+
+    These are the atoms from `zero` to j, or from j to `zero` - 1.
+    """
     cdef Py_ssize_t j
     cdef double here = 0, first = 0
     for j in range(zero, size):
@@ -105,9 +110,10 @@ cdef inline Py_ssize_t c_before(const double *value, Py_ssize_t low, Py_ssize_t 
 cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t places, const double *jump, const double *chance,
                          Py_ssize_t jumps, Py_ssize_t zero, const double *summed, const double *first, const double *nodes,
                          Py_ssize_t cells, bint upper, bint equal, Py_ssize_t stride, double *total, double *moment) noexcept nogil:
-    """Adds the pairs with |jump| < |place| (<= if `equal`) to the masses and moments of the cells (`wide_sums` in the header).
+    """Adds the pairs with |jump| < |place| (<= if `equal`) to the masses and moments of the cells, by the method of `wide_sums`.
 
-    Uses every `stride`-th place. Returns the number of pairs that are added one by one; if `total` is NULL, it only counts them.
+    Only every `stride`-th place is used. Returns the number of pairs that are added one by one. If `total` is NULL, these pairs are
+    only counted.
     """
     cdef Py_ssize_t n, i, j, k, start, stop, middle, step, low, c = 0, left = zero, right = zero, pairs = 0
     cdef double x, p, size, z, here, moved, blur = 4 * UNIT if upper else -4 * UNIT
@@ -118,8 +124,8 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
             c += 1
         if p == 0:
             continue
-        # the jumps left, ..., right - 1 are those with |jump| < |x| (<= if `equal`); along the places |x| first decreases and
-        # then increases, so both ends of this range first move inwards and then outwards
+        # the jumps left, ..., right - 1 are those with |jump| < |x| (<= if `equal`); along the places x, |x| first decreases and
+        # then increases, so both ends of this range of jumps first move inwards and then outwards
         while left > 0 and (jump[left - 1] > -size or (equal and jump[left - 1] == -size)):
             left -= 1
         while left < zero and (jump[left] < -size or (not equal and jump[left] == -size)):
@@ -128,7 +134,7 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
             right += 1
         while right > zero and (jump[right - 1] > size or (not equal and jump[right - 1] == size)):
             right -= 1
-        # the jumps from `zero` to start - 1 lead to the cell of x; their sums increase, so that bisection finds `start`
+        # the jumps from `zero` to start - 1 lead to the cell of x; the sums x + jump increase, so `start` is found by bisection
         start, stop = zero, right
         while start < stop:
             middle = (start + stop) // 2
@@ -137,7 +143,7 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
                 start = middle + 1
             else:
                 stop = middle
-        # a negative value moves the sum from a node into the cell below it
+        # a negative jump moves the sum from a node x into the cell below this node
         low = c - 1 if x == nodes[c] and c > 0 else c
         stop = c_before(jump, left, zero, -0.25 * (x - nodes[low]), True)
         pairs += right - start + stop - left
@@ -155,7 +161,7 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
                 total[k] += here
                 moment[k] += moved
                 here = moved = 0
-                # the sum is most often in the next cell, but cells near x may be much narrower than the distance of two jumps
+                # the next sum is most often in the next cell, but cells near x may be much narrower than the distance of two jumps
                 k += 1
                 step = 1
                 while k + step < cells and nodes[k + step] <= z:
@@ -195,22 +201,21 @@ cdef Py_ssize_t c_nearer(const double *place, const double *mass, Py_ssize_t pla
 def cell_sums(const double[::1] place, const double[::1] mass, const double[::1] jump, const double[::1] chance,
               const double[::1] nodes, bint upper, const double[::1] factor=None, const Py_ssize_t[::1] used=None,
               double cut=0):
-    """Return the mass of X + Y in each cell between nodes, and the sum of mass times distance from the cell's lower end.
+    """Return the mass of X + Y in each cell between nodes, and the sum of mass times distance from the lower end of the cell.
 
     Parameters
     ----------
     place, mass, jump, chance : ndarray
-        Values and probabilities of X (place, mass) and of Y (jump, chance), values increasing.
-    nodes : ndarray
-        Increasing, at least two, with all sums between the first and the last.
-    upper : bool
+        The increasing values and their probabilities: `place` and `mass` of X, `jump` and `chance` of Y.
+    nodes : ndarray Increasing ends of the cells, at least two; all sums lie between the first and the last. upper : bool
         True: sums are rounded up; False: down.
     factor : ndarray, optional
         Positive numbers, one for each value of Y: the results are those of factor X + Y.
     used : ndarray, optional
         For each value of Y, the number of values of X that are used, from the smallest one on.
     cut : float
-        Pairs with a mass below it, up to rounding, are omitted. A product that underflows takes 13 times as long.
+        Pairs with a mass below `cut`, up to rounding, are omitted. Without `cut`, products could underflow, which takes 13 times as
+        long.
 
     Returns
     -------
@@ -246,7 +251,7 @@ def wide_sums(const double[::1] place, const double[::1] mass, const double[::1]
             middle, zero = c_before(&place[0], 0, places, 0, True), c_before(&jump[0], 0, jumps, 0, True)
             c_outward(&place[0], &mass[0], places, middle, &summed[0], &first[0])
             c_outward(&jump[0], &chance[0], jumps, zero, &summed[places], &first[places])
-            # a test with every 16th atom shows whether most pairs would be added one by one, which takes longer than in `cell_sums`
+            # every 16th atom is tried to find out whether most pairs would be added one by one, which takes longer than `cell_sums`
             pairs = c_nearer(&place[0], &mass[0], places, &jump[0], &chance[0], jumps, zero, &summed[places], &first[places],
                              &nodes[0], cells, upper, True, 16, NULL, NULL)
             pairs += c_nearer(&jump[0], &chance[0], jumps, &place[0], &mass[0], places, middle, &summed[0], &first[0], &nodes[0],

@@ -1,26 +1,26 @@
-"""Clone bounds: delta(eps) and eps(delta) of one deployment, loops over arrays of them, and the clone sum of personal rates.
+"""Clone bounds: delta(eps) and eps(delta) of one deployment or of arrays of deployments, and the clone sum for personalized rates.
 
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _clones.pxd, which states what the caller must check), and
-functions on memoryviews that release the interpreter's lock and check for signals between blocks.
+functions of memoryviews that release the interpreter's lock and check for signals between blocks of results.
 
 Definition. l is the target's pure budget, n the number of users, and every other user sends a clone with probability r:
     delta(eps) = tanh(l/2) (1 + e^eps) E[max(0, D - u M)]/(n r),   M ~ Bin(n, r),   D a sum of M random signs,
     u = tanh(eps/2)/tanh(l/2),   v = 1 - u = sinh((l - eps)/2)/(sinh(l/2) cosh(eps/2)).
-The expectation is computed by _compound.pyx, whose run time does not grow with n for large n. v is formed from l - eps, which is
-exact where eps is close to l, so that delta keeps its relative accuracy as it falls to 0. For n v <= 2, D - u M is positive only if
-all M signs are +1, and
+The expectation is computed by _compound.pyx, whose run time does not grow with n for large n. v is computed from l - eps, which is
+exact if eps is close to l, so that delta has a small relative error even as it falls to 0. For n v <= 2, D - u M is positive only
+if all M signs are +1, and
     delta(eps) = (1 - e^(eps - l)) (1 - r/2)^(n-1)/(1 + e^-l).
 
-eps(delta). The search of _crossing.pyx starts from an estimate of log delta: the saddle-point approximation with the Edgeworth
-terms of the tilted skewness and kurtosis. The relative error of the eps at which it meets delta is usually below 1/(n r)^2 (90 % of
-random deployments: 7e-6 for 1e3..1e4 users, 5e-8 and 6e-10 for the next two decades, 2e-11 for 1e6..1e7). For n v <= 2 the solution
-of delta(eps) = delta has a closed form.
+eps(delta). The search of _crossing.pyx uses an estimate of log delta: the saddle-point approximation with the Edgeworth terms of
+the tilted skewness and kurtosis. The search starts where this estimate is equal to the target. The relative error of this first eps
+is usually below 1/(n r)^2. For 90 % of random deployments it is below 7e-6 (1e3..1e4 users), 5e-8 (1e4..1e5), 6e-10 (1e5..1e6) and
+2e-11 (1e6..1e7). For n v <= 2 the solution of delta(eps) = delta has a closed form.
 
 Returned error: that of _compound.pyx and the roundings of every logarithm that is added to it; both bounds are rounded
           conservatively.
-Cost      2 to 9 us a value of delta, 0.25 us an approximate one. An upper bound of epsilon takes one value up to n = 1e6, two from
-          1e7 on, and sometimes one more; a lower bound takes two values. Either bound takes 5 to 12 us, 8 in the mean over
-          n = 1e3..1e9. Personal rates: 30 us a clone sum of 500 groups, 0.1 ms of 12,500 (AVX-512)
+Cost      2 to 9 us for a value of delta, 0.25 us for an approximate value. An upper bound of epsilon takes one value of delta up to
+          n = 1e6, two from n = 1e7 on, and sometimes one more; a lower bound takes two values. Either bound takes 5 to 12 us, and
+          8 us on average over n = 1e3..1e9. Personal rates: 30 us for a clone sum of 500 groups, 0.1 ms for 12,500 (AVX-512)
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -76,7 +76,9 @@ cdef double checked_clones_epsilon(double users, double local, double delta, bin
 
 cdef void c_personal_sum(const Law *law, double sure, double decay, double beyond, double u, double v, double *lower,
                          double *upper) noexcept nogil:
-    """Write bounds of log E G_(C+1)/(C+1), with G as in _compound.pyx; C is `sure` plus the sum of the independent bits of `law`.
+    """Write bounds of log E G_(C+1)/(C+1), with G as in _compound.pyx.
+
+    C is `sure` plus the sum of the independent bits of `law`.
 
     The caller has checked: G_(c+1) <= e^(b - k c) for every c, with b = `beyond` and k = `decay`; |k| <= 1; and 0 < v. Let w be
     the distribution of the bits tilted by e^(-k c): Pr[C = sure + c] = e^(K + k c) w_c. As G_m <= v m Pr[D > u m], a term of the
@@ -142,7 +144,7 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
         above = 2 * exp(-BAND)
     if low < k:
         below = 2 * exp(-BAND)
-    # a point whose computed value is at most `stray` is omitted; its exact value is at most 2 stray
+    # a point whose computed value is at most `stray` is omitted; its exact value is then at most 2 stray
     outside = 2 * stray * each + above / (k + high + 2) + 4 * below / (mean + 4) + fmin(below, exp(-0.403 * mean))
     flat = 2 * stray * (low + high + 1) + above + below
     outside = fmin(log(outside) + beyond, log(flat) + log(v) - decay) - decay * sure
@@ -157,7 +159,9 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
 
 def personal_clone_sum(const double[::1] probs not None, const double[::1] counts, double sure, double decay, double beyond,
                        double u, double v):
-    """Return bounds of log E G_(C+1)/(C+1) (G: _compound.pyx) for C ~ sure + sum Bin(counts, probs); counts may be None (1 each).
+    """Return bounds of log E G_(C+1)/(C+1), with G as in _compound.pyx, for C = sure + sum of Bin(counts, probs).
+
+    counts may be None: one bit for each probability.
 
     The caller has checked: 0 < probs < 1, u in [0, 1], and the conditions of `c_personal_sum`.
     """
@@ -181,10 +185,11 @@ cdef inline double c_least_log_ratio(double a, double b, double reach) noexcept 
 
 
 def least_log_ratio(double a, const double[::1] b not None, double reach):
-    """Return the minimum over 0 <= t <= reach of -b^2 (t + 1/2)^2/2 + a^2 (t - 1/2)^2/2, for Gaussian noise.
+    """For Gaussian noise, return the minimum of a^2 (t - 1/2)^2/2 - b^2 (t + 1/2)^2/2 over 0 <= t <= reach.
 
-    a and b are 1/sigma of the target and of other users. The expression is the logarithm of R_i/max(R_0, R_1), without the factor
-    b/a, at the output 1/2 - t: the other user's value is 1, the farthest from this output, and the target's value is 0.
+    a and b are 1/sigma of the target and of another user. Let R_0, R_1 be the output densities of the target and R_i that of the
+    other user. The expression is the logarithm of R_i/max(R_0, R_1), without the factor b/a, at the output 1/2 - t. The value of
+    the other user is 1, the farthest from this output, and the value of the target is 0.
     """
     cdef Py_ssize_t i
     ratios = np.empty(b.shape[0])
@@ -202,10 +207,12 @@ cdef inline double log_beyond(double x) noexcept nogil:
 
 
 def gaussian_terms(double low, double high, double eps, const double[::1] reach not None):
-    """Return rows (local eps, log scale, log tail) for targets with 1/sigma in low..high, by windows [1/2 - reach, 1/2 + reach].
+    """Return rows (local eps, log scale, log tail) for targets with 1/sigma in low..high.
 
-    The caller has checked: reach >= eps/low^2, so that the ratio of the output densities R_0 and R_1 of the inputs 0 and 1 exceeds
-    e^eps beyond one end of the window.
+    There is one entry for each window [1/2 - reach, 1/2 + reach] of outputs.
+
+    The caller has checked: reach >= eps/low^2. So the ratio of the output densities R_0 and R_1 of the target's inputs 0 and 1
+    exceeds e^eps beyond one end of the window.
     """
     cdef Py_ssize_t i
     cdef double first, kept, left, error
@@ -224,9 +231,10 @@ def gaussian_terms(double low, double high, double eps, const double[::1] reach 
 def gaussian_rates(double low, double high, const double[::1] budgets not None, const double[::1] reach not None, double rounding):
     """Return the rates of users with Gaussian noise for targets with 1/sigma in low..high, one row for each window of outputs.
 
-    A rate is kappa p/(p + 1) b/high e^l, lowered by a relative rounding (1 + |l|). Here kappa is the target's mass in the window, p
-    the largest ratio of R_0 and R_1 there, b = 1/sigma of the user (`budgets`), and l is `least_log_ratio`, which omits the factor
-    b/low. For other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the factor b/high is valid for all.
+    A rate is kappa p/(p + 1) b/high e^l, rounded down by a relative `rounding` (1 + |l|). Here kappa is the target's mass in the
+    window, p is the largest ratio of the densities R_0 and R_1 there, and b is 1/sigma of the user (`budgets`). l is the result of
+    `least_log_ratio`, which omits the factor b/low. For other targets in [low, high], max(R_0, R_1) is at most high/low times
+    larger, so the factor b/high is valid for all targets.
     """
     cdef Py_ssize_t i, j
     cdef double ratio, log_factor
@@ -244,7 +252,7 @@ def gaussian_rates(double low, double high, const double[::1] budgets not None, 
 
 def tilted_bins(const double[::1] lowest not None, const double[::1] largest not None, const double[::1] users not None,
                 double decay):
-    """Return lower bounds of the variance and mean of the number c of clones, tilted by e^(-decay c), for all rates in their bins.
+    """Return lower bounds of the variance and mean of the number c of clones, tilted by e^(-decay c), for all rates in the bins.
 
     The third number is the smallest value of 1 - (1 - e^-decay) p over the probabilities p = 2 rate.
     """
@@ -262,10 +270,10 @@ def tilted_bins(const double[::1] lowest not None, const double[::1] largest not
 
 def log_estimates(const double[:, ::1] rates not None, const double[::1] counts not None, const double[::1] taken not None,
                   const double[::1] local_eps not None, double eps):
-    """Return approximations of log delta of a target, one for each row of rates; they choose which bounds are evaluated.
+    """Return approximations of log delta of a target, one for each row of rates; they decide which bounds are evaluated.
 
-    Each row has the rates of all users including the target, whose rate is `taken` and is subtracted. The clone sum is replaced by
-    its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
+    Each row has the rates of all users including the target, whose rate `taken` is subtracted. In the clone sum, only the summand
+    at the mean of the tilted number of clones is used, with a Gaussian approximation of G (see _compound.pyx).
     """
     cdef Py_ssize_t i, j
     cdef double u, v, decay, shrink, keep, total, mean, prob, part, x
@@ -298,12 +306,13 @@ def blanket_sum(double first, const double[::1] log_weights not None, double few
     """Return bounds of e^-top sum_(m, s) w_m/m Pr[Bin(m, q) = s] E(alpha N + beta (s - N) + gamma (m - s))_+, N ~ Bin(s, 1/2).
 
     m runs over first, first + 1, ..., and s over few..many; `log_weights` are the log w_m. The caller has checked: gamma <= 0 and
-    0 < alpha <= -beta, so that the t below is not negative. Terms below e^-600 may count as 0. Without a finite sum: 0, INFINITY.
-    The expectation is full/2 Pr[X = t] + (full - slope s/2) Pr[X > t], X ~ Bin(s - 1, 1/2), full = alpha s + gamma (m - s),
-    slope = alpha - beta. The least N with a positive term is t + 1 = s + 1 - ceil(full/slope). The form with beta N is not used:
-    for large budgets the rounding of beta would absorb alpha, the only positive term. For each s, m runs downward, and t does not
-    increase: the probabilities and the ratio Pr[X > t]/Pr[X = t] follow from those of the last m by products and sums of positive
-    terms, of at most 5 UNIT each, and are computed anew after STEPS of them (1e-13 in all) or where the product leaves the range
+    0 < alpha <= -beta, so that the t below is not negative. Terms below e^-600 may count as 0. If there is no finite sum, 0 and
+    INFINITY are returned. The expectation is full/2 Pr[X = t] + (full - slope s/2) Pr[X > t], X ~ Bin(s - 1, 1/2), full = alpha s +
+    gamma (m - s), slope = alpha - beta. The least N with a positive term is t + 1 = s + 1 - ceil(full/slope). For large budgets the
+    rounding of beta would absorb alpha, the only positive term, so beta is not multiplied by N. For each s, m runs downward, and t
+    does not increase. The probabilities and the ratio Pr[X > t]/Pr[X = t] follow from those of the last m by products and sums of
+    positive terms, of at most 5 UNIT each, and are computed anew after STEPS of them (1e-13 in all) or where the product leaves the
+    range
     of e^-100 to e^100.
     """
     cdef Py_ssize_t i, count = log_weights.shape[0], steps = 0

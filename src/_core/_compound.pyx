@@ -1,48 +1,49 @@
-"""The clone sum E[max(0, D - u M)], the core of every clone bound, by a sweep over the number of clones or by _contour.pyx.
+"""The clone sum E[max(0, D - u M)], the core of every clone bound, by a sweep over the number M of clones or by _contour.pyx.
 
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _compound.pxd, which states what the caller must check),
-a ufunc for a binomial number of clones, and a function on a memoryview for any distribution of the number of clones.
+a ufunc if the number of clones is binomial, and a function of a memoryview for any distribution of the number of clones.
 
 Definition. M is a random number of clones, D the sum of M independent random signs (+1 or -1, probability 1/2 each). Parameters are
 u and v = 1 - u. For 0 <= u < 1
     G_m = E[max(0, D - u m) | M = m] = sum_(a >= tau) (2a - m - u m) b_m(a),  tau = floor(m (1+u)/2) + 1,
-where b_m is the distribution Bin(m, 1/2). The kernels sum G_m over the distribution of M. With n users, w = 1/(e^eps0 + 1) and
-the number C ~ Bin(n - 1, r) of the other users' clones, M = C + 1, a clone bound is
+where b_m is the distribution Bin(m, 1/2). The kernels sum G_m over the distribution of M. For a clone bound let n be the number of
+users, w = 1/(e^eps0 + 1), C ~ Bin(n - 1, r) the number of the other users' clones, and M = C + 1. The bound is
     delta(eps) = (1 - 2w)(1 + e^eps) sum_c Pr[C = c] G_(c+1)/(c+1),  u = tanh(eps/2)/(1 - 2w),
 the hockey-stick divergence of the clone pair. Since Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), the sum is
 E[max(0, D - u M)]/(n r) with M ~ Bin(n, r).
 
-Method. A sweep downward in m, where primes denote values at m - 1. With B = b_m(tau) 2 tau/m and g' = 2 tau' - (m-1) - u (m-1),
+Method. G_m is computed by a recursion from m to m - 1, a sweep; primes denote values at m - 1. With B = b_m(tau) 2 tau/m and
+g' = 2 tau' - (m-1) - u (m-1), the step depends on whether the threshold tau decreases by one:
     tau' = tau - 1:  b' = B,                       S' = S + B/2
     tau' = tau:      b' = b_m(tau) 2 (m-tau)/m,    S' = S - B/2
     both:            G' = G + u S' - |g' - 1 - u| B/2
-where b = b_m(tau) and S = Pr[Bin(m, 1/2) >= tau]. The recursion runs downward because it then damps the errors of earlier
-steps; upward they would grow. In every block of at most 512 steps it starts anew, with b from the binomial kernel, S/b from the
-tail ratio of this kernel, and G = tau b - u m S.
-The cancellation in this G multiplies rounding errors by about |log G|: the error of log G is a few ulp. For u >= 1/2
-there is more cancellation (G << S as u -> 1), and G_m/b is summed term by term, at most 43 positive terms.
+where b = b_m(tau) and S = Pr[Bin(m, 1/2) >= tau]. In the direction of decreasing m the recursion damps the errors of earlier steps;
+in the other direction they would grow. It starts anew in every block of at most 512 steps, with b from the binomial kernel, S/b
+from the tail ratio of this kernel, and G = tau b - u m S. The cancellation in this G multiplies rounding errors by about |log G|,
+so the error of log G is a few ulp. For u >= 1/2 there is more cancellation (G << S as u -> 1). There G_m/b is summed term by term;
+these are at most 43 positive terms.
 Slope: while no threshold tau changes, G_m is linear in u, with the slope -m S_m. The threshold of m changes when u has grown by
-g_m/m, g_m = 2 tau - m - u m. So one sweep also bounds the sum at every u that is larger by at most the smallest g_m/m (`Ahead`).
+g_m/m, g_m = 2 tau - m - u m. So one sweep also bounds the sum at every larger u, up to u plus the smallest g_m/m (`Ahead`).
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
 (1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of
 Bin(n, r'), which is far below n r for small delta; the range lies around that mean. The bound of the truncated sum is added to
 the upper bound only.
 
-Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(log delta), and the gap between them
-(tests/reference/measure_errors.py, clone bounds for 1..3e4 users, direct sums of the two laws at 500 bits):
+Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(log delta), and the gap between the bounds
+(tests/reference/measure_errors.py: clone bounds for 1..3e4 users, against direct sums of both distributions at 500 bits):
 
     domain                       trials   peak      rms       gap: peak   rms
     delta >= 1e-30               855      3.7e-14   5.5e-15   3.7e-12     6.2e-13
     1e-300 <= delta < 1e-30      107      1.4e-14   1.7e-15   1.0e-11     3.2e-12
     below                        38       0         0         3.0e-11     1.5e-11
-Returned error: twelve roundings a step of a block, 21 a step of parallel runs, the cancellation of the starting values and
-          the stated errors of the kernels; the bounds are rounded conservatively.
-Cost      a step takes about 4 ns for u < 1/2 (0.7 to 1.2 by eight parallel runs, sweep.h) and 60 ns for u >= 1/2. A sweep has 18
-          steps for each standard deviation of M.
-          From 4000 steps on the contour integral is tried first (5 us at any n, .2 us where its secondary maxima forbid it).
-          It is used if the gap of its bounds is below 1e-10 times 1 - log of the tilted mass (about 1 + |log delta|). From 1e4
-          steps on up to 40 secondary maxima are integrated (5 us each); from 1e5 steps on a gap of 1e-9 is accepted, from 1e6
-          on any gap.
+Returned error: twelve roundings for each step of a block, 21 for each step of parallel runs, the cancellation of the starting
+          values and the stated errors of the kernels; the bounds are rounded conservatively.
+Cost      a step takes about 4 ns for u < 1/2 (0.7 to 1.2 ns with eight parallel runs, sweep.h) and 60 ns for u >= 1/2. A sweep has
+          18 steps for each standard deviation of M.
+          If a sweep would have 4000 steps or more, the contour integral is tried first (5 us at any n, .2 us if its secondary
+          maxima are too large). It is used if the gap of its bounds is below 1e-10 times 1 - log of the tilted mass, which is about
+          1 + |log delta|. From 1e4 steps on, up to 40 secondary maxima are integrated (5 us each). From 1e5 steps on, a gap of 1e-9
+          is accepted, and from 1e6 steps on any gap.
 Source    Feldman, McMillan, Talwar 2021 and 2023 for the pair; the sweep and the bounds are derived above.
 """
 
@@ -132,7 +133,7 @@ log_sign_sweep = ufunc_of_pairs(
 
 
 def log_weighted_excess(double first, const double[::1] log_weights, double u, double v):
-    """Return log sum_i exp(log_weights[i]) G_m/m at m = first + i + 1, and a bound of its absolute error."""
+    """Return log sum_i exp(log_weights[i]) G_m/m with m = first + i + 1 (G_m in the header), and a bound of its absolute error."""
     cdef double error = 0, value
     cdef Py_ssize_t count = log_weights.shape[0]
     if count == 0:
@@ -144,10 +145,12 @@ def log_weighted_excess(double first, const double[::1] log_weights, double u, d
 
 cdef double c_compound_log(int kind, double k, double first, const double *log_weights, Py_ssize_t count,
                            double p) noexcept nogil:
-    """Returns log Pr[X = k] (kind 0), log Pr[X <= k] (1) or log Pr[X > k] (2), X ~ Bin(S, p), Pr[S = first + i] = e^log_weights[i].
+    """Returns log Pr[X = k] (kind 0), log Pr[X <= k] (1) or log Pr[X > k] (2) for X ~ Bin(S, p).
 
-    All terms are positive, with small relative errors. They are evaluated in blocks by vector code; a block whose weights are below
-    e^-50 of the largest term so far is dropped: it is below the rounding error of the sum.
+    S is random: Pr[S = first + i] = e^log_weights[i].
+
+    All terms are positive, with small relative errors. They are evaluated in blocks by vector code. A block whose weights are below
+    e^-50 of the largest term so far is dropped, because it is below the rounding error of the sum.
     """
     cdef double top = -INFINITY, total = 0, most
     cdef double[TERMS] at, n, prob, term

@@ -1,4 +1,4 @@
-"""The clone sum as a contour integral: an upper and a lower bound, in a time that does not grow with the number of users.
+"""The clone sum as a contour integral: an upper and a lower bound. The run time does not grow with the number of users.
 
 Layer: a kernel ``cdef ... c_...(...) noexcept nogil`` (declared in _contour.pxd, which states what the caller must check), and a
 ufunc of it for tests. _compound.pyx chooses between this kernel and its sweep.
@@ -11,24 +11,25 @@ Theta is chosen close to the saddle point of the integrand, n K'(theta) = 2/thet
 Form.  T = tanh theta, r' = r e^(-u theta) cosh theta / phi(theta), a = n r' (1 - T^2), zeta = e^(-iut) (cos t + i T sin t):
     phi(s)/phi(theta) = 1 - r' + r' zeta,   |zeta|^2 = 1 - (1 - T^2) sin^2 t,   arg zeta = chi = atan(T tan t) - u t,
     |1 - r' + r' zeta|^2 = 1 - 2 r' (1 - r') (1 - Re zeta) - r'^2 (1 - |zeta|^2).
-The terms that are subtracted from 1 have one sign. The two terms of chi have opposite signs. Times n r', each is about n r' T t,
-up to 9 sigma theta radians, so that the phases need no argument reduction and no extended precision at any n. For u >= 1/2, chi is
-formed from 1 - u and 1 - T.
+The terms that are subtracted from 1 have one sign. The two terms of chi have opposite signs. Multiplied by n r', each of them is
+about n r' T t, at most 9 sigma theta radians, so the phases need no argument reduction and no extended precision at any n. For
+u >= 1/2, chi is computed from 1 - u and 1 - T.
 
 Bounds. docs/theorems/contours.md proves the error terms, that of the secondary maxima included.
-    aliasing    bounded at tilts 8.2/sqrt(a) above and below theta; the period 2 pi/h makes the relative sum of the terms e^-36
+    aliasing    is bounded at tilts 8.2/sqrt(a) above and below theta; with the period 2 pi/h the relative sum of its terms is e^-36
     truncation  |phi/phi(theta)|^n <= exp(-a sin^2(t)/2) by the triangle inequality; nodes with a sin^2(t)/2 up to 36 are evaluated
-    maxima      secondary ones: the bound exp(-a sin^2(t)/2) is 1 again at t = pi j. There the phase psi = pi j (1 - u) of zeta
-                adds the factor exp(-c |zeta| (1 - cos(psi + chi(tau)))), c = n r' (1 - r'), at t = pi j + tau, and 1/|s|^2 is
-                1/(pi j)^2, not 1/theta^2. The weights of all secondary maxima with j > 0 sum to about u^2/5, which is below
-                theta^2 u^2 relative to the central peak. If the variance of M is so small that the first secondary maximum,
-                psi = 2 pi u, keeps its height, the relative sum is theta^2/12. Up to `peaks` maxima of even j = 2, 4, .. may be
-                integrated, by nodes of the same rule; the bound of the remaining maxima widens the gap.
+    maxima      secondary maxima: the bound exp(-a sin^2(t)/2) is 1 again at t = pi j. At t = pi j + tau, near such a point, the
+                phase psi = pi j (1 - u) of zeta adds the factor exp(-c |zeta| (1 - cos(psi + chi(tau)))), c = n r' (1 - r'), and
+                1/|s|^2 is 1/(pi j)^2, not 1/theta^2. The weights of all secondary maxima with j > 0 sum to about u^2/5, which is
+                below theta^2 u^2 relative to the central peak. If the variance of M is so small that the first secondary maximum,
+                psi = 2 pi u, is not reduced, the relative sum is theta^2/12. Up to `peaks` maxima of even j = 2, 4, .. may be
+                integrated, by nodes of the same rule. The bound of the remaining maxima widens the gap.
 
-Measured error against the sweep of _compound.pyx, in 137,224 cases of n = 1e5 .. 1e9, r = 0.001 .. 0.99, u = x/sqrt(n r), no
-secondary maximum integrated: the distance between the middles of the bounds of both methods, and the gap of the bounds of the
-integral, which _compound.pyx uses only if the gap is small enough. (The intervals of both methods also intersected in 240,000
-cases of n = 1e3 .. 2e6 with rational, steep and narrow integrands, and in 103,213 cases with 1 to 40 secondary maxima integrated.)
+Measured error against the sweep of _compound.pyx, in 137,224 cases of n = 1e5 .. 1e9, r = 0.001 .. 0.99, u = x/sqrt(n r), with no
+secondary maximum integrated. The column `middle` is the distance between the middles of the bounds of both methods. The gap is that
+between the bounds of the integral; _compound.pyx uses the integral only if this gap is small enough. (The intervals of both methods
+also intersected in 240,000 cases of n = 1e3 .. 2e6 with rational, steep and narrow integrands, and in 103,213 cases with 1 to 40
+secondary maxima integrated.)
 
     n r       x         middle    gap: peak   rms                n r       x         middle    gap: peak   rms
     1e4..1e5  1..6      2.1e-6    1.4e-5      1.3e-6             1e6..1e7  6..40     2.5e-7    2.6e-6      2.5e-7
@@ -36,8 +37,8 @@ cases of n = 1e3 .. 2e6 with rational, steep and narrow integrands, and in 103,2
     1e5..1e6  6..40     1.5e-5    2.9e-4      2.3e-5             1e7..1e8  1..6      2.1e-8    1.0e-7      1.2e-8
     1e6..1e7  below 1   1.5e-7    4.0e-6      1.0e-6             1e7..1e8  6..40     2.3e-9    2.9e-8      2.4e-9
     1e6..1e7  1..6      2.0e-7    1.1e-6      1.2e-7             beyond    any       2.1e-9    4.0e-8      falling like 1/n, 1/n^2
-Returned error: aliasing, truncation and secondary maxima as above; 24 roundings a node, 12 of its exponent, 6 of the parts of its
-          phase.
+Returned error: aliasing, truncation and secondary maxima as above; for each node 24 roundings of its value, 12 of its exponent and
+          6 of the parts of its phase.
 Cost      13 to 25 nodes, 5 us at any n
 Source    the integral is that of E max(0, S) in any text on saddle points; the bounds are derived above.
 """

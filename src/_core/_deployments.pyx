@@ -1,22 +1,23 @@
 """Loops over arrays of deployments: binomial noise, and shuffled randomizers whose privacy-amplification variable X has few atoms.
 
-Layer: functions on memoryviews that release the interpreter's lock and check for signals between blocks. The search for eps is that
-of _crossing.pyx.
+Layer: functions of memoryviews that release the interpreter's lock and check for signals between blocks of results. The search for
+eps is that of _crossing.pyx.
 
-Noise     log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. This maximum is also the
-          approximate curve of the search.
-LawTable      a distribution of X = a - e^eps b has atoms with masses under a reference measure m, log a and log b, and parts on
-          which m has no mass (its cuts):
+Noise     (binomial noise) log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. The search uses
+          this maximum also as its approximate curve.
+LawTable      distributions of X = a - e^eps b, where a and b are densities relative to a reference measure m. A distribution has
+          atoms, each with its mass under m, log a and log b, and cuts: outcomes on which m has no mass.
               delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
-          X is formed from log a - log b - eps, so that it does not cancel where eps is close to a pure budget. The bounds
+          X is computed from log a - log b - eps, so that it does not cancel if eps is close to a pure budget. The bounds
           are those of c_log_excess, the approximate curve is that of c_rough_excess, and the approximate middle of the bounds
-          (the function `centre` of crossing.h) comes from a contour of few nodes. The delta of a set of distributions is their
-          largest delta: eps is found for one distribution, and the others are evaluated at this eps, at first with a large
+          (the function `centre` of crossing.h) comes from a contour with few nodes. The delta of a set of distributions is their
+          largest delta. So eps is found for one distribution, and the others are evaluated at this eps, at first with a large
           tolerance. If the delta of one of them exceeds the target, eps is searched for this distribution, too.
 
 Errors    those of _binomial.pyx and _excess.pyx; the caller's `slack` is the error of log a, log b and the masses.
-Cost      noise: 2 to 6 us an eps. X of 3 atoms: one bound of _excess.pyx, one or two coarse ones and about eleven approximate
-          values, together 0.015 to 0.06 ms an eps from 1e6 users on, 0.06 to 0.3 at 1e4, 0.6 to 10 at 1e3, 0.3 to 20 at 1e2
+Cost      noise: 2 to 6 us for an eps. If X has 3 atoms, an eps takes one bound of _excess.pyx, one or two coarse bounds and about
+          eleven approximate values. Together these take, in ms: 0.015 to 0.06 from 1e6 users on, 0.06 to 0.3 at 1e4, 0.6 to 10 at
+          1e3, 0.3 to 20 at 1e2
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -137,7 +138,7 @@ cdef inline double excess(double log_a, double log_b, double eps) noexcept nogil
 
 
 cdef inline double log_gain(double eps, const Law *law) noexcept nogil:
-    """Returns the log of the sum of max(0, a - e^eps b) over the cuts: the outcomes without mass under the measure m (header)."""
+    """Returns the log of the sum of max(0, a - e^eps b) over the cuts, the outcomes without mass under the measure m (header)."""
     cdef double gain = 0
     cdef Py_ssize_t i
     for i in range(law.cuts):
@@ -198,7 +199,7 @@ cdef double law_rough(double eps, const void *pointer) noexcept nogil:
 
 
 cdef double law_near(double eps, const Law *law) noexcept nogil:
-    """Returns law_rough, or the bound n E X_+ of the atoms if it is smaller."""
+    """Returns law_rough, or, if it is smaller, the simple upper bound of log delta from E S_+ <= n E X_+."""
     cdef double most = 0, rough = law_rough(eps, law)
     cdef Py_ssize_t i
     if rough == -INFINITY:
@@ -210,7 +211,7 @@ cdef double law_near(double eps, const Law *law) noexcept nogil:
 
 
 cdef double law_most(double eps, const Law *law) noexcept nogil:
-    """Returns an upper bound of log delta at eps, close to law_near if its approximation is good."""
+    """Returns an upper bound of log delta at eps; it is close to law_near if that approximation is good."""
     cdef Users users
     cdef double value = -INFINITY, cut = log_gain(eps, law)
     if eps >= law.pure:
@@ -224,7 +225,7 @@ cdef double law_most(double eps, const Law *law) noexcept nogil:
 cdef double law_guess(double delta, bint upper, const Law *law) noexcept nogil:
     """Returns an eps near the crossing, or 0 if there is no estimate.
 
-    X = a - b at eps = 0, and the mean of X decreases by about 1 for each unit of eps.
+    The estimate uses that X = a - b at eps = 0 and that the mean of X decreases by about 1 for each unit of eps.
     """
     cdef Users users = with_values(0, law)
     cdef double square = 0
@@ -246,7 +247,10 @@ cdef double law_epsilon(const Law *law, double delta, bint upper) noexcept nogil
 
 
 cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint upper) noexcept nogil:
-    """Returns the largest eps of the distributions at this delta; if `upper`, every upper bound of delta is at most delta there."""
+    """Returns the largest eps of the distributions at this delta.
+
+    If `upper`, every upper bound of delta at the returned eps is at most the given delta.
+    """
     cdef double eps = law_epsilon(&laws[0], delta, upper), other, low, high, target, push = 1e-9
     cdef Py_ssize_t j = 0, searched = 0, since = 0
     if number == 1 or delta >= 1:
@@ -274,7 +278,10 @@ cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint u
 
 cdef void set_log_phi(double eps, const Law *laws, Py_ssize_t number, double rtol, double work, double *most,
                       double *lower, double *upper) noexcept nogil:
-    """Write bounds of the largest log delta; a distribution with a simple bound below the lower bound so far is skipped."""
+    """Write bounds of the largest log delta of the distributions.
+
+    A distribution is skipped if a simple upper bound of its log delta is below the lower bound found so far.
+    """
     cdef double low, high
     cdef Py_ssize_t _turn, j, best
     lower[0] = upper[0] = -INFINITY
@@ -292,7 +299,7 @@ cdef void set_log_phi(double eps, const Law *laws, Py_ssize_t number, double rto
 
 
 cdef class LawTable:
-    """Distributions of X with their cuts, in sets: set k is laws[sets[k]:sets[k + 1]], starting with the largest variance."""
+    """Sets of distributions of X with their cuts: set k is laws[sets[k]:sets[k + 1]] and starts with the largest variance."""
 
     cdef const double[::1] log_mass, log_a, log_b, log_cut, log_cut_b, slack, pure
     cdef const Py_ssize_t[::1] starts, cut_starts, sets
@@ -328,9 +335,9 @@ cdef class LawTable:
             double[:, ::1] out, double rtol=FINE, double work=WORK):
         """Fill `out` with bounds of each set of distributions.
 
-        epsilon = True: out[0, i] is the bound of eps at delta = at[i]. epsilon = False: out[0, i] and out[1, i] are the lower and
-        the upper bound of the largest log delta of the set at eps = at[i], with the gap `rtol` and at most `work` evaluations of an
-        atom.
+        If `epsilon` is true, out[0, i] is the bound of eps at delta = at[i]. Otherwise, out[0, i] and out[1, i] are the lower and
+        the upper bound of the largest log delta of the set at eps = at[i]; the computation aims at the gap `rtol` and evaluates an
+        atom at most `work` times.
         """
         cdef Py_ssize_t i = 0, j, number
         cdef clock_t until
@@ -341,8 +348,8 @@ cdef class LawTable:
             if laws == NULL or room == NULL or tables == NULL:
                 raise MemoryError
             while i < places.shape[0]:
-                # One result takes between 30 us and a second, so signals are checked at intervals of time: acquiring the
-                # interpreter's lock after every result would make two threads wait for each other.
+                # One result takes between 30 us and a second. So signals are checked at intervals of time: if the interpreter's
+                # lock were acquired after every result, two threads would wait for each other.
                 until = clock() + CLOCKS_PER_SEC // 50
                 with nogil:
                     while i < places.shape[0]:
@@ -364,7 +371,7 @@ cdef class LawTable:
             free(room)
 
     def near(self, double users, double eps, bint upper=False):
-        """Return an approximation of log delta of the first distribution at one eps; if `upper`, an upper bound."""
+        """Return an approximation of log delta of the first distribution at one eps or, if `upper`, an upper bound."""
         cdef Law law
         cdef double value
         cdef double *room = <double *> malloc(self.widest * sizeof(double))

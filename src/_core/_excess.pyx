@@ -1,15 +1,15 @@
 """Upper and lower bounds of the expected positive part of a sum of independent users, each with finitely many values (atoms).
 
-    E S_+,  S = sum of independent X_i;  users are in groups, X = x[j] with probability w[j]; the masses of a group sum to 1
-    Phi_n(X) = E S_+ / n is the blanket bound of the hockey-stick divergence of a shuffled randomizer
-    (docs/theorems/interval-inputs).
+    The kernels bound E S_+ for the sum S of independent X_i, one for each user. In a group of users, X = x[j] with probability
+    w[j], and these masses sum to 1. If all n users are in one group, Phi_n(X) = E S_+ / n is the blanket bound of the hockey-stick
+    divergence of a shuffled randomizer (docs/theorems/interval-inputs).
 
-Layer: the kernels ``c_log_excess``, ``c_rough_excess``, ``c_most_excess`` and ``c_log_cell``, noexcept nogil, declared in
-_excess.pxd, and thin loops for Python. _tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy_tails.pyx heavy
-tails, excess.h sums over atoms.
+Layer: the kernels ``c_log_excess``, ``c_rough_excess``, ``c_most_excess`` and ``c_log_cell`` are noexcept nogil and declared in
+_excess.pxd; functions for Python call them. _tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy_tails.pyx
+heavy tails, and excess.h sums over atoms.
 
-Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0, which may be
-far below an ulp of 1 and decides the result if S > 0 requires that nearly all X_i are 0.
+Checked by the caller: counts are integers >= 1 of total <= 2**53, log w <= 0, x finite. The masses w include that of x = 0. This
+mass may be far below an ulp of 1, and determines the result if S > 0 requires that nearly all X_i are 0.
 Method   at most 2e5 outcomes     all outcomes are enumerated, if no group has more than 3e4 users. The limit is 5e5 outcomes for up
                                   to 100 users, 5e7/users for up to 250, and 2e3 outcomes if rtol >= 1e-5. With one group of at most
                                   eight kinds of users, the numbers of the rarer kinds are enumerated, and sums over the last two
@@ -22,8 +22,8 @@ Method   at most 2e5 outcomes     all outcomes are enumerated, if no group has m
                                   tolerances 1e-4 and 1e-2, for which more values are split off
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
          a cell of datasets       one upper bound for all numbers of users within limits, by the theorem of Berry and Esseen
-Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their
-         effect is a model (ulp counts), not interval arithmetic. The bound grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
+Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The effect of all roundings is bounded
+         by a model (ulp counts), not by interval arithmetic. This bound grows like sqrt(n): 1e-9 at n = 1e9, 3e-6 at 2**53.
 
 Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 bits, distributions on a lattice, n = 1..600, log
     masses to -60; the clone sweep; Gaussian noise from 1e3 to 1e6 users, thresholds at 1 to 6 standard deviations: no reference)
@@ -40,10 +40,9 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
         the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py); without these sums the median is 5e-4. With few
         users and at small delta the bounds can be trivial.
-Cost     ten-ary response (four atoms), ms: 0.005 from n = 1e6 on, 0.007 at 1e4, 0.2 at 1e3, by tables 0.03 to 0.13 at 100 to 300
-         (less if the tables are kept);
-         1.5 at log delta = -15486;
-         Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. The run time does not grow with n. Heavy tails up to 0.8 s.
+Cost     in ms, for ten-ary response (four atoms): 0.005 from n = 1e6 on, 0.007 at 1e4, 0.2 at 1e3, by tables 0.03 to 0.13 at 100 to
+         300 (less if the tables are kept), and 1.5 at log delta = -15486. For Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4,
+         6 at 1e3. The run time does not grow with n. Heavy tails take up to 0.8 s.
 Source   inversion: classical; bounds by subadditivity
 """
 
@@ -75,7 +74,7 @@ cdef double INCOMPLETE = 1e-6                     # largest permitted distance f
 
 # ------------------------------------------------------------------------------------------------------------ few users
 
-# The outcomes enumerated so far: a lower and an upper sum, both divided by e^top.
+# The sums over the outcomes enumerated so far, for the lower and for the upper bound, both divided by e^top.
 cdef struct Listing:
     Group *groups
     Py_ssize_t number
@@ -91,7 +90,8 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
     groups.
 
     left = -1 stands for all users of the group. The users whose atoms are already chosen contribute log_p to the log probability of
-    the outcome and `value` to the sum. `effort` bounds the error of log_p in units of roundoff, and `blur` the error of `value`.
+    the outcome and `value` to the sum. `effort` is a bound of the error of log_p in units of roundoff, and `blur` is a bound of the
+    error of `value`.
     """
     cdef Group *g
     cdef double k, chance, size, rest = 0, most = 0
@@ -100,7 +100,7 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
         size = value + blur
         if size <= 0 or log_p == -INFINITY:
             return
-        # rescale only if log_p exceeds top by 40, so that few rounding errors accumulate
+        # the sums are rescaled only if log_p exceeds top by 40, so that few rounding errors accumulate
         if log_p > out.top + 40:
             chance = exp(out.top - log_p) if out.top > -INFINITY else 0
             out.low = dd_make(out.low.hi * chance, 0)
@@ -122,8 +122,8 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
             c_list(out, group + 1, 0, -1, log_p + (left * g.log_rest - out.log_factorial[<Py_ssize_t> left] if left > 0 else 0),
                    effort - (2 * left * g.log_rest if left > 0 else 0), value, blur)
         return
-    # Outcomes whose sum is not positive contribute nothing, so the recursion stops where the remaining users cannot make the sum
-    # positive: `rest` is the largest value of a later atom, or 0, and `most` is the largest sum of the later groups.
+    # Outcomes whose sum is not positive contribute nothing, so the recursion stops if the remaining users cannot make the sum
+    # positive. `rest` is the largest value of a later atom of this group, or 0, and `most` is the largest sum of the later groups.
     for j in range(atom + 1, g.atoms):
         rest = fmax(rest, g.x[j])
     for i in range(group + 1, out.number):
@@ -152,7 +152,7 @@ cdef bint c_few_outcomes(const Group *groups, Py_ssize_t number, double rtol) no
     # with a large tolerance the contour is faster than an enumeration of many outcomes
     most = fmin(fmax(LISTED, LISTED_USERS / most), MOST_OUTCOMES) if rtol < 1e-5 else 0.01 * LISTED
     for i in range(number):
-        # More than MOST_LISTED users have at most 2e5 outcomes only with two values each, where the contour is faster.
+        # More than MOST_LISTED users have at most 2e5 outcomes only if they have two values each, and then the contour is faster.
         if groups[i].count > MOST_LISTED:
             return False
         for j in range(groups[i].atoms if groups[i].log_rest > -INFINITY else groups[i].atoms - 1):
@@ -187,12 +187,12 @@ cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *uppe
     upper[0] = listing.top + log(listing.high.hi) + blur if listing.high.hi > 0 else -INFINITY
 
 
-# The listing of one group with at most eight kinds of users (the atoms and the mass at 0), the rarest first. All numbers of users
-# of the rarer kinds are listed; sums over the numbers k and m - k of users of the last two kinds, a and b with x_a > x_b, are read
-# from a table. With the sum v + k d of all values and r_k = w_a^k w_b^(m-k)/(k! (m-k)!), relative to its largest value,
-#     sum_k r_k (v + k d)_+ = (v + j d) sum_(k >= j) r_k + d sum_(k >= j) (k - j) r_k,    j the first k with v + k d > 0,
-# which has no negative term. Any other j gives a smaller value, so the rounding of j matters for the upper bound only, where `blur`
-# covers it.
+# The listing of one group with at most eight kinds of users (the atoms and the mass at 0), the rarest kind first. All numbers of
+# users of the rarer kinds are listed. The last two kinds, a and b with x_a > x_b, have k and m - k users; sums over k are read from
+# a table. Let v + k d be the sum of all values, and r_k = w_a^k w_b^(m-k)/(k! (m-k)!), divided by its largest value. Then
+#     sum_k r_k (v + k d)_+ = (v + j d) sum_(k >= j) r_k + d sum_(k >= j) (k - j) r_k,    where j is the first k with v + k d > 0.
+# No term is negative. Any other j gives a smaller value, so the rounding of j matters for the upper bound only, where `blur` covers
+# it.
 cdef struct Kinds:
     Py_ssize_t number
     double[8] x
@@ -215,10 +215,10 @@ cdef struct Kinds:
 
 
 cdef double *c_row(Kinds *out, Py_ssize_t left) noexcept nogil:
-    """Returns the table for `left` users of the last two kinds; NULL without memory.
+    """Returns the table for `left` users of the last two kinds; NULL if there is no memory.
 
-    The table holds the log of the largest weight and the first and the last k. For every k between them, and one more, it holds
-    sum_(i >= k) r_i and sum_(i >= k) (i - k) r_i. Other weights are below 1e-300.
+    The table holds the log of the largest weight and the first and the last k. For every k from the first to the last + 1, it holds
+    sum_(i >= k) r_i and sum_(i >= k) (i - k) r_i. The weights r_i of all other i are below 1e-300.
     """
     cdef Py_ssize_t a = out.number - 2, b = out.number - 1, k, mode, first = 0, last = left
     cdef double *row = out.rows[left]
@@ -311,13 +311,13 @@ cdef void c_pairs(Kinds *out, Py_ssize_t kind, Py_ssize_t left, double log_p, do
 
 
 cdef inline double likely(double users, double w) noexcept nogil:
-    """Returns how many numbers of successes in `users` trials have a probability above about e^-60 (Bernstein)."""
+    """Returns how many numbers of successes in `users` trials have a probability above about e^-60 (Bernstein's inequality)."""
     cdef double mean = users * w, var = mean * (1 - w)
     return fmin(users, mean + 20 + sqrt(400 + 120 * var)) - fmax(0, mean - sqrt(120 * var)) + 1
 
 
 cdef double c_kinds(const Group *g, Kinds *out) noexcept nogil:
-    """Fill in the kinds of users; returns the number of outcomes that a listing computes, or inf if there are too many kinds."""
+    """Fill in the kinds of users. Returns the number of outcomes that a listing computes, or inf if there are too many kinds."""
     cdef Py_ssize_t i, j, n = 0
     cdef double x, w, log_size, before = 0, cost = 1
     if g.atoms > 7:
@@ -349,7 +349,7 @@ cdef double c_kinds(const Group *g, Kinds *out) noexcept nogil:
     for i in range(n - 2):
         cost *= likely(g.count, exp(out.log_w[i]))
         before += exp(out.log_w[i])
-    # weights above 1e-300 = e^-690 reach at most this far from the mean (Bernstein)
+    # weights above 1e-300 = e^-690 are at most this far from the mean (Bernstein's inequality)
     w = 1 / (1 + exp(out.log_w[n - 1] - out.log_w[n - 2]))
     log_size = fmin(g.count, 460 + 75 * sqrt(g.count * w * (1 - w)))
     out.others = g.count * (before + exp(fmin(out.log_w[n - 2], out.log_w[n - 1])))
@@ -367,7 +367,7 @@ cdef void c_forget(Tables *tables) noexcept nogil:
 
 
 cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second) noexcept nogil:
-    """Empty the tables unless they belong to these masses and this number of users; returns False without memory."""
+    """Empty the tables unless they belong to these masses and this number of users; returns False if there is no memory."""
     # Allocate space for more users than in this call, for later calls: at most MOST_LISTED.
     cdef Py_ssize_t size = users if tables.users == 0 else max(users, min(users + users // 2, <Py_ssize_t> MOST_LISTED)), i
     if users <= tables.users and tables.first == first and tables.second == second and tables.held <= MOST_HELD:
@@ -388,7 +388,10 @@ cdef bint c_ready(Tables *tables, Py_ssize_t users, double first, double second)
 
 
 cdef bint c_paired(const Group *g, Kinds *out, Tables *tables, double about, double *lower, double *upper) noexcept nogil:
-    """Writes bounds of log E S_+ by the listing of pairs of kinds; returns whether they are close. `about` is near log E S_+."""
+    """Writes bounds of log E S_+ by the listing of pairs of kinds; returns whether the bounds are close.
+
+    `about` is near log E S_+.
+    """
     cdef Py_ssize_t users = whole(g.count, 0, <Py_ssize_t> MOST_LISTED)
     cdef double blur
     out.failed = not c_ready(tables, users, out.log_w[out.number - 2], out.log_w[out.number - 1])
@@ -409,7 +412,7 @@ cdef bint c_paired(const Group *g, Kinds *out, Tables *tables, double about, dou
 # ------------------------------------------------------------------------------------------------------------ the bounds
 
 cdef double c_prepare(const Users *users, Py_ssize_t number, Group *groups, double *room, int *power, double *most) noexcept nogil:
-    """Copy the distributions with values scaled by a power of 2 to at most 1; most[0]: the largest scaled value.
+    """Copy the distributions, with values scaled by a power of 2 to at most 1. most[0] is the largest scaled value.
 
     Returns the largest distance of a sum of masses from 1.
     """
@@ -428,14 +431,15 @@ cdef double c_prepare(const Users *users, Py_ssize_t number, Group *groups, doub
 
 
 cdef double c_saddle_value(Group *groups, Py_ssize_t number) noexcept nogil:
-    """Returns the saddle-point approximation of log E S_+, corrected so that it is exact for a normal S.
+    """Returns the saddle-point approximation of log E S_+, with a correction that makes it exact for a normal S.
 
-    With y = theta sd and x = y - 2/y, a normal S has the mean -x sd and E S_+ = sd phi(x) (1 - x M(x)), M Mills' ratio.
+    Let theta be the saddle point, sd the tilted standard deviation, y = theta sd and x = y - 2/y. A normal S has the mean -x sd and
+    E S_+ = sd phi(x) (1 - x M(x)), where M is Mills' ratio.
     """
     cdef Cumulant at
     cdef double theta = c_saddle(groups, number, False, &at), y = theta * sqrt(at.var), x = y - 2 / y, mills
     if not -37 < x < 40:
-        # here M(x) overflows, or 1 - x M(x) cancels; the correction of the logarithm is near its limit -0.0413 or 0
+        # here M(x) overflows, or 1 - x M(x) cancels; the correction of the logarithm is near one of its limits, -0.0413 or 0
         return at.value - 0.5 * log(6.283185307179586 * (y * y + 2)) - log(theta) - (0.0413 if x < 0 else 0)
     mills = c_mills_ratio(fabs(x))
     if x < 0:
@@ -476,8 +480,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         free(turns)
         return -2
     scale = power * 0.6931471805599453
-    # (x)_+ is subadditive, so n E X_+ is an upper bound of E S_+. Multiplied by Pr[no user has a negative value] it is a lower
-    # bound. `simple` is log(n E X_+), formed from the logarithms of the masses, because masses may underflow.
+    # (x)_+ is subadditive, so n E X_+ is an upper bound of E S_+. The product of n E X_+ and Pr[no user has a negative value] is a
+    # lower bound. `simple` is log(n E X_+), formed from the logarithms of the masses, because masses may underflow.
     for i in range(number):
         negative = 0
         for j in range(groups[i].atoms):
@@ -486,7 +490,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
                 simple = c_log_add_exp(simple, log(groups[i].count) + groups[i].log_w[j] + log(groups[i].x[j]))
             negative += groups[i].w[j] if groups[i].x[j] < 0 else 0
         if negative > 0.5:
-            # Pr[X >= 0] is small here: add its masses instead of computing 1 - Pr[X < 0]
+            # Pr[X >= 0] is small here, so its masses are added instead of computing 1 - Pr[X < 0]
             nonnegative = groups[i].rest
             for j in range(groups[i].atoms):
                 nonnegative += groups[i].w[j] if groups[i].x[j] >= 0 else 0
@@ -496,7 +500,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     upper[0] = simple + 8 * UNIT * (terms + 8 + fabs(simple)) if simple > -INFINITY else -INFINITY
     lower[0] = simple + none_negative * (1 + 1e-12) - 1e-12 - 8 * UNIT * (terms + 8) if none_negative > -1e5 else -INFINITY
     if gain <= 0:
-        # no value is positive, or positive values have a probability below the smallest double
+        # no value is positive, or the probabilities of all positive values underflow
         lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0])) if simple > -INFINITY else 0
         upper[0] += scale + 4 * UNIT * fabs(scale)
         free(groups)
@@ -509,8 +513,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     paired = number == 1 and groups[0].count <= MOST_LISTED
     kinds.others = INFINITY
     cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
-    # Tables are used up to `enumerable` outcomes. With a large tolerance, 0.1 LISTED outcomes take as long as a contour; if one
-    # kind has nearly all users, a contour takes longer.
+    # Tables are used up to `enumerable` outcomes. With a large tolerance, 0.1 LISTED outcomes take as long as a contour integral.
+    # If one kind has nearly all users, a contour integral takes longer than that.
     enumerable = 0.1 * LISTED if rtol >= 1e-5 or kinds.others <= RARE else 0
     if rtol < 1e-5:
         enumerable = fmax(enumerable, LISTED_USERS / groups[0].count)
@@ -532,13 +536,14 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
                 continue
             c_split(groups, number, top, aim, turns, &some)
             if whole and some.mean == 0:
-                # No values are split off, as in the first round, so this round would compute the same sum with more smoothing.
+                # No values are split off in this round, as in the first one, so it would compute the same sum with more smoothing.
                 # More smoothing would help only if the first round gave no lower bound.
                 continue
             low = high = -INFINITY
             # if all positive values are split off, the rest of the sum has no positive part
             if c_gains(groups, number):
-                # A larger tolerance means wider smoothing, which would count more of the probability just below 0 as positive.
+                # A larger tolerance means wider smoothing, which would move more of the probability just below 0 to positive
+                # values.
                 done = c_contour(groups, number, aim if i == 0 else fmax(rtol, 0.3 * aim), enough, work, turns, &low, &high)
             if done < 0:
                 break
@@ -550,8 +555,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         upper[0] = fmin(upper[0], high + 4 * UNIT * fabs(high))
         if upper[0] - lower[0] < enough or listed or paired:
             break
-        # The gap is too large, because a heavy tail needs too many nodes: the next round has a larger tolerance, with which
-        # more values are split off.
+        # The gap is too large, because a heavy tail needs too many nodes. The next round has a larger tolerance, for which more
+        # values are split off.
         c_prepare(users, number, groups, room, &power, &top)
     lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0]))
     upper[0] += scale + 4 * UNIT * fabs(scale)
@@ -580,7 +585,7 @@ cdef double c_rough_excess(const Users *users, Py_ssize_t number) noexcept nogil
 
 
 cdef double chernoff(Group *group, double *theta, Cumulant *at) noexcept nogil:
-    """Returns an upper bound of log E S_+ of one group at the saddle point theta: s_+ <= e^(theta s)/(e theta)."""
+    """Returns an upper bound of log E S_+ of one group, from s_+ <= e^(theta s)/(e theta) at the saddle point theta."""
     theta[0] = c_saddle(group, 1, False, at)
     return at.value - log(theta[0]) - 1 + theta[0] * at.blur
 
@@ -666,7 +671,7 @@ cdef double c_log_cell(const Moments *kinds, Py_ssize_t number, double theta, co
         third = fmax(third, corner.third)
     peak -= 2 * log(theta)
     z = place / sqrt(wide)
-    # for |z| >= 30 the cancellation in the sum below is larger than the error that the caller adds
+    # for |z| >= 30, cancellation in the sum below would cause a larger error than the caller adds
     if -30 < z < 30:
         z = exp(-0.5 * z * z) * 0.3989422804014327 + 0.5 * z * erfc(-0.7071067811865476 * z)
         peak = fmin(peak, normal + 0.5 * log(wide) + log(z))
@@ -676,7 +681,7 @@ cdef double c_log_cell(const Moments *kinds, Py_ssize_t number, double theta, co
 
 
 def log_cell(const double[:, ::1] moments, double theta, low, high, double users):
-    """Return the Berry-Esseen upper bound of log E[max(0, S)] over the sums of a cell; c_log_cell has the formula.
+    """Return the Berry-Esseen upper bound of log E[max(0, S)] that holds for all sums S of a cell; c_log_cell has the formula.
 
     Parameters
     ----------
@@ -711,7 +716,7 @@ def log_cell(const double[:, ::1] moments, double theta, low, high, double users
 
 cdef Py_ssize_t c_fill(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts,
                        const double[::1] counts, Users *users) noexcept nogil:
-    """Write to `users` the groups with a positive number of users, and return how many there are."""
+    """Write the groups with a positive number of users to `users`, and return their number."""
     cdef Py_ssize_t used = 0, i
     for i in range(counts.shape[0]):
         if counts[i] > 0:
@@ -734,19 +739,21 @@ cdef c_raise(Py_ssize_t done):
 
 def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
                double rtol=2e-7, double work=6e7):
-    """Return bounds of log E[max(0, S)], S a sum over groups of users: atoms starts[i]..starts[i+1], counts[i] users each.
+    """Return bounds of log E[max(0, S)] for a sum S over groups of users.
+
+    Group i has the atoms starts[i]..starts[i+1] and counts[i] users.
 
     Parameters
     ----------
     values, log_mass : ndarray
-        Values and log probabilities of the atoms of all groups, one group after the other. The probabilities of a group sum to 1,
-        that of the value 0 included.
+        Values and log probabilities of the atoms of all groups, one group after the other. The probabilities of a group, including
+        that of the value 0, sum to 1.
     starts : ndarray
         Index of the first atom of each group, and the end.
     counts : ndarray
         Number of users of each group; groups without users are omitted.
     rtol, work : float
-        Relative gap of the bounds to aim at, and the largest number of evaluations of an atom.
+        The relative gap of the bounds that the computation aims at, and the largest number of evaluations of an atom.
 
     Returns
     -------

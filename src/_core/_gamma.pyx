@@ -1,14 +1,15 @@
 """Logarithms of Poisson probabilities and of the regularized incomplete gamma functions, with small relative errors.
 
 Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _gamma.pxd, which states what the caller must check.
-The ufuncs evaluate blocks of elements in vector code (tails.h) as the limit of a binomial distribution, leave the elements outside
-the domain of this code to the scalar kernels, and return NaN outside the domain of the function.
+The ufuncs evaluate blocks of elements in vector code (tails.h), as the limit of a binomial distribution, and elements outside the
+domain of this code by the scalar kernels. They return NaN outside the domain of the function.
 
 Definitions, for real a > 0 and x >= 0:
     P(a, x) = int_0^x t^(a-1) e^-t dt / Gamma(a),  Q = 1 - P;   Pr[N > k] = P(k + 1, mu) for N ~ Poisson(mu).
     pmf     log(x^a e^-x / Gamma(a+1)) = -dev(a, x) - log(2 pi a)/2 - s(a). The deviance dev(a, x) = a log(a/x) - a + x >= 0 is
-            formed from the exact a - x, in double-double above 32. s is Stirling's error; lgamma gives it for real a < 16.
-Only one of P and Q is computed; the other is 1 minus it. The scalar kernels:
+            computed from the exact a - x, and in double-double if it is above 32. s is Stirling's error, computed by lgamma for
+            real a < 16.
+Only one of P and Q is computed; the other one is 1 minus the first. The scalar kernels:
     a < 1, x < 3/2           P = pmf sum_n x^n/((a+1)...(a+n)) where this is below 1/2, else Q by DLMF 8.7.1,
                              Q = -expm1(u) + e^u a sum_n (-1)^(n+1) x^n/((a+n) n!), u = a log x - log Gamma(1+a). The error of
                              log Gamma(1+a) is small relative to a, because Q has the size of a as a -> 0.
@@ -24,8 +25,8 @@ tests/reference/measure_gamma.py, tests/core/test_gamma.py):
     a 1e-10..300, x 1e-5..600, both functions            600       0.29    0.033
     a 84..1e15, x to 40 sigma, against _beta at b 2**330 3552      0.18    0.008
 These are the errors of the ufuncs. The scalar kernels differ from them by at most 0.25 of these units (2.5e4 random arguments).
-Cost      in arrays, AVX-512: 10 ns the pmf, 15 ns far from the mode; 18 ns a tail near the mode, 55 ns far from it (SciPy's
-          gammaincc: 0.24 us and 0.08 us). A scalar kernel takes 0.14 us near x = a, 0.24 us far from it.
+Cost      in arrays, with AVX-512: the pmf takes 10 ns near the mode and 15 ns far from it, a tail 18 ns near the mode and 55 ns far
+          from it (SciPy's gammaincc: 0.24 us and 0.08 us). A scalar kernel takes 0.14 us near x = a, 0.24 us far from it.
 Source    Loader 2000 for the deviance; Temme 1979 for the idea of the uniform expansion; DLMF 8.7, 8.9, 8.11.
 """
 

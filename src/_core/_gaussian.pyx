@@ -5,8 +5,8 @@ and a search that releases the interpreter's lock.
 
 Definition. mu = Delta/sigma, x = eps/mu - mu/2, y = x + mu, h = mu/2, c = eps/mu, M = (1 - Phi)/phi Mills' ratio:
     delta(eps) = Phi(-x) - e^eps Phi(-y) = phi(x) (M(x) - M(y)).
-x is (2 eps sigma^2 - Delta^2)/(2 sigma Delta) in double-double arithmetic, because the error of log phi(x) is x^2 times the
-relative error of x.
+x is computed as (2 eps sigma^2 - Delta^2)/(2 sigma Delta) in double-double arithmetic, because the error of log phi(x) is x^2 times
+the relative error of x. Three methods compute the difference for different ranges of c and h.
 Ranges of M(c - h) - M(c + h) = 2 sum_j h^(2j+1) I_(2j+1)(c)/(2j+1)!,  I_n(c) = int_0^inf s^n e^(-s^2/2 - c s) ds:
     c >= 1.5, h <= max(1, c/2)      the series, with ratios r_n = I_(n+1)/I_n = (n + 1)/(c + r_(n+1)) from their continued
                                     fraction, evaluated downward: DEEP steps for c < 8, SHALLOW above. All terms are positive
@@ -19,8 +19,8 @@ at 500 bits); largest error over the returned bound: peak 0.5
     domain                                          trials    peak      rms
     mu in 1e-12..1e6, log delta >= -1               2e3       7.5e-16   7.2e-17
     the same, -700 <= log delta < -1                1.8e4     5.8e-15   2.7e-16
-Returned error: 48 ulp for the continued fraction, 96 for the recursion, for the difference 12 ulp of each term over the difference;
-          and the roundings of log phi(x) and of the sum.
+Returned error: 48 ulp for the continued fraction, 96 for the recursion. For the difference itself, 12 ulp of each term, divided by
+          the difference. In addition, the roundings of log phi(x) and of the sum.
 Cost      0.1 to 0.5 us a value, 8 us an eps
 Source    the formula: Balle and Wang, Improving the Gaussian mechanism for differential privacy, ICML 2018, Theorem 8.
 """

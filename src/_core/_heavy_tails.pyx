@@ -1,13 +1,14 @@
-"""Heavy tails: values so large that a single one makes the sum positive are split off from the distribution of the users.
+"""Heavy tails: values so large that a single one makes the sum positive are treated separately from the other values of the users.
 
     E S_+ = Pr[none] E[S_+ | none] + E[S; some] + E[S_-; some]
-    where `none` is the event that no user has such a value, and `some` its complement; E[X; some] is E X over this event
+    Here `none` is the event that no user has such a value, and `some` is its complement. E[X; some] is the expectation of X times
+    the indicator of `some`.
 
 Layer: ``c_split``, noexcept nogil, declared in _heavy_tails.pxd, which states what the caller must check.
 
-Method      values above an edge are split off. The edge is the lowest one at which a Chernoff bound of E[S_-; some] is below
-            rtol/8 of a lower estimate of E S_+, from the sum without the largest values or from the mean of the largest values
-Roundings   of the means of the values that are split off: 256 ulp
+Method      values above an edge are split off. The edge is the lowest one tried at which a Chernoff bound of E[S_-; some] is below
+            rtol/8 of a lower estimate of E S_+. This estimate comes from the sum without the largest values, or from their mean
+Roundings   256 ulp of the means of the values that are split off
 Checked     as a part of _excess.pyx, whose header states the measured errors
 Cost        about twenty passes over the atoms and one contour with a large tolerance
 Source      derived above
@@ -21,7 +22,7 @@ from shufflebounds._core._tilted cimport c_masses
 
 
 cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Reorder the values so that those above `edge` come last, and move the mass of the values above `edge` to the value 0.
+    """Reorder the values so that those above `edge` come last, and move the mass of these values to the value 0.
 
     Returns the expected number of users with a value above `edge`.
     """
@@ -47,7 +48,7 @@ cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil
 
 
 cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
-    """Returns approximately the value above which a single value makes the sum positive: 2 (mean loss + 8 sigma)."""
+    """Returns an estimate of the value above which a single value makes the sum positive: 2 (mean loss + 8 sigma)."""
     cdef double mean = 0, var = 0
     cdef Py_ssize_t i, j
     for i in range(number):
@@ -58,10 +59,10 @@ cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
 
 
 cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Returns a bound of E[S_-] for the sum S of one value above `edge` and of values below `edge` of all other users.
+    """Returns a bound of E[S_-] for the sum S of one value above `edge` of one user and values below `edge` of all other users.
 
-    Negative values below -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s) is used with the best of six s.
-    Given that a user's value is below the edge, the probabilities of its values are at most 2 w.
+    The contributions of values below -edge/8 are added one by one. For the other values, (x)_- <= e^(-s x)/(e s) is used with the
+    best of six s. Given that a user's value is below the edge, the probabilities of its values are at most 2 w.
     """
     cdef double best = INFINITY, large = 0, far = edge / 8, total, sum, x, s
     cdef Py_ssize_t i, j
@@ -85,17 +86,17 @@ cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcep
 
 cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Turn *turns,
                   Jumps *out) noexcept nogil:
-    """Split off the values above an edge, so large that a single one makes the sum S positive with high probability.
+    """Split off the values above an edge. They are so large that a single one makes the sum S positive with high probability.
 
-    The distributions in `groups` are replaced by those given that no user has a value above the edge. For the event that some user
-    has such a value, E[S_+] = E[S] + E[S_-] is used. The edge is the lowest one tried for which the part of E[S_-] from this event
-    is less than rtol/8 of E S_+.
+    The distributions in `groups` are replaced by the conditional ones, given that no user has a value above the edge. On the event
+    that some user has such a value, E[S_+] = E[S] + E[S_-] is used. The edge is the lowest one tried for which the part of E[S_-]
+    from this event is less than rtol/8 of E S_+.
     """
     cdef double edge, lower_log, unused, sums, first, later, chance, short_of = 0
     cdef Py_ssize_t i, j
     cdef Group *g
     out.log_none = out.mean = out.error = 0
-    # the edge is at least 2 (mean loss + 8 sigma), where the mean loss and sigma are those of the negative values alone
+    # the edge is at least 2 (mean loss + 8 sigma); the mean loss and sigma are those of the negative values alone
     c_part(groups, number, 0.0)
     edge = c_width(groups, number)
     edge = fmax(edge, ldexp(top, -1000)) if edge > 0 else ldexp(top, -40)
@@ -123,7 +124,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # 0.3 times `sums` is roughly a lower bound of E[S_+]: the edge is at least 2 (mean loss + 8 sigma), so the other users
+            # 0.3 times `sums` is roughly a lower bound of E[S_+]: as the edge is at least 2 (mean loss + 8 sigma), the other users
             # subtract at most half of a value above the edge.
             if short_of <= 0.125 * rtol * fmax(exp(lower_log), 0.3 * sums):
                 break
@@ -146,7 +147,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += unused
         g.log_rest -= log1p(-g.above)
         c_masses(g, 0)
-        # the part of n E X from the case that some user has a value above the edge
+        # the part of n E X that comes from the event that some user has a value above the edge
         later = -expm1(out.log_none - log1p(-g.above))
         out.mean += g.count * (sums + first * later)
         out.error += g.count * (sums + fabs(first) * later) * 256 * UNIT

@@ -1,4 +1,4 @@
-"""Logarithms of hypergeometric probabilities and tails, with relative accuracy in the extreme tails, populations up to 2**53.
+"""Logarithms of hypergeometric probabilities and tails, with small relative errors in extreme tails, populations up to 2**53.
 
 Layer: scalar kernels ``noexcept nogil`` (declared in _hypergeom.pxd, which states what the caller must check), and ufuncs over
 blocks of elements in vector code (hypergeom.h), which return NaN outside the domain. A scalar kernel of a tail evaluates a block
@@ -31,8 +31,8 @@ tests/reference/measure_sums.py, tests/core/test_hypergeom.py):
     domain                                               trials    peak    rms
     total to 2**53, sigma to 2500, to 40 sigma: pmf      3000      0.29    0.04
     the same, smaller tail                               3000      0.35    0.04
-Cost      in arrays, AVX-512: 37 ns the pmf, 77 ns far from the mode; a tail 77 ns within 6 standard deviations of the mode for a
-          population of 1e6 and more, 90 ns for one of 1e2 to 1e6, 60 to 140 ns far from the mode
+Cost      in arrays, with AVX-512: the pmf takes 37 ns near the mode and 77 ns far from it. Within 6 standard deviations of the
+          mode, a tail takes 77 ns for a population of 1e6 and more, and 90 ns for one of 1e2 to 1e6; far from it, 60 to 140 ns
 Source    Loader 2000 for the pmf by binomials; Temme 1979/1982 for the idea of the uniform expansion
 """
 

@@ -1,17 +1,18 @@
 """Sums of independent Bernoulli variables, by Fourier inversion along an exponentially tilted contour.
 
     S = sum_j Bin(g_j, p_j):    Pr[S = k] = e^(K(theta) - k theta) 1/(2 pi) int phi_theta(t) e^(-i t k) dt,
-    K(theta) = sum_j g_j log(q_j + p_j e^theta); Pr[S >= k] has the factor 1/(1 - e^(-(theta + i t))) in the integrand.
+    K(theta) = sum_j g_j log(q_j + p_j e^theta); for Pr[S >= k] the integrand has the factor 1/(1 - e^(-(theta + i t))).
+    phi_theta is the characteristic function of S after exponential tilting by theta.
 
-Layer: scalar kernels ``noexcept nogil`` declared in _lattice.pxd, the passes over the data in lattice.h; _blocks.pyx
-makes single points and blocks of points available to Python.
+Layer: scalar kernels ``noexcept nogil`` are declared in _lattice.pxd, and lattice.h has the passes over the data. _blocks.pyx makes
+single points and blocks of points available to Python.
 
 Checked by the caller: 0 < p < 1 (subnormals too), counts integers >= 1 of total n <= 2**53, k an integer.
-Ranges   k = 0, n; Pr[S >= 1], Pr[S < n]   closed forms: the tilt would be infinite
-         otherwise    K'(theta) = k within 0.02 sigma; trapezoidal rule with 2J ~ 19 sigma + 30 nodes, of which those with
-                      2 sigma^2 sin^2(t/2) <= 43 are evaluated (about 28 in half a period if sigma is large)
-         tails        the smaller tail; a tail above e^-0.5 as 1 minus the other, a pmf above e^-0.2 as 1 minus the tails
-                      below and above k: there the logarithm is small, and its relative error matters
+Ranges   k = 0, n; Pr[S >= 1], Pr[S < n]   closed forms, because the tilt would be infinite
+         otherwise    the tilt theta solves K'(theta) = k within 0.02 sigma. The trapezoidal rule has 2J ~ 19 sigma + 30 nodes;
+                      those with 2 sigma^2 sin^2(t/2) <= 43 are evaluated (about 28 in half a period if sigma is large)
+         tails        the smaller tail is computed. A tail above e^-0.5 is 1 minus the other tail, a pmf above e^-0.2 is 1 minus the
+                      tails below and above k: there the logarithm is small, and its relative error matters
 
 Measured error of log p (pmf and both tails), in units of 1e-13 min(1, |log p|) + 2.2e-16 |log p|, against python-flint
 (512 bits: products of polynomials, ratios of neighbours; 420 bits: the incomplete beta integral). The probabilities p are
@@ -26,11 +27,11 @@ uniform, log-uniform down to 1e-320, up to 1 - 1e-16, mixtures of both, or equal
     distinct p, n = 1e5, 1e6, to 430 sigma          682       0.7     0.13    (against the same distribution in groups)
 
 In all of these trials the error was at most rel_error plus 4 ulp of the logarithm. rel_error is the sum of the error terms of
-docs/theorems/contours.md; roundings are bounded by a model (ulp counts times magnitudes), not by interval arithmetic: 20
-for each node, those of log phi, and those of the tilted mean. Sums over nodes are compensated.
+docs/theorems/contours.md. Its terms for roundings follow a model (ulp counts times magnitudes), not interval arithmetic: 20
+roundings for each node, those of log phi, and those of the tilted mean. Sums over nodes are compensated.
 
 Cost     4.6 us for one group, 5.6 us for two (any n); 0.016 ms for 1000 p, 0.07 ms for 1e4, 0.7 ms for 1e5, 8 ms for 1e6 (AVX2)
-         (within 10 sigma of the mean, tails/ uses the series of _blocks.pyx)
+         (within 10 sigma of the mean, the functions of tails/ use the faster series of _blocks.pyx)
 Source   tilt and inversion: classical (Daniels 1954; Hong 2013 without the tilt); deviances: Loader 2000
 """
 

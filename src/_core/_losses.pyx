@@ -1,13 +1,13 @@
 """Privacy losses on a grid: the hockey-stick divergence of their distribution, and outcomes split or merged onto grid points.
 
-Layer: kernels ``noexcept nogil`` (two are declared in _losses.pxd), functions on arrays over them.
+Layer: kernels ``noexcept nogil``, two of which are declared in _losses.pxd, and functions that apply them to arrays.
 
 Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Above eps its contribution to the hockey-stick
 divergence is p (1 - e^(eps - l)). A distribution of losses is a list of (log p, l), l increasing.
 Method
-    law_hockey_stick     the hockey-stick divergence at the distribution's own losses, from the largest one on. With e' the
-                    loss above e, H(e) = H(e') + (e^e' - e^e) Q(loss >= e') is a sum of positive terms, with a small relative
-                    error in the extreme tail. The sum is compensated, with an adaptive integer exponent.
+    law_hockey_stick     the hockey-stick divergence H at each loss of the distribution, in decreasing order. If e' is the next
+                    loss above e, H(e) = H(e') + (e^e' - e^e) Q(loss >= e'). This is a sum of positive terms, with a small relative
+                    error even in the extreme tail. The sum is compensated, with an adaptive integer exponent.
     tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, for a tilted distribution of S on a grid, at its
                     points and at any K. The discount c = 1 gives the hockey-stick divergence, c = 0 the stop-loss transform
                     E (S - K)+. An error of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum
@@ -15,24 +15,24 @@ Method
     tilted_moments  the log moment generating function of numbers on a grid and their tilted mean and variance, in vector code
     multiplied      powers of spectra by repeated squaring, in blocks that stay in the processor's cache. A block whose product is
                     negligible takes one pass; for many releases most blocks are negligible
-    balanced        parts of the masses of the two cells beside each grid point are merged at the point: the moments for which the
-                    two parts balance
+    balanced        at each grid point, a part of the mass of the cell below and a part of that of the cell above are merged; the
+                    function returns the moments (mass times distance from the point) for which the two parts balance
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the same total masses under P and
                     Q. The divergence does not decrease, since post-processing undoes the split. The variance grows by
                     (l-g)(g+h-l).
-    merge           shares of neighbouring outcomes become one outcome whose loss is exactly a grid point: a randomized
-                    post-processing. The share of the last outcome solves the balance sum p (1 - e^(g - l)) = 0, in which each
-                    term is formed by expm1. Where outcomes are closer than the grid points, the part of an outcome that is not
-                    needed for the balance goes to the next point. Where outcomes are farther apart, an outcome is balanced by a
-                    share of the mass at a lower point, which changes the divergence less.
+    merge           shares of neighbouring outcomes become one outcome whose loss is exactly a grid point g: a randomized
+                    post-processing. The share of the last outcome solves the balance sum p (1 - e^(g - l)) = 0, whose terms are
+                    computed by expm1. If outcomes are closer than the grid points, the part of an outcome that is not needed for
+                    the balance goes to the next point. If outcomes are farther apart, an outcome is balanced by a share of the
+                    mass at a lower point, because this changes the divergence less.
                     Outcomes at the upper end that cannot be balanced are rounded down. The lowest loss is rounded down, too, if it
                     is slightly above a grid point.
 Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
           merge: the balance at a point has only rounding errors, which change its loss by less than 1e-13
-Cost      law_hockey_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_excess 3 ns,
-          read_excess 60 ns a level, multiplied 10 ns a frequency for a tenth power and 1 ns where it is negligible,
-          tilted_moments 1.3 to 1.8 ns a number with AVX-512
+Cost      law_hockey_stick, split and merge: 140 ns for each outcome (merge: 11 ns if many outcomes share a point). tilted_excess:
+          3 ns for each point. read_excess: 60 ns for each level. multiplied: 10 ns for each frequency of a tenth power, 1 ns if it
+          is negligible. tilted_moments: 1.3 to 1.8 ns for each number with AVX-512
 Source    the split is the connect-the-dots method of Doroshenko et al. 2022, section 4; the merge is new here
 """
 
@@ -72,7 +72,8 @@ cdef extern from "tilting.h" nogil:
     double tilting_largest(const double *z, Py_ssize_t n)
 
 
-# A sum of exponentials with increasing exponents, (total + rest) e^top: compensated, and rescaled by whole powers of e only.
+# A sum of exponentials with increasing exponents, stored as (total + rest) e^top. It is compensated, and rescaled only by whole
+# powers of e.
 cdef struct Rising:
     double top
     double total
@@ -94,8 +95,11 @@ cdef inline double log_of(const Rising *sum) noexcept nogil:
 
 
 cdef void c_law_hockey_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil:
-    """Write log H at every loss (H in the header); log_rest is the log mass of infinite loss. Checked: loss increases, no NaN."""
-    # H so far, and the mass under Q of the losses above the current one
+    """Write log H at every loss (H in the header).
+
+    `log_rest` is the log mass of infinite loss; the losses increase, without NaN.
+    """
+    # `hockey_stick` is H at the current loss, and `other` is the mass under Q of the losses above it
     cdef Rising hockey_stick, other
     cdef Py_ssize_t i
     hockey_stick.top = other.top = -INFINITY
@@ -118,7 +122,7 @@ cdef void c_merge(
     const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, Py_ssize_t size,
     double *out
 ) noexcept nogil:
-    """Merge outcomes into the points anchor + step k, k = first..first + size - 1, and add their log masses to `out`.
+    """Merge outcomes into the points anchor + step k for k = first..first + size - 1, and add their log masses to `out`.
 
     The caller has checked: the losses increase, none is NaN, and every loss lies between the first and the last point. On entry
     `out` is -inf.
@@ -144,7 +148,7 @@ cdef void c_merge(
             i += 1
             continue
         # The loss of this outcome is closer to the grid point g - step than to g, and the loss of the next outcome is at least g.
-        # So the outcome is merged at g - step, with as much of the mass at a lower grid point as makes the balance at g - step
+        # So the outcome is merged at g - step, together with as much mass from a lower grid point as makes the balance at g - step
         # zero.
         if k - 1 >= first and loss[i] - (g - step) < 0.5 * step and (i + 1 == n or loss[i + 1] >= g):
             below = anchor + step * (k - 1)
@@ -180,7 +184,7 @@ cdef void c_merge(
         left = 1
         if balance < 0:
             while j < n and balance < 0:
-                # If the balance needs less than the mass of an outcome, only a share of the outcome is merged here.
+                # If the balance needs less than the whole mass of an outcome, only a share of the outcome is merged at this point.
                 f = exp(fmin(log_p[j] - ref, 700))
                 c = -f * expm1(g - loss[j])
                 if balance + c <= 0:
@@ -228,8 +232,8 @@ cdef void c_merge(
         k += 1
 
 
-# A grid of tilted masses, of which the points first .. first + stored - 1 are kept, and bounds of its errors: the `error` of each
-# mass, and the mass `outside` of the grid, which the transform wraps into it.
+# A grid of tilted masses, of which the points first .. first + stored - 1 are kept. `error` bounds the error of each mass, and
+# `outside` the mass outside of the grid, which the transform wraps into the grid.
 cdef struct Tilted:
     double origin, step, theta, discount, error, outside
     Py_ssize_t first, stored, size
@@ -241,12 +245,12 @@ cdef inline double discounted(double x, double discount) noexcept nogil:
 
 cdef void c_multiplied(double complex *spectra, Py_ssize_t number, Py_ssize_t n, const int64_t *times, double stage, double *sums) \
         noexcept nogil:
-    """Replace the first of `number` spectra of n values by the product of their powers z**times, and add three sums to `sums`.
+    """Replace the first one of `number` spectra of n values z by the product of their powers z**times, and add to the three `sums`.
 
-    `stage` bounds the error of a value z. A frequency at which b = product of (|z| + stage)**times is at most FAINT is set to 0.
-    The three sums are a bound of the errors of the other products, the sum of b over the other frequencies, and the sum of b over
-    the frequencies that are set to 0. A product that increases with every |z| and is convex changes by at most `stage` times its
-    derivative at the larger end.
+    `stage` is a bound of the error of a value z. A frequency at which b = product of (|z| + stage)**times is at most FAINT is set
+    to 0. The first sum bounds the errors of the products at the other frequencies, the second is the sum of b over these, and the
+    third is the sum of b over the frequencies that are set to 0. The product is convex and increases with every |z|, so it changes
+    by at most `stage` times its derivative at the larger end.
     """
     cdef double real[MULTIPLIED]
     cdef double imaginary[MULTIPLIED]
@@ -260,7 +264,7 @@ cdef void c_multiplied(double complex *spectra, Py_ssize_t number, Py_ssize_t n,
     cdef int64_t left
     while first < n:
         m = min(<Py_ssize_t> MULTIPLIED, n - first)
-        # if the product of the largest values of a block is this small, the whole block is set to 0
+        # if the product of the largest absolute values of a block is this small, the whole block is set to 0
         x = 1
         for i in range(number):
             x *= pow(sqrt(tilting_largest(<double *> (spectra + i * n + first), m)) + stage, <double> times[i])
@@ -308,7 +312,7 @@ cdef void c_multiplied(double complex *spectra, Py_ssize_t number, Py_ssize_t n,
 
 cdef void c_tilted_excess(const double *g, Py_ssize_t n, Py_ssize_t turn, double theta, double step, double discount,
                           Py_ssize_t first, Py_ssize_t stop, double *tail, double *excess) noexcept nogil:
-    """Write tilted tails and discounted excesses at the points first..stop - 1 of n points a step apart; point 0 is g[turn].
+    """Write tilted tails and discounted excesses at the points first..stop - 1 of n equally spaced points; point 0 is g[turn].
 
     With g(k) = P(k) e^(theta l_k):  tail[k] = sum_(j >= k) P(j) e^((theta + discount) l_k - discount l_j),
     excess[k] = e^(theta l_k) E phi(S - l_k), phi as in the header. The caller has checked: theta, discount >= 0, step > 0,
@@ -326,12 +330,12 @@ cdef void c_tilted_excess(const double *g, Py_ssize_t n, Py_ssize_t turn, double
 
 cdef void c_read_excess(const Tilted *grid, const double *tail, const double *excess, const double *level, Py_ssize_t m,
                         bint upper, double *log_value, double *slope, double *share) noexcept nogil:
-    """Write three numbers for each of m levels K: a bound, a negative slope, and the fraction of the bound that is rounding error.
+    """Write for each of m levels K a bound, a slope with the sign changed, and the fraction of the bound that is rounding error.
 
-    The bound is that of log(e^(theta K) E phi(S - K)), and the slope that of log E phi(S - K).
+    The bound is one of log(e^(theta K) E phi(S - K)), and the slope is that of log E phi(S - K) as a function of K.
 
-    The caller has checked: step > 0; theta > 0 or discount > 0; tail and excess hold the
-    points grid.first .. grid.first + grid.stored - 1, and every level lies between these or beyond the end of the whole grid.
+    The caller has checked: step > 0; theta > 0 or discount > 0; `tail` and `excess` hold the values at the points grid.first ..
+    grid.first + grid.stored - 1; every level lies between these points or beyond the end of the whole grid.
     """
     cdef double theta = grid.theta, step = grid.step, discount = grid.discount
     cdef double farthest = FAINTEST / theta if theta > 0 else INFINITY
@@ -351,7 +355,7 @@ cdef void c_read_excess(const Tilted *grid, const double *tail, const double *ex
             # The quotient was rounded up.
             place, x = place + 1, x + step
         if place >= size:
-            # Beyond the last point the difference may be dominated by rounding: limit it to one step.
+            # Beyond the last point the difference x may be dominated by rounding, so it is limited to one step.
             x = fmin(fmax(x, 0.0), step)
         w = d = 0
         # Beyond the grid only a bound of the mass is known.
@@ -360,9 +364,9 @@ cdef void c_read_excess(const Tilted *grid, const double *tail, const double *ex
         left = max(size - place, 0)
         fade, part = exp(-theta * x), discounted(x, discount)
         total = fade * (d + part * w)
-        # The weight of a mass on the grid is at most phi at the distance of the last point from K.
+        # The weight of a mass on the grid is at most phi at the distance from K to the last point.
         largest = fmin(supremum, discounted(step * max(left, 1), discount) * (1 + 4 * ULP))
-        # A bound of the sum of the weights of all points, by an integral.
+        # `shares` bounds the sum of the weights of all points by an integral.
         shares = largest * left
         if theta > 0:
             shares = fmin(shares, largest + 1 / (step * theta * (discount + theta)))
@@ -381,7 +385,7 @@ cdef void c_read_excess(const Tilted *grid, const double *tail, const double *ex
 
 
 def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p not None, double log_rest):
-    """Return the log of the hockey-stick divergence at every loss; log_rest is the log mass of infinite loss.
+    """Return the log of the hockey-stick divergence at each of the losses; log_rest is the log mass of infinite loss.
 
     The caller has checked: loss increases, no NaN.
     """
@@ -396,7 +400,7 @@ def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p no
 
 def split(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return log masses on the points anchor + step k, first <= k < first + size.
+    """Return log masses at the points anchor + step k, first <= k < first + size.
 
     The mass of a loss between two neighbouring points is divided between these points so that the masses under P and under Q stay
     the same. The caller has checked: every loss lies between the first and the last point, and no loss is NaN.
@@ -437,11 +441,11 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
 
 
 def multiplied(double complex[:, ::1] spectra not None, const int64_t[::1] times not None, double stage):
-    """Replace the first of several spectra by the product of the powers z**times of each, and return (error, kept, lost).
+    """Replace the first of several spectra by the product of the powers z**times of all, and return (error, kept, lost).
 
-    `stage` bounds the error of each value. Frequencies at which the product is surely at most FAINT are set to 0. `lost` bounds the
-    sum of the absolute values at these frequencies, `kept` the same sum at the other frequencies, and `error` the effect of `stage`
-    at the other frequencies.
+    `stage` is a bound of the error of each value z. Frequencies at which the absolute value of the product is surely at most FAINT
+    are set to 0. `lost` bounds the sum of the absolute values at these frequencies, and `kept` the same sum at the other
+    frequencies. `error` bounds the effect of `stage` at the other frequencies.
     """
     cdef double sums[3]
     sums[0] = sums[1] = sums[2] = 0
@@ -454,11 +458,11 @@ def multiplied(double complex[:, ::1] spectra not None, const int64_t[::1] times
 
 
 def tilted_moments(const double[::1] logs not None, const double[::1] place not None, double rate):
-    """Return the log of the sum of e^(logs + rate place), and the mean and the variance of `place` with these weights.
+    """Return log(sum of e^(logs + rate place)), and the mean and the variance of `place` with these weights.
 
-    The caller has checked: a finite largest exponent. The sum has a relative error of 36 units in the last place beyond the errors
-    of the exponents and of their exponentials, the mean as well if no place is negative. Of n terms, runs of 256 below e^-60 of the
-    largest may count as 0, which changes the sum by less than n e^-60.
+    The caller has checked that the largest exponent is finite. The sum has a relative error of 36 units in the last place, in
+    addition to the errors of the exponents and of their exponentials. The mean has this relative error, too, if no place is
+    negative. Of n terms, runs of 256 terms below e^-60 of the largest may count as 0, which changes the sum by less than n e^-60.
     """
     cdef Py_ssize_t n = logs.shape[0]
     cdef double[3] out
@@ -472,11 +476,11 @@ def tilted_moments(const double[::1] logs not None, const double[::1] place not 
 
 def balanced(const double[:] mass not None, const double[:] near not None, const double[:] far not None,
              const uint8_t[:] free not None, Py_ssize_t last):
-    """Return moments at the first `last` + 1 points between cells, the first of them 0; see `_exchanged` in grid_sums.py.
+    """Return moments at the first `last` + 1 points between cells; the first moment is 0. See `_exchanged` in grid_sums.py.
 
-    Cell k gives the mass moment[k]/near[k] to its left end and the rest of its mass to its right end. There the moment is far[k]
-    times this rest, or 0 if the rest is negative. At the right end of a free cell the moment is half of the largest one that the
-    next cell can give.
+    Cell k gives the mass moment[k]/near[k] to its left end and the rest of its mass to its right end. At the right end, the moment
+    is far[k] times this rest, or 0 if the rest is negative. At the right end of a free cell, the moment is half of the largest one
+    that the next cell can give.
     """
     cdef Py_ssize_t k, n = mass.shape[0]
     if not (near.shape[0] == far.shape[0] == free.shape[0] == n and 0 <= last <= n):
@@ -494,10 +498,11 @@ def balanced(const double[:] mass not None, const double[:] near not None, const
 
 def tilted_excess(const double[::1] g not None, double theta, double step, double discount, Py_ssize_t turn=0, Py_ssize_t first=0,
                   Py_ssize_t stop=-1):
-    """Return (tail, excess) for tilted masses g[k] = P(k) e^(theta l_k) at points l_k a step apart.
+    """Return (tail, excess) for tilted masses g[k] = P(k) e^(theta l_k) at equally spaced points l_k.
 
     tail[k] = sum_(j >= k) P(j) e^((theta + discount) l_k - discount l_j) and excess[k] = e^(theta l_k) E phi(S - l_k), for k from
-    `first` to stop - 1, or to the end if stop is -1. The points are those of `g` from index `turn` on, then those before it.
+    `first` to stop - 1, or to the end if stop is -1. The points are in the order of `g` from index `turn` on, followed by those
+    before `turn`.
     """
     cdef Py_ssize_t n = g.shape[0]
     first, stop = min(max(first, 0), n), n if stop < 0 else min(max(stop, first), n)
@@ -512,12 +517,13 @@ def tilted_excess(const double[::1] g not None, double theta, double step, doubl
 def read_excess(const double[::1] level not None, const double[::1] tail not None, const double[::1] excess not None,
                 Py_ssize_t first, Py_ssize_t size, double origin, double step, double theta, double discount, double error,
                 double outside, bint upper):
-    """Return for every level K a bound, a negative slope, and the fraction of the bound that is rounding error, as three arrays.
+    """Return for every level K a bound, a slope with the sign changed, and the rounding error as a fraction of the bound.
 
-    The bound is that of log(e^(theta K) E phi(S - K)), and the slope that of log E phi(S - K).
+    The bound is one of log(e^(theta K) E phi(S - K)), and the slope is that of log E phi(S - K) as a function of K.
 
-    tail and excess hold the points first .. of a grid of `size` points a step apart that starts at origin. `error` bounds the error
-    of each tilted mass, `outside` the tilted mass outside of the grid, which may be wrapped into it or lost.
+    `tail` and `excess` hold the values at the points from `first` on, of a grid of `size` points with the distance `step` that
+    starts at `origin`. `error` is a bound of the error of each tilted mass. `outside` is a bound of the tilted mass outside of the
+    grid, which may be wrapped into the grid or lost.
     """
     cdef Py_ssize_t m = level.shape[0]
     cdef Tilted grid = Tilted(origin, step, theta, discount, error, outside, first, tail.shape[0], size)

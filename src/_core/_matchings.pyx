@@ -1,13 +1,13 @@
-"""The mass of the negative part of the signed distribution of four messages, averaged over the matchings of their users.
+"""The mass of the negative part of the signed distribution of four messages, averaged over the ways to match their users.
 
-Four users are matched into two pairs in one of three ways, and so are their four messages. On a grid of outputs, with the tables
-P (for positive terms) and N (for negative terms) of each pair of users and each pair of outputs,
+Four users are matched into two pairs in one of three ways, and so are their four messages. The outputs lie on a grid. Each pair of
+users has tables P0 and P1 of positive terms and N0 and N1 of negative terms, with an entry for each pair of outputs. With
     W(i, j, k, m) = (1/18) sum over matchings {A, B} of users, {u, v} of outputs, and both assignments of u, v to A, B
                     of  P0_A(u) P0_B(v) + P1_A(u) P1_B(v) - N0_A(u) N1_B(v) - N1_A(u) N0_B(v)
-and the result is the sum of mass_i mass_j mass_k mass_m (-W)_+ over all quadruples of outputs (docs/theorems/worst-dataset).
+the result is the sum of mass_i mass_j mass_k mass_m (-W)_+ over all quadruples of outputs (docs/theorems/worst-dataset).
 
-Layer: ``c_negative_part``, noexcept nogil, declared in _matchings.pxd. The caller has checked: tables >= 0, symmetric in the
-outputs, and products of two entries do not overflow.
+Layer: ``c_negative_part``, noexcept nogil, declared in _matchings.pxd. The caller has checked: the tables are >= 0 and symmetric in
+the outputs, and products of two entries do not overflow.
 
 Method     W is symmetric, so each multiset of outputs is evaluated once and multiplied by the number of its orders
 Rounding   the negative terms are raised and the positive ones lowered by a relative 64 UNIT, and the result is raised by 1e-9
@@ -16,7 +16,7 @@ Measured error: relative excess of the upper bound over exact rationals (tests/r
     quantity                                                    trials    peak      rms
     1 to 3 outputs, masses to 1e-3                              500       1.1e-09   1e-09
     1 to 3 outputs, masses to 1e-20                             500       1.1e-09   1e-09
-Cost       20 to 30 ns a multiset: 3 ms for 40 outputs, 7 times as much if the multisets are not merged
+Cost       20 to 30 ns for each multiset: 3 ms for 40 outputs. Evaluating every order of a multiset would take 7 times as long
 Source     docs/theorems/worst-dataset, blocks of four users
 """
 
@@ -45,7 +45,7 @@ cdef double c_negative_part(const double *mass, Py_ssize_t outputs, const double
     if rows == NULL:
         return INFINITY
     # The products of two pairs of users are P0 P0, P1 P1, N0 N1 and N1 N0, so N0 and N1 of the second pair are exchanged. The pairs
-    # are numbered 01, 02, 03, 12, 13, 23, so that the pairs a and 5 - a are a matching: they have no user in common.
+    # are numbered 01, 02, 03, 12, 13, 23, so that the pairs a and 5 - a have no user in common and are a matching.
     other[0], other[1], other[2], other[3] = 20, 21, 23, 22
     for i in range(outputs):
         for a in range(MATCHINGS_ENTRIES):
@@ -61,7 +61,8 @@ cdef double c_negative_part(const double *mass, Py_ssize_t outputs, const double
                 u[2] = tables + (j * outputs + k) * MATCHINGS_ENTRIES
                 v[0], v[1], v[2] = rows + k * size + k, rows + j * size + k, rows + i * size + k
                 matchings_row(u, v, stride, outputs - k, plus, minus)
-                # the number of orders of a multiset, from its runs of equal outputs; the first number is for m = k
+                # the number of different orders of a multiset of outputs, which depends on its runs of equal outputs; this one is
+                # for m = k
                 orders = (1 if i == j else 4) if j == k else (6 if i == j else 12)
                 for m in range(outputs - k):
                     gap = minus[m] * (1 + 64 * UNIT) - plus[m] * (1 - 64 * UNIT)
@@ -81,7 +82,7 @@ def negative_part(const double[::1] mass, const double[:, :, :, ::1] tables):
     mass : ndarray
         Nonnegative weights of the outputs.
     tables : ndarray, shape (outputs, outputs, 6, 4)
-        P0, P1, N0 and N1 for the six pairs 01, 02, 03, 12, 13, 23 of users; symmetric in the two outputs.
+        The tables P0, P1, N0 and N1 for the six pairs 01, 02, 03, 12, 13, 23 of users; symmetric in the two outputs.
 
     Returns
     -------

@@ -4,20 +4,20 @@
     B = (D/(2 pi)) sum_m u_m |phi(z_m)|^k,       u_m = exp(eta^2 (theta^2 - m^2 D^2)/2)/(theta^2 + m^2 D^2)
     E (X_1 + ... + X_k)_+ <= the largest B of the distributions of X_1, ..., X_k, for any theta, D > 0 and eta >= 0, common to all
 
-Layer: ``c_log_moments``, ``c_log_contour`` and ``c_tilt``, noexcept nogil, declared in _moments.pxd, which states what the caller
-must check; ``log_moments``, ``log_contour``, ``tilt`` and ``largest`` for Python. moments.h has the loop over atoms.
+Layer: ``c_log_moments``, ``c_log_contour`` and ``c_tilt`` are noexcept nogil and declared in _moments.pxd, which states what the
+caller must check. ``log_moments``, ``log_contour``, ``tilt`` and ``largest`` are for Python. moments.h has the loop over atoms.
 
-Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1), so that nothing cancels where z x is small. The
-                     powers of e^(iDx) follow by repeated multiplication (moments.h)
-         log|phi|    log1p(|phi|^2 - 1)/2, or the logarithm of |phi| where |phi|^2 is below 1/2
-         m > nodes   |phi(z_m)| <= phi(theta), and sum 1/m^2 over m > nodes is at most 1/nodes
+Method   phi - 1     is computed as sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1), so that nothing cancels if z x is
+                     small. The powers of e^(iDx) are computed by repeated multiplication (moments.h)
+         log|phi|    is computed as log1p(|phi|^2 - 1)/2, or as the logarithm of |phi| if |phi|^2 is below 1/2
+         m > nodes   the terms are bounded by |phi(z_m)| <= phi(theta), and the sum of 1/m^2 over m > nodes by 1/nodes
          largest     a simple bound of B has phi(theta) in place of |phi(z_m)| and takes one real sum. Distributions are evaluated
-                     in decreasing order of this bound, and each theta for which this bound is below the largest B is skipped. After
-                     4, 12, 28, ... nodes the bound with phi(theta) in place of the later |phi(z_m)| is compared, too
+                     in decreasing order of this bound; each theta for which it is below the largest B found so far is skipped.
+                     After 4, 12, 28, ... nodes the bound with phi(theta) in place of the later |phi(z_m)| is compared, too
 Rounding every log|phi| is increased by a bound of its error: probabilities have the relative error `blur` plus that of the
-         exponential function, and e^(imDx) - 1 has the error 2 m (m + 10) UNIT D|x| (moments.h). Together this is about
-         (blur + 20 UNIT) E|e^(theta X) - 1| + (blur + (20 + 2 m) UNIT) m D E|X| e^(theta X),
-         and so for k users about sqrt(k) (blur + 20 UNIT) in log B. The caller must bound the effect of rounding x
+         exponential function, and e^(imDx) - 1 has the error 2 m (m + 10) UNIT D|x| (moments.h). The error of log|phi| is about
+         (blur + 20 UNIT) E|e^(theta X) - 1| + (blur + (20 + 2 m) UNIT) m D E|X| e^(theta X).
+         So for k users the error of log B is about sqrt(k) (blur + 20 UNIT). The caller must bound the effect of rounding x
 
 Measured excess of the upper bounds over the exact values (tests/reference/measure_sums.py: python-flint at 300 bits; theta x to 5)
     quantity                                                    trials    peak      rms
@@ -25,7 +25,8 @@ Measured excess of the upper bounds over the exact values (tests/reference/measu
     log B, the same, k to 1e6                                   996       3e-11     3.2e-12
     log B, the same, k to 2**53                                 1004      2.1e-06   1.8e-07
     (a) in units of UNIT (E|e^(theta X) - 1| + m D E|X| e^(theta X) + |log|phi||/1000), m = 0, 1, 5, 40; no bound was below
-Cost     with 197 nodes: 20 us for 3 laws of 4 atoms, 0.08 ms for one of 600 atoms, 0.35 ms for twelve theta; tilt: 25 theta
+Cost     with 197 nodes: 20 us for 3 distributions of 4 atoms, 0.08 ms for one of 600 atoms, 0.35 ms for twelve theta; `tilt` takes
+         as long as 25 theta
 Source   Poisson summation and Hoelder's inequality: docs/theorems/worst-dataset, Lemma H
 """
 
@@ -52,8 +53,8 @@ cdef double GOLDEN = 0.6180339887498949
 cdef Py_ssize_t FIRST_NODES = 4                   # nodes after which `c_largest` first tries to bound the terms of all others
 
 
-# The fields are terms of a bound of the error of phi(theta + i m D), without the rounding of the final logarithm. The bound is
-# `still` + min(m `moving`, `full`) + 2 m (m + 10) UNIT `turning`.
+# The fields are terms of a bound of the error of phi(theta + i m D): `still` + min(m `moving`, `full`) + 2 m (m + 10) UNIT
+# `turning`. The rounding of the final logarithm is not included.
 cdef struct Blur:
     double still
     double moving
@@ -71,7 +72,7 @@ cdef Py_ssize_t moments_room(Py_ssize_t atoms, Py_ssize_t thetas) noexcept nogil
 
 cdef double c_real(const Atoms *law, double theta, double step, double blur, double *weight, double *more,
                    Blur *error) noexcept nogil:
-    """Returns phi(theta) - 1; writes w e^(theta x), w (e^(theta x) - 1) and the constants of the error bound.
+    """Returns phi(theta) - 1. Writes w e^(theta x), w (e^(theta x) - 1) and the constants of the error bound.
 
     The result is inf if e^(theta x) overflows.
     """
@@ -91,7 +92,7 @@ cdef double c_real(const Atoms *law, double theta, double step, double blur, dou
 
 
 cdef inline void c_bounds(double re, double im, double error, double *upper, double *lower) noexcept nogil:
-    """Writes bounds of log |1 + re + i im| if re + i im has an error of at most `error`."""
+    """Writes bounds of log |1 + re + i im|, where re + i im may have an error of at most `error`."""
     cdef double square = (2 * re + re * re) + im * im, size, value
     error += 4 * UNIT * (fabs(re) + re * re + im * im)
     if square > -0.5:
@@ -105,8 +106,8 @@ cdef inline void c_bounds(double re, double im, double error, double *upper, dou
         lower[0] = value + log1p(-error / size) - 4 * UNIT * fabs(value) if error < size else -INFINITY
 
 
-# The arrays of one distribution in the memory of `moments_room`: c_1, c_m and the tilted masses of each theta (moments.h), the sums
-# of the current node, and phi(theta) - 1 with the constants of the error bound. n is the padded number of atoms.
+# The arrays of one distribution in the memory of `moments_room`: c_1, c_m and the tilted masses for each theta (moments.h), the
+# sums at the current node, and phi(theta) - 1 with the constants of the error bound. n is the padded number of atoms.
 cdef struct Steps:
     Py_ssize_t n
     Py_ssize_t thetas
@@ -123,7 +124,7 @@ cdef struct Steps:
 
 cdef int c_start(const Atoms *law, const double *theta, Py_ssize_t thetas, double step, Py_ssize_t nodes, double blur, double *room,
                  Steps *steps, double *upper, double *lower) noexcept nogil:
-    """Writes the bounds at m = 0; returns whether those at m > 0 remain, which is false if e^(theta x) overflows."""
+    """Writes the bounds of log|phi| at m = 0. Returns whether those at m > 0 remain, which is false if e^(theta x) overflows."""
     cdef Py_ssize_t n = padded(law.number), j, t, m
     cdef double half, s, c
     steps.n, steps.thetas, steps.re1, steps.im1, steps.re, steps.im = n, thetas, room, room + n, room + 2 * n, room + 3 * n
@@ -157,7 +158,7 @@ cdef int c_start(const Atoms *law, const double *theta, Py_ssize_t thetas, doubl
 
 cdef void c_steps(const Steps *steps, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nodes, double *upper,
                   double *lower) noexcept nogil:
-    """Writes the bounds at m = first, ..., last, after those at smaller m."""
+    """Writes the bounds of log|phi| at m = first, ..., last; those at smaller m must have been written before."""
     cdef Py_ssize_t t, m, at
     cdef const Blur *error
     for m in range(first, last + 1):
@@ -191,10 +192,10 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
     cdef double first = count * log_phi[0] + (log_weight[0] if log_weight != NULL else 0)
     if not first < INFINITY:
         return INFINITY
-    # a bound of the terms beyond the last node: their sum of 1/m^2 is at most 1/nodes, and e^(-half t^2) decreases
+    # a bound of the terms beyond the last node: the sum of 1/m^2 over these m is at most 1/nodes, and e^(-half t^2) decreases
     t = (contour.nodes + 1) * contour.step
     value = first + half * (square - t * t) + log(2 / (contour.step * contour.step * contour.nodes))
-    # The sum is in units of e^top, the size of the term at m = 0. In these units later terms are at most 1, apart from weights.
+    # The sum is divided by e^top, the size of the term at m = 0. Later terms are then at most 1, apart from their weights.
     top = first + half * square - log(square)
     size = fabs(first) + half * square + fabs(log(square)) + fabs(value)
     total = exp(value - top)
@@ -204,14 +205,14 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
         if log_weight != NULL:
             value += log_weight[m]
         total += (1 if m == 0 else 2) * exp(value - top)
-    # Each exponent has a few roundings of its terms. Only terms with value >= top - 745 are not 0, which bounds the size of the
-    # exponents.
+    # Each exponent has a few roundings of its terms. Only terms with value >= top - 745 are not 0, which limits the exponents that
+    # matter.
     return top + log(total) + log(contour.step) - LOG_2PI + UNIT * (800 + 16 * size)
 
 
 cdef double c_objective(const Atoms *law, const double *weight, double count, double smoothing, double deviation,
                         double log_theta) noexcept nogil:
-    """Returns an approximation of log B plus a constant: that for a normal sum.
+    """Returns an approximation of log B up to a constant, which is accurate if the sum is normal.
 
     The value is count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), where
     M(x) = 4/(3x + (x^2 + 8)^(1/2)) is close to Mills' ratio.
@@ -244,11 +245,11 @@ cdef double c_largest_objective(const Atoms *laws, double **weights, const Py_ss
 
 cdef double c_least(const Atoms *laws, double **weights, const Py_ssize_t *chosen, Py_ssize_t number, double count,
                     double smoothing, double deviation, double at) noexcept nogil:
-    """Returns the log theta that minimizes the largest objective of the chosen distributions; the search starts at `at`."""
+    """Returns the log theta that minimizes the largest objective of the chosen distributions. The search starts at `at`."""
     cdef double low = at, high = at, middle = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, at)
     cdef double width = 0.25
     cdef double left, right, at_left, at_right
-    # the objective is convex in theta: extend the bracket until it is larger at both ends
+    # the objective is convex in theta, so the bracket is extended until the objective is larger at both ends
     at_left = at_right = middle
     while at_left <= middle and low > -650:
         middle, at = at_left, low
@@ -299,7 +300,7 @@ cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double sm
         size += laws[i].number
         deviation = fmax(deviation, c_variance(&laws[i], weights[i]))
     deviation = sqrt(count * deviation + smoothing)
-    # find the distributions whose objective may be the largest near the minimum, one by one
+    # find, one by one, the distributions whose objective may be the largest near the minimum
     while used < 8:
         best = 0
         most = -INFINITY
@@ -407,7 +408,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
             part.nodes = last
             k = 0
             while k < used:
-                # the first nodes decide most cases; the terms beyond them are bounded like those beyond the last node
+                # the first nodes decide most cases; the terms after them are bounded like the terms after the last node
                 above = False
                 for j in range(columns):
                     value = c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], &part, NULL)
@@ -415,7 +416,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, const double *counts, P
                 if above:
                     k += 1
                     continue
-                # this theta needs no more nodes: the last theta of the list replaces it
+                # this theta needs no more nodes, so the last theta of the list replaces it
                 used -= 1
                 c_moved(&steps, used, k)
                 memcpy(phi + k * (contour.nodes + 1), phi + used * (contour.nodes + 1), (last + 1) * sizeof(double))
@@ -457,22 +458,17 @@ def log_moments(const double[::1] values, const double[::1] log_mass, const Py_s
     Parameters
     ----------
     values, log_mass : ndarray
-        Values and log probabilities of the atoms of all distributions, one after the other. The remaining mass of each is at 0.
+        Values and log probabilities of the atoms of all distributions, one distribution after the other. The remaining mass of each
+        distribution is at 0.
     starts : ndarray
         Index of the first atom of each distribution, and the end.
-    thetas : ndarray
-        Positive.
-    step : float
-        Positive.
-    nodes : int
-        Largest m.
-    blur : float
+    thetas : ndarray Values of theta, positive. step : float The step D, positive. nodes : int Largest m. blur : float
         Bound of the relative error of each probability, beyond the rounding of the exponential function.
 
     Returns
     -------
     upper, lower : ndarray, shape (distributions, thetas, nodes + 1)
-        inf and -inf where theta times a value exceeds 700.
+        The bounds; inf and -inf where theta times a value exceeds 700.
     """
     cdef Py_ssize_t laws = starts.shape[0] - 1, rows = thetas.shape[0], i, most
     cdef double[:, :, ::1] upper = np.empty((laws, rows, nodes + 1)), lower = np.empty((laws, rows, nodes + 1))
@@ -494,20 +490,20 @@ def log_moments(const double[::1] values, const double[::1] log_mass, const Py_s
 
 def log_contour(const double[:, ::1] log_phi, const double[::1] counts, double theta, double step, double smoothing,
                 const double[::1] log_weight=None):
-    """Return upper bounds of the logs of contour sums, for every row of `log_phi` and every number of users.
+    """Return upper bounds of the logs of contour sums B, for every row of `log_phi` and every number of users.
 
     Parameters
     ----------
     log_phi : ndarray, shape (rows, nodes + 1)
-        Upper bounds of log abs(phi(theta + i m step)), m = 0..nodes, or of sums of such logs with exponents. For larger m the value
-        at m = 0 must be an upper bound.
+        Upper bounds of log abs(phi(theta + i m step)), m = 0..nodes, or of weighted sums of such logs. The value at m = 0 must be
+        an upper bound for every m > nodes.
     counts : ndarray
         Exponents k by which a row is multiplied.
     theta, step, smoothing : float
         theta, D and eta^2 of the module docstring.
     log_weight : ndarray, optional
-        Logs of further factors of the terms m = 0..nodes; 0 by default. For larger m, the product of such a factor and of the
-        powers of phi must be at most that at m = 0.
+        Logs of further factors of the terms m = 0..nodes; 0 by default. For every m > nodes, the product of this factor and of the
+        powers of phi must be at most the product for m = 0.
 
     Returns
     -------
@@ -530,16 +526,16 @@ def log_contour(const double[:, ::1] log_phi, const double[::1] counts, double t
 
 def tilt(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, double count, double smoothing,
          double start):
-    """Return the theta that nearly minimizes the largest B of the distributions; `c_tilt` has the objective.
+    """Return the theta that nearly minimizes the largest contour sum B of the distributions; `c_tilt` has the objective.
 
     Parameters
     ----------
     values, log_mass, starts : ndarray
-        As for log_moments; each distribution has a positive value.
+        As for log_moments; each distribution must have a positive value.
     count, smoothing : float
         The number k of users, and eta^2.
     start : float
-        First theta of the search.
+        The theta at which the search starts.
 
     Returns
     -------
@@ -570,8 +566,8 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
     counts, smoothing
         As for log_contour.
     reached : ndarray, shape (thetas, counts), optional
-        Lower limits of the result. A distribution is not evaluated where a simpler bound of its B is below the largest value so
-        far for every theta and count.
+        Results are at least these numbers. A distribution is not evaluated if, for every theta and count, a simpler bound of its B
+        is below the largest value so far.
 
     Returns
     -------
@@ -596,23 +592,21 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
 
 def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
                double blur, double smoothing, double spread, Py_ssize_t nodes, double limit):
-    """Return upper bounds of the log of the largest E S_+ for each number of users, at a nearly optimal theta.
+    """Return upper bounds of the log of the largest E S_+ for each number of users, with a nearly optimal theta.
 
     Parameters
     ----------
     values, log_mass, starts, counts, nodes, blur
         As for largest.
     smoothing : float
-        eta^2 as a fraction of the largest variance of a sum of counts[0] terms.
+        eta^2, as a fraction of the largest variance of a sum of counts[0] terms.
     spread : float
-        2 pi/step in units of the standard deviation of this sum.
-    limit : float
-        Largest theta times value.
+        2 pi/step, in units of the standard deviation of this sum. limit : float Largest permitted product of theta and a value.
 
     Returns
     -------
     (ndarray or None, float)
-        The bounds, or None if a value exceeds limit/theta; and theta.
+        The bounds and theta. If a value exceeds limit/theta, the bounds are None.
     """
     cdef Py_ssize_t laws = starts.shape[0] - 1, columns = counts.shape[0], i, j, most
     cdef int done = -1
@@ -664,12 +658,12 @@ def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ss
 
 
 def excess_values(const double[::1] log_a, const double[::1] log_b, double eps):
-    """Return a - e^eps b from the logarithms of a and b, with the relative accuracy of the difference log a - log b - eps.
+    """Return a - e^eps b from the logarithms of a and b; its relative error is that of the difference log a - log b - eps.
 
     Returns
     -------
     ndarray
-        a - e^eps b; 0 where both logarithms are -inf, and at least -1e140.
+        a - e^eps b, but 0 where both logarithms are -inf, and -1e140 in place of smaller numbers.
     """
     cdef Py_ssize_t i
     cdef double loss
@@ -680,9 +674,10 @@ def excess_values(const double[::1] log_a, const double[::1] log_b, double eps):
             if log_a[i] == -INFINITY and log_b[i] == -INFINITY:
                 out[i] = 0
             elif loss > 0:
-                # the larger of the two terms is factored out, so that no exponential overflows unless the result does
+                # the larger one of the two terms is factored out, so that an exponential overflows only if the result does
                 out[i] = exp(log_a[i]) * -expm1(-loss)
             else:
-                # values below -1e140 are raised to it, so that squares do not overflow; a larger value gives an upper bound
+                # values below -1e140 are replaced by -1e140, so that squares do not overflow; a larger value keeps an upper bound
+                # valid
                 out[i] = fmax(exp(log_b[i] + eps) * expm1(loss), -1e140)
     return np.asarray(out)

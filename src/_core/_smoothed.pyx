@@ -1,21 +1,23 @@
-"""Bounds of the expected positive part of a sum from smoothed sums, by Fourier inversion along an exponentially tilted contour.
+"""Bounds of the expected positive part of a sum from smoothed sums, computed by Fourier inversion along a tilted contour.
 
-    S is the sum and x_+ = max(0, x). U ~ N(0, tau^2) is independent of S; pdf and cdf are standard normal:
+    S is the sum and x_+ = max(0, x). The smoothing adds U ~ N(0, tau^2), independent of S; pdf and cdf are standard normal. With
+    polynomials A and B, the effect of the smoothing at S = s is
     E(s+U)_+ - s_+ = tau g(|s|/tau), g(z) = pdf(z) - z cdf(-z), B(z) pdf(z) <= g(z) <= A(z) pdf(z)
 
-Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which states what the caller must check; ``tilted_nodes``
-and ``turned_sums`` for Python.
+Layer: ``c_contour``, noexcept nogil, is declared in _smoothed.pxd, which states what the caller must check. ``tilted_nodes`` and
+``turned_sums`` are for Python.
 
 Method   smoothing       A and B are sums c_k He_2k of Hermite polynomials, with the coefficients ABOVE and BELOW from linear
                          programs (tests/reference/sandwich.py; a test checks B <= g/pdf <= A).
                          E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
-         trapezoid       the trapezoidal rule for e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k, on Re s = theta with
-                         K'(theta) = 2/theta. The period 2 pi/step grows until the aliasing error (c_alias) is a thousandth of
-                         rtol. In the upper bound x_+ is replaced by a larger function, so that aliasing only increases the
-                         bound. In the lower bound the aliasing error is subtracted
-         maxima          secondary ones: |phi| may return to 1. Nodes are evaluated only outside of intervals on which
-                         |phi| < e^-band is proven, by the standard deviations (c_stride), or because |phi| near 1 requires nearly
-                         equal phases of all atoms (c_apart)
+         trapezoid       the trapezoidal rule is applied to e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k, on the line
+                         Re s = theta with K'(theta) = 2/theta, where K is the cumulant function of S. The period 2 pi/step is
+                         increased until the aliasing error (c_alias) is a thousandth of rtol. In the upper bound x_+ is replaced by
+                         a larger function, so that aliasing only increases the bound. In the lower bound the aliasing error is
+                         subtracted
+         maxima          |phi| may return to 1 (secondary maxima). Nodes are evaluated only outside of intervals on which
+                         |phi| < e^-band is proven. The proof uses the standard deviations (c_stride), or that |phi| near 1 requires
+                         nearly equal phases of all atoms (c_apart)
 Bounds      docs/theorems/contours.md proves the error terms
 Roundings   a model (ulp counts) bounds the errors of n arg phi, n log|phi| and the sum of nodes; `blur` bounds the error of K
 Checked     as a part of _excess.pyx, whose header states errors and run time
@@ -45,7 +47,7 @@ cdef Py_ssize_t FEW = 16                          # atoms up to which c_apart ta
 cdef int TERMS = 5                                # number of coefficients
 
 
-# The integrand without its Gaussian factor at t: log |phi|, arg phi, and the relative error of phi.
+# The integrand at t without its Gaussian factor: log |phi|, arg phi, and the relative error of phi.
 cdef struct Node:
     double t
     double log_abs
@@ -54,7 +56,7 @@ cdef struct Node:
 
 
 cdef inline double c_angle(double square) noexcept nogil:
-    """Returns a lower bound of arccos of a modulus whose square is 1 + square: the first terms of 2 asin(y/2), all positive."""
+    """Returns a lower bound of arccos(r), r^2 = 1 + square: the first terms of 2 asin(y/2) with y^2 = 2 (1 - r), all positive."""
     cdef double z = -2 * square / (1 + sqrt(fmax(1 + square, 0)))
     return sqrt(fmax(z, 0)) * (1 + z * (1.0 / 24 + z * (3.0 / 640)))
 
@@ -62,8 +64,8 @@ cdef inline double c_angle(double square) noexcept nogil:
 cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, double band) noexcept nogil:
     """Returns a distance in t over which |phi| is proven to stay below e^-band.
 
-    The rate of change of arccos |phi_i(t)|, the angle between the states sqrt(p) and sqrt(p) e^(itx), is at most the standard
-    deviation of group i (Fubini-Study).
+    arccos |phi_i(t)| is the angle between the states sqrt(p) and sqrt(p) e^(itx). Its rate of change is at most the standard
+    deviation of group i (Fubini-Study metric).
     """
     cdef double best = 0, edge, low, high, middle, total
     cdef Py_ssize_t i
@@ -95,8 +97,9 @@ cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, 
 cdef double c_apart(const Group *group, double t, double missing) noexcept nogil:
     """Returns a distance in t over which |phi_i|^2 is proven to stay below 1 - missing, for one group of at most FEW atoms.
 
-    Let p be the largest mass and q the mass of another atom, at the distance `gap`: |phi_i|^2 <= 1 - 4 p q sin^2(t gap/2). So
-    |phi_i| is near 1 only if t is near a multiple of 2 pi/gap for every such atom. 1e-9 covers the rounding of the phase.
+    Let p be the largest mass and q the mass of another atom at the distance `gap` from it. Then |phi_i|^2 <= 1 - 4 p q sin^2(t
+    gap/2). So |phi_i| is near 1 only if t is near a multiple of 2 pi/gap for every such atom. 1e-9 covers the rounding of the
+    phase.
     """
     cdef double best = 0, left, edge, gap, turn
     cdef Py_ssize_t j, top = 0
@@ -118,7 +121,7 @@ cdef double c_apart(const Group *group, double t, double missing) noexcept nogil
 
 cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, double last, double band, const Cumulant *at,
                         Node *nodes, Py_ssize_t most, Turn *turns, double *end, Py_ssize_t *used) noexcept nogil:
-    """Write the nodes t = k step <= last with |phi| >= e^-band, by at most `most` evaluations.
+    """Write the nodes t = k step <= last with |phi| >= e^-band, with at most `most` evaluations of phi.
 
     used[0] is the number of evaluations. All such nodes below end[0] are included.
     """
@@ -173,9 +176,9 @@ cdef inline double real_part(const double *series, double re, double im, double 
 
 cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step, double tau, double reach, double band,
                   double alias, double *lower, double *upper) noexcept nogil:
-    """Writes bounds of e^-K(theta) E S_+: those of E(S+U)_+ minus the largest and the smallest effect of the smoothing by U.
+    """Writes bounds of e^-K(theta) E S_+: bounds of E(S+U)_+ minus the largest and the smallest effect of smoothing by U.
 
-    Returns the part of the gap between the bounds that is due to numerical errors.
+    Returns the part of the gap between both bounds that is due to numerical errors.
     """
     cdef double total = 0, total_error = 0, most = 0, least = 0, error = 0, end = reach / tau, square = tau * tau, peak
     cdef double t, size, turn, cosine, sine, norm, less, weight = step / 6.283185307179586, left
@@ -212,9 +215,10 @@ cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step,
 
 cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double period, double depth,
                     const Cumulant *at) noexcept nogil:
-    """Returns a bound of the aliasing error: sum over m != 0 of e^(theta L m - K(theta)) E(S - L m)_+, L = `period`.
+    """Returns a bound of the aliasing error, the sum over m != 0 of e^(theta L m - K(theta)) E(S - L m)_+ with L = `period`.
 
-    The bound uses (x)_+ <= e^(s x)/(e s) at s = theta +- d, where d is the best tilt for a Gaussian. The factor 2 covers rounding.
+    The bound uses (x)_+ <= e^(s x)/(e s) at s = theta +- d, where the number d is the best one for a Gaussian S. The factor 2
+    covers rounding.
     """
     cdef Cumulant beside
     cdef double root = period * period - 2 * at.var * depth, total = 0, d
@@ -229,7 +233,7 @@ cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double perio
     return 2 * total / 2.718281828459045 if total == total else INFINITY
 
 
-# Limits of the nodes of a trapezoidal sum. A larger value of any field means a smaller gap and more nodes.
+# Limits of the nodes of a trapezoidal sum. With a larger value of any field, the gap is smaller and there are more nodes.
 cdef struct Effort:
     double depth           # omitted terms are at most e^-depth times the result for a Gaussian
     double reach           # end of the nodes, in standard deviations of the Gaussian factor of U
@@ -238,9 +242,9 @@ cdef struct Effort:
 
 cdef bint c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau, const Effort *effort, const Cumulant *at,
                       Node *nodes, Turn *turns, double *lower, double *upper, double *errors, Py_ssize_t *used) noexcept nogil:
-    """Writes bounds of e^-K(theta) E S_+, and to errors[0] the part of their gap due to numerical errors.
+    """Writes bounds of e^-K(theta) E S_+, and to errors[0] the part of their gap that is due to numerical errors.
 
-    Returns whether effort.most evaluations sufficed for this tau; if not, a larger tau was used.
+    Returns whether effort.most evaluations of phi sufficed for this tau. If not, a larger tau was used.
     """
     cdef double wide = sqrt(theta * theta * at.var + 2), depth = effort.depth + log(wide), alias = INFINITY, step, end
     cdef double period = fmax(1.15 * (depth + 4) / theta, 1.1 * sqrt(2 * (depth + 4) * at.var))
@@ -259,7 +263,10 @@ cdef bint c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau
 
 cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough, double work, Turn *turns,
                    double *lower, double *upper) noexcept nogil:
-    """Writes bounds of log E S_+ by the trapezoidal rule. Returns 1, 0 if the limit of nodes was reached, -1 without memory."""
+    """Writes bounds of log E S_+ by the trapezoidal rule.
+
+    Returns 1, or 0 if the limit of nodes was reached, or -1 if there was no memory.
+    """
     cdef Cumulant at
     cdef double theta = c_saddle(groups, number, True, &at), tau, low, high, least, most, errors, slack
     cdef Py_ssize_t i, size = 0, used
@@ -277,11 +284,11 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
     nodes = <Node *> malloc((effort.most + 1) * sizeof(Node))
     if nodes == NULL:
         return -1
-    # tau for which the smoothing bounds (A and B in the header) differ by a relative rtol
+    # the tau for which the smoothing bounds (A and B in the header) differ by a relative rtol
     tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
     all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     if high - low > rtol * high and errors > 0.25 * (high - low):
-        # The result is far below that for a Gaussian, and the gap is due to omitted terms: omit only smaller terms.
+        # The result is far below that for a Gaussian, and the gap is due to omitted terms, so only smaller terms are omitted now.
         effort.depth, effort.reach = fmax(MORE_DEPTH, effort.depth + 3), MORE_REACH
         all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     # Every further sum takes at most four times as long as the first.
@@ -291,8 +298,8 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
             break
         if errors <= 0.25 * (high - low):
             # The gap is due to the smoothing, because the density of S at 0 is above that of a Gaussian. It decreases like tau^2,
-            # or like tau if S has an atom near 0. tau is divided by at most 64, because far more nodes than in the last step might
-            # be needed otherwise.
+            # or like tau if S has an atom near 0. tau is divided by at most 64, because a smaller tau might need far more nodes
+            # than the last step.
             tau *= fmax(sqrt(0.5 * enough * high / (high - low)), 1.0 / 64)
         elif effort.depth < MORE_DEPTH:
             effort.depth = fmin(effort.depth + 1 + log(errors / (0.125 * enough * high)), MORE_DEPTH)
@@ -302,7 +309,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &least, &most, &errors, &used)
         low, high = fmax(low, least), fmin(high, most)
     free(nodes)
-    # `slack` bounds the error of the exponent K(theta) from errors of a few ulp in the given values and masses
+    # `slack` bounds the error of K(theta) that is caused by errors of a few ulp in the given values and masses
     slack = theta * at.blur + 4 * UNIT * (2 + fabs(at.value))
     lower[0] = at.value + log(low) - slack if low > 0 else -INFINITY
     upper[0] = at.value + log(high) + slack if high > 0 else INFINITY
@@ -310,7 +317,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
 
 
 def sandwich():
-    """Return the lists ABOVE and BELOW, the coefficients of the polynomials A and B, and SIZES; a test checks B <= g/pdf <= A."""
+    """Return ABOVE and BELOW, the coefficients of the polynomials A and B, and SIZES; a test checks B <= g/pdf <= A."""
     return [ABOVE[i] for i in range(TERMS)], [BELOW[i] for i in range(TERMS)], [SIZES[i] for i in range(TERMS)]
 
 
@@ -321,7 +328,7 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
     Parameters
     ----------
     values, log_mass : ndarray
-        Values and log probabilities of one user. The probabilities sum to 1, that of the value 0 included.
+        Values and log probabilities of one user. The probabilities, including that of the value 0, sum to 1.
     count, theta : float
         Number of users, and the tilt > 0.
     step, last : float
@@ -332,8 +339,8 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
     Returns
     -------
     (ndarray, float, float, float)
-        Columns t, log |phi|, arg phi and a bound of the relative error; the t up to which every node with |phi| above e^-40 is
-        present; K(theta); the rounding error of K(theta) for each unit of theta.
+        An array with the columns t, log |phi|, arg phi and a bound of the relative error; the t up to which every node with |phi|
+        above e^-40 is included; K(theta); and the rounding error of K(theta) divided by theta.
     """
     cdef Py_ssize_t atoms = values.shape[0], kept
     cdef double[::1] room = np.empty(room_of(atoms))
@@ -354,7 +361,8 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
 def turned_sums(const double[::1] y, const double[::1] t, const double[:, :, ::1] weights):
     """Return sum_j Re e^(i t_j y) (weights[0, r, j] + i weights[1, r, j]), with a row for each y and a column for each r.
 
-    The error is that of the angles, an ulp of t_j y, and 16 + n ulp of the sum of magnitudes for n frequencies t >= 0.
+    The error has two parts: that of the angles, an ulp of t_j y, and 16 + n ulp of the sum of the absolute values of the weights,
+    for n frequencies t >= 0.
     """
     cdef double[:, ::1] out = np.empty((y.shape[0], weights.shape[1]))
     cdef Py_ssize_t i, n = t.shape[0]

@@ -1,11 +1,11 @@
 """Elementary functions used by the other kernels, each without cancellation.
 
 Layer: scalar functions ``cdef double c_...(...) noexcept nogil``, declared in _special.pxd, and a ufunc for each. The scalar
-functions check nothing; special.h says what the caller has checked. The ufuncs test ``x == x`` first: an ordered comparison
-with NaN would raise the invalid flag, and NumPy would warn.
+functions check nothing; special.h says what the caller has checked. The ufuncs test ``x == x`` first, because an ordered comparison
+with NaN would raise the floating-point flag "invalid", and NumPy would warn.
 
-Measured error (units: ulp of the result, python-flint at 200 bits or more; tests/reference/measure_errors.py, and
-tests/core/test_special.py repeats it):
+Measured error in ulp of the result, against python-flint at 200 bits or more (tests/reference/measure_errors.py;
+tests/core/test_special.py repeats the measurement):
 
     function        domain                          trials    peak    rms
     log1pmx         (-1, 1e300], |x| >= 1e-150      2e4       2.6     0.42

@@ -1,31 +1,36 @@
-"""Upper bounds of E S_+ for sums S of independent variables, while distributions are added (docs/theorems/worst-dataset, Lemma H).
+"""Upper bounds of E S_+ for sums S of independent variables, updated as distributions are added.
 
-    S = X_1 + ... + X_k, each X_i with one of the distributions that were added
-    B(theta)         the largest contour sum of these distributions (_moments.pyx), E(S + u)_+ <= e^(theta u) B(theta)
-    values above c   are split off, as docs/theorems/worst-dataset ("Large values") proves. Let p be the largest Pr[X > c], T(x)
-                     the largest Pr[X > x], and -nu the smallest E[X | X <= c]. Then E S_+ is at most the sum over the number
-                     N ~ Bin(k, p) of large values of E(Y + L_1 + ... + L_N)_+, where Y is the sum given X <= c, and
-                     Pr[L > x + nu] = T(x)/p
+The proof is in docs/theorems/worst-dataset, Lemma H.
 
-Layer: the class `SumBound`, the function `tilt_below`, and the functions that compute the atoms of a cell (`bin_atoms`,
-`product_masses`, `mixed_atoms`), for Python. Callers check: masses >= 0 with a sum of at most 1 (to rounding), values finite,
-no square overflows.
+    S = X_1 + ... + X_k, where each X_i has one of the distributions that were added
+    B(theta)         is the largest contour sum of these distributions (_moments.pyx): E(S + u)_+ <= e^(theta u) B(theta)
+    values above c   are split off (docs/theorems/worst-dataset, "Large values"). Let p be the largest Pr[X > c], T(x) the largest
+                     Pr[X > x], and -nu the smallest E[X | X <= c] over the distributions. Let N ~ Bin(k, p) be the number of large
+                     values L_1, ..., L_N, with Pr[L > x + nu] = T(x)/p, and Y the sum given that every X_i is at most c. Then
+                     E S_+ is at most E(Y + L_1 + ... + L_N)_+, which is summed over the values of N
+
+Layer: for Python, the class `SumBound`, the function `tilt_below`, and the functions that compute the atoms of a cell (`bin_atoms`,
+`product_masses`, `mixed_atoms`). Callers check: masses are >= 0 with a sum of at most 1 (up to rounding), values are finite, and no
+square overflows.
 
 Method   N = 0, 1, 2  L is rounded up to one of `jumps` edges between c and the largest value; if N = 2, to every `pool`-th edge
          N >= 3       E(Y + L_1 + ...)_+ <= E Y_+ + L_1 + ..., Pr[N >= 3] <= (k p)^3/6 and E N 1{N >= 3} <= (k p)^3/2
-         E(Y + u)_+   the smaller of e^(theta u) B(theta), for the best theta of the rows, and of (m + (m^2 + k v)^(1/2))/2,
-                      m = u + k E X, the largest over pairs (mean, variance v) of X given X <= c; dominated pairs are dropped
-         also         E S_+ <= k E X_+
+         E(Y + u)_+   has two upper bounds, of which the smaller one is used: e^(theta u) B(theta) for the best theta of the rows,
+                      and (m + (m^2 + k v)^(1/2))/2 with m = u + k E X. The latter is the largest one over the pairs (mean E X,
+                      variance v) of X given X <= c; dominated pairs are dropped
+         also         E S_+ <= k E X_+ is used
          edges        form a geometric sequence. If a larger value is added, each new edge receives T of the last old edge below it
          changes      `add` works on a copy of all numbers that change, so that `undo` restores them
-         atoms        of a cell: convex_order.py has the statements. The mass of a cell between two nodes moves to its ends
+         atoms        of a cell: the mass of a cell between two nodes moves to the ends of the cell (see convex_order.py)
 Rounding B is an upper bound (_moments.pyx). Probabilities p, T and E X_+ are raised by `blur` + `error`. Means of n atoms are
-         raised, or lowered for nu, by (n + 16) UNIT E|X|. The sum over N is raised by 2 `error`. A distribution without atoms
-         up to c has Y = 0
+         raised, or lowered for nu, by (n + 16) UNIT E|X|. The sum over N is raised by 2 `error`. For a distribution without atoms
+         up to c, Y is 0
 
-Excess   log E S_+ is above the formula by at most 2e-10, median below 5e-12 (30 trials of tests/core/test_sum_bound.py: mpmath at
-         60 digits, `error` = 1e-12, k to 1e5). The largest excess is caused by `error`, if m is far below -(k v)^(1/2)
-Cost     add: 20 us for 1 law of 500 atoms and 8 theta that is below the others everywhere, .2 ms with 197 nodes otherwise
+Excess   the computed log of the bound of E S_+ exceeds the formula by at most 2e-10, median below 5e-12 (30 trials of
+         tests/core/test_sum_bound.py: mpmath at 60 digits, `error` = 1e-12, k to 1e5). The largest excess is caused by `error`, if
+         m is far below -(k v)^(1/2)
+Cost     `add` takes, for one distribution of 500 atoms and 8 theta, 20 us if its bounds are below those of other distributions at
+         every theta, and otherwise .2 ms with 197 nodes
 """
 
 from libc.math cimport INFINITY, NAN, asinh, ceil, exp, fabs, fmax, fmin, log, log1p, sqrt
@@ -50,14 +55,14 @@ cdef double PI = 3.141592653589793
 cdef double TINY = 1e-290                         # least mass of an atom; it exceeds the sum of all products that underflow
 cdef double MOST = 1e140                          # largest absolute value of an atom, so that squares do not overflow
 
-# Indices, in one array, of the numbers that change with every added distribution: E X_+, p, the smallest mean, the bound for
-# counts[0], the number of pairs, then B for each theta and count, the edges, T at the edges, the means and the variances of the
-# pairs.
+# Indices into one array of the numbers that change when a distribution is added. They are E X_+, p, the smallest mean, the bound
+# for counts[0] and the number of pairs; then B for each theta and count, the edges, T at the edges, and the means and the variances
+# of the pairs.
 cdef enum:
     GAIN, RARE, LEAST, BOUND, PAIRS, FIXED
 
 
-# The atoms up to a limit, given that X is at most the limit, of several distributions.
+# The atoms up to a limit of several distributions, each conditional on a value of at most the limit.
 cdef struct Light:
     double *room
     Atoms *laws
@@ -68,7 +73,7 @@ cdef struct Light:
 
 cdef int c_light(const double[::1] values, const double[::1] mass, const double[::1] log_mass, const Py_ssize_t[::1] starts,
                  double limit, Light *out) noexcept nogil:
-    """Writes the atoms up to `limit` to memory that c_free releases; returns -1 without memory."""
+    """Writes the atoms up to `limit` to memory that c_free releases; returns -1 if there is no memory."""
     cdef Py_ssize_t i, j, size = values.shape[0], k = 0
     cdef double rare, shift, scale
     cdef double *log_w
@@ -132,14 +137,14 @@ cdef double c_variance(const Light *light) noexcept nogil:
 
 def tilt_below(const double[::1] values, const double[::1] mass, const double[::1] log_mass, const Py_ssize_t[::1] starts,
                double limit, double count, double smoothing, double start):
-    """Return a nearly optimal theta for the distributions, each given that its value is at most `limit`.
+    """Return a nearly optimal theta for the distributions, each conditional on a value of at most `limit`.
 
     Parameters
     ----------
     values, mass, log_mass, starts : ndarray
         The distributions, as for `_moments`, and their probabilities.
     limit : float
-        Each distribution has a positive value up to `limit`.
+        Each distribution must have a positive value that is at most `limit`.
     count, start : float
         As for `_moments.tilt`.
     smoothing : float
@@ -172,7 +177,7 @@ cdef inline int raised(double *place, double value) noexcept nogil:
 
 
 cdef class SumBound:
-    """The bound of E S_+ for k independent terms, for a set of distributions to which more can be added.
+    """A bound of E S_+ for sums of k independent terms, each with a distribution of a set to which more distributions can be added.
 
     Parameters
     ----------
@@ -181,15 +186,16 @@ cdef class SumBound:
     counts : ndarray
         The numbers k, which differ little.
     thetas : ndarray
-        The values of theta, the largest first; theta = 0 for the bound k E X_+ only.
+        The values of theta, the largest first. Pass 0 if only the bound k E X_+ is needed.
     limit : float
         Values above `limit` are split off; inf for none.
     smoothing, spread : float
-        eta^2 as a fraction of the largest variance of a sum of counts[0] terms, and 2 pi/step in units of its standard deviation.
+        eta^2 as a fraction of the largest variance of a sum of counts[0] terms, and 2 pi/step in units of the standard deviation of
+        this sum.
     nodes : int
         The number of terms of a contour sum.
     jumps, pool : int
-        The number of edges, and how many edges become one if two values are large.
+        The number of edges, and how many edges are combined into one for the case of two large values.
     blur, error : float
         Bounds of the relative errors of the given probabilities, and of sums of probabilities and moments.
     """
@@ -242,7 +248,7 @@ cdef class SumBound:
             double most=INFINITY):
         """Add distributions, and return the log of the bound for counts[0].
 
-        If the bound exceeds `most`, some of the distributions may not have been evaluated, and the caller must call :meth:`undo`.
+        If the bound exceeds `most`, some of the distributions may not have been evaluated. The caller must then call :meth:`undo`.
         """
         cdef Py_ssize_t laws = starts.shape[0] - 1, pairs = self.tail() + 2 * self.jumps, size
         cdef Light light
@@ -261,7 +267,10 @@ cdef class SumBound:
         return self.now[BOUND]
 
     def spare(self, double most):
-        """Drop values of theta (B = inf) while the bound for counts[0] stays at most `most`; later calls then take less time."""
+        """Drop values of theta (set B to inf) as long as the bound for counts[0] is at most `most`.
+
+        Later calls then take less time.
+        """
         cdef Py_ssize_t t, columns = self.counts.shape[0]
         cdef double former
         now = np.array(self.now)
@@ -316,7 +325,7 @@ cdef class SumBound:
                     return 0
             changed |= added
         if self.thetas[0] > 0 and added >= 0:
-            # the bound is above e^most as soon as both k E X_+ and B are
+            # the bound exceeds e^most as soon as both k E X_+ and B do
             if split or log(self.counts[0] * now[GAIN]) <= most:
                 most = INFINITY
             added = c_largest(light.laws, light.number, &self.counts[0], self.counts.shape[0], &self.thetas[0],
@@ -329,7 +338,7 @@ cdef class SumBound:
         return -1 if now[BOUND] != now[BOUND] else 0
 
     cdef int paired(self, double mean, double variance) noexcept nogil:
-        """Add a pair (mean, variance) unless another pair has both at least as large; returns whether it was added."""
+        """Add a pair (mean, variance) unless another pair has both numbers at least as large; returns whether it was added."""
         cdef Py_ssize_t i, kept = 0, number = <Py_ssize_t> self.now[PAIRS]
         cdef double *pairs = &self.now[self.tail() + 2 * self.jumps]
         for i in range(number):
@@ -347,7 +356,10 @@ cdef class SumBound:
 
     cdef int tails(self, const double[::1] values, const double[::1] mass, const Py_ssize_t[::1] starts,
                    const Light *light) noexcept nogil:
-        """Raise T (header) at each edge to its maximum over these distributions; returns 1 if one was raised, -1 without memory."""
+        """Raise T(x) (header) at each edge x to its maximum over these distributions.
+
+        Returns 1 if T was raised at an edge, -1 if there is no memory.
+        """
         cdef Py_ssize_t i, j, low, high, middle
         cdef int changed = 0
         cdef double *edges = &self.now[self.tail()]
@@ -374,7 +386,7 @@ cdef class SumBound:
             for j in range(starts[i], starts[i + 1]):
                 if values[j] > self.limit:
                     # find the first edge `low` that is not below the value; the search is short, because most values are slightly
-                    # above the one before
+                    # above the value before
                     high = self.jumps - 1
                     if edges[low - 1] < values[j]:
                         high = min(low + 3, high) if values[j] <= edges[min(low + 3, high)] else high
@@ -395,7 +407,7 @@ cdef class SumBound:
         return changed
 
     cdef void spanned(self, double top, double *old) noexcept nogil:
-        """Replace the edges by edges up to `top`, each with T of the largest old edge that is not above it."""
+        """Replace the edges by edges up to `top`. Each new edge gets the T of the largest old edge that is not above it."""
         cdef Py_ssize_t i, j = 0
         cdef double *edges = &self.now[self.tail()]
         cdef double step = log(top / self.limit) / (self.jumps - 1)
@@ -407,7 +419,7 @@ cdef class SumBound:
             edges[self.jumps + i] = old[self.jumps + j]
 
     cdef double bound(self, Py_ssize_t column) noexcept nogil:
-        """Return the log of the bound of E S_+ for counts[column]; NaN without memory."""
+        """Return the log of the bound of E S_+ for counts[column], or NaN if there is no memory."""
         cdef double simple, more
         cdef const double *now = &self.now[0]
         if not now[GAIN] > 0:
@@ -419,7 +431,7 @@ cdef class SumBound:
         return fmin(simple, now[FIXED + column]) if self.thetas[0] > 0 else simple
 
     cdef double with_jumps(self, Py_ssize_t column) noexcept nogil:
-        """Return the log of the sum over N = 0, 1, 2 and at least 3 large values for counts[column]; NaN without memory."""
+        """Return the log of the sum over N = 0, 1, 2 and N >= 3 large values for counts[column], or NaN if there is no memory."""
         cdef Py_ssize_t masses = self.jumps - 1, few = (masses + self.pool - 1) // self.pool, points, i, j, k
         cdef Py_ssize_t pairs = <Py_ssize_t> self.now[PAIRS], columns = self.counts.shape[0]
         cdef double *edges = &self.now[self.tail()]
@@ -433,7 +445,7 @@ cdef class SumBound:
         cdef double first = 0, above
         if rare >= 1:
             return INFINITY
-        # the values of u: 0, the values of L, and the sums of two pooled values of L
+        # the values of u in E(Y + u)_+: 0, the values of L, and the sums of two pooled values of L
         points = 1 if rare == 0 else 1 + masses + few * (few + 1) // 2
         means = <double *> malloc((2 * pairs + 2 * points + masses + few) * sizeof(double))
         if means == NULL:
@@ -481,21 +493,21 @@ cdef class SumBound:
 
 
 def bin_atoms(const double[:, :, ::1] tables, double up, double down, double share, double silent):
-    """Return for each distribution one with two atoms for each bin, larger in the convex order than that of X = up a - down b.
+    """Return a distribution for each given one: it has two atoms per bin and is larger in the convex order than X = up a - down b.
 
     Parameters
     ----------
     tables : ndarray, shape (7, distributions, bins)
-        The mass of each bin; the mean, the smallest and the largest value of a in the bin; the same three numbers for b.
+        For each bin its mass; the mean, the smallest and the largest value of a; the same three numbers for b.
     up, down : float
         Positive.
     share, silent : float
-        All masses are multiplied by `share`. If it is below 1, `silent` is one more atom, with the mass 1 - share.
+        All masses are multiplied by `share`. If `share` is below 1, there is one more atom at `silent`, with the mass 1 - share.
 
     Returns
     -------
     (ndarray, ndarray, ndarray, ndarray)
-        Values, masses, their logarithms, and the index of the first atom of each distribution, and the end.
+        Values, masses, logarithms of the masses, and the index of the first atom of each distribution, followed by the end.
     """
     cdef Py_ssize_t laws = tables.shape[1], bins = tables.shape[2], each = 2 * bins + (share < 1), i, k
     cdef double[::1] values = np.empty(laws * each), mass = np.empty(laws * each), log_mass = np.empty(laws * each)
@@ -510,7 +522,7 @@ def bin_atoms(const double[:, :, ::1] tables, double up, double down, double sha
 
 
 cdef Py_ssize_t c_above(const double *values, Py_ssize_t number, double value, bint equal) noexcept nogil:
-    """Returns how many of the increasing values are below `value`, or equal to it if `equal`."""
+    """Returns how many of the increasing values are below `value`, or at most `value` if `equal`."""
     cdef Py_ssize_t low = 0, high = number, middle
     while low < high:
         middle = (low + high) // 2
@@ -522,7 +534,7 @@ cdef Py_ssize_t c_above(const double *values, Py_ssize_t number, double value, b
 
 
 cdef void c_excesses(const double *values, const double *masses, Py_ssize_t number, double *above, double *excess) noexcept nogil:
-    """Writes Pr[X > x] and E(X - x)_+ for each of the increasing values x of X."""
+    """Writes Pr[X > x] and E(X - x)_+ for each of the increasing values x of a variable X."""
     cdef Py_ssize_t i
     above[number - 1] = excess[number - 1] = 0
     for i in range(number - 2, -1, -1):
@@ -534,7 +546,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
                    const double[::1] weight, double left_out, double unit, double step, double charge):
     """Return a distribution with few values, larger in the convex order than that of X = A B - C, and what was omitted.
 
-    A is independent of (B, C). Positive values of X with a small E A B are omitted.
+    A is independent of (B, C). Positive values of X are omitted if they contribute little to E A B.
 
     Parameters
     ----------
@@ -543,7 +555,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
     first, second, weight : ndarray
         The values of B > 0 and of C >= 0, and their probabilities.
     left_out : float
-        Values of A are omitted if their part of E A B is at most this.
+        Values of A are omitted if they contribute at most this number to E A B.
     unit, step : float
         The new values are unit sinh(m step) for integers m.
     charge : float
@@ -552,7 +564,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
     Returns
     -------
     (int, ndarray, float)
-        The first m, the masses for this m and the following ones, and E A B of what was omitted.
+        The first m, the masses for this m and the following ones, and the part of E A B that was omitted.
     """
     cdef Py_ssize_t places = place.shape[0], jumps = first.shape[0], steps, cells, i, j, lowest = 0, highest = -1
     cdef double[::1] after = np.zeros(places + 1), jump = np.empty(jumps), nodes, total, moment, out
@@ -562,7 +574,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
         for i in range(places - 1, -1, -1):
             after[i] = after[i + 1] + place[i] * mass[i]
         for j in range(jumps):
-            # the number of values that are not omitted, by bisection of the decreasing `after`
+            # the number of values that are not omitted is found by bisection of the decreasing array `after`
             i = 0
             steps = places
             while i < steps:
@@ -584,7 +596,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
         c_cell_sums(&place[0], &mass[0], places, &jump[0], &weight[0], jumps, &nodes[0], cells, True, &first[0], &used[0], 0,
                     &total[0], &moment[0])
         for i in range(cells + 1):
-            # the mass of a cell moves to its two ends and keeps its mean
+            # the mass of each cell moves to the two ends of the cell and keeps its mean
             before = moved
             moved = fmin(moment[i] / (nodes[i + 1] - nodes[i]) * (1 + charge), total[i]) if i < cells else 0
             out[i] = (total[i] - moved if i < cells else 0) + before
@@ -595,7 +607,7 @@ def product_masses(const double[::1] place, const double[::1] mass, const double
 
 def mixed_atoms(Py_ssize_t first, const double[::1] masses, Py_ssize_t second, const double[::1] others, double part, double unit,
                 double step):
-    """Return values and masses of a mixture of two distributions of `product_masses`: the second one with probability `part`."""
+    """Return values and masses of a mixture of two results of `product_masses`; the second one has the probability `part`."""
     cdef Py_ssize_t low = min(first, second), high = max(first + masses.shape[0], second + others.shape[0]), m, kept = 0
     cdef double[::1] values = np.empty(high - low), out = np.empty(high - low)
     cdef double each
@@ -613,24 +625,26 @@ def mixed_atoms(Py_ssize_t first, const double[::1] masses, Py_ssize_t second, c
 
 
 def with_tail(const double[::1] values, const double[::1] masses, const double[::1] place, const double[::1] tail, double charge):
-    """Return values and masses of a variable Z: every convex function of s below E(X - s)_+ and E(Y - s)_+ is below E(Z - s)_+.
+    """Return values and masses of a variable Z that combines the bounds of two variables X and Y.
 
-    Z has the values of X up to a first value, and those of Y from a second value on. Between the two values E(Z - s)_+ is linear in
-    s, so that a convex function that is below it at both values is below it between them.
+    Every convex function of s that is at most E(X - s)_+ and at most E(Y - s)_+ is at most E(Z - s)_+.
+
+    Z has the values of X up to a first value, and those of Y from a second value on. Between these two values E(Z - s)_+ is linear
+    in s. So a convex function that is at most E(Z - s)_+ at both values is at most E(Z - s)_+ between them, too.
 
     Parameters
     ----------
     values, masses : ndarray
         The values of X, increasing, and their probabilities. X = 0 with the remaining probability.
     place, tail : ndarray
-        The same of Y. If Y has no mass below its first value, E(Y - s)_+ is not used there.
+        The values and probabilities of Y. If Y has no mass below its first value, E(Y - s)_+ is not used for s below it.
     charge : float
         Bound of the relative rounding error of sums of all masses.
 
     Returns
     -------
     (ndarray, ndarray)
-        The two arrays of X if no common tangent is found at a value of X that is at least 0.
+        Values and masses of Z; those of X if no common tangent is found at a value of X that is at least 0.
     """
     cdef Py_ssize_t size = values.shape[0], more = place.shape[0], i, j, k
     cdef double[:, ::1] own = np.empty((2, size)), other = np.empty((2, more)), out
@@ -640,7 +654,8 @@ def with_tail(const double[::1] values, const double[::1] masses, const double[:
         c_excesses(&place[0], &tail[0], more, &other[0, 0], &other[1, 0])
         j = 0
         for i in range(size - 1):
-            # the value of Y at which E(Y - s)_+ minus the tangent of E(X - s)_+ at values[i] is the smallest; it increases with i
+            # place[j] is the value of Y at which E(Y - s)_+ minus the tangent of E(X - s)_+ at values[i] is the smallest; j grows
+            # with i
             while j < more - 1 and (other[0, j] > own[0, i] or place[j] <= values[i]):
                 j += 1
             if place[j] > values[i] and other[1, j] < own[1, i] - own[0, i] * (place[j] - values[i]):
@@ -662,7 +677,7 @@ def with_tail(const double[::1] values, const double[::1] masses, const double[:
             out[0, k], out[1, k] = values[k], masses[k]
         for k in range(j, more):
             out[0, i + 1 + k - j], out[1, i + 1 + k - j] = place[k], tail[k]
-        # the masses at both ends of the line follow from the slopes; raising a mass keeps an upper bound
+        # the masses at both ends of the line follow from the slopes; raising a mass keeps an upper bound valid
         out[1, i] = fmax(masses[i] - (slope - own[0, i]), 0) + charge * (masses[i] + own[0, i])
         out[1, i + 1] = fmax(slope - other[0, j], 0) + charge * slope
     return np.asarray(out[0]), np.asarray(out[1])

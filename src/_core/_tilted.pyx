@@ -1,23 +1,25 @@
 """The exponentially tilted distribution of a sum of independent users, and the tilt at which a contour crosses the real axis.
 
-    K(s) = sum n log1p(sum w expm1(s x)) over groups of n users, X = x[j] with probability w[j]; the masses of a group sum to 1
-    tilted by theta: probabilities p = w e^(theta x)/E e^(theta X), values y = x - mean
+    The log moment generating function is K(s) = sum n log1p(sum w expm1(s x)) over groups of n users each. In a group, X = x[j]
+    with probability w[j], and these masses sum to 1. The distribution of a user tilted by theta has the probabilities
+    p = w e^(theta x)/E e^(theta X) of the values y = x - mean.
 
 Layer: functions that need no interpreter lock, declared in _tilted.pxd, which states what the caller must check.
 
-Method      sums over the atoms with expm1, so that small theta x do not cancel; products with n and sums over groups in
-            double-double. The mass at x = 0 is passed like any other and never formed as 1 minus the others, because it may be far
-            below an ulp of 1. Atoms whose tilted mass changes log phi by less than 1e-22 are omitted from the tilted distribution.
-Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). Cumulant.blur is the
-            effect of these errors on K(s), by a model (ulp counts), not interval arithmetic. Relative to the width of the sum it
-            grows like sqrt(n): 3e-6 at 2**53
+Method      the sums over the atoms use expm1, so that small theta x do not cancel; products with n and sums over groups are in
+            double-double. The mass at x = 0 is an argument like any other mass and not computed as 1 minus the others, because it
+            may be far below an ulp of 1. Atoms whose tilted mass changes log phi by less than 1e-22 are omitted from the tilted
+            distribution.
+Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). Cumulant.blur bounds the effect of
+            these errors on K(s) by a model (ulp counts), not by interval arithmetic. Relative to the standard deviation of the sum,
+            this effect grows like sqrt(n): 3e-6 at n = 2**53
 
 Measured error of K(theta), as a fraction of the error bound that the contour uses: theta blur + 4 UNIT (2 + |K|)
     (tests/reference/measure_errors.py: python-flint at 400 bits)
     domain                                     trials   peak     rms
     1 to 8 atoms, masses to e^-40, n to 1e6    5.0e3    0.44     0.032
     the same, n from 1e6 to 2**53              5.0e3    0.50     0.045
-Cost        1 to 2 exponentials an atom for each theta; about ten thetas for a saddle point
+Cost        1 to 2 exponentials for each atom and each theta; about ten theta for a saddle point
 Source      classical
 """
 
@@ -69,7 +71,8 @@ cdef inline double grow(double up, double *more) noexcept nogil:
 cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, Cumulant *out) noexcept nogil:
     """Compute K(theta) = sum n log1p(sum w expm1(theta x)) and its derivatives, and, if `tilt`, the tilted distributions.
 
-    K is infinite where a term overflows. This happens above the saddle point only: at the saddle point max(p x theta) <= 2/n + 1/e.
+    K is infinite where a term overflows. This happens only above the saddle point: at the saddle point, max(p x theta) <= 2/n +
+    1/e.
     """
     cdef Py_ssize_t i, j, k
     cdef Group *g
@@ -94,7 +97,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
             blur += grown * fabs(g.x[j]) * (20 - g.log_w[j]) if grown > 0 else 0
             if tilt:
                 g.p[j] = grown
-        # if E e^(theta X) is below 1/2, the terms e^(theta x) are added, because the terms e^(theta x) - 1 would cancel
+        # if E e^(theta X) is below 1/2, the terms e^(theta x) are added, because sums of e^(theta x) - 1 would cancel
         left = log(g.rest + left) if gain.hi < -0.5 else log1p(gain.hi)
         mass = exp(-left)
         total = dd_add(total, dd_prod(g.count, left))
@@ -133,14 +136,15 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
 
 
 cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) noexcept nogil:
-    """Returns theta > 0 with K'(theta) = 2/theta, to a thousandth of the peak's width, by Newton steps inside a bracket.
+    """Returns theta > 0 with K'(theta) = 2/theta, to a thousandth of the width of the peak, by Newton steps inside a bracket.
 
     The peak is that of e^K(s)/s^2 along Re s = theta.
     """
     cdef double low = 0, high = INFINITY, theta, gap, step, curve
     cdef int i
     c_cumulant(groups, number, 0.0, False, at)
-    # start: the saddle point of a Gaussian with the same moments, in a form that does not cancel where the mean is below 0
+    # the search starts at the saddle point of a Gaussian with the same moments, in a form that does not cancel if the mean is below
+    # 0
     gap = sqrt(at.slope * at.slope + 8 * at.var)
     theta = 4 / (gap + at.slope) if at.slope > 0 else (gap - at.slope) / (2 * at.var)
     for i in range(400):
@@ -158,7 +162,7 @@ cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) 
         step = gap / curve
         if fabs(step) * sqrt(curve) < 1e-3 or high < INFINITY and high - low <= 1e-13 * high:
             break
-        # K' can grow exponentially in theta, so that a Newton step from the left may be far too long: steps are limited
+        # K' can grow exponentially in theta, so a Newton step from the left may be far too long. Therefore steps are limited
         step = theta - step
         if step > 4 * theta:
             step = 4 * theta

@@ -6,35 +6,35 @@ Definition. For atoms ordered by decreasing Q/P, the most powerful tests reject 
     log_alpha[i] = log sum_(j < i) P(j),   log_beta[i] = log sum_(j >= i) Q(j),   i = 0..n.
     H(eps) = sum max(0, X - e^eps Y) for masses X and Y of the same atoms.
     The hull is the greatest convex, non-increasing function at or below given points.
-Method. alpha, beta, 1 - alpha and 1 - beta are each summed from their own end, so that none is formed as 1 - x. The terms
+Method. alpha, beta, 1 - alpha and 1 - beta are four sums over the atoms, so that none is computed as 1 minus another. The terms
           e^(x - top) are added with compensation; the integer `top` grows with the sum, so that differences of tops are exact.
-          The result is top + log(sum). Where the ratio is not monotone, NumPy sorts integers, which are the bits of the ratios with
-          the last bits replaced by the index. Ratios that agree in the other bits are sorted by insertion or, if that would take
-          long, by a radix sort of all bits, eleven at a time.
-          H is computed at decreasing eps in one sweep, O(atoms + eps): when the threshold falls from e to e', the atoms counted
-          before add Y(counted) (e^e - e^e'), and each new one adds X (1 - e^(e' - log X/Y)). All terms are positive; differences of
-          prefix sums of X and of Y would cancel.
+          The result is top + log(sum). If Q/P is not monotone along the atoms, they are sorted: NumPy sorts integers, which are the
+          bits of the ratios with the last bits replaced by the index. Ratios that agree in the other bits are sorted by insertion
+          or, if that would take long, by a radix sort of all bits, eleven at a time.
+          H is computed at decreasing eps in one sweep, O(atoms + eps). When eps falls from e to e', the atoms counted before
+          increase H by Y(counted) (e^e - e^e'), and each newly counted atom adds X (1 - e^(e' - log X/Y)). All these terms are
+          positive, whereas differences of prefix sums of X and of Y would cancel.
           The hull is found by one scan that drops a point if the next step down is steeper. A step between two points is the
           difference of the levels or of their complements, whichever are smaller, as top + log(-expm1(low - top)).
           Two lines are below a convex function of E = e^x between two points at which it is known: the line through the two points
           to the left and the line through the two points to the right. The left line is stored as its decrease per unit of E, in
           units of the value and of E at the point before the interval. The right line is stored as its decrease over the interval,
-          in units of its value at the point after it. Both numbers are moderate however long the interval is: where e^width
+          in units of its value at the point after the interval. Both numbers are moderate even if the interval is long: if e^width
           overflows, the right line is flat at the intersection up to a relative e^-709. The intersection is rounded to the left,
-          where the right line is the lower one. Its value is that of the right line, a sum of positive terms.
+          where the right line is the lower one. The value at the intersection is that of the right line, a sum of positive terms.
 Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); against python-flint at 200 bits:
               breakpoints, random atoms, e^-50 .. e^-10     2.0e4          peak 0.88    rms 0.22
               breakpoints, normal on lattices, to -1e5      2.4e5          peak 0.97    rms 0.24
               H, random atoms, e^-50 .. e^-10               4.5e3 values   peak 2.1     rms 0.31
               H, the same, to log = -1e5                    3.0e3 values   peak 0.48    rms 0.05
-          The difference of a log ratio and eps is formed exactly: H is accurate where they agree to an ulp.
+          The difference of a log ratio and eps is computed exactly, so H is accurate even if they agree to an ulp.
           The vertices of the hull are given points, so the hull is never too low. Rounding may drop a point that is below the new
-          edge; the hull is then too high there, relative to the steps, by at most a few units of the logarithms of the steps.
+          edge. The hull is then too high at this point: relative to the steps, by a few of the above units at most.
           Lines below are rounded down: 4.8e3 values at intersections, in intervals from 0.01 to 3e3, are below those of the exact
           right line by at most 19 (rms 1.4), and none is above an exact line, against mpmath at 80 digits.
-Cost      1e6 atoms: four sums 20 ms (AVX-512, cumulate.h), the test of the order 1 ms, the sort if needed 23 ms (NumPy sorts 1e6
-          doubles in 14; 72 where ratios agree in 40 bits), hull 17 ms, H at 1000 eps 6 ms, at 1e6 eps 32 ms,
-          lines below 1e5 points 13 ms
+Cost      for 1e6 atoms: the four sums 20 ms (AVX-512, cumulate.h), the test whether the ratios are sorted 1 ms, the sort if needed
+          23 ms (NumPy sorts 1e6 doubles in 14 ms), or 72 ms if the ratios agree in 40 bits; the hull 17 ms; H at 1000 eps 6 ms, at
+          1e6 eps 32 ms. Lines below a function at 1e5 points: 13 ms
 Source    J. Neyman, E. S. Pearson 1933; A. Neumaier 1974 for the compensated sum; A. M. Andrew 1979 for the hull
 """
 
@@ -77,7 +77,7 @@ cdef inline void add(Sum *s, double v, double factor) noexcept nogil:
     """Add factor e^v, factor >= 0."""
     cdef double term, old, scale
     if v > s.top + 1 or (s.total == 0 and v > -INFINITY):
-        # the first term, or one that is much larger than the sum so far: choose a new top
+        # the first term, or a term that is much larger than the sum so far, needs a new `top`
         term = ceil(v)
         scale = exp(s.top - term) if s.total > 0 else 0
         s.total *= scale
@@ -130,10 +130,10 @@ cdef inline double lost_of(double x, double y, double difference) noexcept nogil
 
 cdef void hockey_sticks(const double *x, const double *y, const double *losses, Py_ssize_t n, const double *eps, Py_ssize_t m,
                         double *out) noexcept nogil:
-    """Write out[k] = log sum max(0, e^x - e^(eps[k] + y)), where x - y are `losses` if they are given (not NULL).
+    """Write out[k] = log sum max(0, e^x - e^(eps[k] + y)); the differences x - y are `losses` if these are given (not NULL).
 
-    The caller has checked: x, y and losses finite, x - y or the losses decrease, eps finite and decreasing. Losses that are given
-    are used as exact values; y then only weights the steps of eps, and may be less accurate.
+    The caller has checked: x, y and losses finite, x - y or the losses decrease, eps finite and decreasing. Given losses are used
+    as exact values. y is then used only as a weight of the steps of eps, and may be less accurate.
     """
     cdef Sum excess = Sum(0, 0, 0), light = Sum(0, 0, 0), tied
     cdef Py_ssize_t k, j, at = 0
@@ -141,10 +141,10 @@ cdef void hockey_sticks(const double *x, const double *y, const double *losses, 
     for k in range(m):
         e = eps[k]
         if k > 0 and e == last:
-            # the value of an equal eps is copied: the loop over tied atoms below may be long
+            # the value for an equal eps is copied, because the loop over tied atoms below may be long
             out[k] = out[k - 1]
             continue
-        # the increase from the atoms already counted as the threshold falls from last to e: a positive term
+        # as the threshold falls from `last` to e, the atoms that are already counted contribute this increase, a positive term
         if light.total > 0 and e < last:
             add(&excess, last + log_sum(&light), -expm1(e - last))
         while at < n:
@@ -156,7 +156,7 @@ cdef void hockey_sticks(const double *x, const double *y, const double *losses, 
             add(&light, y[at], 1)
             at += 1
         last = e
-        # losses that equal e after rounding may be above e: compare x - y - e exactly
+        # losses that equal e after rounding may be above e, so x - y - e is computed exactly
         tied = excess
         j = at
         while losses == NULL and j < n and x[j] - y[j] == e:
@@ -169,12 +169,15 @@ cdef void hockey_sticks(const double *x, const double *y, const double *losses, 
 
 cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, const double *eps, Py_ssize_t m,
                              double *out) noexcept nogil:
-    """`hockey_sticks` without losses. The caller has checked: x, y finite, x - y decreases, eps finite and decreasing."""
+    """The function `hockey_sticks` without losses.
+
+    The caller has checked: x, y are finite, x - y decreases, eps is finite and decreasing.
+    """
     hockey_sticks(x, y, NULL, n, eps, m, out)
 
 
 cdef inline double log_gap(const double *u, const double *c, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-    """Returns log(e^u[j] - e^u[i]), u[i] <= u[j], c = log(1 - e^u): from u or from c, whichever are smaller."""
+    """Returns log(e^u[j] - e^u[i]) for u[i] <= u[j]; it is computed from u or from c = log(1 - e^u), whichever is smaller."""
     cdef double top, low
     if u[j] <= c[i]:
         top, low = u[j], u[i]
@@ -184,7 +187,7 @@ cdef inline double log_gap(const double *u, const double *c, Py_ssize_t i, Py_ss
 
 
 cdef inline bint lower(const double *u, const double *c, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-    """Whether u[j] is below u[i]; c = log(1 - e^u) is compared instead of u if it is smaller."""
+    """Returns whether u[j] is below u[i]; c = log(1 - e^u) is compared instead of u if c is smaller."""
     return u[j] < u[i] if u[i] <= c[j] else c[j] > c[i]
 
 
@@ -216,7 +219,7 @@ cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b,
 
 cdef void c_lines_below(const double *x, const double *low, const double *high, Py_ssize_t n, Py_ssize_t count,
                         double *left, double *right, double *at, double *value) noexcept nogil:
-    """Write the chain of `lines_below`: entry 2 i is point i + 1, entry 2 i + 1 the vertex after it, i < count.
+    """Write the chain of `lines_below` for i < count: entry 2 i is point i + 1, entry 2 i + 1 is the vertex after this point.
 
     The caller has checked: x increases strictly; low and high do not increase; low[1 .. count] is finite, and low is -inf after it;
     n is count + 1 or count + 2. left and right have count elements.
@@ -230,7 +233,7 @@ cdef void c_lines_below(const double *x, const double *low, const double *high, 
         left[i] = exp(fall) * (1 + ULP * (8 + fabs(fall)))
         right[i] = 0
     while step <= count and better:
-        # farther points are tried until none of the new lines is larger at any point, for example because both bounds are equal
+        # farther points are tried until no new line is larger at any point, which happens for example if both bounds are equal
         better = False
         for i in range(step - 1, count):
             fall = fmax(high[i + 1 - step] - low[i + 1], 0)
@@ -249,9 +252,9 @@ cdef void c_lines_below(const double *x, const double *low, const double *high, 
         at[2 * i], value[2 * i] = x[i + 1], low[i + 1]
         width = x[i + 2] - x[i + 1] if i + 2 < n else INFINITY
         fall = low[i + 1] - low[i + 2] if i + 1 < count else INFINITY
-        # Let u be the relative increase of E from the point on. In units of the value at the point, the left line is 1 - left u and
-        # the right line end (1 + right (1 - u/e)), e = expm1(width). They meet at u = gain/turn; gain is rounded down, turn up.
-        # 1/turn may overflow.
+        # Let u be the relative increase of E from the point on. Divided by the value at the point, the left line is 1 - left u and
+        # the right line is end (1 + right (1 - u/e)), where e = expm1(width). They meet at u = gain/turn. gain is rounded down and
+        # turn is rounded up. 1/turn may overflow.
         end = exp(-fall)
         gain = -expm1(-fall) * (1 - 4 * ULP) - end * right[i] * (1 + 4 * ULP)
         turn = left[i] * (1 + 2 * ULP) - end * right[i] / expm1(width) * (1 - 8 * ULP)
@@ -297,7 +300,7 @@ cdef int c_ratio_order(const double *log_p, const double *log_q, Py_ssize_t n) n
 
 
 cdef int radix(Py_ssize_t n, int first, uint64_t *keys, Py_ssize_t *place, int half) noexcept nogil:
-    """Sort by the digits from `first` on, stably; returns which half of keys and place has the result."""
+    """Sort stably by the digits from `first` on. Returns which half of `keys` and `place` has the result."""
     cdef Py_ssize_t[PASSES][BUCKETS] starts
     cdef uint64_t key
     cdef Py_ssize_t i, at, total, size
@@ -342,8 +345,9 @@ cdef inline uint64_t ratio_key(const double *log_p, const double *log_q, Py_ssiz
 
 
 cdef int c_ratio_argsort(const double *log_p, const double *log_q, Py_ssize_t n, uint64_t *keys, Py_ssize_t *place) noexcept nogil:
-    """Order the atoms by decreasing Q/P, stably. The caller has checked the conditions of c_ratio_order; keys and place have 2 n
-    elements each.
+    """Order the atoms by decreasing Q/P, stably.
+
+    The caller has checked the conditions of c_ratio_order. `keys` and `place` have 2 n elements each.
 
     Returns which half of place has the order.
     """
@@ -355,7 +359,7 @@ cdef int c_ratio_argsort(const double *log_p, const double *log_q, Py_ssize_t n,
 
 cdef bint settle(const double *log_p, const double *log_q, Py_ssize_t n, int bits, const uint64_t *mixed,
                  Py_ssize_t *place) noexcept nogil:
-    """Read the order from sorted keys whose last bits are indices, and sort by the whole key those that agree in the other bits.
+    """Read the order from sorted keys whose last bits are indices; keys that agree in all other bits are sorted by the whole key.
 
     Returns False where that takes more than four steps an atom.
     """
@@ -380,7 +384,8 @@ cdef bint settle(const double *log_p, const double *log_q, Py_ssize_t n, int bit
 def ratio_argsort(const double[::1] log_p not None, const double[::1] log_q not None):
     """Return the order of the atoms by decreasing Q/P, ties in input order.
 
-    The caller has checked: equal lengths, no NaN, no atom with both logarithms -inf.
+    Atoms with equal ratios stay in input order. The caller has checked: the lists have equal lengths and no NaN, and for no atom
+    both logarithms are -inf.
     """
     cdef Py_ssize_t n = log_p.shape[0], i
     cdef int bits = 0, half = 0
@@ -418,11 +423,11 @@ def ratio_order(const double[::1] log_p not None, const double[::1] log_q not No
 
 def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not None, double lost_p=-INFINITY,
                    double lost_q=-INFINITY, const double[::1] rest_p=None, const double[::1] rest_q=None):
-    """Return log alpha, log(1 - alpha), log beta, log(1 - beta) of n + 1 breakpoints, for atoms by decreasing Q/P.
+    """Return log alpha, log(1 - alpha), log beta, log(1 - beta) at n + 1 breakpoints, for n atoms in the order of decreasing Q/P.
 
-    lost_p, lost_q: logarithms of the masses not in the atoms, which 1 - alpha and 1 - beta include. rest_p, rest_q: the log masses
-    of the same atoms from which 1 - alpha and 1 - beta are summed, by default log_p and log_q. If log_p and log_q are upper bounds,
-    rest_p and rest_q may be lower bounds, and conversely. All lists have equal lengths and no NaN.
+    lost_p, lost_q: logarithms of the masses that are not in the atoms; they are included in 1 - alpha and 1 - beta. rest_p, rest_q:
+    the log masses of the atoms that are used in the sums 1 - alpha and 1 - beta, by default log_p and log_q. If log_p and log_q are
+    upper bounds, rest_p and rest_q may be lower bounds, and conversely. All lists have equal lengths and no NaN.
     """
     cdef Py_ssize_t n = log_p.shape[0]
     knots = np.empty((4, n + 1))
@@ -458,7 +463,7 @@ def log_hockey_stick(const double[::1] log_x not None, const double[::1] log_y n
 def log_hockey_stick_of_losses(const double[::1] log_p not None, const double[::1] loss not None, const double[::1] eps not None):
     """Return log sum P max(0, 1 - e^(eps - loss)) for atoms by decreasing loss, all finite, of equal length; eps decreases.
 
-    A loss near 0 keeps its relative accuracy, which the difference of two logarithms would lose.
+    A loss near 0 has a small relative error here, which the difference of two logarithms would not have.
     """
     cdef Py_ssize_t n = log_p.shape[0], m = eps.shape[0], i
     value, light = np.empty(m), np.empty(n)
@@ -492,7 +497,7 @@ def lower_hull(const double[::1] a not None, const double[::1] a_rest not None, 
 
 
 def lines_below(const double[::1] x not None, const double[::1] low not None, const double[::1] high not None):
-    """Return logs (eps, value) of points on lines below a decreasing convex function of e^eps, known at the points x.
+    """Return logs (eps, value) of points on lines below a decreasing convex function of e^eps, given bounds of it at the points x.
 
     low, high: bounds of the logarithm of the function, which do not increase; the function is positive at the second point. See
     `shufflebounds.tradeoff.convex.below`. The arrays have equal lengths >= 2, no NaN, and x increases strictly.

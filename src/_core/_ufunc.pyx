@@ -1,4 +1,4 @@
-"""Makes the ufuncs of this library: a kernel, the loop of loops.h around it, and a docstring assembled from common parts.
+"""Makes the ufuncs of this library from a kernel, the loop of loops.h that calls it, and a docstring of common parts.
 
 Layer: between the scalar kernels, which do not use Python, and the names that users import.
 Measured error   none of its own: an element is the kernel's result, to the bit (tests/core/test_cython_tails.py).
@@ -42,7 +42,7 @@ cdef object ufunc_of_blocks(void *kernel, str doc):
 
 
 def on_level(function, int level, *arguments):
-    """Return the values of a ufunc of blocks, computed with one instruction set (vectors.h) if the processor has it; for tests.
+    """Return the values of a ufunc of blocks, computed with one instruction set (vectors.h) if the processor has it. Used by tests.
 
     There is one argument for each input of the ufunc, at most 4; all are arrays of one length.
     """

@@ -1,40 +1,42 @@
-"""The worst-case dataset of shuffled bits and of their sums: a branch and bound over all numbers of ones, in one call.
+"""The worst-case dataset of shuffled bits and of their sums: branch and bound over all numbers of ones, in one call.
 
-Layer: kernels ``noexcept nogil`` (declared in _worst_bits.pxd), functions on arrays of eps that check for signals between two eps.
+Layer: kernels ``noexcept nogil`` are declared in _worst_bits.pxd. Functions of arrays of eps check for signals between two eps.
 
 Definition. The other users have N = `others` bits, of which m are ones; each bit is flipped with probability q. Let f_N(m) be the
 hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over
-m = 0..N above and below. Leaving out B of the other bits, j ones and B - j zeros, gives an upper bound,
-    f_N(m + j) <= f_(N - B)(m),   0 <= j <= B
-(adding bits is post-processing: shuffled bits, Proposition 3.1). So one value bounds f_N on an interval of B + 1 datasets.
-For width = 1 and more than SMALL candidates an expansion around the middle m of an interval is a closer bound. Let theta be the
-tilt of _bits.pyx, mu(m) the mean of the tilted number of ones, linear in m, and chi_i the tilted and centred characteristic
-function of a bit with value i. With k = mu(m) + 1/2 + d, where |d + 1/2| < 1 (the mode is within 1 of the mean, Darroch), and
-B(t) = gain - loss sum_(0 < i < J) e^((theta + i t) i),
+m = 0..N above and below. Without B of the other bits, j ones and B - j zeros, the divergence is not smaller:
+    f_N(m + j) <= f_(N - B)(m),   0 <= j <= B,
+because adding bits is post-processing (shuffled bits, Proposition 3.1). So one value bounds f_N on an interval of B + 1 datasets.
+For width = 1 and more than SMALL candidates, an expansion around the middle m of an interval gives a tighter bound. Let theta be
+the tilt of _bits.pyx, mu(m) the mean of the tilted number of ones, which is linear in m, and chi_i the tilted and centred
+characteristic function of a bit with value i. The threshold of the sum is k = mu(m) + 1/2 + d, where |d + 1/2| < 1, because the
+mode is within 1 of the mean (Darroch). With B(t) = gain - loss sum_(0 < i < J) e^((theta + i t) i),
     f_N(m + j) <= e^(linear in m + j) max_d Re 1/(2J) sum_t C(t) e^(s d + j g),    s = -(theta + i t), g = log chi_1/chi_0,
     C = B chi_1^m chi_0^(N - m) e^(s/2).
-g is small, because both values of a bit have the same variance before tilting. The exponential is replaced by its terms up to
-(s d)^5, j g (s d)^3 and (j g)^2; the sum over t of |C| times a bound of the other terms is added. With u = |s d| and v = |j g| this
-bound is e^|theta d| (u^6/720 + v u^4/24 + v^2 u/2 + v^3 e^v/6). d maximizes the terms up to (s d)^3; each term of (s d)^4, (s d)^5
-and (j g)^2 enters by its largest value in the interval, most often 0. One interval often contains all datasets.
+g is small, because both values of a bit have the same variance before tilting. The exponential e^(s d + j g) is replaced by its
+terms up to (s d)^5, j g (s d)^3 and (j g)^2; the sum over t of |C| times a bound of the other terms is added. With u = |s d| and
+v = |j g| this bound is e^|theta d| (u^6/720 + v u^4/24 + v^2 u/2 + v^3 e^v/6). The maximum over d is taken over the terms up to
+(s d)^3; for each term of (s d)^4, (s d)^5 and (j g)^2 its largest value in the interval is used, most often 0. One interval often
+contains all datasets.
 Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
-Where all datasets give similar values, the intervals left after MOST_HALVED halvings are scanned from the first number of ones to
-the last. The bound of an interval minus a value in it is about proportional to the length of the interval, from which the length
-of the next interval is chosen. Where the expansion is used, it also selects the dataset with at most MOST_FEW ones that is
-evaluated. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) compares the
-distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal set is that
-of the sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of _lattice.pyx
-give the value.
-Error     that of the values plus the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
-          up to 1024 candidates), plus `loose` times 1 - log delta. The roundings of the expansion are counted at every node. For
-          width = 1 no dataset exceeded the upper bound: 2,600 cases with all datasets evaluated, n = 1100..2e4, q = 1e-4..0.499,
-          dummy reports in a third of them; 1,700 cases of n = 2**14..2**53 with 200 datasets each. The gap was as stated for log
-          delta above -1e11; below, the values of _bits.pyx may have no lower bound. For width 2..4 against enumeration by
-          Fractions, up to 12 other bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and
-          their gap was at most 2.8e-11.
-Cost      4 us a value for width = 1, 2.5 us the bound of an interval, 50 us otherwise; about 30 of them where an end is the worst
-          case, 1500 where all datasets give similar values. Where the expansion can be used, which is from a variance of about
-          200 on, 25 to 50 us in all at n >= 1e5 and 170 us at 1e4. An eps takes two such searches, and 25 us.
+If all datasets give similar values, the intervals left after MOST_HALVED halvings are scanned from the first number of ones to the
+last. The bound of an interval minus a value in it is about proportional to the length of the interval; the length of the next
+interval is chosen accordingly. If the expansion is used, it also selects the dataset with at most MOST_FEW ones that is evaluated.
+For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) is the divergence between the distributions P of
+S + Bin(width, q) and Q of S + Bin(width, 1 - q), where S is the sum of the other bits. The likelihood ratio P/Q decreases, so the
+optimal set has the sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and the value is
+computed from two tails of _lattice.pyx.
+Error     that of the values plus the tolerance: the gap upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is
+          larger (1e-9 up to 1024 candidates), plus `loose` times 1 - log delta. The roundings of the expansion are counted at every
+          node. For width = 1 no dataset exceeded the upper bound: 2,600 cases with all datasets evaluated, n = 1100..2e4,
+          q = 1e-4..0.499, dummy reports in a third of them; 1,700 cases of n = 2**14..2**53 with 200 datasets each. The gap was as
+          stated for log delta above -1e11; for smaller log delta, _bits.pyx may have no lower bound. For width 2..4 against
+          enumeration by Fractions, up to 12 other bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds
+          held in all, and their gap was at most 2.8e-11.
+Cost      for width = 1, 4 us for a value and 2.5 us for the bound of an interval; otherwise 50 us for either. A search needs about
+          30 of them if the worst case is 0 or N ones, and 1500 if all datasets give similar values. From a variance of about 200
+          on, the expansion can be used, and a search takes 25 to 50 us at n >= 1e5 and 170 us at 1e4. An eps takes two such
+          searches, and 25 us.
 Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 
@@ -169,7 +171,7 @@ cdef double excess_loss(const Law *first, const Law *second, double k, double ep
 
 
 cdef double ties_above(const Law *first, const Law *second, double k, double eps) noexcept nogil:
-    """Returns the last k, from the given one on, at which log P(k)/Q(k) - eps, which decreases, may be positive."""
+    """Returns the last k, from the given k on, at which log P(k)/Q(k) - eps may be positive; this number decreases with k."""
     cdef double step = 1, last = k, end, blur
     while True:
         end = fmin(last + step, first.trials)
@@ -187,13 +189,14 @@ cdef double ties_above(const Law *first, const Law *second, double k, double eps
 
 cdef void nearly_fair(double ones, double zeros, double width, double excess, double flip, double eps, double *lower,
                       double *upper) noexcept nogil:
-    """Writes bounds of log delta, with a gap of a few times width (p - q) if this is small; excess = p - q.
+    """Writes bounds of log delta whose gap is a few times width (p - q), for small width (p - q); excess = p - q.
 
-    If the target's bits become 1 one after the other, Pr[sum <= k] falls each time by p - q times the probability that all bits but
-    the changed one add up to k. Replace the target's width - 1 unchanged bits by zeros that are flipped: these probabilities, and
-    Q(sum <= k), change by a factor of at most c = (p/q)^(width - 1). With the distribution W of the sum S of the other users' bits
-    and these zeros, log delta is therefore at most log c + L(c^-2 (e^eps - 1)) and at least -log c + L(c^2 (e^eps - 1)), where
-        L(t) = log max_k (width (p - q) - q t) W(k) - t Pr[S < k].
+    Let the target's bits become 1 one after the other. Each time, Pr[sum <= k] falls by p - q times the probability that all other
+    bits add up to k. Replace the width - 1 bits of the target that do not change by zeros that are flipped. Then these
+    probabilities, and Q(sum <= k), change by a factor of at most c = (p/q)^(width - 1). Let W be the distribution of the sum S of
+    the other users' bits and these zeros. It follows that log delta is at most log c + L(c^-2 (e^eps - 1)) and at least
+    -log c + L(c^2 (e^eps - 1)), where
+    L(t) = log max_k (width (p - q) - q t) W(k) - t Pr[S < k].
     """
     cdef double p[2]
     cdef double q[2]
@@ -218,7 +221,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     cdef double g_other[2]
     cdef Law first, second
     cdef double low = 0, high, slope, k, value, f, g_tail, f_error, g_error, ratio, blur, error, spare
-    # log P(k)/Q(k) - eps and its error bound, at the last k found with a positive value (low) and at the first one without (high)
+    # log P(k)/Q(k) - eps and its error bound at two k: the last one found with a positive value (low), the first without (high)
     cdef double low_blur = 0, low_value = INFINITY, high_blur = 0, high_value = -INFINITY
     cdef int _attempt
     lower[0], upper[0] = -INFINITY, INFINITY
@@ -241,7 +244,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
             low, low_value, low_blur = k, value, blur
         else:
             high, high_value, high_blur = k, value, blur
-        # Newton step with the local slope, longer by 1 after a positive value, so that the upper end of the bracket moves too
+        # Newton step with the local slope, longer by 1 after a positive value, so that the upper end of the bracket moves, too
         k += floor(value / slope) + (1 if value > 0 else 0)
         # every fourth step bisects: at most 53 bisections end the search, however far the local slope is from the mean slope
         if not low < k < high or _attempt % 4 == 3:
@@ -280,7 +283,7 @@ cdef void bit_sides(double ones, double zeros, double flip, double eps, double g
         c_bits_log_delta(p, q, counts, groups, flip, eps, gap, lower, upper)
 
 
-# Numbers that the bounds of all intervals share, with the log of the tilted characteristic function of one bit at each node.
+# Numbers shared by the bounds of all intervals, such as the log of the tilted characteristic function of one bit at each node.
 cdef struct Expansion:
     int nodes                       # 0 if the expansion cannot be used
     double bits
@@ -301,7 +304,7 @@ cdef struct Expansion:
 
 
 cdef void expand(Expansion *out, double bits, double flip, double eps, double gap) noexcept nogil:
-    """Fill in the nodes, whose number depends on the range of the variance over all datasets."""
+    """Fill in the nodes of the expansion; their number depends on the range of the variance over all datasets."""
     cdef double keep = 1 - flip, gain = -keep * expm1(-gap), loss = expm1(eps), shrink, x, half, J, cut, re, im, norm, lost, d
     cdef double sign, effort, most = 0, smallest = INFINITY
     cdef double[2] p, q
@@ -369,7 +372,8 @@ cdef double largest_cubic(const double *c, double low, double high) noexcept nog
     return largest
 
 
-# At the middle of an interval: the real parts of the sums of C s^i, i < 6, and of C g s^i, i < 4; bounds of the omitted terms.
+# At the middle of an interval: the real parts of the sums over t of C s^i, i < 6, and of C g s^i, i < 4, and bounds of the omitted
+# terms.
 cdef struct Terms:
     double[6] a
     double[4] b
@@ -411,7 +415,10 @@ cdef void sum_terms(const Expansion *of, double mid, double wide, Terms *out) no
 
 
 cdef double expanded(const Expansion *of, double first, double last, double *remains) noexcept nogil:
-    """Returns an upper bound of log f_N(m) for first <= m <= last; *remains is the part that shorter intervals do not reduce."""
+    """Returns an upper bound of log f_N(m) for first <= m <= last.
+
+    *remains is the part of its gap that shorter intervals do not reduce.
+    """
     cdef double wide = 0.5 * (last - first), largest = -INFINITY, e, spread
     cdef double[4] c
     cdef double[2] top
@@ -425,7 +432,7 @@ cdef double expanded(const Expansion *of, double first, double last, double *rem
         e = (last if j else first) * of.exponent[1] + (of.bits - (last if j else first)) * of.exponent[0]
         largest = fmax(largest, e + log(top[j]) if top[j] > 0 else INFINITY)
         largest = fmax(largest, largest + UNIT * (64 + 32 * fabs(e)) + of.slack)
-    # between the two ends the value is at most e^(linear) times a linear function, whose logarithm is concave
+    # between the two ends, the value is at most e^(a linear function) times a linear function, whose logarithm is concave
     spread = (top[1] - top[0]) / fmin(top[0], top[1])
     remains[0] = at.fixed / at.a[0] + UNIT * (64 + 32 * fabs(e)) + of.slack if at.a[0] > 0 else INFINITY
     largest += spread * spread / 8
@@ -465,9 +472,12 @@ cdef struct Arguments:
 
 
 cdef inline void enclose(const Arguments *of, double first, double removed, double *lower, double *upper) noexcept nogil:
-    """Writes bounds of log f_(N - removed)(first); the upper one bounds log f_N(first), ..., log f_N(first + removed), too."""
+    """Writes bounds of log f_(N - removed)(first).
+
+    The upper bound also holds for log f_N(first), ..., log f_N(first + removed).
+    """
     cdef double zeros = of.others + of.fakes - removed - first, low, high, bound = INFINITY, stray
-    # the bound of an interval has a gap of up to the tolerance, so that a shorter inversion is enough
+    # the bound of an interval may have a gap of up to the tolerance, so a shorter inversion is accurate enough
     cdef double band = ROUGH_BAND if removed > 0 and of.others + 1 > SMALL else BAND
     if removed > 0 and of.expansion != NULL:
         bound = expanded(of.expansion, first, first + removed, &stray)
@@ -479,8 +489,8 @@ cdef inline void enclose(const Arguments *of, double first, double removed, doub
     if of.width == 1:
         bit_sides(first, zeros, of.flip, of.eps, of.gap, band, lower, upper)
         if of.fakes > 0:
-            # with dummy reports, which have value 0, the pair (Q, P) is not the pair (P, Q) of another dataset: evaluate both
-            # orders
+            # with dummy reports, which have value 0, the pair (Q, P) is not the pair (P, Q) of another dataset, so both orders are
+            # evaluated
             bit_sides(zeros, first, of.flip, of.eps, of.gap, band, &low, &high)
             lower[0], upper[0] = fmax(lower[0], low), fmax(upper[0], high)
     else:
@@ -504,19 +514,19 @@ cdef struct Tolerance:
 
 
 cdef inline double within(double best, const Tolerance *to) noexcept nogil:
-    """Returns the log delta at or below which the bound of an interval is small enough: the best value plus the tolerance."""
+    """Returns the largest log delta that is small enough for the bound of an interval: the best value plus the tolerance."""
     return best + fmax(to.rtol, -to.deep * best) + to.loose * (1 - best) if best > -INFINITY else best
 
 
 cdef void evaluate(const Arguments *of, double first, double *value, Found *so_far) noexcept nogil:
-    """Write the upper bound of the value at `first`, and update the largest bounds found."""
+    """Write the upper bound of the value at `first`, and update the largest lower and upper bounds found so far."""
     cdef double low
     enclose(of, first, 0, &low, value)
     so_far.lower, so_far.best = fmax(so_far.lower, low), fmax(so_far.best, value[0])
 
 
 cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, double *length, Found *so_far) noexcept nogil:
-    """Cover an interval by pieces with bounds of at most the best value plus the tolerance; the first piece has this `length`."""
+    """Cover an interval by pieces whose bounds are at most the best value plus the tolerance. The first piece has this `length`."""
     cdef double first = block.first, last, value = 0, bound, low, slope
     cdef int age = 0
     while first <= block.last:
@@ -568,7 +578,7 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
                 expanded(&expansion, 0, others + fakes, &stray)
                 if stray < to.rtol:
                     of.expansion = &expansion
-                    # the bounds aim at a third of the tolerance if shorter intervals, which take 3 us each, reach it
+                    # the bounds aim at a third of the tolerance if shorter intervals, which take 3 us each, reach this aim
                     to.rtol = fmin(to.rtol, fmax(0.2e-3, 2 * stray))
         for i in range(1, FEW_ONES if of.expansion == NULL else 2):
             enclose(&of, i if of.expansion == NULL else best_of_few(&expansion, fmin(others, MOST_FEW)), 0, &stray, &enough)
@@ -617,8 +627,8 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     lower[0], upper[0] = so_far.lower, fmax(so_far.bound, so_far.best)
     if heap.size:
         upper[0] = fmax(upper[0], heap.items[0].bound)
-    # A scan most often uses 95 % of the tolerance; the exact fraction varies from eps to eps. If the upper bound is raised to use
-    # the whole tolerance, it is as smooth in eps as the best value, so that the search for eps needs fewer searches over datasets.
+    # A scan most often uses 95 % of the tolerance, and the exact fraction varies with eps. If the upper bound is raised to use the
+    # whole tolerance, it is as smooth in eps as the best value. The search for eps then needs fewer searches over datasets.
     if scanned and width == 1:
         upper[0] = fmin(fmax(upper[0], within(so_far.best, &to)), 0)
     free(heap.items)
@@ -629,9 +639,9 @@ def worst_log_delta(double others, double fakes, double width, double flip, cons
                     double loose=0):
     """Return bounds of the largest log delta over all datasets of `others` other bits, at each eps.
 
-    `fakes` dummy reports with value 0 are added (0 if width > 1). The target adds `width` bits, all 0 against all 1.
-    gap = ln((1 - flip)/flip) - eps to an ulp, used where width = 1. The caller has checked: whole numbers, others + fakes + width
-    at most 2**53, 0 < flip < 1/2, 0 <= eps < width ln((1 - flip)/flip), eps <= 700.
+    `fakes` dummy reports with value 0 are added (0 if width > 1). The target adds `width` bits; the values all 0 and all 1 are
+    compared. `gap` is ln((1 - flip)/flip) - eps, accurate to an ulp, and used if width = 1. The caller has checked: whole numbers,
+    others + fakes + width at most 2**53, 0 < flip < 1/2, 0 <= eps < width ln((1 - flip)/flip), eps <= 700.
     """
     lower, upper = np.empty(eps.shape[0]), np.empty(eps.shape[0])
     cdef double[::1] low = lower, high = upper
@@ -679,8 +689,8 @@ cdef double normal_value(double eps, const void *law) noexcept nogil:
 def worst_epsilon(double others, double fakes, double flip, double head, double rest, double pure, double delta, bint upper):
     """Return the upper or lower bound of eps of the worst dataset at a delta in (0, 1], for width 1 and `others` > SMALL.
 
-    `pure` is the budget head + rest = ln((1 - flip)/flip) < 700, rounded up or down. The search starts from the dataset without
-    ones; if eps is small, normal noise (0.1 us a value) replaces this dataset in most evaluations.
+    `pure` is the budget head + rest = ln((1 - flip)/flip) < 700, rounded up or down. The search starts from eps of the dataset
+    without ones. If eps is small, most of its evaluations use normal noise instead of this dataset (0.1 us for a value).
     """
     cdef Bits bits
     cdef Curve curve
@@ -704,7 +714,10 @@ def worst_epsilon(double others, double fakes, double flip, double head, double 
 
 
 def sum_log_delta(double ones, double zeros, double width, double flip, const double[::1] eps):
-    """Return bounds of log delta of a dataset at each eps; `ones` and `zeros` count the other bits; limits: `worst_log_delta`."""
+    """Return bounds of log delta of a dataset at each eps.
+
+    `ones` and `zeros` count the other bits; for limits see `worst_log_delta`.
+    """
     lower, upper = np.empty(eps.shape[0]), np.empty(eps.shape[0])
     cdef double[::1] low = lower, high = upper
     cdef Py_ssize_t i

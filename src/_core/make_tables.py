@@ -22,7 +22,7 @@ SMALL_MILLS_SCALE, SMALL_MILLS_DEGREE, SMALL_MILLS_MOST = 6, 18, 8
 
 
 def log_table():
-    """Return rows (c, hi, lo) with c near 1/z on a cell of z and hi + lo = -log(c)."""
+    """Return one row (c, hi, lo) for each cell of z: c is near 1/z in the cell, and hi + lo is -log(c) in double-double."""
     rows = []
     cells = int((1.4375 - LOG_FIRST) * LOG_STEP)
     for i in range(cells):
@@ -41,12 +41,14 @@ def stirling_error(n):
 
 
 def stirling_table():
-    """Return Stirling's error of n for n = 1, ..., STIRLING_LAST, with a zero in front."""
+    """Return Stirling's error of n at the indices n = 1, ..., STIRLING_LAST. The entry at index 0 is 0."""
     return [0.0] + [float(stirling_error(n)) for n in range(1, STIRLING_LAST + 1)]
 
 
 def stirling_ratio():
-    """Return P, Q, low order first, with Stirling's error of n = P(n^2)/(n Q(n^2)): exact at STIRLING_NODES and infinity.
+    """Return the coefficients of P and Q, low order first. P(n^2)/(n Q(n^2)) approximates Stirling's error of n.
+
+    The approximation is exact at n in STIRLING_NODES and at infinity.
 
     As a function of 1/n^2, Stirling's error times n is a Stieltjes function. So every coefficient is positive, and the error at
     integers between the nodes is small.
@@ -60,9 +62,11 @@ def stirling_ratio():
 
 
 def small_mills():
-    """Return the coefficients, low order first, of M(x), 0 <= x <= most, in u = scale (most - x)/(most (scale + x)) in [0, 1].
+    """Return coefficients, low order first, of Mills' ratio M(x), 0 <= x <= most, as a polynomial in u.
 
-    M is Mills' ratio. All coefficients that matter in double precision are positive, so that no terms cancel.
+    Here u = scale (most - x)/(most (scale + x)), which lies in [0, 1].
+
+    All coefficients that matter in double precision are positive, so that no terms cancel.
     """
     scale, most, nodes = SMALL_MILLS_SCALE, SMALL_MILLS_MOST, SMALL_MILLS_DEGREE + 1
     points = [(1 + mpmath.cos(mpmath.pi * (2 * j + 1) / (2 * nodes))) / 2 for j in range(nodes)]
@@ -90,7 +94,10 @@ def mills_value(y):
 
 
 def mills_table():
-    """Return the coefficients, low order first, of each piece in t = MILLS_PIECES*y - i - 1/2 (Chebyshev interpolation)."""
+    """Return for each piece the coefficients, low order first, in t = MILLS_PIECES*y - i - 1/2 (Chebyshev interpolation).
+
+    Piece i is the part of the function `mills_value` with i <= MILLS_PIECES*y < i + 1.
+    """
     rows = []
     nodes = MILLS_DEGREE + 1
     for i in range(MILLS_PIECES):
@@ -110,9 +117,10 @@ def atanh_table():
 
 
 def uniform_functions():
-    """Return C functions for B(s) and the coefficient of M(s) (see binom_uniform in binomial.h), as straight lines.
+    """Return C functions that compute B(s) and the coefficient of M(s) without loops (see binom_uniform in binomial.h).
 
-    f_m = e_m(gamma) h^m, then from the top f_(m-2) += (m-1) f_m; B = sum over m >= 1 of f_m s^(m-1), by parities.
+    The functions compute f_m = e_m(gamma) h^m, and then f_(m-2) += (m-1) f_m for decreasing m. B is the sum over m >= 1 of f_m
+    s^(m-1), with even and odd m summed separately.
     """
     rows = uniform_table()
     out = []
@@ -143,7 +151,8 @@ def uniform_functions():
 def cumulant_polynomials(order):
     """Return kappa_r/kappa_2 of a Bernoulli variable as polynomials in gamma = q - p, r = 2..order (exact).
 
-    kappa_{r+1} = p q d(kappa_r)/dp, with p q = (1 - gamma^2)/4 and d/dp = -2 d/dgamma.
+    The cumulants of a Bernoulli variable satisfy kappa_{r+1} = p q d(kappa_r)/dp, where p q = (1 - gamma^2)/4 and d/dp = -2
+    d/dgamma.
     """
     kappa = [Fraction(1, 4), Fraction(0), Fraction(-1, 4)]
     out = []
@@ -184,9 +193,10 @@ def poly_add(a, b, scale=Fraction(1)):
 
 
 def uniform_table():
-    """Return the polynomials e_m(gamma), m = 0..UNIFORM_ORDERS[-1], of dy/dt = sum e_m t^m, as exact rationals.
+    """Return the polynomials e_m(gamma), m = 0, ..., UNIFORM_ORDERS[-1], of the series dy/dt = sum e_m t^m, as exact rationals.
 
-    y(t) solves K(y)/kappa_2 = t^2/2. So (K'(y)/kappa_2) y'(t) = t, and the a_i of y = sum a_i t^i follow one after another.
+    y(t) solves K(y)/kappa_2 = t^2/2, where K is the cumulant generating function. The derivative of this equation is
+    (K'(y)/kappa_2) y'(t) = t. It determines the coefficients a_i of y = sum a_i t^i one after another.
     """
     order = UNIFORM_ORDERS[-1] + 1
     kappa = cumulant_polynomials(order + 2)
@@ -206,7 +216,8 @@ def uniform_table():
         return out
 
     for m in range(2, order + 1):
-        # Compute the coefficient of t^m in K'(y) y' for a_m = 0. The full coefficient is this plus a_m (1 + m), which gives a_m.
+        # First compute the coefficient of t^m in K'(y) y' as if a_m were 0. The exact coefficient is larger by a_m (1 + m), and
+        # this equation determines a_m.
         a.append([Fraction(0)])
         p = powers(m)
         composed = [[Fraction(0)] for _ in range(m + 1)]
@@ -229,7 +240,10 @@ def uniform_table():
 
 
 def lgamma_table():
-    """Return the Taylor coefficients of log Gamma(2 + a) from a^1 on: 1 - Euler's constant, then (-1)^k (zeta(k) - 1)/k."""
+    """Return the Taylor coefficients of log Gamma(2 + a).
+
+    They are 1 - Euler's constant for a^1, and (-1)^k (zeta(k) - 1)/k for a^k, k >= 2.
+    """
     coefficients = [1 - mpmath.euler] + [(-1) ** k * (mpmath.zeta(k) - 1) / k for k in range(2, LGAMMA_TERMS + 1)]
     return [float(c) for c in coefficients]
 

@@ -31,7 +31,7 @@ def main() -> int:
     # exception, with a traceback of several pages.
     before = signal.signal(signal.SIGINT, _stop) if quiet else None
     if "numpy" not in sys.modules:
-        # No command multiplies matrices, and starting the threads of BLAS takes as long as the import itself.
+        # No command multiplies matrices, and starting the threads of BLAS takes as long as importing NumPy.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from shufflebounds.cli import main as command
 

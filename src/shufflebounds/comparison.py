@@ -54,17 +54,17 @@ class ComparisonRow:
     name : str
         Name of the protocol or oracle.
     profile : PrivacyProfile
-        The calibrated protocol of one release. The upper delta of all releases at the target eps was evaluated and is at most the
-        target delta.
+        The calibrated protocol of one release. The upper bound of delta of all releases together, evaluated at the target eps, is
+        at most the target delta.
     trusted : str
         Who must be honest for the central guarantee to hold.
     local_eps : float
         The guarantee of one user against the shuffler itself in one release, in nats; inf if a message shows the user's value as
         plain text. The guarantees of several releases of the same value add up.
     rmse : float
-        Root of the mean squared error of a bin, in users, where the mean is over all bins. It is the same for every dataset,
-        except for `ShuffledHistogram`, whose estimate is 0 for small counts. For this class the value is an upper bound for every
-        histogram: that for bins which all have the worst number of users.
+        Root mean squared error of the counts, in users; the mean is over all bins. It is the same for every dataset, except for
+        `ShuffledHistogram`, whose estimate is 0 for small counts. For this class, `rmse` is an upper bound for every histogram: the
+        value if every bin had the number of users with the largest error.
     error_one_bin, error_any_bin : float
         Error that one bin chosen beforehand, or any bin, exceeds with probability at most 0.05, for every dataset.
     error_any_bin_even : float
@@ -96,7 +96,7 @@ class ComparisonRow:
 
     @property
     def error_of_data(self) -> float:
-        """The error of any bin for the caller's histogram if one was given, otherwise for evenly spread users."""
+        """The value of `error_any_bin` for the caller's histogram if one was given, otherwise for evenly spread users."""
         return self.error_any_bin_even if self.error_any_bin_truth is None else self.error_any_bin_truth
 
 
@@ -111,7 +111,7 @@ class Comparison:
     left_out : tuple of (str, str)
         Names of the protocols that cannot meet the target, and the reasons.
     releases : int
-        Number of releases that meet the target together. Errors, messages and bits are those of one release.
+        Number of releases that together meet the target. Errors, messages and bits are those of one release.
     devices, colluding, missing : int
         What the target covers, as in :func:`~shufflebounds.shuffle.compare_at`.
     """
@@ -130,7 +130,7 @@ class Comparison:
         return len(self.rows)
 
     def covers(self) -> list[str]:
-        """Return sentences about the messages of one person, colluding users and missing users that the target covers.
+        """Return sentences that state how many messages of one person, colluding users and missing users the target covers.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class Comparison:
         Returns
         -------
         list of dict
-            The fields of :class:`ComparisonRow`, the protocol by its `repr`.
+            The fields of :class:`ComparisonRow`, with the `repr` of the protocol.
         """
         return [{**{name: value for name, value in row.__dict__.items() if name != "profile"}, "protocol": repr(row.profile)}
                 for row in self.rows]
@@ -183,39 +183,38 @@ def compare_at(
     bins : int
         Number of bins, 2 to 2**16.
     eps : float
-        Privacy loss in nats, in [1e-12, 690]: the guarantee of the shuffled messages, one user's bin replaced.
+        Privacy loss in nats, in [1e-12, 690], of the shuffled messages; neighbouring datasets differ in the bin of one user.
     delta : float
         Failure probability, in (0, 1).
     releases : int
         Number of releases that meet (eps, delta) together, 1 to 2**53: each row is the protocol of one release.
     truth : array_like of int, shape (bins,), optional
         Numbers of users in the bins, which sum to `users`: `error_any_bin_truth` and `rmse_truth` are the errors for this
-        histogram. It does not affect the calibration. A histogram of real data that is not public must not be chosen by its
-        results.
+        histogram. It does not affect the calibration. If `truth` comes from private data, a protocol must not be chosen by these
+        errors, because the choice would depend on the data.
     devices : int
         Largest number of messages of one person in a release, 1 to 2**20; `users` then counts messages.
     {absent}
 
-    Returns
-    -------
-    Comparison
-        Sorted by the error of any bin that holds for every dataset.
+    Returns ------- Comparison Rows sorted by `error_any_bin`, the error of any bin that holds for every dataset.
 
     {raises}
 
     Notes
     -----
     Each oracle has the largest local budget that the upper bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Sizes of
-    subsets and numbers of buckets are those with the smallest error at the budget that the privacy blanket alone allows, which is
-    smaller and faster to compute. The search finds the best size to within 1, or to within a 32nd of the size.
+    subsets and numbers of buckets are chosen for the smallest error, at the local budget that the privacy blanket alone allows.
+    This budget is smaller than the final one, and takes less time to compute. The search finds the best size to within 1, or to
+    within a 32nd of the size.
 
-    The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
-    messages of a user apart; clear reports and geometric dummies also need a trusted party that adds the dummy reports. The run
-    time is a few seconds, most of it for the flipped reports, and about half a minute for several releases.
+    The messages of dummy reports are shared evenly among the users. The protocols with several messages per user need shufflers
+    that do not reveal which messages come from the same user. Clear reports and geometric dummies also need a trusted party that
+    adds the dummy reports. The run time is a few seconds, most of it for the flipped reports, and about half a minute for several
+    releases.
 
     `users` is the number of users who take part. With fewer users the guarantee is weaker, except for protocols with dummy
-    reports: give the number that may be missing as `missing`. Errors are those of all users. If every user sends a message with a
-    known probability only, calibrate :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
+    reports: pass the number of users that may be missing as `missing`. Errors are those if all users take part. If every user takes
+    part only with a known probability, calibrate :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
 
     With several releases the budget of each release is found as in :func:`~shufflebounds.composition.calibrate_releases`. The most
     accurate protocol may then differ from that for one release.
@@ -250,7 +249,8 @@ def compare_at(
                     profile, near = parts_of_releases(calibrate, releases, eps, delta, near, devices)
                     rows.append(_row(name, profile, users, truth))
             except ValueError as problem:
-                # The arguments were checked, so this protocol cannot meet the target, or its error would not be finite.
+                # The arguments have been checked, so a ValueError means that this protocol cannot meet the target, or that its
+                # error would not be finite.
                 left_out.append((name, str(problem)))
     return Comparison(tuple(sorted(rows, key=lambda row: row.error_any_bin)), tuple(left_out), releases, devices, **absent)
 
@@ -259,7 +259,7 @@ Calibration = Callable[..., PrivacyProfile]
 
 
 def _ways(users: int, bins: int, releases: int, absent: dict[str, Any]) -> dict[str, Calibration]:
-    """Return the calibrations of all protocols to a target (eps, delta) of one of these releases, by name."""
+    """Return, for each protocol by name, a function that calibrates it to a target (eps, delta) of one of the releases."""
 
     def oracle(build: Callable[[float], FrequencyOracle]) -> Calibration:
         return lambda *, eps, delta: _Target(eps, delta, users, absent).largest(build)
@@ -267,7 +267,7 @@ def _ways(users: int, bins: int, releases: int, absent: dict[str, Any]) -> dict[
     def sized(family: Callable[..., FrequencyOracle], size_of: Callable[[Any], int], smallest: int, largest: int) -> Calibration:
         def calibrated(*, eps: float, delta: float) -> PrivacyProfile:
             target = _Target(eps, delta, users, absent)
-            # The search for sizes starts at the best size for a local budget near the one that amplification allows.
+            # The search for sizes starts at the size that is best for a guess of the local budget that amplification allows.
             guess = max(eps, math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta))), 1e-3)
 
             def build(size: int) -> Callable[[float], FrequencyOracle]:
@@ -288,7 +288,7 @@ def _ways(users: int, bins: int, releases: int, absent: dict[str, Any]) -> dict[
         "subset selection": sized(SubsetSelection, lambda oracle: oracle._d, 1, bins - 1),
         "local hashing": sized(LocalHashing, lambda oracle: oracle._g, 2, 2**30),
         "Hadamard response": oracle(lambda budget: HadamardResponse(bins, budget)),
-        # UnaryEncoding.symmetric accepts at most 72 nats: above, the probability p of its reports rounds to 1.
+        # UnaryEncoding.symmetric accepts budgets up to 72 nats: above, the probability p of its reports rounds to 1.
         "unary encoding, symmetric": oracle(lambda budget: UnaryEncoding.symmetric(bins, min(budget, 72.0))),
         "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
         **{f"flipped reports, {view}": flipped(view) for view in ("records", "sums")},
@@ -312,12 +312,15 @@ def calibrated_oracle(
 
 
 def _of_both(calibrate: Calibration, releases: int, devices: int, eps: float, delta: float) -> PrivacyProfile:
-    """Return a calibrated protocol that meets the target in both directions, with delta(eps) and with epsilon(delta)."""
+    """Return a calibrated protocol with delta(eps) <= delta and with epsilon(delta) <= eps.
+
+    Rounding may make one of these conditions fail although the other one holds.
+    """
     goal = eps
     while True:
         one = one_of_releases(calibrate, releases, devices, eps=goal, delta=delta)
-        # epsilon(delta) may exceed eps by the tolerance of its search. For several releases or messages, `one_of_releases`
-        # accounts for this.
+        # epsilon(delta) may exceed eps by the tolerance of its search. For several releases, or several messages of one person,
+        # `one_of_releases` accounts for this tolerance.
         reached = one.epsilon(delta) if releases == devices == 1 else 0.0
         if reached <= eps:
             return one
@@ -340,13 +343,14 @@ class _Target:
         Parameters
         ----------
         build : callable
-            Makes the oracle of a local budget.
+            Returns the oracle for a local budget.
         rtol : float
             Relative width of the last interval of the search.
         near : float
             A budget at which the search starts; 0 if none is known.
         excess_of : callable, optional
-            Returns log delta of an oracle at the target's eps, minus the target's log delta; by default by the privacy blanket.
+            Returns log delta of an oracle at the target's eps, minus the target's log delta; by default as bounded by the privacy
+            blanket.
         """
         tried: dict[float, float] = {}
         measure = excess_of or self._blanket_excess
@@ -358,23 +362,24 @@ class _Target:
 
         lowest = min(self.eps * (1 + rtol), LARGEST_EXPONENT)
         at = min(max(near or 1.0, min(1.5 * lowest, lowest + 1)), LARGEST_EXPONENT)
-        # The budget that is sought is close to `at` and above eps. So the first step is a fraction of at - lowest, the part of the
-        # budget that amplification adds to eps.
+        # The largest budget is close to `at` and above eps. So the first step is a fraction of at - lowest, the amount by which
+        # amplification raises the local budget above eps.
         step = max(0.02 * (at - lowest), rtol * at) if near else 1.0
         if excess(at) <= 0:
             end = expand_bracket(at, lambda budget: excess(budget) > 0, step, LARGEST_EXPONENT, 3.0)
             if excess(end) <= 0:
                 return end
         elif excess(expand_bracket(at, lambda budget: excess(budget) <= 0, -step, lowest, 3.0)) > 0:
-            # A budget slightly below eps meets the target without a shuffle; the margin covers the rounding of the budget.
+            # A budget slightly below eps meets the target even without a shuffle; the factor 1 - COMPUTED_ERROR covers the rounding
+            # of the budget.
             return self.eps * (1 - COMPUTED_ERROR)
-        # The last step crossed the target, so the root lies between the last two budgets.
+        # The last step of the search crossed the target, so the root lies between the last two budgets.
         low, high = sorted([*tried][-2:])
         largest = root(excess, low, high, tried[low], tried[high], rtol=rtol)
         return expand_bracket(largest, lambda budget: excess(budget) <= 0, -rtol * largest, self.eps * (1 - COMPUTED_ERROR))
 
     def _blanket_excess(self, oracle: FrequencyOracle) -> float:
-        """Return log delta of the oracle after the shuffle, by the privacy blanket, minus the target log delta."""
+        """Return log delta of the shuffled oracle at the target eps, by the privacy blanket, minus the target log delta."""
         hiding = self.users - sum(self.absent.values())
         sides = [pair.upper.log_phi([self.eps], hiding) for pair in oracle.excess_laws()]
         return max(float(upper[0]) for _, upper in sides) - math.log(self.delta)
@@ -383,18 +388,19 @@ class _Target:
         return Shuffled(oracle, self.users, **self.absent)
 
     def _excess(self, oracle: FrequencyOracle) -> float:
-        """Return log delta of the oracle after the shuffle, by the upper bound of `Shuffled`, minus the target log delta."""
+        """Return the upper bound of log delta of the shuffled oracle at the target eps, minus the target log delta."""
         return float(self._shuffled(oracle).log_delta(self.eps)) - math.log(self.delta)
 
     def largest(self, build: Callable[[float], FrequencyOracle], near: float = 0.0) -> Shuffled:
-        """Return the shuffled oracle with the largest local budget, after checking that its upper delta meets the target.
+        """Return the shuffled oracle with the largest local budget that meets the target, after a check of its upper delta.
 
-        `build` returns the oracle for a local budget, and `near` is a budget where the search starts.
+        `build` returns the oracle for a local budget. The search starts at the budget `near`.
         """
-        # The upper bound is at most that of the privacy blanket, so the budget that the blanket allows is allowed here, too.
+        # The upper bound of `Shuffled` is at most that of the privacy blanket, so a budget that the blanket allows also meets the
+        # target here.
         blanket = self.budget(build, 1e-6, near)
-        # The tolerance 1e-7 ends the search even where the upper bound of delta jumps as a function of the budget. It may jump
-        # because the search over datasets has a tolerance of 3e-3 in log delta.
+        # The upper bound of delta may jump as a function of the budget, because the search over datasets has a tolerance of 3e-3 in
+        # log delta. With the relative tolerance 1e-7 the search ends even at such a jump.
         shuffled = self._shuffled(build(self.budget(build, 1e-7, blanket, self._excess)))
         if not shuffled.delta(self.eps) <= self.delta * (1 + 1e-9):
             raise _validate.InfeasibleError(f"delta={self.delta:g} cannot be met at eps={self.eps:g}: {shuffled.randomizer!r} has "
@@ -405,9 +411,9 @@ class _Target:
 def _best_size(
     build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, smallest: int, largest: int
 ) -> tuple[int, float]:
-    """Return the size with the smallest error, and its local budget to a relative 1e-4.
+    """Return the size of the subsets, or the number of buckets, with the smallest error, and its local budget to a relative 1e-4.
 
-    The size is multiplied or divided by a factor, which shrinks until a step changes the size by a 32nd.
+    In each step the size is multiplied or divided by a factor. The factor shrinks until a step changes the size by a 32nd.
     """
     measured: dict[int, tuple[float, float]] = {}
     last = 0.0
@@ -423,7 +429,7 @@ def _best_size(
     while True:
         up, down = max(best + 1, round(best * factor)), min(best - 1, round(best / factor))
         tried = min((size for size in (down, best, up) if smallest <= size <= largest), key=error)
-        # An improvement of the error by less than 0.05 % is not worth a longer search.
+        # If a step improves the error by less than 0.05 %, a longer search is not worth its time.
         if error(tried) < error(best) * (1 - 5e-4):
             best = tried
         elif best * (factor - 1) <= max(1, best // 32):
@@ -446,7 +452,7 @@ def _row(name: str, profile: PrivacyProfile, users: int, truth: ArrayLike | None
         messages = profile.messages_per_user(users) if isinstance(profile, with_dummies) else profile.messages_per_user()
         bits = messages * math.log2(profile.bins)
         if isinstance(profile, FlippedReports):
-            # For view="sums" every bit is a separate message, which contains the number of its bin.
+            # For view="sums" every bit is sent as a separate message that also contains the number of its bin.
             bits = messages * (profile.bins if profile.view == "records" else 1 + math.log2(profile.bins))
             local = 2 * (math.log1p(-profile.flip) - math.log(profile.flip)) if profile.flip else math.inf
     beta = 0.05

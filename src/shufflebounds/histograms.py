@@ -27,21 +27,20 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     Parameters
     ----------
     r : array_like of float, shape (d,)
-        Noisy counts, each at most 1e300 in size.
+        Noisy counts, each with an absolute value of at most 1e300.
     total : float
         The sum, in [0, 1e300].
 
     Returns
     -------
     ndarray, shape (d,)
-        Non-negative; its sum is `total` up to rounding of the largest \|r_i\|. The projection of `r` is post-processing, so it does
-        not weaken the guarantee if `total` is public or itself a private answer.
+        The projection of `r`. Its sum is `total`, up to the rounding error of the largest \|r_i\|. The projection is
+        post-processing of `r`: it does not weaken the guarantee of `r` if `total` is public or the output of a private mechanism.
 
     {raises}
 
-    Notes
-    -----
-    The largest entries of `r` stay positive; their number is found after sorting, in time O(d log d).
+    Notes ----- The largest entries of `r` stay positive, the others become 0. The number of positive entries is found after
+    sorting, in time O(d log d).
 
     References
     ----------
@@ -62,11 +61,11 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     if total == 0:
         return np.zeros_like(array)
     top = float(array.max())
-    # The entries are taken relative to the largest one, so that a common offset does not cause cancellation in the sums.
+    # The largest entry is subtracted from all entries, so that a common offset does not cause cancellation in the sums.
     fall = np.sort(array - top)[::-1]
     sums = np.cumsum(fall)
     sizes = np.arange(1, array.size + 1)
-    # The n-th largest entry of the result is positive if and only if fall[n - 1] > (sums[n - 1] - total)/n, which holds for n = 1.
+    # The n-th largest entry of the result is positive if and only if fall[n - 1] > (sums[n - 1] - total)/n, as for n = 1.
     support = int(np.flatnonzero(fall * sizes > sums - total)[-1]) + 1
     shift = (math.fsum(fall[:support].tolist()) - total) / support
     return np.maximum(array - top - shift, 0.0)
@@ -74,9 +73,10 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
 
 @with_passages
 def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -> float:
-    r"""A lower bound of the worst-case error of the cells of a private non-negative histogram with an accurate sum.
+    r"""A lower bound of the error in the cells of a private non-negative histogram that has an accurate sum.
 
-    Let every cell have root mean squared error at most C and the sum at most D, for every dataset. Then, for every integer t,
+    For every dataset, let the root mean squared error of every cell be at most C, and that of the sum at most D. Then, for every
+    integer t,
 
     .. math:: C \ge \frac{t\,((d-1) B_t - 1) - 2D}{2 (1 + (d-1) B_t)}, \qquad
         B_t = \frac{e^{-2\varepsilon t}}{4} - \delta\,\frac{1 - e^{-2\varepsilon t}}{e^\varepsilon - 1}.
@@ -86,35 +86,31 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     d : int
         Number of cells, 2 to 2**53.
     eps : float
-        Budget in nats, in (0, 700], for neighbours that differ in one added or removed record.
+        Budget in nats, in (0, 700]. Neighbouring datasets differ in one added or removed record.
     delta : float
         Failure probability, in [0, 1].
     sum_rmse : float
         Root mean squared error D of the sum of all cells, >= 0.
 
-    Returns
-    -------
-    float
-        Lower bound of C, at least 0: no mechanism that releases a non-negative histogram has a smaller error in all
-        cells for every dataset.
+    Returns ------- float Lower bound of C, at least 0: for every mechanism that releases a non-negative histogram there are a
+    dataset and a cell whose error is at least this number.
 
     {raises}
 
-    Notes
-    -----
-    The maximum over t is found by bisection, because the right-hand side increases and then decreases. The published
-    theorem states the bound for every real t. Its proof changes t records, so t must be an integer; for other t the statement is
-    false. The dataset for which the bound is proven has at least t records.
+    Notes ----- The right-hand side first increases and then decreases with t, so its maximum over t is found by bisection. The
+    published theorem states the bound for every real t. Its proof changes t records, so t must be an integer; for other t the
+    statement is false. The proof uses a dataset with at least t records.
 
     References
     ----------
     .. [1] J. Abowd et al., "An uncertainty principle is a price of privacy-preserving microdata", NeurIPS 2021, the theorem on
-       lower bounds, items 1 and 2; the factor of delta is here the exact one of group privacy instead of 1/eps.
+       lower bounds, items 1 and 2; the factor of delta in :math:`B_t` is the exact one of group privacy instead of the published
+       1/eps.
 
     Examples
     --------
     If the sum of a million cells is exact at eps = 0.1, some cell has a root mean squared error of at least 21. With Laplace noise
-    in each cell, and no exact sum, the error is 14:
+    in each cell, and a sum that is not exact, the error is 14:
 
     >>> from shufflebounds.histograms import point_error_lower_bound
     >>> round(point_error_lower_bound(10**6, 0.1, 0.0, 0.0), 2)
@@ -128,7 +124,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     def chance(t: int) -> float:
         kept = math.exp(-2 * eps * t) / 4
         lost = -delta * math.expm1(-2 * eps * t) / math.expm1(eps)
-        # Round down by the rounding errors of the terms of the difference, including eps t.
+        # The result is rounded down by a bound of the rounding errors of both terms of the difference and of eps t.
         return kept - lost - (kept * (1 + eps * t) + lost) * 4 * SLACK
 
     return _most_error(chance, cells, error, math.log(cells) / (2 * eps))
@@ -147,7 +143,7 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
     d : int
         Number of cells, 2 to 2**53.
     rho : float
-        Parameter of zero-concentrated privacy, in (0, 700], for neighbours that differ in one added or removed record.
+        Parameter of zero-concentrated privacy, in (0, 700]. Neighbouring datasets differ in one added or removed record.
     sum_rmse : float
         Root mean squared error D of the sum of all cells, >= 0.
 
@@ -160,10 +156,10 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
 
     Notes
     -----
-    The published theorem gives orders of growth only. Consider two datasets that differ in 2t records, whose divergence of every
-    order a is at most :math:`4 t^2 \rho a`. If an event has the probability 1/4 for one dataset, its probability for the other
-    dataset is at least :math:`\exp(-\frac{a}{a-1}\ln 4 - 4t^2\rho a)`. The maximum over the orders a is :math:`B_t`. The remaining
-    steps of the proof are the same as for pure privacy.
+    The published theorem gives orders of growth only; the formula is derived here. Consider two datasets that differ in 2t records.
+    The Renyi divergence of order a between the outputs for them is at most :math:`4 t^2 \rho a`. If an event has the probability
+    1/4 for one dataset, its probability for the other dataset is at least :math:`\exp(-\frac{a}{a-1}\ln 4 - 4t^2\rho a)`. The
+    maximum of this bound over the orders a is :math:`B_t`. The remaining steps of the proof are the same as for pure privacy.
 
     References
     ----------

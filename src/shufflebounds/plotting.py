@@ -1,7 +1,7 @@
 """Figures of curves given as arrays, drawn on matplotlib Axes. matplotlib is imported when the first figure is drawn.
 
 The first seven colours are those of Okabe and Ito, which people with common kinds of colour blindness can distinguish; the other
-three differ at least as much. Line styles change after the last colour.
+three colours differ at least as much. Line styles change after the last colour.
 
 delta is drawn as log10 delta, because values such as 1e-3000 are not doubles.
 """
@@ -31,7 +31,7 @@ _GREY = "#666666"
 
 
 def style(place: int, besides: str = "") -> dict[str, Any]:
-    """Return colour and line style of the curve with this index, without the colour `besides`."""
+    """Return colour and line style of the curve with this index; the colour `besides` is not used."""
     colors = [color for color in COLORS if color != besides]
     return {"color": colors[place % len(colors)], "linestyle": _STYLES[place // len(colors) % len(_STYLES)]}
 
@@ -121,7 +121,7 @@ def log_delta_frame(ax: Any, title: str, floor: float | None = None) -> None:
     )
     ax.margins(x=0)
     low, high = ax.get_ylim()
-    # The default margin of a long axis would extend far above delta = 1.
+    # With the default margin, a long axis of log delta would extend far above delta = 1.
     ax.set_ylim(max(low, math.log10(floor)) if floor is not None else low, min(high, 0.03 * -max(low, -15 if floor else low)))
     plain_axes(ax)
 
@@ -135,7 +135,7 @@ def legend(ax: Any, *, outside: bool = False) -> None:
 
 
 def alphas(knots: FloatArray | None = None, points: int = 401) -> FloatArray:
-    """Return values of alpha to draw: an even grid, small values, and the breakpoints of the curve if they are few."""
+    """Return values of alpha to draw: an even grid, a grid of small values, and the breakpoints of the curve if they are few."""
     grid = [np.linspace(0, 1, points), np.geomspace(1e-6, 1e-2, 41)]
     if knots is not None and knots.size <= 10 * points:
         grid.append(np.exp(knots))
@@ -143,9 +143,11 @@ def alphas(knots: FloatArray | None = None, points: int = 401) -> FloatArray:
 
 
 def labels(parameters: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
-    """Return, for each set of parameters, those that differ between the sets; with at most `LONGEST_LABEL` characters.
+    """Return, for each set of parameters, a label with the parameters that differ between the sets.
 
-    The last parameters are omitted from a long label, and equal labels are numbered.
+    A label has at most `LONGEST_LABEL` characters.
+
+    A label that is too long loses its last parameters. Equal labels are numbered.
     """
     keys = [key for key in dict.fromkeys(key for entry in parameters for key in entry)
             if len({repr(entry.get(key)) for entry in parameters}) > 1]
@@ -161,7 +163,7 @@ def labels(parameters: Sequence[dict[str, Any]], names: Sequence[str]) -> list[s
 
 
 def shared(parameters: Sequence[dict[str, Any]]) -> str:
-    """Return the parameters that have the same value in all sets, without long values."""
+    """Return the parameters that have the same value in all sets; long values are omitted."""
     first = parameters[0]
     equal = {key: number(value) for key, value in first.items() if len({repr(entry.get(key)) for entry in parameters}) == 1}
     return ", ".join(f"{key} = {text}" for key, text in equal.items() if text != "…")

@@ -44,7 +44,7 @@ def immutable(instance: object) -> bool:
 
 
 def uncached(instance: object) -> dict[str, Any]:
-    """Return the attributes that belong in a pickle: all except cached values, of properties and of methods (`kept`).
+    """Return the attributes that belong in a pickle: all except the cached values of properties and of methods (`kept`).
 
     The dictionary is copied in one step, so that another thread may add an attribute while this function iterates.
     """
@@ -58,8 +58,8 @@ def uncached(instance: object) -> dict[str, Any]:
 class Kept(dict[Key, Value]):
     """A least-recently-used cache whose values have a total size of at most `most`; the newest value is always kept.
 
-    Several threads may use the cache: at worst a value is computed twice. The cache has no lock, because a fork could copy a lock
-    in its locked state, and Ctrl-C could leave it locked.
+    Several threads may use the cache: if two threads need the same value at once, it may be computed twice. The cache has no lock,
+    because a fork could copy a lock in its locked state, and Ctrl-C could leave it locked.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ class Kept(dict[Key, Value]):
         return value
 
     def _make_room(self) -> None:
-        """Remove the oldest values until an eighth of the cache is free, so that this is not repeated for every new value."""
-        # Other threads may change the cache meanwhile: each step below is atomic in the interpreter or works on a copy.
+        """Remove the oldest values until an eighth of the capacity is free, so that not every new value requires removals."""
+        # Other threads may change the cache during this loop. Each step below is atomic in the interpreter or works on a copy.
         sizes = [(key, 1 if self._size is None else self._size(value)) for key, value in list(self.items())]
         held = sum(size for _, size in sizes)
         for key, size in sizes[:-1]:

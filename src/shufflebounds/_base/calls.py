@@ -1,4 +1,4 @@
-"""Make errors of public calls name the public object, if the arguments do not fit or the bounds contradict each other."""
+"""Errors that name the public object whose arguments do not fit or whose bounds contradict each other."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _Explained = TypeVar("_Explained", bound=Callable[..., Any])
 
 
 class Explaining(ABCMeta):
-    """The type of classes whose constructors explain a call with missing, surplus or unknown arguments."""
+    """The metaclass of classes whose constructors explain a call with missing, surplus or unknown arguments."""
 
     if not TYPE_CHECKING:
-        # For a type checker the result of the metaclass's __call__ would be the type of the instance, so the method is hidden
-        # from it.
+        # The method is hidden from type checkers: they would take its result type for the type of every instance.
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             try:
                 return super().__call__(*args, **kwargs)
@@ -40,7 +39,7 @@ class Explaining(ABCMeta):
 
 
 def explained(given: _Explained) -> _Explained:
-    """Make a function, or the public methods and the constructor of a class, explain a call whose arguments do not fit.
+    """Make a function, or the public methods and constructor of a class, raise an error that explains arguments that do not fit.
 
     Python's own message names the class that defines the method, which may be private, and does not name the arguments that the
     method takes. An InconsistentBoundsError of a public method names the object with its parameters.
@@ -58,7 +57,7 @@ def explained(given: _Explained) -> _Explained:
 
 
 def class_given(value: object) -> str:
-    """Return advice for an error message if a class was given in place of an instance, otherwise nothing."""
+    """Return advice for an error message if a class was given in place of an instance, otherwise an empty string."""
     if not isinstance(value, type):
         return ""
     try:
@@ -75,8 +74,8 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, *args, **kwargs)
         except InconsistentBoundsError as error:
-            # The outermost call sets the name last: that of the object that the user called. An object under construction has no
-            # parameters to show.
+            # In nested calls the outermost one sets the name last, so the error names the object that the user called. An object
+            # under construction has no parameters to show.
             if method.__name__ != "__init__":
                 error.source = short_repr(self, 1000)
             raise
@@ -115,7 +114,7 @@ def _mismatch(
 ) -> str | None:
     """Return a description of the arguments that do not fit the signature of the function, or None if all do.
 
-    If all fit, the TypeError was raised inside the function. `bound` is true if the function takes no `self`.
+    None means that the TypeError was raised inside the function. `bound` is true if the function takes no `self`.
     """
     signature = inspect.signature(function)
     try:

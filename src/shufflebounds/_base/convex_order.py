@@ -1,14 +1,14 @@
 r"""Replace a distribution by one with fewer values that is larger or smaller in the convex order.
 
-All discretizations of distributions use these functions. Let nodes :math:`z_0 < \cdots < z_m` divide the range of X into cells. For
-every convex f,
+All discretizations of distributions use these functions. Let nodes :math:`z_0 < \cdots < z_m` divide the range of X into cells. Two
+distributions, :math:`Z^-` and :math:`Z^+`, replace that of X. For every convex f,
 
 .. math:: \mathbb{E} f(Z^-) \le \mathbb{E} f(X) \le \mathbb{E} f(Z^+)
 
-:math:`Z^+` has the mass of each cell at the two ends of the cell, with the same mean (spread). :math:`Z^-` has the mass of each
-cell at its mean (merged); see Shaked, Shanthikumar, *Stochastic Orders*, 3.A. An upper bound of an expected positive part takes
-:math:`Z^+`, a lower bound :math:`Z^-`. Functions whose names start with ``log`` take and return logarithms of masses, and
-logarithms l of values :math:`e^l`.
+For :math:`Z^+` the mass of each cell is moved to the two ends of the cell such that its mean is kept (spread). For :math:`Z^-` the
+mass of each cell is moved to its mean (merged). See Shaked, Shanthikumar, *Stochastic Orders*, 3.A. An upper bound of an expected
+positive part uses :math:`Z^+`, a lower bound uses :math:`Z^-`. Functions whose names start with ``log`` take and return logarithms
+of masses, and logarithms l of values :math:`e^l`.
 
 Privacy losses are spread and merged on a grid by the kernel ``_core/_losses``, which keeps the masses under both distributions.
 """
@@ -43,15 +43,15 @@ def rounding_charge(terms: int, depth: float = 0.0) -> float:
     The two errors are the relative error of the mass of the cell, and the error of the mean of the cell, relative to the end of the
     cell with the larger absolute value.
 
-    The exponential of a log mass has a relative error of at most EXP_SLACK. A share and its product with the mass take five
-    roundings of ULP/2. The sum of n nonnegative terms, in any order, adds (n - 1) ULP/2. The logarithm of the sum has an error of
-    at most EXP_SLACK times its absolute value, which is at most `depth`. The charge exceeds the total of these errors by at least
-    1.5 ULP; this margin covers the products of errors if n + 4 depth < 1e7.
+    The exponential of a log mass has a relative error of at most EXP_SLACK. The share of a mass that is moved to one end, and the
+    product of share and mass, take five roundings of ULP/2. The sum of n nonnegative terms, in any order, adds (n - 1) ULP/2. The
+    logarithm of the sum has an error of at most EXP_SLACK times its absolute value, which is at most `depth`. The charge exceeds
+    the total of these errors by at least 1.5 ULP; this margin covers the products of errors if n + 4 depth < 1e7.
 
     Parameters
     ----------
     terms : int
-        Largest number of terms in one cell, n.
+        Largest number n of values in one cell, whose masses are added.
     depth : float
         Largest absolute value of a logarithm of a mass; 0 if no logarithm is taken.
     """
@@ -61,7 +61,7 @@ def rounding_charge(terms: int, depth: float = 0.0) -> float:
 def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) -> float:
     """Return an upper bound of `rounding_charge` for every cell, and for every node, which gets mass from its two adjacent cells.
 
-    The charge grows with the number of values in a cell, so twice the largest such number is used.
+    The charge grows with the number of values in a cell. A node gets mass from two cells, so twice the largest number is used.
     """
     return rounding_charge(2 * int(np.bincount(_cells(values, nodes)).max(initial=0)), depth)
 
@@ -69,7 +69,8 @@ def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) ->
 def nodes_at(share: FloatArray, count: int) -> NDArray[np.intp]:
     """Return the indices of at most `count` values that serve as nodes, including the first and the last.
 
-    `share` increases from 0 to 1 over the values; its increments between neighbouring nodes are about equal.
+    `share` is increasing, from 0 at the first value to 1 at the last one. The nodes are chosen such that `share` increases by about
+    the same amount from node to node.
     """
     index = np.unique(np.searchsorted(share, np.linspace(0, 1, count)).clip(0, share.size - 1))
     index[0], index[-1] = 0, share.size - 1
@@ -86,19 +87,19 @@ def shares(mean: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def to_nodes(mass: FloatArray, moved: FloatArray) -> FloatArray:
-    """Return the masses at the nodes if each cell moves the mass `moved` to its upper end and the rest to its lower end."""
+    """Return the masses at the nodes: of the mass of each cell, `moved` goes to the upper end and the rest to the lower end."""
     return np.asarray(np.append(mass - moved, 0.0) + np.append(0.0, moved))
 
 
 def spread(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> FloatArray:
-    """Return the masses at the nodes, where each mass is split between the two nodes next to its value and keeps its mean."""
+    """Return the masses at the nodes: each mass is split between the two nodes next to its value such that its mean is kept."""
     cell = _cells(values, nodes)
     share = shares(values, nodes[cell], nodes[cell + 1])
     return _to_both(cell, mass, share, nodes.size)
 
 
 def grid_spread(places: FloatArray, mass: FloatArray, first: float, size: int) -> FloatArray:
-    """Return the masses at the nodes first, first + 1, ..., first + size - 1, as `spread` does but in less time."""
+    """Return the masses at the integer nodes first, ..., first + size - 1. The result is that of `spread`, in less time."""
     low = np.clip(np.floor(places), first, first + size - 2)
     return _to_both((low - first).astype(np.intp), mass, np.clip(places - low, 0.0, 1.0), size)
 
@@ -124,7 +125,9 @@ def _to_both(cell: NDArray[np.intp], mass: FloatArray, share: FloatArray, size: 
 
 
 def log_shares(level: FloatArray, low: FloatArray | float, high: FloatArray | float) -> FloatArray:
-    """Return for each mass at e^level, in a cell from e^low to e^high, the fraction that moves to e^high; the mean stays the same.
+    """Return the fraction of each mass that moves from its value e^level to the end e^high of its cell; the rest moves to e^low.
+
+    The fraction is chosen such that the mean stays the same.
 
     The result is 0 if both ends are equal.
     """
@@ -135,19 +138,19 @@ def log_shares(level: FloatArray, low: FloatArray | float, high: FloatArray | fl
 
 
 def log_parts(log_mass: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the log masses at the lower and at the upper ends of cells; `share` is the part that moves to the upper end."""
+    """Return the log masses moved to the lower and upper ends of cells; `share` is the fraction that moves to the upper end."""
     with np.errstate(divide="ignore"):
         return np.asarray(log_mass + np.log1p(-share)), np.asarray(log_mass + np.log(share))
 
 
 def log_to_nodes(log_mass: FloatArray, share: FloatArray) -> FloatArray:
-    """Return log masses at the nodes from the cells between neighbouring nodes, as :func:`to_nodes` does for masses."""
+    """Return the log masses at the nodes, given those of the cells between them, as :func:`to_nodes` does for masses."""
     low, high = log_parts(log_mass, share)
     return np.asarray(np.logaddexp(np.append(low, -np.inf), np.append(-np.inf, high)))
 
 
 def log_spread(levels: FloatArray, log_mass: FloatArray, nodes: FloatArray) -> FloatArray:
-    """Return the log masses at the values e^nodes, from those at the values e^levels, as :func:`spread` does for masses."""
+    """Return the log masses at the nodes e^nodes, given those at the values e^levels, as :func:`spread` does for masses."""
     cell = _cells(levels, nodes)
     low, high = log_parts(log_mass, log_shares(levels, nodes[cell], nodes[cell + 1]))
     out = np.full(nodes.size, -np.inf)
@@ -157,7 +160,7 @@ def log_spread(levels: FloatArray, log_mass: FloatArray, nodes: FloatArray) -> F
 
 
 def at_zero(values: FloatArray, log_mass: FloatArray, kept: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    """Return the distribution in which all values but those of the mask `kept` are replaced by 0; values of 0 become one atom."""
+    """Return the distribution in which every value outside the mask `kept` is replaced by 0; all masses at 0 become one atom."""
     apart = kept & (values != 0)
     if apart.all():
         return values, log_mass
@@ -165,7 +168,10 @@ def at_zero(values: FloatArray, log_mass: FloatArray, kept: NDArray[np.bool_]) -
 
 
 def rising(unit: float, farthest: float, step: float) -> FloatArray:
-    """Return the points unit sinh(k step), k = ..., -1, 0, 1, ...: evenly spaced near 0, geometric beyond `unit`, to `farthest`."""
+    """Return the points unit sinh(k step) for k = ..., -1, 0, 1, ..., until their absolute value exceeds `farthest`.
+
+    The points are about evenly spaced up to `unit` and grow geometrically beyond.
+    """
     steps = math.ceil(math.asinh(farthest / unit) / step) + 1
     rise = unit * np.sinh(step * np.arange(1, steps + 1))
     return np.concatenate([-rise[::-1], [0.0], rise])
@@ -183,9 +189,9 @@ def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 
 def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray,
                nodes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return places and masses of a distribution that is smaller in the convex order than that of X + Y.
+    """Return values and masses of a distribution that is smaller in the convex order than that of X + Y.
 
-    X and Y are those of :func:`spread_sum`. The mass between two nodes is placed at its mean.
+    X and Y are those of :func:`spread_sum`. The mass of X + Y between two nodes is moved to its mean.
     """
     total, moment = _cell_sums.wide_sums(place, mass, jump, prob, nodes, False)
     kept = total > 0
@@ -194,13 +200,17 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 
 
 def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return a distribution that is larger (`upper`) or smaller in the convex order, with values about 3 % apart, and 0."""
+    """Return a distribution with fewer values that is larger (`upper`) or smaller in the convex order.
+
+    The nonzero values are about 3 % apart.
+    """
     values, log_mass = at_zero(values, log_mass, values != 0)
     if values[-1] == 0:
         # The mass at 0 is not moved.
         at, log_moved = gathered(values[:-1], log_mass[:-1], upper=upper)
         return np.append(at, 0.0), np.append(log_moved, log_mass[-1])
-    # Masses below TINY would lose digits or underflow: their values are rounded to a grid, where masses are added in logarithms.
+    # Masses below TINY would lose digits or underflow: the values that have them are rounded to a grid, where masses are added in
+    # logarithms.
     rare = log_mass < LOG_TINY
     moved, log_moved = _on_coarse_grid(values[rare], log_mass[rare], upper)
     if rare.all():

@@ -51,14 +51,14 @@ class Curve:
     log_delta : callable
         Returns log delta at one eps.
     rough : Curve, optional
-        A cheaper curve close to this one, which may lie above or below it. The search begins where the rough curve meets the
+        A cheaper curve that is close to this one, above or below. The search begins where the rough curve meets the
         target. The fields `pure` and `cap` of this curve replace those of the rough curve.
     pure : float
         The pure budget: log delta is -inf for every eps >= `pure`.
     cap : float
         The largest eps that is evaluated.
     rtol : float
-        Relative distance from the crossing that the returned eps may have. Lowered: more evaluations.
+        Permitted relative distance of the returned eps from the crossing. A smaller `rtol` needs more evaluations.
     settles : float
         If this curve is the rough curve of another curve and `settles` is larger than the other curve's `rtol`, `settles` replaces
         that `rtol`. Curves whose bounds have a gap, such as those of a search over datasets, set `settles` to their tolerance.
@@ -78,7 +78,7 @@ class Curve:
 
 def eps_at(bound: Callable[[float], float], delta: float, *, upper: bool, rough: Curve | None, pure: float,
            cap: float = 1e6) -> float:
-    """Return an upper or a lower bound of the eps at which delta is `delta`, in (0, 1].
+    """Return an upper or a lower bound of the eps at which the curve is equal to the given `delta`, in (0, 1].
 
     `bound` returns an upper or a lower bound of log delta at one eps. It may be positive, and NaN stands for the trivial bound. The
     other arguments are those of `Curve`.
@@ -87,7 +87,7 @@ def eps_at(bound: Callable[[float], float], delta: float, *, upper: bool, rough:
 
 
 def rough_eps(rough: Curve, delta: float, *, upper: bool, pure: float, cap: float = 1e6) -> float:
-    """Return the eps at which the rough curve meets delta, from which :func:`eps_at` starts its search with this curve."""
+    """Return the eps at which the rough curve meets delta. :func:`eps_at` starts its search at this eps."""
     return crossing(replace(rough, pure=pure, cap=cap), _target(delta, upper), upper=upper)
 
 
@@ -95,10 +95,11 @@ def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, 
                 cap: float = 1e6) -> FloatArray:
     """Return a bound, as `eps_at` does, for each of several increasing delta in (0, 1], in fewer evaluations than single searches.
 
-    `bounds` returns the bounds of log delta at an array of eps. The first searches are for the smallest and the largest delta, the
-    next one is for the delta in the middle, the next ones are for those in the middle of both halves, and so on. A search starts
-    at the eps that the results of earlier searches predict (`_interpolated`). So a result depends on the other delta, within the
-    tolerance of a single search.
+    `bounds` returns the bounds of log delta at an array of eps. The first two searches are for the smallest and the largest delta,
+    the next one is for the delta in the middle, the next ones are for those in the middle of both halves, and so on. A search
+    starts
+    at the eps that the results of earlier searches predict (`_interpolated`). So the bound for one delta depends on the other
+    delta, but only within the tolerance of a single search.
     """
     targets = np.array([_target(delta, upper) for delta in deltas.tolist()])
     answers, values = np.empty(targets.size), dict[float, float]()
@@ -115,7 +116,7 @@ def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, 
     for one in np.unique(turn)[::-1]:
         at = np.flatnonzero(turn == one)
         eps, slope = _interpolated(points, np.sqrt(-targets[at]))
-        # A search that aims half of the tolerance beyond the crossing most often ends after one evaluation.
+        # Searches aim half of the tolerance beyond the crossing, so that most of them end after one evaluation.
         eps = eps * (1 + (0.5 if upper else -0.5) * _tolerance(curve))
         slope[~(eps < min(pure, cap))] = 0.0
         new = eps[slope > 0]
@@ -129,9 +130,10 @@ def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, 
 
 
 def _interpolated(points: FloatArray, depth: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the predicted eps at each depth = sqrt(-log delta), and the slope of the depth there; the slope is 0 if not reliable.
+    """Return the predicted eps at each depth = sqrt(-log delta), and the slope of the depth as a function of eps; 0 if unreliable.
 
-    `points` holds increasing depths and the eps at each. The polynomial through the nearest points is computed by Neville's scheme.
+    `points` holds increasing depths and the eps at each depth. The prediction is the polynomial through the nearest points
+    (Neville's scheme).
     """
     size, step = min(points.shape[1], NEIGHBOURS), 1e-4 * depth
     if size < NEIGHBOURS - 2:
@@ -158,14 +160,14 @@ def _target(delta: float, upper: bool) -> float:
 
 
 def _within_range(value: float, upper: bool) -> float:
-    """Return a bound of log delta, at most 0, with the trivial bound in place of NaN."""
+    """Return min(value, 0), a bound of log delta, or the trivial bound if the value is NaN."""
     return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
 
 
 def last_positive(log_delta: Callable[[float], float], pure: float, cap: float = 1e6) -> float:
-    """Return the largest eps found, at most `pure`, with a positive delta; inf if every eps searched has one.
+    """Return the largest eps found, at most `pure`, at which delta is positive; inf if delta is positive at every eps searched.
 
-    `log_delta` returns a lower bound. If no pure budget is known, the search ends at `cap`.
+    `log_delta` returns a lower bound of log delta. If no pure budget is known, the search ends at `cap`.
     """
     def positive(eps: float) -> bool:
         return log_delta(eps) > -math.inf
@@ -184,10 +186,11 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
     If `upper` is true, the curve was evaluated at the returned eps and is at most the target there, or the returned eps is `pure`.
     If `upper` is false, the curve was evaluated at the returned eps and is at least the target there, or the returned eps is 0 or
     `pure`. If `pure` is inf and the curve is above the target up to `cap`, the result is inf. `guess` is an eps and the slope of
-    sqrt(-log delta) there: if the slope is positive, the search starts at this eps, not where the rough curve meets the target.
+    sqrt(-log delta) there: if the slope is positive, the search starts at this eps instead of the crossing of the rough curve.
     """
     if curve.pure < TINY:
-        # Both 0 and `pure` are within the absolute tolerance TINY of the crossing. Differences of such small numbers may be 0.
+        # Both 0 and `pure` are within the absolute tolerance TINY of the crossing. At such small eps, differences of eps may
+        # underflow to 0.
         return curve.pure if upper else 0.0
     goal, rough = math.sqrt(-target), curve.rough
     if rough is not None:
@@ -195,23 +198,27 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
     rtol = _tolerance(curve)
 
     def excess(eps: float) -> float:
-        """Return sqrt(-log delta) - sqrt(-target), nearly linear in eps, as a quotient whose sign is exact."""
+        """Return sqrt(-log delta) - sqrt(-target), which is nearly linear in eps.
+
+        The difference is computed as a quotient, so that its sign is exact.
+        """
         value = curve.log_delta(eps)
         if value == target:
             return 0.0
-        # log delta = -inf from the pure budget on. Only the sign of the excess there is used, so any large number may be returned.
+        # From the pure budget on, log delta is -inf. Only the sign of the excess is used there, so any large number may be
+        # returned.
         return (target - value) / (goal + math.sqrt(-value)) if value > -math.inf else goal + 1e3
 
     at, slope = guess if guess[1] > 0 else (0.0, 0.0) if rough is None else _rough_crossing(rough, target, upper)
     value = excess(at)
-    # Near a pure budget, the rough curve may be far steeper than the curve. So the distance of the crossing is estimated from the
-    # slope of the rough curve only if the value at the guess is close to the target.
+    # Near a pure budget, the rough curve may be far steeper than the curve. So the slope of the rough curve is used to estimate the
+    # distance to the crossing only if the curve at the guess is close to the target.
     valid = (value >= 0 if upper else value <= 0) and abs(value) <= 0.1 * goal
     if slope > 0 and valid and abs(value) <= slope * rtol * at:
         return at
     right = value < 0
-    # With a guess, the first step is 1.02 times the estimated distance of the crossing. A longer step would widen the bracket,
-    # and a shorter step would more often end before the crossing. Without a guess the first step is 0.05, a typical eps.
+    # With a guess, the first step is 1.02 times the estimated distance to the crossing. A longer step would widen the bracket. A
+    # shorter step would more often not reach the crossing. Without a guess the first step is 0.05, a typical eps.
     step = max(1.02 * abs(value) / slope, 0.5 * rtol * at) if slope > 0 else min(0.05, 0.5 * curve.pure)
     # If the guess itself is a valid answer, the first step ends half of the tolerance before the crossing: most often the search
     # ends there, without the evaluations of a bracket.
@@ -223,8 +230,8 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
             return at
         there = min(at + step, curve.pure) if right else max(at - step, 0.0)
         if there > curve.cap:
-            # The crossing lies above `cap`: the upper bound is `pure`, and the lower bound the last eps that was evaluated, or both
-            # are inf.
+            # The crossing lies above `cap`. The upper bound is then `pure`; the lower bound is the last eps that was evaluated, or
+            # inf if `pure` is inf.
             return curve.pure if upper or curve.pure == math.inf else at
         last, at, value = (at, value), there, excess(there)
         if (value < 0) != right:
@@ -247,7 +254,7 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
         fall = (at_high - at_low) / JUMP
         if rough is None or not (rough.settles and rough.jumps) or not slope * (high - low) < fall < goal / JUMP:
             return False
-        # The rough curve may be steeper in this bracket than at the guess, so its decrease over the bracket is evaluated here.
+        # The rough curve may be steeper in this bracket than at the guess, so its decrease over the whole bracket is evaluated.
         return _fall(rough, low, high) < fall
 
     if high == curve.pure and high - low > 4 * ULP * high:
@@ -267,7 +274,9 @@ def _tolerance(curve: Curve) -> float:
 
 
 def _below_pure(excess: Callable[[float], float], below: Point, pure: Point) -> tuple[Point, Point]:
-    """Return a bracket of the crossing inside one that ends at the pure budget. A point is an eps and its excess.
+    """Return a narrower bracket of the crossing, given one whose upper end is the pure budget.
+
+    A point is an eps and its excess, sqrt(-log delta) - sqrt(-target).
 
     As eps approaches the pure budget, delta often falls like a power of the distance d = pure - eps, so that it may cross the
     target where d is many orders of magnitude smaller than eps. Therefore the variable of this search is -log d. The search ends
@@ -281,13 +290,13 @@ def _below_pure(excess: Callable[[float], float], below: Point, pure: Point) -> 
         points[distance] = eps, excess(eps)
         return points[distance][1]
 
-    # The excess at the pure budget is arbitrary: it is set to minus that at the other end, so that the first step bisects.
+    # The excess at the pure budget is arbitrary: minus the excess at the other end is used, so that the first step bisects.
     first, last, *_ = narrowed(of_log, first, last, below[1], -below[1], rtol=0.0, xtol=0.1)
     return points[first], points[last]
 
 
 def _rough_crossing(rough: Curve, target: float, upper: bool) -> tuple[float, float]:
-    """Return the eps at which the rough curve meets the target, and the slope of its sqrt(-log delta) there.
+    """Return the eps at which the rough curve meets the target, and the slope of sqrt(-log delta) of the rough curve there.
 
     Both are 0 if the rough curve does not meet the target below its pure budget and its cap.
     """

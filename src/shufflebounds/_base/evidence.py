@@ -1,4 +1,4 @@
-"""What a bound rests on: claims with a status. The weakest claim decides whether a text may write "proved"."""
+"""What a bound rests on: claims with a status. A text may write "proved" only if the weakest claim permits it."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-# `shufflebounds --version` imports this module, and importing `typing` would take longer than the rest of it. Type checkers take a
-# constant named TYPE_CHECKING to be true.
+# `shufflebounds --version` imports this module, and importing `typing` would take longer than the rest of the import. Type checkers
+# take a constant named TYPE_CHECKING to be true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,10 @@ def missing(package: str, name: str, listed: Iterable[str]) -> str:
 
 
 def module_name(kind: str) -> str:
-    """Return the name of the module of a class of that name: kary_response of KaryResponse, gaussian of GaussianMechanism."""
+    """Return the name of the module that defines the class of the given name, e.g. kary_response for KaryResponse.
+
+    The suffix Mechanism is dropped: the module of GaussianMechanism is gaussian.
+    """
     import re
 
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.removesuffix("Mechanism")).lower()
@@ -43,7 +46,8 @@ def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
 
     def find(name: str) -> Any:
         if name not in homes:
-            # Names of classes are looked up in the subpackages, but not other names: an import statement may look for a module.
+            # Only names of classes are looked up in the subpackages: another name may come from an import statement that looks for
+            # a module.
             modules = [f"{package}.{one}" for one, home in homes.items() if not home] if name[:1].isupper() else []
             owner = next((one for one in sorted(modules) if name in getattr(import_module(one), "__all__", ())), None)
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it is in {owner}" if owner else

@@ -23,7 +23,7 @@ LOGGER = logging.getLogger("shufflebounds")
 
 
 class _Line(threading.local):
-    """The computation of this thread whose line is shown, or will be shown after CALM_SECONDS.
+    """The computation whose elapsed time this thread shows, or will show after CALM_SECONDS.
 
     `name` is empty if there is no such computation. The line is written again when the elapsed seconds reach `due`.
     """

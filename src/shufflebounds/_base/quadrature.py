@@ -33,9 +33,9 @@ def gauss_legendre(number: int) -> tuple[FloatArray, FloatArray]:
 def log_normal_masses(edges: FloatArray, mean: float, deviation: float) -> FloatArray:
     """Return the log masses of the cells between increasing edges under a normal distribution.
 
-    A narrow cell is integrated by one rule of 16 nodes, whose relative error is below 2**-55 by the theorem of
-    docs/theorems/vectors ("Masses of cells"). The mass of any other cell is a difference of two tails; these differ by a factor of
-    at least e^4, or the cell contains the mean.
+    A narrow cell is integrated by a rule of 16 nodes with a relative error below 2**-55, by the theorem of docs/theorems/vectors
+    ("Masses of cells"). The mass of a wider cell is the difference of the tails at its two ends: the tails differ by a factor of at
+    least e^4, or the cell contains the mean.
     """
     nodes, weights = _RULE
     low, high = (edges[:-1] - mean) / deviation, (edges[1:] - mean) / deviation
@@ -53,7 +53,7 @@ def log_normal_masses(edges: FloatArray, mean: float, deviation: float) -> Float
 
 
 def _log_differences(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the logs of the normal masses between two numbers, as differences of tails, or 1 minus both tails."""
+    """Return the log normal mass between `low` and `high`, as a difference of tails, or as 1 minus both tails around the mean."""
     near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
     apart, beyond = log_ndtr(-near), log_ndtr(-far)
     with np.errstate(divide="ignore"):
@@ -68,7 +68,7 @@ def log_sum(logs: FloatArray) -> float:
 
 
 def log_sums(log_terms: FloatArray) -> FloatArray:
-    """Return the log of the sum over the last axis, with about the rounding error of the largest term."""
+    """Return the log of the sum of e^log_terms over the last axis, with about the rounding error of the largest term."""
     top = log_terms.max(axis=-1)
     safe = np.where(top > -np.inf, top, 0.0)
     with np.errstate(divide="ignore"):
@@ -78,12 +78,15 @@ def log_sums(log_terms: FloatArray) -> FloatArray:
 def total_of(values: FloatArray, counts: FloatArray) -> float:
     """Return the sum of values times counts.
 
-    A scalar product by BLAS is not used. Its error is 14 ulp for 1e6 terms, above SUMMED. For more than 1e4 terms it starts
-    threads, which takes a thousand times as long if other processes are busy.
+    A scalar product by BLAS is not used. Its error is 14 ulp for 1e6 terms, above SUMMED. For more than 1e4 terms BLAS starts
+    threads; if other processes are busy, the product then takes a thousand times as long.
     """
     return float((values * counts).sum())
 
 
 def capped_exp(exponent: float) -> float:
-    """Return e^exponent, or e^LARGEST_EXPONENT if the exponent is larger; for error bounds, which are useless at that size."""
+    """Return e^exponent, but at most e^LARGEST_EXPONENT.
+
+    The limit avoids an overflow.
+    """
     return math.exp(min(exponent, LARGEST_EXPONENT))

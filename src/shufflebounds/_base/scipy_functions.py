@@ -1,6 +1,6 @@
 """The functions of SciPy that the library uses, each imported at its first call.
 
-The import of scipy.special, scipy.fft and scipy.linalg takes longer than a typical answer of this library.
+Importing scipy.special, scipy.fft and scipy.linalg takes longer than a typical computation of this library.
 """
 
 from __future__ import annotations

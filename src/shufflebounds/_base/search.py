@@ -1,4 +1,4 @@
-"""Searches: a root, the least argument that satisfies a monotone predicate, and a maximum by branch and bound."""
+"""Searches for a root, for the least argument that satisfies a monotone predicate, and for a maximum (branch and bound)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ B = TypeVar("B")
 def root(
     function: Callable[[float], float], low: float, high: float, at_low: float, at_high: float, *, rtol: float, xtol: float = 0.0
 ) -> float:
-    """Return where the function changes its sign between low and high: the end of the bracket with the smaller absolute value."""
+    """Return where the function changes its sign between low and high.
+
+    The result is the end of the final bracket with the smaller absolute value of the function.
+    """
     low, high, at_low, at_high = narrowed(function, low, high, at_low, at_high, rtol=rtol, xtol=xtol, share=0.5)
     return low if abs(at_low) < abs(at_high) else high
 
@@ -34,8 +37,8 @@ def narrowed(
 ) -> tuple[float, float, float, float]:
     """Return a narrow bracket of a change of sign between low and high, and the values at its ends, by Chandrupatla's method.
 
-    The arguments at_low and at_high are the values at low and high, of opposite sign. The bracket is narrower than twice
-    xtol + rtol |x|, or is a single x with the value 0; the search also ends at a bracket for which ``enough(low, high, at_low,
+    The arguments at_low and at_high are the values at low and high, of opposite sign. The search ends at a bracket around x that is
+    narrower than 2 (xtol + rtol |x|), at a single x with the value 0, or at a bracket for which ``enough(low, high, at_low,
     at_high)`` is true. The method takes about the same number of evaluations as Brent's method, and fewer where the function is
     flat. Values of the function may be infinite. `share` is the length of the first step, from `high`, as a fraction of the
     interval; by default the step ends where the straight line through the two ends crosses 0.
@@ -43,7 +46,7 @@ def narrowed(
     a, at_a, b, at_b = high, at_high, low, at_low
     c, at_c = a, at_a
     if share is None:
-        # If the caller's function is 0 at an end, the caller passes low == high and at_low == at_high.
+        # An end at which the caller's function is 0 is already a root; the caller then passes low == high and at_low == at_high.
         share = at_a / (at_a - at_b) if a != b and math.isfinite(at_a) and math.isfinite(at_b) else 0.5
     while True:
         best, at_best = (a, at_a) if abs(at_a) < abs(at_b) else (b, at_b)
@@ -70,7 +73,7 @@ def narrowed(
 
 
 def expand_bracket(start: float, enough: Callable[[float], bool], step: float, end: float, growth: float = 2.0) -> float:
-    """Return the first number visited that satisfies `enough`, or `end` if no number before `end` does.
+    """Return the first visited number that satisfies `enough`, or `end` if none before `end` does.
 
     The search starts at `start`. The first step is `step`, with the sign of end - start; each step is `growth` times the last.
     """
@@ -89,8 +92,8 @@ def expand_bracket(start: float, enough: Callable[[float], bool], step: float, e
 def bracket(enough: Callable[[float], bool], low: float, high: float, *, rtol: float) -> tuple[float, float]:
     """Return an interval (low, high) of relative width at most rtol in which the monotone predicate `enough` becomes true.
 
-    The predicate is false at the returned low and true at the returned high. It must be false at the argument `low`, and true at
-    every number above one where it is true. `high` is doubled until the predicate is true there; then the interval is bisected.
+    The predicate is false at the returned low and true at the returned high. It must be false at the argument `low`, and once true,
+    it must stay true at every larger number. `high` is doubled until the predicate is true there; then the interval is bisected.
     """
     while not enough(high):
         low, high = high, 2 * high
@@ -105,8 +108,8 @@ def bracket(enough: Callable[[float], bool], low: float, high: float, *, rtol: f
 def least_int(enough: Callable[[int], bool], low: int, high: int = MAX_COUNT, guess: int | None = None) -> int | None:
     """Return the least integer in low..high that satisfies the monotone predicate `enough`, or None if none does.
 
-    The predicate must be true at every integer above one where it is true. The search doubles its steps away from the guess,
-    upward or downward, until the predicate changes, and then bisects the last step.
+    Once true, the predicate must stay true at every larger integer. The search moves away from the guess, upward or downward, in
+    steps that double until the value of the predicate changes, and then bisects the last step.
     """
     first, top = low, low if guess is None else min(max(guess, low), high)
     start = max(1, top // 16) if guess is not None else 1
@@ -160,7 +163,9 @@ def halves(interval: IntRange) -> list[IntRange]:
 
 @dataclass(frozen=True)
 class SearchResult(Generic[B]):
-    """Result of :func:`maximum`: lower <= maximum <= upper; `left` has the blocks that were not split, with their upper bounds.
+    """Result of :func:`maximum`, with lower <= maximum <= upper.
+
+    `left` has the blocks that were not split, with their upper bounds.
 
     `best` is the block in which the lower bound was found, or None if the lower bound is the value known before the search.
     `measured` is the number of blocks that were measured.
@@ -187,8 +192,8 @@ def maximum(
     """Return bounds of the largest value in the blocks, by best-first branch and bound.
 
     A block is a set of values. ``measure(blocks, enough)`` returns three numbers for each block: a lower and an upper bound of one
-    of its values (both -inf if no value was evaluated), and an upper bound of all its values. If this last bound is at most
-    `enough`, it need not be tighter. ``split(block)`` returns smaller blocks, or no block for a single value. Each round
+    value in the block (both -inf if no value was evaluated), and an upper bound of all values in the block. If this last bound is
+    at most `enough`, it need not be tighter. ``split(block)`` returns smaller blocks, or no block for a single value. Each round
     splits the `batch` blocks that have the largest upper bounds. Let v be the larger of `reached` and the largest upper bound of an
     evaluated value. The search ends when no block exceeds v + tolerance(v), when `most` blocks have been measured, or when
     ``stop(bound)`` is true for the largest upper bound of a block.
@@ -203,8 +208,8 @@ def maximum(
     while blocks:
         enough = upper + tolerance(upper) if upper > -math.inf else upper
         for block, outer, (low, high, bound) in zip(blocks, above, measure(blocks, enough)):
-            # NaN from a kernel outside its domain becomes the trivial bound 0 = log 1. The bound of a part is at most that of its
-            # block.
+            # A kernel returns NaN outside its domain; the trivial bound 0 = log 1 replaces NaN. The upper bound of a part is at
+            # most that of its block.
             high, bound = min(outer, 0.0 if math.isnan(high) else high), min(outer, 0.0 if math.isnan(bound) else bound)
             if low > lower:
                 lower, best = low, block

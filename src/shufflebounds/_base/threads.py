@@ -27,7 +27,7 @@ def each(job: Callable[[Part], object], parts: Iterable[Part], threads: int) -> 
     """Call `job` with every part, in this thread if `threads` is 1 and in a pool of `threads` threads otherwise.
 
     The result does not depend on the number of threads if the parts are independent. If a job fails, or at Ctrl-C, no further part
-    is begun, and the error is raised once the running ones have ended.
+    is begun, and the error is raised once the running jobs have ended.
     """
     if threads == 1:
         for part in parts:
@@ -55,6 +55,6 @@ def each(job: Callable[[Part], object], parts: Iterable[Part], threads: int) -> 
 
 
 def in_slices(job: Callable[[slice], object], rows: int, threads: int) -> None:
-    """Call `job` with slices that cover the rows 0, ..., rows - 1; with one slice if `threads` is 1."""
+    """Call `job` with slices that together cover the rows 0, ..., rows - 1; with a single slice if `threads` is 1."""
     size = max(rows, 1) if threads == 1 else SLICE
     each(job, (slice(first, min(first + size, rows)) for first in range(0, max(rows, 1), size)), threads)

@@ -56,7 +56,7 @@ class EqualByKey:
 
 
 class IntervalArray(NamedTuple):
-    """Arrays of lower and upper bounds of the same numbers. It is a tuple, so that ``sides[upper]`` with a bool selects a bound."""
+    """Arrays of lower and upper bounds of the same numbers, as a tuple: ``sides[upper]`` with a bool selects one of the arrays."""
 
     lower: FloatArray
     upper: FloatArray
@@ -82,9 +82,7 @@ class InconsistentBoundsError(ArithmeticError):
     ----------
     source : str
         The object whose method was called: its class and parameters.
-    question : str
-        The number that is bounded, with its argument.
-    lower, upper : float
+    question : str The number that is bounded, with its argument. lower, upper : float
         The two bounds; an unknown one is infinite.
     """
 
@@ -120,7 +118,8 @@ def consistent(bounds: IntervalArray, question: str, at: FloatArray) -> Interval
     lower, upper = bounds
     if lower.item() > upper.item() if lower.size == 1 else (lower > upper).any():
         above = lower > upper
-        # Two bounds of one exact value may be inverted by their rounding, which is relative to the value, or to 1 + |log value|.
+        # Rounding may invert two bounds of one exact value. The permitted excess is relative to the value, or to 1 + |log value|
+        # for logarithms.
         size = np.where(np.isfinite(upper), np.abs(upper), 0.0) + question.startswith("log")
         above &= ~(lower - upper <= COMPUTED_ERROR * size)
         for place in np.flatnonzero(above)[:1].tolist():
@@ -130,7 +129,7 @@ def consistent(bounds: IntervalArray, question: str, at: FloatArray) -> Interval
 
 
 def typed_as(_: _Function) -> Callable[[Callable[..., Any]], _Function]:
-    """Return a decorator that gives a function the type of the argument, with its overloads, for type checkers."""
+    """Return a decorator for type checkers: it gives a function the type of the argument, including its overloads."""
     return lambda function: function  # type: ignore[return-value]
 
 
@@ -140,7 +139,7 @@ def plain(values: FloatArray) -> FloatArray | float:
 
 
 def at_each(enclose: Callable[[float], Interval], eps: FloatArray) -> IntervalArray:
-    """Return the bounds that a function of one eps gives at each entry of an array."""
+    """Return the bounds that the function `enclose` of a single eps gives at each entry of an array."""
     sides = []
     for e in eps.tolist():
         sides.append(enclose(e))

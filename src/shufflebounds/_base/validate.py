@@ -26,7 +26,7 @@ _quiet: ContextVar[bool] = ContextVar("shufflebounds_quiet", default=False)
 
 
 class InfeasibleError(ValueError):
-    """No parameters in range meet the target; the message names the closest guarantee that is possible."""
+    """Error: no parameters in range meet the target. The message names the closest guarantee that is possible."""
 
     # Errors and pickles show the public name.
     __module__ = "shufflebounds"
@@ -38,7 +38,7 @@ class CertificateGap(ValueError):
     Attributes
     ----------
     certified, stated : float
-        The bound of log delta that the certificate proves, and the one that the library states.
+        The bounds of log delta that the certificate proves and that the library states.
     """
 
     __module__ = "shufflebounds"
@@ -167,7 +167,7 @@ def real_field(
 def quiet() -> Iterator[None]:
     """Silence the warnings of this module during a search, which tries parameters that the caller did not choose.
 
-    The flag belongs to the running thread or task, unlike the filters of :mod:`warnings`.
+    The flag that silences them belongs to the running thread or task, unlike the filters of :mod:`warnings`.
     """
     token = _quiet.set(True)
     try:
@@ -177,7 +177,7 @@ def quiet() -> Iterator[None]:
 
 
 def warn(message: str) -> None:
-    """Issue a UserWarning at the line outside of this package that led here, unless a search runs."""
+    """Issue a UserWarning that points to the calling line outside of this package, unless a search runs."""
     if _quiet.get():
         return
     level, frame = 1, sys._getframe(0)
@@ -189,7 +189,7 @@ def warn(message: str) -> None:
 
 
 def failure(beta: Any) -> float:
-    """Return beta, the probability of a larger error, as a float in (0, 1), or raise ValueError; above 1/2 it draws a warning."""
+    """Return beta, the probability that an error is exceeded, as a float in (0, 1), or raise ValueError; warn above 1/2."""
     value = real("beta", beta, 0, 1, open_low=True, open_high=True)
     if value > 0.5:
         warn(f"beta={value:g} is above 0.5: beta is the probability of a larger error. For the error that is exceeded with "
@@ -198,9 +198,9 @@ def failure(beta: Any) -> float:
 
 
 def target(eps: Any, delta: Any, *, open_eps: bool = False, most_eps: float = math.inf) -> tuple[float, float]:
-    """Return the two numbers of a privacy target as floats, or raise ValueError; a large eps or delta draws a warning.
+    """Return eps and delta of a privacy target as floats, or raise ValueError; warn if one of them is large.
 
-    `eps` lies in [0, most_eps], or is positive if `open_eps`; `delta` lies in (0, 1).
+    `eps` must lie in [0, most_eps], or in (0, most_eps] if `open_eps`; `delta` must lie in (0, 1).
     """
     eps = real("eps", eps, 0, most_eps, open_low=open_eps)
     delta = real("delta", delta, 0, 1, open_low=True, open_high=True)
@@ -214,22 +214,22 @@ def target(eps: Any, delta: Any, *, open_eps: bool = False, most_eps: float = ma
 
 def _warn_of_large_budget(name: str, largest: float) -> None:
     """Warn of a local budget above 20 nats."""
-    # e^20 is 4.9e8. A higher threshold would let more swapped arguments pass; a lower one would warn of budgets that shuffling can
-    # still amplify.
+    # e^20 is 4.9e8. With a higher threshold, more swapped arguments would get no warning. With a lower one, budgets that shuffling
+    # can still amplify would get a warning.
     if largest > 20:
         warn(f"{name}={largest:g} is above 20 nats: the message of a user is almost surely the user's value, so "
              "that the randomizer protects nobody. Choose a budget of at most about 10. Are two arguments swapped?")
 
 
 def local_budgets(name: str, value: ArrayLike, low: float, high: float, *, open_low: bool = False) -> NDArray[np.float64]:
-    """Return local budgets as a float array within the given interval, or raise ValueError; a large one draws a warning."""
+    """Return local budgets as a float array within the given interval, or raise ValueError; warn if one is large."""
     budgets = real_array(name, value, low, high, open_low=open_low)
     _warn_of_large_budget(name, float(budgets.max()))
     return budgets
 
 
 def local_budget_field(owner: object, name: str, high: float) -> None:
-    """Check one local budget in (0, high], a field of a frozen dataclass; a large one draws a warning."""
+    """Check one local budget in (0, high], a field of a frozen dataclass; warn if it is large."""
     real_field(owner, name, 0, high, open_low=True)
     _warn_of_large_budget(name, getattr(owner, name))
 
@@ -320,7 +320,10 @@ def log_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> tuple[NDArray[np.flo
 
 
 def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
-    """Return value as an int in low..high, or raise ValueError. Floats are refused: a count and a budget may be swapped."""
+    """Return value as an int in low..high, or raise ValueError.
+
+    A float is refused, because it may be a budget passed in place of a count.
+    """
     if type(value) is int and low <= value <= high:
         # converting the value to an array would take ten times as long as this test
         return value
@@ -430,7 +433,7 @@ def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
 
 
 def upper_side(bound: Any) -> bool:
-    """Return True for "upper" and False for "lower", or raise ValueError. Internal functions take this bool."""
+    """Return True for "upper" and False for "lower", the bool that internal functions take, or raise ValueError."""
     return choice("bound", bound, ("lower", "upper")) == "upper"
 
 

@@ -43,9 +43,9 @@ def grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
 class GridPLD:
     """A distribution of privacy losses on a grid. Entry i of `log_p` is the log mass under P of the loss anchor + step index[i].
 
-    The mass under Q is e^-loss times the mass under P. An upper bound dominates the release after every mass is multiplied by
-    e^slack and every loss increased by `loss_error`. For a lower bound, the release dominates the distribution after every mass is
-    multiplied by e^-slack and every loss decreased by `loss_error`. `log_rest` is the log mass of infinite loss.
+    The mass under Q is e^-loss times the mass under P. If every mass is multiplied by e^slack and every loss increased by
+    `loss_error`, an upper bound dominates the release. If every mass is multiplied by e^-slack and every loss decreased by
+    `loss_error`, the release dominates a lower bound. `log_rest` is the log mass of infinite loss.
     """
 
     anchor: float
@@ -79,7 +79,7 @@ class LossAtoms:
     log_other : float
         Log mass under Q of the outcomes that P cannot produce, whose loss is minus infinity.
     log_lost : float
-        Bound of the log mass, under P and under Q, of the outcomes that are truncated.
+        Upper bound of the log mass of the truncated outcomes, under P and under Q.
     slack : float
         Bound of the relative error of the masses under P.
     loss_error : float or ndarray
@@ -113,7 +113,7 @@ class LossAtoms:
     @classmethod
     def _of(cls, log_p: FloatArray, log_q: FloatArray, loss: FloatArray,
             loss_error: Callable[[FloatArray], FloatArray], log_lost: float, error: float) -> LossAtoms:
-        """Return the outcomes sorted by loss. `loss_error` maps losses to bounds of their errors."""
+        """Return the outcomes sorted by loss. The function `loss_error` maps losses to bounds of their errors."""
         seen = log_p > -np.inf
         log_other = float(np.logaddexp.reduce(log_q[~seen], initial=-np.inf))
         log_p, log_q, loss = log_p[seen], log_q[seen], loss[seen]
@@ -129,7 +129,8 @@ class LossAtoms:
         """Return the outcomes of independent releases of these distributions. The result is None if there are more than
         MOST_ENUMERATED.
 
-        Repeated releases of one distribution are enumerated as multisets of its outcomes, with multinomial coefficients.
+        Repeated releases of one distribution are enumerated as multisets of its outcomes, each with its multinomial coefficient as
+        a factor.
         """
         size = math.prod(number_of_multisets(atoms.loss.size, times) for atoms, times in parts)
         if size > MOST_ENUMERATED:
@@ -150,7 +151,7 @@ class LossAtoms:
         return cls(log_p[order], loss[order], rest, other, lost, slack + 8 * ULP * count, loss_error[order])
 
     def _repeated(self, times: int) -> tuple[LossAtoms, float]:
-        """Return the outcomes of `times` releases with finite losses, and an error bound of their log masses.
+        """Return the outcomes with finite losses of `times` releases, and an error bound of their log masses.
 
         The bound covers the errors of the multinomial coefficients only.
         """
@@ -159,9 +160,10 @@ class LossAtoms:
         counts = multisets(self.loss.size, times)
         factorials = np.array([math.lgamma(count + 1.0) for count in range(times + 1)])
         log_p = factorials[times] - factorials[counts].sum(axis=1) + counts @ self.log_p
-        # Terms of opposite sign may cancel, so the rounding error is proportional to the sizes of the terms.
+        # Losses of opposite sign may cancel in the sum, so its rounding error is proportional to the absolute values of the losses.
         loss_error = counts @ (self.loss_error + (1 + times) * ULP * np.abs(self.loss))
-        # Each log factorial has a relative error of at most 16 ulp, and no sum of them exceeds log(times!).
+        # Each log factorial has a relative error of at most 16 ulp. The log factorials that are subtracted have a sum of at most
+        # log(times!).
         return replace(self, log_p=log_p, loss=counts @ self.loss, loss_error=loss_error), 48 * ULP * float(factorials[times])
 
     def reversed(self) -> LossAtoms:
@@ -177,12 +179,12 @@ class LossAtoms:
         return float(np.max(self.loss_error, initial=0.0))
 
     def log_lost_other(self, reverse: LossAtoms, *, symmetric: bool) -> float | None:
-        """Return a bound of the log mass under Q of the outcomes that this list truncates, or None if none is known.
+        """Return a bound of the log mass under Q of the outcomes that are truncated in this list, or None if no bound is known.
 
         Parameters
         ----------
         reverse : LossAtoms
-            The enumerated outcomes of (Q, P), which may be different ones.
+            The enumerated outcomes of (Q, P), which may be others than those of (P, Q).
         symmetric : bool
             Whether (Q, P) has the same distribution of losses as (P, Q).
         """
@@ -192,7 +194,8 @@ class LossAtoms:
             return reverse.log_lost
         if not symmetric:
             return None
-        # By symmetry, loss l has a partner -l. An outcome without an enumerated partner is truncated in (Q, P).
+        # By symmetry, each outcome of loss l has a partner of loss -l. An outcome without a partner in this list is truncated in
+        # that of (Q, P).
         hidden = self.log_p[(self.loss > -self.loss[0]) | (self.loss < -self.loss[-1])]
         return float(np.logaddexp.reduce(np.append(hidden, self.log_lost)))
 
@@ -210,12 +213,15 @@ class LossAtoms:
         return IntervalArray(sides[0], np.where(np.isneginf(sides[1]), -np.inf, np.minimum(sides[1], 0.0)))
 
     def moved(self, way: int | FloatArray) -> FloatArray:
-        """Return the losses increased by their errors if `way` is 1, decreased if it is -1."""
+        """Return the losses, increased by their error bounds if `way` is 1 and decreased by them if `way` is -1."""
         # One more ulp covers the rounding of this sum.
         return np.asarray(self.loss + way * (self.loss_error + ULP * np.abs(self.loss)))
 
     def _falling(self, way: int) -> tuple[FloatArray, FloatArray]:
-        """Return log masses and losses by decreasing loss, both increased (`way` = 1) or decreased (-1) by their errors."""
+        """Return log masses and losses by decreasing loss.
+
+        The losses are increased (`way` = 1) or decreased (-1) by their error bounds.
+        """
         log_p, loss = self.log_p[::-1], self.moved(way)[::-1]
         if np.any(loss[1:] > loss[:-1]):
             order = np.argsort(-loss, kind="stable")
@@ -223,12 +229,15 @@ class LossAtoms:
         return np.ascontiguousarray(log_p), np.ascontiguousarray(loss)
 
     def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
-        """Return upper or lower bounds of the Renyi divergences of P from Q for orders in [1, inf], as sums of positive terms."""
+        """Return upper or lower bounds of the Renyi divergences of P from Q for orders in [1, inf].
+
+        The divergences are computed as sums of positive terms.
+        """
         if self.log_rest > -math.inf or (upper and self.log_lost > -math.inf):
             return np.full(orders.size, np.inf)
         side = 1 if upper else -1
-        # With b = order - 1, the term P e^(b l) - (1 + b) P + b P e^-l of a loss l increases with |l|. So all losses are moved away
-        # from 0 for an upper bound, and towards 0 for a lower bound.
+        # With b = order - 1, the term P e^(b l) - (1 + b) P + b P e^-l of a loss l increases with |l|. So all losses l are moved
+        # away from 0 for an upper bound, and towards 0 for a lower bound.
         away = np.where(self.loss < 0, -1.0, 1.0)
         loss = self.moved(side * away)
         if not upper:
@@ -239,7 +248,8 @@ class LossAtoms:
         for i, order in enumerate(orders.tolist()):
             value = renyi_of_losses(self.log_p + side * self.slack, loss, math.exp(self.log_other), order, raised)
             size = 1 + float(np.abs(self.log_p).max(initial=0.0)) / max(1.0, value * order)
-            # Masses sum to 1 only up to rounding, so the value may exceed the largest loss, which is also a bound.
+            # The masses sum to 1 only up to rounding, so the computed divergence may exceed the largest loss, which is also an
+            # upper bound.
             out[i] = min(value * (1 + side * unit * size), max(0.0, float(raised.max(initial=0.0))))
         if upper and loss.any():
             # A positive divergence may underflow: round up.
@@ -249,8 +259,8 @@ class LossAtoms:
     def knots(self, *, upper: bool) -> FloatArray | None:
         """Return logs of alpha, 1 - alpha, beta, 1 - beta at the breakpoints of T(P, Q), or None if outcomes are truncated.
 
-        Both coordinates are rounded up for the upper bound and down for the lower bound. The smaller number of a coordinate and
-        its complement is rounded, and the larger one is computed from the rounded one, so that both describe the same point.
+        Alpha and beta are rounded up for the upper bound and down for the lower bound. Of alpha and 1 - alpha, the smaller one is
+        rounded and the larger one is computed from it, so that both describe the same point; likewise for beta.
         """
         if self.log_lost > -math.inf:
             return None
@@ -266,14 +276,15 @@ class LossAtoms:
         return out
 
     def law(self, anchor: float, step: float, *, upper: bool) -> GridPLD:
-        """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
+        """Return a distribution on the grid that dominates these outcomes if `upper`, and that is dominated by them otherwise."""
         loss, below, above = self.loss, 0, self.loss.size
         if not upper and loss.size > 2:
-            # A grid that reaches to an isolated loss would be long. An isolated smallest loss below -ALONE has little mass under P
-            # and is omitted. An isolated largest loss is moved to the grid point below it, or to one at most 8 ulp above.
+            # A grid that extends to an isolated loss, far from all others, would be long. An isolated smallest loss below -ALONE
+            # has little mass under P and is omitted. An isolated largest loss is moved to the grid point below it, or to one at
+            # most 8 ulp above.
             below, above = int(loss[1] - loss[0] > ALONE < -loss[0]), above - int(loss[-1] - loss[-2] > ALONE)
         far, loss = np.floor((loss[above:] - anchor) / step * (1 + 4 * ULP)).astype(np.int64), loss[below:above]
-        # `snap` bounds the rounding error: a loss within this distance of a grid point is moved to the grid point.
+        # A loss within `snap`, a bound of its rounding error, of a grid point is moved to the grid point.
         snap = 64 * ULP * max(float(np.abs(loss).max(initial=0.0)), abs(anchor))
         nearest = anchor + step * np.round((loss - anchor) / step)
         loss = np.where(np.abs(loss - nearest) <= snap, nearest, loss)
@@ -289,7 +300,7 @@ class LossAtoms:
         held = np.flatnonzero(log_p > -np.inf)
         index, log_p = np.append(first + held, far), np.append(log_p[held], self.log_p[above:])
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
-        # Moving the mean to a grid point, with rounding in the kernel, changes a merged loss by at most 64 ulp.
+        # The kernel moves the mean of merged losses to a grid point. The move and its rounding change the loss by at most 64 ulp.
         error = 8 * ULP * (8 + float(np.abs(grid(anchor, step, far)).max(initial=0.0)))
         return GridPLD(anchor, step, index, log_p, rest, self.slack, self.most_blur + 1.25 * snap + error)
 
@@ -304,9 +315,10 @@ def log_ratios(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 class InputRows(NamedTuple):
-    """The log probabilities of the outputs, one row for each input, and the differences of two rows, with error bounds.
+    """The log probabilities of the outputs, one row for each input, and the differences of any two rows.
 
-    ratios[i, j] is row j of `log_rows` minus row i. The sums of the probabilities in two rows differ by at most `apart`.
+    ratios[i, j] is row j of `log_rows` minus row i of `log_rows`. The sums of the probabilities in two rows differ by at most
+    `apart`.
     """
 
     log_rows: FloatArray
@@ -318,7 +330,7 @@ class InputRows(NamedTuple):
 def union_probability(chances: list[tuple[float, int]]) -> float:
     """Return the log of the probability that at least one of independent events happens.
 
-    Each entry of `chances` has the log of the probability of an event and the number of its repetitions.
+    Each entry of `chances` is the log of the probability of an event and the number of independent copies of this event.
     """
     chances = [(log, times) for log, times in chances if times and log > -math.inf]
     if max((log for log, _ in chances), default=-math.inf) < -SAFE_EXPONENT:
@@ -329,7 +341,7 @@ def union_probability(chances: list[tuple[float, int]]) -> float:
 
 
 def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
-    """Return the largest grid index at or below all losses, and the number of points up to the largest loss."""
+    """Return the largest grid index whose point is at or below all losses, and the number of points up to the largest loss."""
     if not loss.size:
         return 0, 1
     first = math.floor((loss[0] - anchor) / step)

@@ -1,7 +1,7 @@
-"""Blocks (sets) of datasets, each with one upper bound of the hockey-stick divergence for all datasets in the block.
+"""Blocks (sets) of datasets. Each block has an upper bound of the hockey-stick divergence that holds for all datasets in it.
 
-If there are too many pairs of neighbours to enumerate, the adversary of an adaptive composition chooses a block, not a pair, after
-every result.
+If there are too many pairs of neighbours to enumerate, an adaptive adversary is modeled as choosing a block, not a pair, after
+every result of the composition.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Blocks:
     Parameters
     ----------
     rows : callable
-        Returns, for an array of eps >= 0, one row for each block: an upper bound of the log divergence of every pair in the block.
-        The reversed pairs of block i are those of block `count - 1 - i`.
+        Returns, for an array of eps >= 0, one row for each block. The row has, at each eps, an upper bound of the log divergence of
+        every pair in the block. Block `count - 1 - i` has the pairs of block i in reversed order.
     count : int
         Number of blocks.
     """
@@ -37,13 +37,16 @@ class Blocks:
     count: int
 
     def laws(self, samples: SampledProfile) -> list[LossAtoms]:
-        """Return for each block a distribution that dominates it, by linear interpolation between about 600 values of eps.
+        """Return for each block a distribution of losses that dominates all its pairs.
+
+        The bounds of the divergence at about 600 values of eps are interpolated linearly in e^eps.
 
         The values of eps are spaced like those of `samples`.
         """
         last = samples.eps[-1:]
         seen = np.append(samples.eps[:-1][samples.high[:-1] > -np.inf], last)
-        # With fewer than 600 values adaptive compositions have a wider gap; with more the run time grows in proportion.
+        # With fewer than 600 values of eps, the bounds of adaptive compositions have a wider gap. The run time is proportional to
+        # the number of values.
         places = np.linspace(0.0, seen.size - 1.0, 600)
         eps = np.unique(np.interp(places, np.arange(seen.size), seen))
         values = np.full((self.count, eps.size), -np.inf)

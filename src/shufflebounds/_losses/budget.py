@@ -1,8 +1,8 @@
 r"""The difference between a pure budget and eps without cancellation, and the loss of a sampled record.
 
-For eps just below the budget, delta is about proportional to budget - eps. If the budget were rounded to a double, this difference
-could have any relative error, so that log delta would have an unbounded error. The budget is therefore stored as an unevaluated sum
-of two doubles, and the difference has an error of one ulp.
+For eps just below the budget, delta is about proportional to budget - eps. A budget that is rounded to a double could make the
+relative error of this difference arbitrarily large, and so the error of log delta. The budget is therefore stored as an unevaluated
+sum of two doubles, and the difference has an error of one ulp.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class Budget:
         return math.nextafter(self.head, -math.inf) if self.rest < 0 else self.head
 
     def less(self, eps: Any) -> Any:
-        """Return budget - eps for eps >= 0, accurate to an ulp if it is positive; otherwise the result is at most 0."""
+        """Return budget - eps for eps >= 0.
+
+        A positive result is accurate to an ulp; if eps exceeds the budget, the result is at most 0.
+        """
         if self.head == math.inf:
             return np.full_like(eps, math.inf, dtype=np.float64) if isinstance(eps, np.ndarray) else math.inf
         # `head - eps` is exact for head/2 <= eps <= 2 head.

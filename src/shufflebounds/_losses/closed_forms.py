@@ -1,4 +1,4 @@
-"""Results of a profile that need neither a search nor samples of its divergence, collected in :class:`ClosedForms`."""
+"""Results of a profile that need no search and no samples of its divergence, collected in :class:`ClosedForms`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ __all__ = ["ClosedForms", "mixture_limit"]
 
 
 class ClosedForms:
-    """Formulas that need neither a search nor samples of the divergence. A method returns None if no formula is known.
+    """Formulas that need no search and no samples of the divergence.
+
+    A method returns None if no formula is known.
 
     A subclass holds the parameters of a family of pairs and defines the formulas that the family has.
     """
@@ -24,7 +26,7 @@ class ClosedForms:
     __slots__ = ()
 
     def log_delta(self, eps: FloatArray) -> IntervalArray | None:
-        """Return bounds of log delta at each eps, if they are tighter than the bounds that curves and compositions sample."""
+        """Return bounds of log delta at each eps, if a formula is tighter than the bounds that curves and compositions sample."""
         return None
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
@@ -40,42 +42,46 @@ class ClosedForms:
         return None
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray | None:
-        """Return one bound of log delta at each eps, if it is computed without the other one."""
+        """Return only the upper or the lower bound of log delta at each eps, if one can be computed without the other."""
         return None
 
     def epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray | None:
-        """Return a bound of eps for each delta in [0, 1], if computing all of them together takes less time than one by one."""
+        """Return a bound of eps for each delta in [0, 1], if one call for all of them takes less time than single calls."""
         return None
 
     def last_positive(self, pure: float) -> float | None:
-        """Return an eps, at most the pure budget `pure`, below which delta is positive."""
+        """Return an eps, at most the pure budget `pure`, such that delta is positive at every smaller eps."""
         return None
 
     def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
-        """Return a bound of the trade-off function. If outcomes are enumerated, a mass of at most e^log_tail at either end is
-        truncated.
+        """Return a bound of the trade-off function.
+
+        In an enumeration of outcomes, a mass of at most e^log_tail is truncated at either end.
         """
         return None
 
     def method(self, eps: float) -> list[str]:
-        """Return lines that state how the bounds at one eps are computed, or none."""
+        """Return lines of text that state how the bounds at one eps are computed, or an empty list."""
         return []
 
     def mixture(self) -> tuple[tuple[Any, ...], float]:
-        """Return profiles and a rate q that describe the mechanism as a mixture, or () and 1 if it is none.
+        """Return profiles and a rate q that describe the mechanism as a mixture, or () and 1 if it is not a mixture.
 
         Every pair of neighbours must yield a mixture of pairs :math:`(q P + (1-q) R, q Q + (1-q) R)`, or a post-processing
-        of it, where one of the profiles covers (P, Q) and R is any distribution. The Renyi divergences and mu of the mechanism
-        are then at most those of (P, Q), which are finite for Gaussian noise.
+        of it, where R is any distribution and one of the returned profiles bounds the divergences of (P, Q). The Renyi divergences
+        and mu of the mechanism are then at most those of (P, Q), which are finite for Gaussian noise.
         """
         return (), 1.0
 
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
-        """Return bounds of the Renyi divergences by joint convexity of a mixture, in addition to those from values of delta."""
+        """Return bounds of the Renyi divergences that follow from joint convexity if the mechanism is a mixture.
+
+        They are used in addition to the bounds from values of delta.
+        """
         return mixture_limit(*self.mixture(), orders) if upper else np.full(orders.size, -np.inf)
 
     def tail(self) -> Tail | None:
-        """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps, or None if this is no mixture."""
+        """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps, or None if the mechanism is not a mixture."""
         parts, rate = self.mixture()
         if not parts:
             return None
@@ -88,24 +94,28 @@ class ClosedForms:
         return None
 
     def mu_limit(self) -> float:
-        """Return an upper bound of mu by joint convexity of a mixture, in addition to that from values of delta; inf if none."""
+        """Return an upper bound of mu that follows from joint convexity if the mechanism is a mixture, otherwise inf.
+
+        It is used in addition to the upper bound from values of delta.
+        """
         return max((part._gdp_mu(True) for part in self.mixture()[0]), default=math.inf)
 
     def rough(self, upper: bool) -> Curve | None:
-        """Return a curve that is close to a bound of log delta and takes less time, for the search for eps."""
+        """Return a curve close to a bound of log delta that takes less time to evaluate; the search for eps begins with it."""
         return None
 
     @property
     def mu_in_tails(self) -> float | None:
-        """A lower bound of the limit of t_0 - t_1 as the probabilities of a test tend to 0, or None if it is not known.
+        """A lower bound of the limit of t_0 - t_1 (below) as the probability that a test rejects tends to 0; None if not known.
 
-        t_0 and t_1 are the normal quantiles of the test's probabilities under the two inputs. For normal noise the limit is mu.
+        t_0 and t_1 are the normal quantiles of the probabilities that the test rejects under the first and under the second input.
+        For normal noise the limit is mu.
         """
         return None
 
     @property
     def eps_scale(self) -> float:
-        """A typical size of eps, at least 1. The search for eps ends at a million times it."""
+        """A typical size of eps, at least 1. The search for eps ends at 1e6 times this size."""
         return 1.0
 
 
@@ -114,5 +124,5 @@ def _largest_renyi(parts: tuple[Any, ...], orders: FloatArray) -> FloatArray:
 
 
 def mixture_limit(parts: tuple[Any, ...], rate: float, orders: FloatArray) -> FloatArray:
-    """Return upper bounds of the Renyi divergences of a mixture (`ClosedForms.mixture`); inf without parts."""
+    """Return upper bounds of the Renyi divergences of a mixture (`ClosedForms.mixture`); inf if `parts` is empty."""
     return mixture_renyi(orders, _largest_renyi(parts, orders), rate) if parts else np.full(orders.size, np.inf)

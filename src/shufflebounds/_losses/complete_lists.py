@@ -13,16 +13,15 @@ __all__ = ["CompleteLists", "complete_lists"]
 
 
 class CompleteLists(NamedTuple):
-    """Log masses of the same outcomes under P and under Q, with the mass that the lists lack and bounds of their errors.
+    """Log masses of the same outcomes under P and under Q, with bounds of their errors and of the mass that the lists lack.
 
     Attributes
     ----------
     log_p, log_q : ndarray
         Logarithms of the masses.
     log_lost : float
-        Log of the larger of the masses that are missing in the two lists.
-    mass_error, loss_error : float
-        Bounds of the errors of the log masses and of their differences.
+        Log of the larger one of the two missing masses, that of P and that of Q. mass_error, loss_error : float Bounds of the
+        errors of the log masses, and of the privacy losses, their differences.
     """
 
     log_p: FloatArray
@@ -33,14 +32,15 @@ class CompleteLists(NamedTuple):
 
 
 def complete_lists(log_p: FloatArray, log_q: FloatArray) -> CompleteLists:
-    """Return two lists whose sums are at most 1, up to their errors, from lists whose sums may differ from 1.
+    """Return two lists whose sums are at most 1, up to their errors, given lists whose sums may differ from 1.
 
     A list with a sum above 1 is divided by its sum; if the sum is below 1, the missing mass counts as truncated. The difference of
     the sum from 1 also counts as a relative error of all masses. So the sums of max(0, P - Q) and of max(0, Q - P), which are equal
     for exact lists, agree within the errors.
     """
     laws, rising = (log_p, log_q), (np.sort(log_p), np.sort(log_q))
-    # The largest mass enters the sum as e^x - 1, because its rounding error may exceed all other masses.
+    # The largest mass e^x enters the sum of the masses minus 1 as e^x - 1, because rounding it may cause an error above all other
+    # masses.
     rest = [np.exp(law[:-1]) for law in rising]
     totals = [math.log1p(math.fsum([*small, math.expm1(law[-1])])) for small, law in zip(rest, rising)]
     errors = [2 * ULP * math.fsum(small) for small in rest]

@@ -1,8 +1,9 @@
 r"""Bounds of the trade-off curve of a profile from finitely many values of delta, and the convex hull of several curves.
 
-With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. Upper bounds
-of delta at finitely many E give lines whose supremum is at or below f. A piecewise linear function of E at or below delta gives a
-curve at or above f: the supremum of the lines of its corners. Samples are values of delta at some eps.
+With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. A lower bound
+of f is the supremum of the lines for finitely many E, with upper bounds of delta. An upper bound of f needs a piecewise linear
+function of E at or below delta: it is the supremum of the lines for the corners of this function. Samples are bounds of delta at
+some eps.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ each level then adds samples. Raised: more rounds of refinement. Lowered: more v
 
 
 def sketch_step(sampling: Sampling) -> float:
-    """Return the distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
-    # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to the step.
+    """Return the step, in sqrt(-2 log delta), of the first samples of a curve that is refined near the evaluated levels."""
+    # Between samples, a lower bound of delta that is not convex is only known to be monotone, so its gap is proportional to the
+    # step.
     return max(sampling.spacing, SKETCH) if sampling.convex else 0.5 * sampling.spacing
 
 
 def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:
-    """Return an upper or lower bound of T(P, Q), and for each linear piece the eps of its line.
+    """Return an upper or lower bound of T(P, Q), and for each of its linear pieces the eps of the line in the supremum.
 
     `forward` has samples of H(Q||P), `backward` samples of H(P||Q).
     """
@@ -59,7 +61,7 @@ def curve(forward: SampledProfile, backward: SampledProfile, *, upper: bool) -> 
 
 
 def _corner_mu(points: FloatArray, *, upper: bool) -> FloatArray:
-    """Return for every point (alpha, beta) an upper or lower bound of the mu whose Gaussian trade-off curve contains the point."""
+    """Return for every point (alpha, beta) a bound of the mu whose Gaussian trade-off curve contains the point."""
     alpha, beta = log_quantile(*points[:2]), log_quantile(*points[2:])
     error = QUANTILE_ERROR * (1 + np.abs(alpha))
     return np.asarray(-alpha - beta + (error if upper else -error))
@@ -68,9 +70,9 @@ def _corner_mu(points: FloatArray, *, upper: bool) -> FloatArray:
 class Staged(Piecewise):
     """A trade-off curve whose samples are computed in stages, when a value needs them; see :data:`STAGES`.
 
-    For a few levels alpha, f is computed one level after the other, from samples `sketch` apart and more samples near the eps whose
-    line attains the supremum at alpha (module docstring). For many levels, the samples are `spacing` apart. Each level uses the
-    first stage in which the line of the last sample does not attain the supremum, so no value depends on earlier calls. Properties
+    For a few levels alpha, f is computed one level after the other, from samples `sketch` apart and more samples near one eps: the
+    eps whose line 1 - delta - e^eps alpha is the largest at alpha. For many levels, the samples are `spacing` apart. Each level
+    uses the first stage in which the largest line is not that of the last sample. So no value depends on earlier calls. Properties
     of the whole curve, such as its breakpoints, use the last stage.
 
     Parameters
@@ -78,7 +80,7 @@ class Staged(Piecewise):
     samples : callable
         Returns the samples of H(Q||P) and of H(P||Q), given their distance in sqrt(-2 log delta) and the stage.
     spacing, sketch : float
-        The distance of the samples for many levels, and for a few.
+        The distances of the samples for many levels and for a few levels.
     upper : bool
         Whether the curve is an upper bound of T(P, Q); otherwise it is a lower bound.
     """
@@ -119,7 +121,7 @@ class Staged(Piecewise):
             return self._log_beta(x)
 
     def _log_beta(self, x: FloatArray) -> FloatArray:
-        # Up to 16 levels alpha are refined one by one, each with at most 32 values of delta.
+        # Up to 16 levels alpha are refined one by one, each with at most 32 evaluations of delta.
         few = x.size <= 16
         out, missing = np.empty_like(x), np.ones(x.size, bool)
         for stage in range(len(STAGES)):
@@ -133,16 +135,17 @@ class Staged(Piecewise):
 
 
 def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, float, float]:
-    """Return the curve, and the range of alpha in which it is not the line of the largest sampled eps of either profile.
+    """Return the curve and a range of alpha. In this range, f(alpha) is not given by the line of the largest sampled eps.
 
-    The range is given by its smallest log alpha and its smallest log(1 - alpha). Outside, samples at larger eps are missing.
+    The range is given by its smallest log alpha and its smallest log(1 - alpha). Outside the range, samples at larger eps are
+    missing.
     """
     form, eps = _enclosing(forward, backward, upper)
     limits = []
     for samples in (forward, backward):
         finite = samples.eps[samples.high > -np.inf]
-        # The limit is the second largest eps of the samples with a positive delta. The line of the last sample attains the supremum
-        # in a range of alpha that would shrink if further samples were added.
+        # The limit is the second largest eps of the samples with a positive delta. The line of the last sample is the largest in a
+        # range of alpha that would shrink if further samples were added.
         limits.append(float(finite[-2]) if finite.size > 2 else -1.0)
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
@@ -152,12 +155,12 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
 
 
 def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: float) -> Interval:
-    """Return bounds of log f(alpha), after adding samples near the eps whose line attains the supremum at alpha."""
+    """Return bounds of log f(alpha), after adding samples near the eps whose line 1 - delta - e^eps alpha is the largest."""
     at, low, high, before = np.array([log_alpha]), -math.inf, 0.0, math.inf
     mine = forward.copy()
     both = mine, mine if backward is forward else backward.copy()
-    # Stop at a relative gap of log beta of 1e-7 (for beta near 1, that of 1 - beta), or if a round leaves more than 98 % of the
-    # gap: then the bounds of delta themselves have this gap.
+    # Stop at a relative gap of log beta of 1e-7 (for beta near 1, that of 1 - beta), or if the last round reduced the gap by less
+    # than 2 %: the rest is then due to the gap of the bounds of delta.
     for _ in range(MOST_ROUNDS + 1):
         below, eps = _enclosing(*both, False)
         above, corners = _enclosing(*both, True)
@@ -166,9 +169,9 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
         if gap <= 1e-7 * abs(low) or gap > 0.98 * before or not eps.size or log_alpha == -math.inf:
             break
         before, place = gap, _piece(below, eps, log_alpha)
-        # The line that attains the supremum at alpha belongs to the eps at which delta, as a function of e^eps, has the slope
-        # -alpha. If the slope of f at alpha is above -1, this eps is negative, and delta of the reversed pair has the slope -beta
-        # at -eps.
+        # The line that is the largest at alpha belongs to the eps at which delta, as a function of e^eps, has the slope -alpha. If
+        # the slope of f at alpha is above -1, this eps is negative. The line then comes from the reversed pair, whose delta has the
+        # slope -beta at -eps.
         steep = place > 0 or (place == 0 and log_alpha < low)
         corner = _piece(above, corners, log_alpha) if corners.size else place
         wanted = abs(corner) if (corner > 0) == steep else None
@@ -178,15 +181,16 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
 
 
 def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:
-    """Return the eps of the line that attains the supremum at alpha; it is negative for lines of the reversed pair."""
+    """Return the eps of the line that is the largest at alpha; it is negative for lines that come from the pair (Q, P)."""
     return float(eps[min(int(np.searchsorted(form.points[0, 1:], log_alpha)), eps.size - 1)])
 
 
 def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: float | None) -> int:
     """Add samples where delta has the slope -e^log_slope in e^eps; return their number.
 
-    The eps of one sample is interpolated from the log slopes near `eps`. Two more samples, one on either side, show the error of
-    the slope. A sample at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
+    One sample is placed at the eps with this slope, which is interpolated from the log slopes near `eps`. Two more samples, one on
+    either side of the first, show the error of the slope. A sample at `corner`, where the supporting lines from the left and from
+    the right meet, finds a kink of delta.
     """
     x, y = samples.eps, samples.high
     place = int(np.searchsorted(x, eps))
@@ -203,7 +207,7 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
     width = float(np.diff(x)[min(max(int(np.searchsorted(x, goal)) - 1, 0), x.size - 2)])
     before = samples.evaluations
     # In each round the gap decreases with the square of the distance `away` of the two new samples from `goal`, but errors of delta
-    # change the slope in proportion to 1/away.
+    # cause an error of the slope that is proportional to 1/away.
     away = 0.06 * width
     fresh = [goal - away, goal, goal + away, *([corner] if corner is not None else [])]
     samples.add(np.array([value for value in fresh if value >= 0]))
@@ -211,12 +215,14 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
 
 
 def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evaluations: int, cap: float = math.inf) -> Interval:
-    """Return bounds of the Gaussian mu of the curve; samples are added until their relative gap is at most rtol.
+    """Return bounds of mu, the parameter of Gaussian differential privacy of the curve, from samples.
 
-    `cap` is another upper bound of mu. No samples are added for an upper bound that is certainly larger than `cap`.
+    Samples are added until the relative gap of the bounds is at most rtol.
 
-    The refinement also ends if more samples could reduce the gap by at most a fraction 2 INTERPOLATED; the rest of the gap is due
-    to the gap of the bounds of delta.
+    `cap` is another upper bound of mu. If the upper bound from samples would certainly exceed `cap`, no samples are added for it.
+
+    The refinement also ends if more samples could reduce the gap of mu by at most the fraction 2 INTERPOLATED. The rest of this gap
+    is then due to the gap of the bounds of delta.
     """
     best, share = 0.0, 0.5 if evaluations <= FEW_VALUES else 0.0
     while True:
@@ -224,14 +230,14 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
         corners = _corner_mu(above.points[:, 1:-1], upper=True)
         most = float(corners.max(initial=0.0))
         best = _attained_mu(forward, backward, best, most, rtol)
-        # If f(0) < 1, no Gaussian curve is at or below f, and mu is infinite.
+        # If f(0) < 1, no Gaussian trade-off curve is at or below f, and mu is infinite.
         unlimited = max(above.points[3, 0], above.points[1, -1]) > -math.inf
         if unlimited or not most > best * (1 + rtol / 4):
             break
         for upper in (True, False):
-            # The upper and the lower bound of delta give one bound of mu each; start with the upper one. Refine as if this bound of
-            # delta were delta itself: only intervals with a corner above `attained`, the largest mu at the samples, can change the
-            # bound of mu.
+            # The upper and the lower bounds of delta give one bound of mu each; start with the upper bounds. Refine as if these
+            # bounds were delta itself. `attained` is the largest mu at the samples: only intervals with a corner above it can
+            # change the bound of mu.
             one, other = alone(forward, backward, upper)
             form, eps = _enclosing(one, other, False)
             corners = _corner_mu(form.points[:, 1:-1], upper=True)
@@ -239,7 +245,7 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             if upper and attained >= cap:
                 continue
             threshold = attained + max(rtol / 8 * attained, INTERPOLATED / 2 * (most - best))
-            # If only a few values may be computed, start with the intervals whose corners have the largest mu.
+            # If only a few values of delta may be computed, start with the intervals whose corners have the largest mu.
             open_ = corners > max(threshold, attained + share * (float(corners.max(initial=0.0)) - attained))
             low, high = eps[1:][open_], eps[:-1][open_]
             grown = _halve(forward, np.maximum(low, 0.0), high, evaluations)
@@ -250,23 +256,23 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             break
     best = _mu_of_samples(forward, backward, best, most, rtol)
     upper_bound = math.inf if unlimited else most
-    # A bound of delta without enumerated pairs need not be convex in e^eps. `most` is mu of the bound's convex hull; `best` is
-    # computed from single values and may exceed `most`.
+    # A bound of delta that is not computed from enumerated pairs need not be convex in e^eps. `most` is mu of the convex hull of
+    # this bound. `best` is computed from single values and may exceed `most`.
     return Interval(min(best, upper_bound), upper_bound)
 
 
 def _attained_mu(forward: SampledProfile, backward: SampledProfile, best: float, most: float, rtol: float) -> float:
-    """Return a lower bound of mu from the curve through the samples; `best` is a known lower bound, `most` an upper bound."""
+    """Return a lower bound of mu from the curve through the samples; `best` and `most` are known lower and upper bounds."""
     best = max(best, float(_corner_mu(_enclosing(forward, backward, True)[0].points[:, 1:-1], upper=False).max(initial=0.0)))
     if forward.convex and backward.convex:
         return best
-    # Between samples, a curve that is not convex is only monotone. Single samples then give a larger lower bound, with which fewer
-    # intervals have to be divided.
+    # Between samples, a lower bound of delta that is not convex is only known to be monotone. The single samples then give a larger
+    # lower bound of mu, so that fewer intervals have to be divided.
     return _mu_of_samples(forward, backward, best, most, rtol)
 
 
 def _mu_of_samples(forward: SampledProfile, backward: SampledProfile, best: float, most: float, rtol: float) -> float:
-    """Return a lower bound of mu from the single samples; `best` is a known lower bound, `most` an upper bound."""
+    """Return a lower bound of mu from the single samples; `best` and `most` are known lower and upper bounds."""
     precise = max(rtol / 16, INTERPOLATED / 8 * (1 - best / most)) if most > 0 else rtol
     for samples in (forward, backward):
         positive = samples.low > -np.inf
@@ -278,7 +284,7 @@ def _mu_of_values(eps: FloatArray, log_delta: FloatArray, attained: float, most:
     """Return a lower bound of mu from lower bounds of log delta at single eps; `attained` and `most` are bounds known before.
 
     If the mechanism is mu-Gaussian differentially private, its delta is at most that of N(0, 1) and N(mu, 1) at every eps (Dong,
-    Roth, Su 2022). Nothing is interpolated between the eps.
+    Roth, Su 2022). A mu for which this fails at one of the eps is a lower bound, so nothing is interpolated between the eps.
     """
     def enough(mu: float) -> bool:
         return not bool((log_delta > GaussianCurve(mu, -1).log_delta(eps)).any())
@@ -287,17 +293,17 @@ def _mu_of_values(eps: FloatArray, log_delta: FloatArray, attained: float, most:
 
 
 def mu_of_knots(points: FloatArray, *, upper: bool) -> float:
-    """Return a bound of the Gaussian mu of a curve given by all its breakpoints; inf if the supports of P and Q differ."""
+    """Return a bound of the Gaussian mu of a curve, given all its breakpoints; inf if P and Q have different supports."""
     if max(points[3, 0], points[1, -1]) > -math.inf:
         return math.inf
     return float(_corner_mu(points[:, 1:-1], upper=upper).max(initial=0.0))
 
 
 def repeated_mu(above: Tradeoff, times: int) -> float:
-    """Return a lower bound of mu of `times` releases, each with a trade-off curve at or below `above`.
+    """Return a lower bound of mu of `times` releases, given an upper bound `above` of the trade-off curve of one release.
 
     Each test of one release gives a test of the composition, which rejects if the test rejects in every release. If rare large
-    losses determine mu, the bound is close to sqrt(times) times mu of one release, which is an upper bound of mu.
+    losses determine mu, this lower bound is close to an upper bound of mu: sqrt(times) times mu of one release.
     """
     form = above._form
     if isinstance(form, GaussianCurve):
@@ -305,7 +311,8 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     if isinstance(form, Piecewise):
         one = form.points[0, 1:-1], form.points[3, 1:-1]
     else:
-        # Any other curve is evaluated at 256 levels alpha. Each level is a test, and any set of tests gives a lower bound.
+        # A curve without breakpoints is evaluated at 256 levels alpha. Each level is a test, and any set of tests gives a lower
+        # bound of mu.
         log_alpha = -np.geomspace(1e-3, 700.0, 256)
         one = log_alpha, log1mexp(form.log_beta(log_alpha))
     log_alpha, log_power = (times * row * (1 + sign * 4 * ULP) for row, sign in zip(one, (-1, 1)))
@@ -316,7 +323,8 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
 def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: int) -> int:
     """Add samples in the middle of intervals that are wide enough and inside the sampled range; return the number of samples.
 
-    Intervals in which more samples do not help (`enough_fall`) are skipped. At most about `most` samples are added.
+    Intervals in which more samples would not tighten the bounds (`enough_fall`) are skipped. At most about `most` samples are
+    added.
     """
     wide = (right - left > 1e-12 * right) & ~samples.too_deep(left)
     with np.errstate(invalid="ignore"):
@@ -332,15 +340,17 @@ def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: i
 def curve_of_masses(
     low: Sequence[FloatArray], high: Sequence[FloatArray], log_lost: float = -math.inf, *, upper: bool,
 ) -> Tradeoff:
-    """Return a bound of T(P, Q) from lower and upper bounds of the log masses of outcomes in the order of decreasing Q/P.
+    """Return a bound of T(P, Q) from bounds of the log masses of outcomes, which are in the order of decreasing Q/P.
 
-    `low` and `high` hold the bounds under P and under Q; `log_lost` is the log of a bound of the mass of all other outcomes under
-    either. The errors alpha and beta of the tests that reject the first outcomes are rounded up for the upper bound and down for
-    the lower one. Of an error and its complement the smaller number is a sum of masses, from which the larger one is computed: so 1
-    - beta has a small relative error, too, and a small delta of the curve is accurate.
+    `low` and `high` hold lower and upper bounds of the log masses, under P and under Q. `log_lost` is the log of a bound of the
+    mass of all other outcomes under P and under Q. The tests that reject the first k outcomes have the errors alpha and beta, which
+    are rounded up for an upper bound and down for a lower bound. Of alpha and 1 - alpha, the smaller one is a sum of masses and the
+    larger one is computed from it; likewise for beta. So 1 - beta has a small relative error, too, and a small delta of the curve
+    is accurate.
     """
     own, other = (high, low) if upper else (low, high)
-    # The mass `log_lost` of outcomes that are not listed is added to every sum that is bounded above: an error or its complement.
+    # In a sum of masses that is bounded above (alpha, beta or the complement of one of them), the mass `log_lost` is added for the
+    # outcomes that are not listed.
     lost = -math.inf if upper else log_lost
     out = _tradeoff.tradeoff_knots(own[0], own[1], lost, lost, other[0], other[1])
     if upper:
@@ -350,7 +360,8 @@ def curve_of_masses(
         by_level = level <= rest
         level[~by_level] = log1mexp(rest[~by_level])
         rest[by_level] = log1mexp(level[by_level])
-    # Where the sum changes from an error to its complement, rounding may put neighbouring points out of order.
+    # Points at which an error is the sum of masses precede points at which its complement is. At the transition, rounding may put
+    # neighbouring points out of order.
     forward = [np.maximum if upper else np.minimum, np.minimum if upper else np.maximum]
     for row, order in enumerate(forward * 2):
         turn = 1 if (row < 2) == upper else -1
@@ -364,8 +375,8 @@ def curve_of_masses(
 def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
     """Return the greatest convex curve at or below all of the piecewise linear curves: the convex hull of their breakpoints.
 
-    If all curves are upper bounds, the result is an upper bound of the hull of the exact curves; if all are lower bounds, a lower
-    bound.
+    If all curves are upper bounds, the result is an upper bound of the convex hull of the exact curves. If all are lower bounds,
+    the result is a lower bound of that hull.
     """
     pieces = [_pieces(f) for f in curves]
     points = np.concatenate([one.points for one in pieces], axis=1)

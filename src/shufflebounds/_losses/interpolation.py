@@ -1,7 +1,8 @@
 """Distributions of the privacy loss of one release, computed from values of its hockey-stick divergence at finitely many eps.
 
-The upper bound ("connect the dots") interpolates the divergence linearly in e^eps between these values. The lower bound uses lines
-below the divergence, which is convex. Compositions on a grid use these distributions.
+The upper bound ("connect the dots") interpolates the divergence linearly in e^eps between these values. The lower bound is the
+supremum of lines below the divergence, which exist because the divergence is convex in e^eps. Compositions on a grid use these
+distributions.
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ __all__ = ["connect_the_dots", "optimistic_pld", "pessimistic_pld", "reach", "su
 def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> float:
     """Return an eps, at most `most`, at which the upper bound of the log divergence is at most `log_tail`.
 
-    If no eps up to `most` or 2^20, which is above the largest budget of a mechanism (1e6), has such a small divergence, return an
-    eps from which on the upper bound no longer decreases.
+    If no eps up to `most` or 2^20, which is above the largest budget of a mechanism (1e6), has such a small divergence, the result
+    is an eps beyond which the upper bound no longer decreases.
     """
     eps, first, last = np.minimum(np.ldexp(1.0, np.arange(-30, 21)), most), 0, 26
 
     def high(i: int) -> float:
         return float(hockey_stick(eps[i : i + 1])[1][0])
 
-    # Start at eps = 1/16 and multiply eps by 4 until the divergence is small: a larger eps than needed may take much longer.
+    # Start at eps = 1/16 and multiply eps by 4 until the divergence is small: an eps that is larger than needed may take much
+    # longer.
     while last < eps.size - 1 and high(last) > log_tail:
         first, last = last + 1, last + 2
     limit = max(log_tail, high(last) + 1e-9)
-    # If no eps has such a small divergence, `limit` is above `log_tail`, and the log divergence may be at most `limit` at an eps
-    # below entry `first`, too.
+    # If no eps has a divergence as small as e^log_tail, `limit` is above `log_tail`. The log divergence may then be at most `limit`
+    # already at an eps below entry `first`.
     first = first if limit == log_tail else 0
     for _ in range(2):
-        # The divergence does not increase with eps, so bisection finds the first eps at which it is small enough.
+        # The divergence does not increase with eps, so bisection finds the first eps at which its log is at most `limit`.
         place = bisect_left(range(last), True, first, last, key=lambda i: high(i) <= limit)
         left = float(eps[place - 1]) if place else 0.0
         eps, first, last = np.linspace(left, float(eps[place]), 33), 0, 32
@@ -52,9 +54,9 @@ def _both_ways(
     """Return log bounds of the divergence at increasing eps of either sign, split into eps >= 0 and eps < 0.
 
     With E = e^eps, the divergence H(1/E) of (P, Q) follows from that of (Q, P) by H(1/E) = (H_reverse(E) - 1 + E)/E. The part
-    eps < 0 is returned as the divergence of (Q, P) at -eps, because H(1/E) would not resolve its small values. Each part is
-    (x, lower, upper) with increasing x, where x is eps or -eps. Entry 1 of a part is the point where both parts join, and entry 0
-    the next point of the other part.
+    eps < 0 is returned as the divergence of (Q, P) at -eps, because H(1/E) is close to its lower limit 1 - 1/E, and the small
+    difference would be lost. Each part is (x, lower, upper) with increasing x, where x is eps or -eps. The parts overlap: entry 1
+    of a part is the point where both join, and entry 0 is the next point of the other part.
     """
     join = int(np.searchsorted(eps, 0.0))
     right, left = eps[join:], -eps[:join][::-1]
@@ -77,13 +79,15 @@ def _both_ways(
 
 
 def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
-    """Return the distribution whose divergence interpolates upper bounds linearly in e^eps, which is an upper bound.
+    """Return the distribution whose divergence interpolates given upper bounds linearly in e^eps.
+
+    Its divergence is an upper bound at every eps, because the exact divergence is convex in e^eps.
 
     `right` has upper bounds of the log divergence of (P, Q), `left` those of (Q, P), at increasing eps >= 0.
 
-    Errors of the values may make the interpolation non-convex. Its lower convex hull is then used, which is still an upper bound,
-    because the exact divergence is convex. The divergence of the resulting masses is computed again; where rounding makes it
-    smaller than the interpolation, `slack` is increased by the difference.
+    Errors of the values may make the interpolation non-convex. Its lower convex hull is then used, which is still an upper bound.
+    The divergence of the resulting masses is computed again; where rounding makes it smaller than the interpolation, `slack` is
+    increased by the difference.
     """
     chains = []
     for x, upper in (right, left):
@@ -100,12 +104,12 @@ def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
         short = np.where(wanted > -np.inf, wanted - got, 0.0)
     slack = max(float(short.max()), -total, 0.0) + ULP * (32 + float(np.abs(wanted[wanted > -np.inf]).max(initial=0)))
     held = log_p > -np.inf
-    # The last value of either part is the mass of outcomes that are possible under one distribution only.
+    # The last values of the two parts are the masses of outcomes that are possible under P only and under Q only.
     return LossAtoms(log_p[held], loss[held], rest, float(joint[1][1][-1]), -math.inf, slack, 4 * ULP * float(np.abs(loss).max()))
 
 
 def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
-    """Return the distribution whose divergence is the lower convex hull of lower bounds, which is a lower bound.
+    """Return the distribution whose divergence is the lower convex hull of given lower bounds, and so a lower bound itself.
 
     `right` has piecewise linear lower bounds of the log divergence of (P, Q), `left` those of (Q, P), at increasing eps >= 0.
     """
@@ -116,19 +120,19 @@ def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
     slack = max(float((got[real] - wanted[real]).max(initial=0.0)), total, 0.0)
     slack += ULP * (32 + float(np.abs(wanted[real]).max(initial=0)))
     held = log_p > -np.inf
-    # The last point of each part is where a line reaches zero, not an eps at which the divergence was evaluated.
+    # At the last point of each part a line reaches zero; the divergence was not evaluated there, so this point is left out.
     loss_error = 4 * ULP * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
     return LossAtoms(log_p[held], loss[held], -math.inf, -math.inf, -math.inf, slack, loss_error)
 
 
 def connect_the_dots(eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds) -> LossAtoms:
-    """Return a distribution that dominates a pair whose divergence is known at increasing eps of either sign."""
+    """Return a distribution that dominates a pair, given bounds of the divergence of the pair at increasing eps of either sign."""
     (x, _, y), (u, _, v) = _both_ways(eps, hockey_stick, reverse)
     return pessimistic_pld((x[1:], y[1:]), (u[1:], v[1:]))
 
 
 def supporting_lines(eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds) -> LossAtoms:
-    """Return a distribution that a pair, whose divergence is known at increasing eps of either sign, dominates."""
+    """Return a distribution that is dominated by a pair, given bounds of its divergence at increasing eps of either sign."""
     chains = []
     for x, low, high in _both_ways(eps, hockey_stick, reverse):
         low = np.minimum(np.maximum.accumulate(low[::-1])[::-1], 0.0)

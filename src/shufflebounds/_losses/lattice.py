@@ -1,6 +1,7 @@
 """Lattices (equally spaced numbers) that contain all losses of enumerated outcomes.
 
-If there is such a lattice, a composition on its grid is exact up to rounding and needs no refinement.
+If all losses lie on such a lattice, a composition on a grid with the points of the lattice is exact up to rounding and needs no
+refinement.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["common_step", "own_lattice"]
 
 
 def common_step(gaps: FloatArray) -> float | None:
-    """Return the largest step such that all gaps are multiples of the step up to rounding.
+    """Return the largest step such that all given gaps are multiples of it, up to rounding.
 
     The result is None if the step is smaller than 1/4096 of the largest gap, or if there are more than 4096 gaps.
     """
@@ -32,12 +33,12 @@ def common_step(gaps: FloatArray) -> float | None:
             rest = min(rest, step - rest) if rest > tiny else 0.0
         if step < float(gaps[-1]) / 4096:
             return None
-    # The remainders of the Euclidean algorithm accumulate rounding errors: recover the step from the largest gap.
+    # The remainders of the Euclidean algorithm accumulate rounding errors, so the step is computed again from the largest gap.
     return float(gaps[-1]) / round(float(gaps[-1]) / step)
 
 
 def own_lattice(listed: LossAtoms | None) -> tuple[float, float] | None:
-    """Return the loss of the most probable outcome, and its distance to the nearest other loss."""
+    """Return the loss of the most probable outcome, and the distance from it to the nearest other loss."""
     if listed is None or not listed.loss.size:
         return None
     place = int(np.argmax(listed.log_p))

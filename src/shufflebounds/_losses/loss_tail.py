@@ -1,7 +1,7 @@
 """Bounds of the probability that the privacy loss exceeds eps, for `PrivacyProfile.loss_tail`.
 
-They follow from bounds of delta: delta is a convex function of e^eps, and its slope is minus the probability under Q that the loss
-exceeds eps.
+The bounds follow from bounds of delta: delta is a convex function of e^eps, and its slope is minus the probability under Q that the
+loss exceeds eps.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def loss_tail(
 ) -> IntervalArray:
     """Return bounds of Pr[L > eps] at each eps > 0. L is the loss of one pair (P, Q) if `single`, otherwise of the worst pair.
 
-    `lower` and `upper` bound log delta; `lower`, which may take longer, is evaluated at `eps` only. If a value of delta is
-    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried. The returned lower bound is then the
-    lower bound of delta(eps) itself. If `limits` is given, secants give the lower bound, and `limits` is returned as the upper
-    bound.
+    `lower` and `upper` return bounds of log delta. `lower` may take longer, and is called for `eps` only. If a value of delta is
+    expensive, `roughly` is a cheaper upper bound of log delta; fewer lengths of secants are then tried, and the lower bound of
+    delta(eps) is returned as the lower bound of Pr[L > eps]. If `limits` is given, it is returned as the upper bound, and secants
+    give the lower bound.
 
-    With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). So a
-    secant of delta to the right of E gives a lower bound, and a secant to the left an upper bound. A secant to the left needs delta
-    of one pair at both ends. For a maximum over several pairs, the upper bound for a length h is delta(eps - h)/(1 - x) with
-    x = e^-h, because P - x E Q >= (1 - x) P on the outcomes with L > eps.
+    With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). So the
+    slope of a secant from E to the right gives a lower bound of P(L > eps), and that of a secant to the left an upper bound. A
+    secant to the left needs delta of the same pair at both ends. If delta is the maximum over several pairs, the upper bound for a
+    secant of length h in eps is delta(eps - h)/(1 - x) with x = e^-h, because P - x E Q >= (1 - x) P on the outcomes with L > eps.
     """
     low = lower(eps)[:, None]
 
@@ -57,10 +57,10 @@ def loss_tail(
         earlier = at * (1 - steps)
         log_before = _of(log_delta, earlier)
         rest, before = -np.expm1(earlier - at), np.exp(log_before)
-        # Where delta underflows, delta / rest may be a normal number: compute it from logarithms.
+        # Where delta underflows, delta / rest may still be a normal number, so it is computed from logarithms.
         deep = np.exp(log_before - np.log(rest) + COMPUTED_ERROR)
         if single:
-            # `rise` is a difference of two deltas. Its rounding error, at most 4 EXP_SLACK times the first delta, is added.
+            # `rise` is a difference of two deltas. A bound of its rounding error, 4 EXP_SLACK times the first delta, is added.
             rise = before - np.exp(earlier - at + low[rows])
             above = (rise + 4 * EXP_SLACK * before) / rest
             deep *= COMPUTED_ERROR - np.expm1(np.minimum(earlier - at + low[rows] - log_before, 0.0))
@@ -68,12 +68,12 @@ def loss_tail(
             above = before / rest
         return np.where(rest > 0, np.where(before < TINY, deep, above), 1.0)
 
-    # If delta underflows at every eps, the lower bounds are 0 and no secant is tried. If, in addition, the upper bounds from the
-    # shortest secants are 0, no longer secant is tried.
+    # If delta underflows at every eps, the lower bounds are 0 and no secant is tried for them. If the upper bounds from the
+    # shortest secants are 0, too, no longer secant is tried.
     below, every = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK), np.arange(eps.size)
     if (limits is not None or roughly is None) and below.any():
         gain = -_least(losses, eps.size, roughly is not None)
-        # The product of a delta that underflows and a large gain is computed from logarithms, and rounded down.
+        # Where delta underflows, its product with a large gain is computed from logarithms and rounded down.
         deep = np.nextafter(np.exp(low[:, 0] + np.log1p(gain) - COMPUTED_ERROR), 0.0)
         below = np.where(below < TINY, deep, below * (1 + gain))
     below = np.clip(below, 0.0, 1.0)
@@ -88,16 +88,17 @@ def loss_tail(
 
 
 def _least(values: Callable[[FloatArray, NDArray[np.intp]], FloatArray], count: int, fewer: bool) -> FloatArray:
-    """Return for each of `count` eps the smallest result of `values` over the lengths in STEPS.
+    """Return for each of `count` eps the smallest result of `values` over the lengths of secants in STEPS.
 
     Given an array of lengths and the indices of some eps, `values` returns a result for each eps and length. With `fewer`, about
-    nine lengths are tried: as the length grows, the results for one eps decrease and then increase, apart from numerical errors.
+    nine lengths are tried. They suffice because the results for one eps first decrease and then increase with the length, apart
+    from numerical errors.
     """
     every = np.arange(count)
     if not fewer:
         return np.asarray(values(STEPS, every).min(axis=1))
-    # `best` has the smallest result so far. The smallest result over all lengths is between `ends`, the nearest tried lengths on
-    # either side.
+    # `best` is the index of the length with the smallest result so far. The best of all lengths lies between `ends`, the nearest
+    # tried lengths on either side.
     best, ends = np.full(count, STEPS.size // 2), np.repeat([[-1], [STEPS.size]], count, axis=1)
     smallest = values(STEPS[best][:, None], every)[:, 0]
     for width in (8, 4, 2, 1):
@@ -106,7 +107,8 @@ def _least(values: Callable[[FloatArray, NDArray[np.intp]], FloatArray], count: 
             while (rows := rows[step * (ends[side, rows] - best[rows] - step) > 0]).size:
                 place = best[rows] + step
                 value = values(STEPS[place][:, None], rows)[:, 0]
-                # All results for short lengths may be 0: there the gap of the bounds of delta exceeds the decrease of delta.
+                # All results for short lengths may be 0, because the gap of the bounds of delta exceeds the decrease of delta
+                # there. So among equal results longer lengths are tried.
                 less = (value < smallest[rows]) | ((value == smallest[rows]) & (side == 1))
                 ends[side, rows[~less]] = place[~less]
                 rows, place = rows[less], place[less]

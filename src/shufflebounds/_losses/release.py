@@ -1,7 +1,7 @@
 """The description of a dominating pair (P, Q), :class:`DominatingPairInfo`.
 
 Each profile describes its pair in this form: bounds of the hockey-stick divergence, enumerated outcomes if there are few, the pure
-budget, and the run time of a value. Trade-off functions, Renyi divergences and compositions are computed from it.
+budget, and the run time of a value. Trade-off functions, Renyi divergences and compositions are computed from this description.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ _NOTHING: _Table = (np.array([np.inf]), IntervalArray(np.array([-np.inf]), np.ar
 class Scale:
     """Range (`low`, `high`), mean and variance of the privacy losses of a pair, up to a truncated mass.
 
-    `apart` is the median gap between the bounds of log delta. `masses` and `losses` are a rough discrete distribution of the loss.
+    `apart` is the median gap between the upper and the lower bound of log delta. `masses` and `losses` are a coarse discrete
+    distribution of the loss.
     """
 
     low: float
@@ -73,8 +74,8 @@ class Scale:
     def heavy(self, step: float) -> float | None:
         """Return the mean of the losses within four grid steps of the median, or None if their mass is less than 0.9.
 
-        `GridSteps.anchor` moves the grid to this mean. If the mean covered more than four steps, grids that resolve the
-        distribution would be moved, too. If it covered fewer, it would omit losses that the lower bound merges with the median.
+        `GridSteps.anchor` moves the grid such that this mean is a grid point. A mean over more than four steps would also move
+        grids that resolve the distribution. A mean over fewer steps would omit losses that the lower bound merges with the median.
         """
         if not self.losses.size:
             return None
@@ -88,27 +89,28 @@ class Scale:
 class Remembered:
     """A hockey-stick divergence with a cache of its values.
 
-    The upper bound, the lower bound and different truncation ranges need its values at the same grid points.
+    The upper and the lower bound of a composition need the divergence at the same grid points, and so do different truncation
+    ranges.
     """
 
     def __init__(self, hockey_stick: HockeyStickBounds, effort: float) -> None:
-        # `_piece` is the number of values that one call evaluates. With more values in a call, more work is shared; with fewer,
-        # Ctrl-C stops the run earlier.
+        # `_piece` is the number of values that one call evaluates. With more values, a call shares more work. With fewer, Ctrl-C
+        # stops the run earlier.
         self._hockey_stick, self._piece = hockey_stick, max(32, int(0.2 / effort))
         self._table = _NOTHING
 
     @classmethod
     def of(cls, hockey_stick: HockeyStickBounds, effort: float) -> Remembered:
-        """Return the divergence with a cache; one that has a cache is returned as it is."""
+        """Return the divergence with a cache of its values; a divergence that has a cache is returned unchanged."""
         return hockey_stick if isinstance(hockey_stick, Remembered) else cls(hockey_stick, effort)
 
     def above(self, eps: FloatArray) -> FloatArray:
-        """Return upper bounds from the values in the cache: the divergence at an eps is at most that at any smaller one."""
+        """Return upper bounds from cached values: the divergence at an eps is at most the divergence at any smaller eps."""
         points, sides = self._table
         return np.append(0.0, sides.upper)[np.searchsorted(points, eps, side="right")]
 
     def __call__(self, eps: FloatArray) -> IntervalArray:
-        # Other threads may read at the same time: the table is replaced as a whole, never changed.
+        # Other threads may read the table at the same time, so it is replaced as a whole and never changed.
         points, sides = self._table if self._table[0].size < TABLE_SIZE else _NOTHING
         place = np.searchsorted(points, eps)
         missing = points[place] != eps
@@ -133,8 +135,8 @@ def never(eps: FloatArray) -> IntervalArray:
 class CurveBounds(NamedTuple):
     """Functions that bound both hockey-stick divergences, and are sampled for a trade-off function.
 
-    `reverse` is for the pair (Q, P), or None as in :class:`DominatingPairInfo`. The samples end at
-    delta = e^(-depth^2/2), by default at the last entry of :data:`STAGES`.
+    `reverse` has the bounds for the pair (Q, P), or is None if (Q, P) has the same divergence as (P, Q). The samples end at delta =
+    e^(-depth^2/2); by default, `depth` is the last entry of :data:`STAGES`.
     """
 
     hockey_stick: HockeyStickBounds
@@ -149,7 +151,7 @@ class Sampling(NamedTuple):
     ----------
     effort : float
         Relative run time of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. The
-        number of values that are evaluated depends on it, so it is fixed for each class of profiles and not measured.
+        number of evaluated values depends on `effort`. Therefore `effort` is fixed for each class of profiles, not measured.
     spacing : float
         Distance between the values of eps at which a trade-off function samples delta, as a difference of sqrt(-2 log delta);
         larger if a value of delta is expensive.
@@ -157,14 +159,15 @@ class Sampling(NamedTuple):
         Relative gap at which the refinement of mu or of a Renyi divergence ends if `spacing` is at least 0.1; by default 1 % of
         `spacing`.
     convex : bool
-        Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be.
+        Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be convex.
     curve : CurveBounds, optional
-        Cheaper bounds of the divergences, accurate enough for a trade-off function. With them, or if a value is expensive, a
-        trade-off function, mu and a Renyi divergence sample delta in stages, and only where they need it.
+        Cheaper bounds of the divergences, accurate enough for a trade-off function. If `curve` is given, or if a value is
+        expensive, the computations of a trade-off function, of mu and of a Renyi divergence sample delta in stages, and only at the
+        eps that they need.
     deep : callable, optional
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
     above : callable, optional
-        Returns the upper bound of the divergence at each eps, in place of both bounds. For a pair that neighbours need not attain.
+        Returns only the upper bound of the divergence at each eps. It is used for a pair that neighbours need not attain.
     scale : float
         The first eps of the search for the scale of eps.
     """
@@ -196,17 +199,17 @@ class Losses(NamedTuple):
     on_lattice : bool
         Whether all losses lie on that lattice.
     density : callable, optional
-        Returns the outcomes of the lower bound, given offset and step of a grid; outcomes of a continuous part of the losses are
-        merged at the grid points. It is needed if the losses are a mixture of atoms and a density, which the divergence alone does
-        not separate.
+        Returns the outcomes of a lower bound, given offset and step of a grid. The continuous part of the losses is merged at the
+        grid points. This function is needed if the losses are a mixture of atoms and a density, because the divergence alone does
+        not separate the two.
     transform : LossTransform, optional
         The moment generating function of the loss of (P, Q) at complex arguments, if it is known. A composition of such pairs
         inverts it along a contour and needs no grid.
     unbounded : bool
         Whether an outcome is known to be possible under only one of P and Q.
     window : callable, optional
-        Returns the outcomes to be moved to a grid, down to a truncated mass of e^log_tail. It may be given where `listed` is None
-        because there are too many outcomes for other purposes.
+        Returns the outcomes to be moved to a grid, down to a truncated mass of e^log_tail. `window` may be given although `listed`
+        is None because there are too many outcomes for other purposes.
     """
 
     listed: Callable[[float], LossAtoms | None] | None = None
@@ -226,7 +229,7 @@ class Reverse(NamedTuple):
 
 
 class Attained(NamedTuple):
-    """The pairs that neighbouring datasets attain. A composition of such pairs gives a lower bound.
+    """The pairs of distributions that some neighbouring datasets attain. A composition of such pairs gives a lower bound.
 
     Attributes
     ----------
@@ -235,15 +238,15 @@ class Attained(NamedTuple):
     pairs : tuple of DominatingPairInfo
         Pairs that neighbouring datasets attain, if the described pair is not one of them.
     profiles : callable, optional
-        In place of `pairs`, returns profiles of such pairs, with their closed forms.
+        Returns profiles of the attained pairs, with their closed forms; used in place of `pairs`.
     all_pairs : bool
-        Whether every pair of neighbours is dominated by one of `pairs`, and an adversary may choose another one in each release.
+        Whether every pair of neighbours is dominated by one of `pairs`, and an adversary may choose another pair in each release.
     directed : bool
-        Whether `profiles` are those for a removed and for an added record: in all releases the same one of the neighbouring
-        datasets has the record.
+        Whether `profiles` are two: one for a removed record and one for an added record. In all releases, the same one of the two
+        neighbouring datasets has the record.
     blocks : callable, optional
-        Returns blocks of datasets, or None, if the datasets are too many to enumerate and the worst one depends on eps. The
-        divergence of the described pair is then the maximum over (P, Q) and (Q, P), and expensive.
+        Returns blocks of datasets, or None. Blocks are needed if there are too many datasets to enumerate and the worst dataset
+        depends on eps. The divergence of the described pair is then expensive, and is the maximum of those of (P, Q) and of (Q, P).
     """
 
     single: bool = False
@@ -264,13 +267,13 @@ class Releases(NamedTuple):
     Attributes
     ----------
     power : tuple of a parameter and a callable, optional
-        A parameter of the pair, and a function that describes the product of several releases, given a list of (parameter, number
-        of releases). The function applies to all pairs that have the same function.
+        A parameter of the pair, and a function that returns the description of a product of pairs, given a list of (parameter,
+        number of releases). It may be called for pairs that have this function in common.
     ordered : tuple of a family and a number, optional
         Of two symmetric pairs of the same family, the one with the smaller number dominates the other one.
     parts : tuple of (DominatingPairInfo, int)
-        If the pair is a product of independent pairs, or dominated by one: the factors with their multiplicities. Compositions
-        use the factors.
+        The factors, with their multiplicities, if the pair is a product of independent pairs or is dominated by such a product.
+        Compositions use the factors.
     gdp_adds : bool
         Whether the upper (lower) bound of mu of a composition of such pairs is sqrt(mu_1^2 + mu_2^2 + ...) of their upper (lower)
         bounds.
@@ -298,7 +301,7 @@ class DominatingPairInfo:
     reverse : Reverse, optional
         The divergence and the losses of (Q, P); None if the divergence is that of (P, Q).
     sampling : Sampling
-        How the divergence is sampled: the cost of a value, and the distance of the samples.
+        How the divergence is sampled: the run time of a value, and the distance of the samples.
     losses : Losses
         Outcomes, a lattice, a density or a transform of the losses.
     attained : Attained
@@ -337,7 +340,7 @@ class DominatingPairInfo:
 
     @property
     def quicker(self) -> HockeyStickBounds:
-        """Bounds of the divergence that take no longer than `hockey_stick`, and may be less tight."""
+        """Bounds of the divergence that are less expensive than `hockey_stick`, or as expensive, and may be less tight."""
         return (self.sampling.curve or self).hockey_stick
 
     @cached_property
@@ -358,10 +361,10 @@ class DominatingPairInfo:
         return blocks.count if blocks else several
 
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:
-        """Return independent pairs, each with its multiplicity, whose product is the pair of `number` releases.
+        """Return independent pairs with their multiplicities; the pair of `number` releases is their product.
 
-        The result consists of the parts of the pair if there are any. Otherwise it is the known product of the releases, or, if
-        none is known, the pair itself.
+        If the described pair has factors (`Releases.parts`), these are returned. Otherwise the result is the product of the
+        releases in closed form, or, if none is known, the described pair with the multiplicity `number`.
         """
         power, parts = self.releases.power, self.releases.parts
         if parts:
@@ -372,7 +375,7 @@ class DominatingPairInfo:
         return ((product([(parameter, number)]), 1),)
 
     def to(self, other: DominatingPairInfo) -> DominatingPairInfo:
-        """Return this symmetric pair, which dominates `other`, with bounds that hold for every pair between the two.
+        """Return this symmetric pair, which dominates `other`, with bounds that hold for every pair of the family between the two.
 
         The order of the pairs is that of `Releases.ordered`.
         """
@@ -386,7 +389,7 @@ class DominatingPairInfo:
 
     @cached_property
     def atoms(self) -> LossAtoms | None:
-        """The outcomes, with a truncated mass that is negligible at ordinary values of delta; None if they are unknown."""
+        """The outcomes, or None if they are unknown. The truncated mass is negligible at ordinary values of delta."""
         return self.losses.listed(2 * FIRST_TAIL) if self.losses.listed else None
 
     @cached_property
@@ -397,7 +400,7 @@ class DominatingPairInfo:
 
     @property
     def aligned(self) -> bool:
-        """Whether all atoms lie on one lattice, as at most two atoms always do."""
+        """Whether all atoms lie on one lattice, as is always possible for at most two atoms."""
         return self.losses.density is not None or (self.atoms is not None and (self.losses.on_lattice or self.atoms.loss.size <= 2))
 
     @cached_property
@@ -427,8 +430,9 @@ class DominatingPairInfo:
         right, left = high * near, low * near
         while True:
             values = forward(right)
-            # Losses far above 1 may vary by less than the distance of two of these eps. If the last distance is above 64, intervals
-            # longer than 1 are halved while the mass in them (the decrease of delta) contributes more than 1 % of the variance.
+            # If the range of losses is long, the losses may vary by less than the distance of two neighbouring eps. If the last
+            # distance is above 64, intervals longer than 1 are halved while the mass in them (the decrease of delta) contributes
+            # more than 1 % of the variance.
             width, middle = np.diff(right), 0.5 * (right[1:] + right[:-1])
             fall = -np.diff(np.exp(values.upper))
             var = float(fall @ (middle - fall @ middle) ** 2)
@@ -446,8 +450,8 @@ class DominatingPairInfo:
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, those of (P, Q) down to e^log_tail.
 
-        The samples of (Q, P) end at e^FIRST_TAIL. This bounds the mass under Q of losses below minus the last eps; their mass under
-        P is smaller still.
+        The samples of (Q, P) end at the divergence e^FIRST_TAIL. This bounds the mass under Q of the losses below -eps, where eps
+        is that of the last sample. The mass of these losses under P is smaller still.
         """
         own, back = self.hockey_sticks
         first = SampledProfile(own, self.pure, 0.6, depth=math.sqrt(-2 * log_tail))
@@ -456,8 +460,9 @@ class DominatingPairInfo:
         return first, SampledProfile(back, self.reverse.pure, 0.6, depth=math.sqrt(-2 * FIRST_TAIL))
 
     def exhausted(self, log_tail: float) -> bool:
-        """Whether the samples for a truncated mass of e^log_tail end at a larger delta, because the bound does not decrease
-        further at larger eps.
+        """Whether the samples for a truncated mass of e^log_tail end at a larger delta.
+
+        This happens if the bound of delta does not decrease further at larger eps.
         """
         sampled = self.sampling.expensive and self.atoms is None and not self.losses.window
         return sampled and float(self.samples(log_tail)[0].high[-1]) > log_tail
@@ -465,16 +470,17 @@ class DominatingPairInfo:
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[SampledProfile, SampledProfile]:
         r"""Return samples of both divergences, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.
 
-        :math:`K(\theta) = \log \mathrm{E} e^{\theta L}` is the cumulant generating function of the loss L. For a composition tilted
-        by theta, an error :math:`\Delta K` changes eps by about :math:`\Delta K/\theta`. The intervals with the largest gap between
-        interpolation and supporting lines are halved until the gap is below `goal` or the allowed number of samples is reached. If
-        the divergence is not convex, its lower bound between samples follows from monotonicity alone.
+        :math:`K(\theta) = \log \mathrm{E} e^{\theta L}` is the cumulant generating function of the loss L. For a composition that
+        is computed with the exponential tilt theta, an error :math:`\Delta K` changes eps by about :math:`\Delta K/\theta`. The
+        intervals with the largest gap between interpolation and supporting lines are halved until the gap is below `goal` or the
+        allowed number of samples is reached. If the divergence is not convex, its lower bound between samples follows from
+        monotonicity alone.
         """
         own, back = (side.copy() for side in self.samples(log_tail))
         own, back = (own, own) if self.reverse is None else (own, back)
         for side in (own, back):
             side.convex = self.sampling.convex
-        # E e^(theta L) is 1 plus theta (theta + 1) times the sum of the integrals over both divergences.
+        # E e^(theta L) is 1 plus theta (theta + 1) times the sum of the integrals over the divergences of (P, Q) and of (Q, P).
         log_weight = math.log(theta * (theta + 1)) if theta > 0 else -math.inf
 
         def integrals(own: SampledProfile, back: SampledProfile) -> tuple[list[float], list[FloatArray], list[FloatArray]]:
@@ -487,14 +493,15 @@ class DominatingPairInfo:
         most = int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.sampling.effort)))
         while True:
             whole, gaps, held = integrals(own, back)
-            # `held` are the parts of the gaps that are due to the gap of the bounds at the samples. More samples do not reduce
-            # these parts, so a total gap of up to 1.5 times the sum of `held` is accepted. For shuffled bits, 1.1 instead of 1.5
-            # takes twice as long and reduces the gap of a composition by 3 %.
+            # `held` has, for each interval, the part of the gap that is due to the gap of the bounds at the samples. More samples
+            # do not reduce these parts, so a total gap of up to 1.5 times the sum of `held` is accepted. For shuffled bits, 1.1
+            # instead of 1.5 takes twice as long and reduces the gap of a composition by 3 %.
             spare, smallest = math.log(1.5), -math.inf
             fixed = float(np.logaddexp.reduce(np.concatenate(held)))
             if fixed > float(np.logaddexp.reduce(whole)) + math.log(0.01):
-                # If `held` exceeds 1 % of the integral, refine for the upper bound alone, as if the upper bounds at the samples
-                # were exact, and end when the interpolation adds less than the fraction INTERPOLATED of `held`.
+                # If the sum of `held` exceeds 1 % of the integral, refine for the upper bound alone: the upper bounds at the
+                # samples are then treated as exact. The refinement ends when the interpolation adds less than the fraction
+                # INTERPOLATED of `held`.
                 smallest = fixed + math.log(INTERPOLATED)
                 whole, gaps, held = integrals(*alone(own, back, True))
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part for part in whole)]))
@@ -521,15 +528,15 @@ class DominatingPairInfo:
         if self.atoms is not None or self.losses.window or (self.losses.density is not None and not self.sampling.expensive):
             return False
         scale = self.scale(log_tail)
-        # `_index` evaluates at most about TABLE_SIZE/4 breakpoints, because it places those of a long grid further apart.
+        # `_index` evaluates at most about TABLE_SIZE/4 breakpoints, because on a long grid their distances are larger.
         values = min((scale.high - scale.low) / step, TABLE_SIZE // 4)
         return self.sampling.expensive or values * self.sampling.effort > MOST_GRID_EFFORT
 
     def spacing(self, log_tail: float) -> float:
-        """Return the distance of the breakpoints of the divergence near the mean loss, or 0 if it is the grid's step.
+        """Return the distance between breakpoints of the divergence near the mean loss; 0 stands for the step of the grid.
 
-        With a smaller distance, the interpolation error would be less than the gap of the bounds at a breakpoint, so the bounds
-        would not improve.
+        A smaller distance would not improve the bounds: the interpolation error would be less than the gap of the bounds at a
+        breakpoint.
         """
         scale = self.scale(log_tail)
         return math.sqrt(8 * scale.apart * scale.var)
@@ -540,9 +547,9 @@ class DominatingPairInfo:
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
         center = round((scale.mean - anchor) / step)
-        # The `near` breakpoints on either side of the mean are `stride` apart: they reach 12 standard deviations far, and there are
-        # at least 1000. In the tails, which have little mass, the distance of the breakpoints grows in proportion to the distance
-        # from the mean, so that there are about TABLE_SIZE/4 breakpoints at most.
+        # The `near` breakpoints on either side of the mean are `stride` apart. They extend to 12 standard deviations, and there are
+        # at least 1000 of them. The tails have little mass. There the distance of the breakpoints grows in proportion to the
+        # distance from the mean, so that there are at most about TABLE_SIZE/4 breakpoints.
         near = min(max(12 * math.sqrt(scale.var) / (step * stride), 1000.0), TABLE_SIZE / 12)
         away = max(last - center, center - first) / stride
         growth = np.exp(np.arange(1, 2 + near * max(0.0, math.log(away / near))) / near) if away > near else np.empty(0)
@@ -553,14 +560,14 @@ class DominatingPairInfo:
         index = _without_repeats(np.sort(np.concatenate([index[(index > first) & (index < last)], *ends]), kind="stable"))
         join = round(-anchor / step)
         if min(np.count_nonzero(index > join), np.count_nonzero(index < join)) < 2:
-            # The divergences of (P, Q) and (Q, P) join at eps = 0, and each needs two points.
+            # The divergences of (P, Q) and (Q, P) join at eps = 0, and each of the two needs two points.
             index = np.union1d(index, join + np.arange(-2, 3))
         return index
 
     def law(
         self, anchor: float, step: float, log_tail: float, placed: tuple[SampledProfile, SampledProfile] | None, *, upper: bool
     ) -> GridPLD:
-        """Return a distribution on the grid that dominates the pair if `upper` is true, and that the pair dominates otherwise.
+        """Return a distribution on the grid that dominates the pair if `upper` is true, and is dominated by the pair otherwise.
 
         `placed` are samples of the divergences of (P, Q) and (Q, P), or None if the divergences are evaluated on the grid.
         """
@@ -581,7 +588,7 @@ class DominatingPairInfo:
 def groups_alike(pairs: Sequence[DominatingPairInfo], rtol: float) -> list[list[int]]:
     """Return groups of at least two pairs of one family whose `Releases.ordered` numbers differ by at most a relative `rtol`.
 
-    The number is the only parameter in which pairs of a family differ, for example the number of users. A group is the list of the
+    Pairs of a family differ only in this number, for example the number of users. A group is the list of the
     indices of its pairs in `pairs`, in increasing order of the number.
     """
     groups: dict[tuple[Hashable, float], list[int]] = {}
@@ -601,20 +608,20 @@ def _without_repeats(rising: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> LossAtoms:
-    """Return a distribution whose divergence is an upper (or lower) bound of that of the pair.
+    """Return a distribution whose divergence is an upper (or lower) bound of the divergence of the pair.
 
-    `own` has samples of the divergence of (P, Q), `back` of that of (Q, P). The upper bound interpolates the upper bounds at the
-    samples; the lower bound is the lower convex hull of the supporting lines (`SampledProfile.below`).
+    `own` has samples of the divergence of (P, Q), and `back` has samples of the divergence of (Q, P). The upper bound interpolates
+    the upper bounds at the samples; the lower bound is the lower convex hull of the supporting lines (`SampledProfile.below`).
     """
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
     (x, y), (u, v) = (distinct(*chain) for chain in chains)
     if not upper:
         # The last loss is the eps at which the supporting line beyond the last sample reaches zero, and may be large. A grid
-        # extends to it unless it is isolated (ALONE). So the last loss is limited to 10 above the last sample, or 2 ALONE if
-        # isolated.
+        # extends to the last loss unless this loss is isolated (ALONE). So the last loss is limited to 10 above the last sample, or
+        # to 2 ALONE above it if it is isolated.
         for eps in (x, u):
             if eps.size > 1:
                 eps[-1] = min(eps[-1], eps[-2] + (2 * ALONE if eps[-1] - eps[-2] > ALONE else 10.0))
-    # At eps = 0 the divergences of (P, Q) and (Q, P) are equal, so the tighter bound serves both.
+    # At eps = 0 the divergences of (P, Q) and (Q, P) are equal, so the tighter one of their two bounds is used for both.
     y[0] = v[0] = (min if upper else max)(y[0], v[0])
     return (pessimistic_pld if upper else optimistic_pld)((x, y), (u, v))

@@ -2,9 +2,9 @@ r"""Bounds of the Renyi divergences of a pair from its hockey-stick divergences 
 
 .. math:: \mathrm{E}_Q[(P/Q)^a] = 1 + a (a-1) \int_0^\infty e^{(a-1)t} H_{e^t}(P\|Q) + e^{-at} H_{e^t}(Q\|P)\,dt
 
-This is the integral of an f-divergence over hockey-stick divergences (I. Sason, S. Verdu, f-divergence inequalities, 2016) with
-f = x^a; for a = 1 the integral is the divergence itself. All terms are positive, so small divergences have a small relative error.
-Between samples H is bounded above and below by straight lines in e^t.
+This is the integral of an f-divergence over hockey-stick divergences (I. Sason, S. Verdu, f-divergence inequalities, 2016) with f =
+x^a. For a = 1 the integral is the Kullback-Leibler divergence. All terms are positive, so small divergences have a small relative
+error. Between samples H is bounded above and below by straight lines in e^t.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class KnownUpper(Protocol):
     """An upper bound of H whose integral is known for some orders."""
 
     def level(self, order: float, eps: float) -> float:
-        """Return an approximation of the log of the bound at eps, or -inf if :meth:`log_rest` does not know its integral."""
+        """Return an approximation of the log of this upper bound at eps, or -inf if :meth:`log_rest` cannot integrate it."""
 
     def log_rest(self, order: int, start: float) -> float:
-        """Return an upper bound of the log of the integral in the module docstring over t > start, with the given bound of H."""
+        """Return an upper bound of the log of the integral in the module docstring over t > start, for this bound of H."""
 
 
 FEW_VALUES = 256
@@ -57,7 +57,8 @@ def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
         return last + power * start - math.log(-power)
     if tail is None:
         return math.inf
-    # H does not increase. So the last sample bounds H up to any eps, and `tail` bounds the integral beyond that eps.
+    # H does not increase with eps. So the last sample bounds H up to any larger eps, and `tail` bounds the integral beyond that
+    # eps.
     rest = tail(power, start)
     for end in (start * 2.0 ** np.arange(0.25, 10, 0.25)).tolist():
         constant = last + power * end + math.log(end - start) if end > start else math.inf
@@ -71,10 +72,10 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
           tail: Tail | None = None, cap: float = math.inf) -> Interval:
     """Return bounds of D_order(P||Q) from samples of H(P||Q) (`own`) and of H(Q||P) (`reverse`).
 
-    Samples are added until the relative gap is at most rtol, or until `most` are evaluated. With `upper`, an infinite upper bound
-    is returned without adding samples. `tail` bounds the integral beyond the last sample if H(P||Q) is positive at every eps. `cap`
-    is another upper bound of the divergence, for a caller that needs no lower bound: no samples are added if no upper bound from
-    them can be below `cap`.
+    Samples are added until the relative gap is at most rtol, or until `most` are evaluated. If `upper` is true, an infinite upper
+    bound is returned without adding samples. `tail` bounds the integral beyond the last sample if H(P||Q) is positive at every eps.
+    `cap` is another upper bound of the divergence, for a caller that needs no lower bound: no samples are added if no upper bound
+    from them can be below `cap`.
     """
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))
@@ -105,7 +106,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             allowed = max(max(low, high - 50) + math.log(rtol / 2), fixed + math.log(INTERPOLATED)) - math.log(share)
             width = np.diff(samples.eps)
             if most <= FEW_VALUES:
-                # If only a few values may be evaluated, divide first the intervals with gaps above e^-4 times the largest one.
+                # If only a few values of delta may be evaluated, first divide the intervals with gaps above e^-4 times the largest
+                # gap.
                 allowed = max(allowed, float(max(part.max(initial=-math.inf) for part in gaps)) - 4.0)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
             with np.errstate(invalid="ignore"):
@@ -113,13 +115,13 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
                 # If losses are unbounded, each delta takes longer: log delta may then fall by sqrt(own_gap)/4 over an interval,
                 # even if this exceeds the 0.1 of `enough_fall`. If at most FEW_VALUES/4 values may be evaluated, log delta may
-                # fall by d = sqrt(own_gap): interpolation then widens the relative gap by up to d^2/8 = own_gap/8.
+                # fall by d = sqrt(own_gap): linear interpolation then widens the relative gap by up to d^2/8 = own_gap/8.
                 enough = enough_fall(own_gap)
                 part = 1.0 if 4 * most <= FEW_VALUES else 0.25
                 enough = enough if tail is None else np.maximum(enough, part * np.sqrt(own_gap))
-                # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
+                # The lower bound falls to 0 somewhere in this interval, which is divided until its relative width is at most 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
-                # Divide intervals in which the integrand, for either power, changes by more than the quadrature permits (STEEPEST).
+                # Divide intervals in which the integrand of either power changes by more than the quadrature permits (STEEPEST).
                 open_ &= (order * width > STEEPEST) | ~(fall < enough) | ends
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
@@ -129,12 +131,15 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             break
     most_logs = float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR
     lower, upper_bound = _divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16)
-    # Upper bounds of delta need not be convex in e^eps. `upper_bound` is that of their convex hull, and may be below `lower`.
+    # Upper bounds of delta need not be convex in e^eps. `upper_bound` is computed from their convex hull, and may be below `lower`.
     return Interval(min(lower, upper_bound), upper_bound)
 
 
 def _least_upper(own: SampledProfile, reverse: SampledProfile, order: float) -> float:
-    """Return the Renyi divergence of the lines below the upper bounds of H: no upper bound from more samples is smaller."""
+    """Return the Renyi divergence computed from lines below the given upper bounds of H.
+
+    With more samples, no upper bound of the Renyi divergence is smaller than this.
+    """
     one, other = alone(own, reverse, True)
     return _divergence(order, float(np.logaddexp(one.integrals(other, order - 1)[0], other.integrals(one, -order)[0])))
 
@@ -143,9 +148,9 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
                 other: KnownUpper | None = None) -> float:
     """Return an upper bound of the larger one of D_order(P||Q) and D_order(Q||P) from samples of upper bounds of H.
 
-    Samples are added as in `renyi`, one or a few at a time, until the interpolation adds little in comparison to the gap between
-    the result and `lower`, a lower bound of the divergence, or -inf. Beyond the first eps at which `other`, another upper bound of
-    H, is as small as the samples, its integral is used.
+    Samples are added as in `renyi`, one or a few at a time, until the error of the interpolation is small compared with the gap
+    between the result and `lower`. `lower` is a lower bound of the divergence, or -inf. `other` is another upper bound of H: beyond
+    the first eps at which it is as small as the samples, the integral of `other` is used.
     """
     level = None if other is None else cache(partial(other.level, order))
     with np.errstate(all="ignore"):
@@ -172,13 +177,14 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
             samples.add(np.array([2 * end]))
             continue
         # If an interval is divided into k parts, its gap becomes about 1/k^2 of the former gap. The total number of parts is the
-        # smallest if k is proportional to the cube root of the gap of the interval. The error of linear interpolation is less than
-        # half of the gap.
+        # smallest if k is proportional to the cube root of the gap of the interval. The linear interpolation has an error of less
+        # than half of the gap.
         parts = np.minimum(np.round(np.cbrt(gap) * math.sqrt(np.cbrt(gap).sum() / (2 * share * rtol)) + 0.1), 4.0)
         open_ = (parts > 1) & (np.diff(hull.eps) > 1e-12 * hull.eps[1:])
         if gap.sum() <= 2 * share * rtol or not open_.any():
             break
-        # An interval with a larger fall is divided again later; the interval at the pure budget has an infinite fall.
+        # An interval over which the integrand falls by more than e^-12 is divided again later; at the pure budget, the fall is
+        # infinite.
         falls = np.clip(-np.diff(hull.high) - (order - 1) * np.diff(hull.eps), 1e-6, 12.0)
         samples.add(np.concatenate([_divided(*one) for one in zip(
             hull.eps[:-1][open_].tolist(), hull.eps[1:][open_].tolist(), falls[open_].tolist(), parts[open_].tolist())]))
@@ -186,7 +192,9 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
 
 
 def _divided(left: float, right: float, fall: float, parts: float) -> FloatArray:
-    """Return points that divide an interval for linear interpolation of a function that falls exponentially, by e^-fall in total.
+    """Return points that divide an interval for linear interpolation of a function that falls exponentially.
+
+    The function falls by a factor of e^-fall over the interval.
 
     Their density is proportional to the cube root of the second derivative.
     """
@@ -195,11 +203,12 @@ def _divided(left: float, right: float, fall: float, parts: float) -> FloatArray
 
 
 def least_divergence(samples: SampledProfile, orders: FloatArray) -> FloatArray:
-    r"""Return lower bounds of the largest Renyi divergence over pairs, from lower bounds of their largest H at the samples.
+    r"""Return lower bounds of the largest Renyi divergence over several pairs, from samples of lower bounds of their largest H.
 
     .. math:: D_a \ge t + \frac{\log (a H_{e^t}) - (a-1) \log(1 - 1/a)}{a - 1}, \qquad D_a \ge D_1 \ge 2 H_1^2,
 
-    The first inequality is that of `mixture_tail`, the last one that of Pinsker. At every t some pair attains the largest H.
+    The first inequality is that of `log_levels`, solved for the divergence; the last one is that of Pinsker. At every t some pair
+    attains the largest H, so the inequalities hold for the largest divergences, too.
     """
     seen = samples.low > -np.inf
     with np.errstate(all="ignore"):
@@ -210,16 +219,16 @@ def least_divergence(samples: SampledProfile, orders: FloatArray) -> FloatArray:
 
 
 def enough_fall(own_gap: FloatArray) -> FloatArray:
-    """Return the decrease of log delta over an interval below which more samples in it do not help.
+    """Return a decrease of log delta; more samples do not help in an interval over which log delta decreases by less.
 
     If log delta decreases by d, a straight line in e^eps between the ends exceeds delta by a fraction of up to d^2/8. The permitted
-    fraction is 0.1 %, or 1/4 of `own_gap` (the relative gap of the bounds of delta themselves), whichever is smaller.
+    fraction is 0.125 %, or 1/4 of `own_gap` (the relative gap of the bounds of delta themselves), whichever is smaller.
     """
     return np.minimum(np.sqrt(2 * own_gap), 0.1)
 
 
 def _end(tail: Tail, power: float, start: float, little: float) -> float | None:
-    """Double eps, from max(2 start, 1), until the log of the integral beyond it is at most `little`; None if above 700."""
+    """Return an eps beyond which the log of the integral is at most `little`, found by doubling; None if above 700."""
     end = max(2 * start, 1.0)
     while tail(power, end) > little:
         end *= 2
@@ -233,16 +242,16 @@ def log_levels(orders: FloatArray, divergences: FloatArray, eps: float | FloatAr
 
     .. math:: H_{e^t} \le \frac{1}{b} \Bigl(1 - \frac1b\Bigr)^{b-1} e^{(b-1)(D_b - t)},
 
-    The proof: :math:`(1 - e^t/x)_+ x^{1-b}` is largest for x = e^t b/(b - 1).
+    Proof: for the likelihood ratio x = P/Q, the function :math:`(1 - e^t/x)_+ x^{1-b}` is largest at x = e^t b/(b - 1).
     """
     return np.asarray((orders - 1) * (np.log1p(-1 / orders) + divergences - eps) - np.log(orders))
 
 
 def mixture_tail(power: float, start: float, orders: FloatArray, divergences: FloatArray, rate: float) -> float:
-    """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start, for a mixture as in `mixture_renyi`.
+    """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start for a mixture (see `mixture_renyi`).
 
-    By the joint convexity of the hockey-stick divergence, H is at most q times the bound of `log_levels`. The smallest bound over
-    the given orders b > power + 1 is used.
+    By the joint convexity of the hockey-stick divergence, H of the mixture is at most q = `rate` times the bound of `log_levels`.
+    The smallest bound over the given orders b > power + 1 is used.
     """
     with np.errstate(all="ignore"):
         step = orders - 1
@@ -252,7 +261,7 @@ def mixture_tail(power: float, start: float, orders: FloatArray, divergences: Fl
 
 
 def _divergence(order: float, total: float) -> float:
-    """Return the Renyi divergence of this order, given the log of the integral in the module docstring."""
+    """Return the Renyi divergence of the given order, computed from the log of the integral in the module docstring."""
     if total == -math.inf:
         return 0.0
     if order == 1:
@@ -265,14 +274,14 @@ def mixture_renyi(orders: FloatArray, divergences: FloatArray, rate: float) -> F
 
     .. math:: D_a \le \frac{1}{a-1} \log\bigl(1 - q + q\, e^{(a-1) D_a(P \| Q)}\bigr), \qquad D_1 \le q\, D_1(P \| Q),
 
-    This holds for every distribution R, because :math:`\sum_y P^a Q^{1-a}` and the Kullback-Leibler divergence are jointly convex.
-    For order inf the divergence of (P, Q) itself is returned.
+    These inequalities hold for every distribution R, because :math:`\sum_y P^a Q^{1-a}` and the Kullback-Leibler divergence are
+    jointly convex. For order inf the divergence of (P, Q) itself is returned.
     """
     step = orders - 1
     with np.errstate(all="ignore"):
         grown = step * divergences
         near = np.log1p(rate * np.expm1(np.minimum(grown, LARGEST_EXPONENT)))
-        # The argument log(rate) + grown has an absolute error of a few ulp of |log(rate)| + grown, which is added.
+        # The argument log(rate) + grown has an absolute error of a few ulp of |log(rate)| + grown; a bound of it is added.
         far = np.logaddexp(math.log1p(-rate) if rate < 1 else -math.inf, math.log(rate) + grown)
         far = far + 8 * ULP * (grown - math.log(rate))
         value = np.where(step == 0, rate * divergences, np.where(grown < LARGEST_EXPONENT, near, far) / step)

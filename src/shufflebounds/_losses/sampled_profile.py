@@ -1,6 +1,7 @@
 """Bounds of delta(eps) of one release at selected eps, and by convexity between them.
 
-Trade-off functions and Renyi divergences are computed from these bounds, and so are compositions if a value of delta is expensive.
+Trade-off functions and Renyi divergences are computed from these bounds, and so are compositions of releases whose delta is
+expensive to evaluate.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ _NODES, _WEIGHTS = gauss_legendre(12)
 class SampledProfile:
     r"""Bounds of log delta of one ordered pair at increasing eps. The first eps is 0, the last the pure budget if there is one.
 
-    delta is convex and non-increasing in E = e^eps. So linear interpolation of `high` is an upper bound. Between two neighbouring
-    samples, the line through the two samples before this interval is a lower bound, and so is the line through the two samples
-    after it (:meth:`below`).
+    delta is convex and non-increasing in E = e^eps. So linear interpolation of the upper bounds `high` is an upper bound. Between
+    two neighbouring samples, the line through the two samples before this interval is a lower bound, and so is the line through the
+    two samples after it (:meth:`below`).
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class SampledProfile:
         if pure > TINY:
             self.add(np.zeros(1))
         if not self.eps.size or self.high[0] == -np.inf:
-            # From eps = pure on delta is 0. Below, delta is at most tanh(pure/2) < pure, here below 2 TINY.
+            # From eps = pure on, delta is 0. At smaller eps, delta is at most tanh(pure/2) < pure, which is below 2 TINY here.
             top = math.log(pure) if 0 < pure <= TINY else -math.inf
             self.eps, self.low, self.high = np.zeros(1), np.full(1, -np.inf), np.full(1, top)
             if top > -math.inf:
@@ -88,12 +89,12 @@ class SampledProfile:
             fresh, low, high = np.append(fresh, self.pure), np.append(low, -np.inf), np.append(high, -np.inf)
         order = np.argsort(np.append(self.eps, fresh), kind="stable")
         self.eps = np.append(self.eps, fresh)[order]
-        # delta is non-increasing, so a bound at one eps is a bound at its neighbours.
+        # delta is non-increasing, so an upper bound at one eps holds at all larger eps, and a lower bound at all smaller eps.
         self.low = np.maximum.accumulate(np.minimum(np.append(self.low, low), 0.0)[order][::-1])[::-1]
         self.high = np.minimum.accumulate(np.minimum(np.append(self.high, high), 0.0)[order])
 
     def _spread(self, step: float) -> None:
-        """Add samples at distances of `step` in sqrt(-2 log delta), which is nearly linear in eps.
+        """Add samples at distances of `step` in sqrt(-2 log delta); this quantity is nearly linear in eps.
 
         The distances grow where delta is small.
         """
@@ -103,8 +104,8 @@ class SampledProfile:
         end, deepest = self.pure if whole else scale, self.depth or DEPTH
         last = 0.0
         if not whole and self.depth is not None:
-            # Extrapolate sqrt(-2 log delta) linearly to its largest required value. As a function of eps, sqrt(-2 log delta) is
-            # concave, so the resulting eps is too small; the loop below increases it.
+            # Extrapolate sqrt(-2 log delta) linearly to the largest value that is needed. As a function of eps, sqrt(-2 log delta)
+            # is concave, so the resulting eps is too small; the loop below increases it.
             here, there = (math.sqrt(-2 * self._at(eps)) for eps in (0.0, scale))
             ahead = (deepest - here) / max(there - here, 1e-9)
             end = min(scale * 1.5 ** max(0, math.floor(math.log(max(ahead, 1.0), 1.5))), self.pure, SAFE_EXPONENT)
@@ -130,7 +131,7 @@ class SampledProfile:
         self.add(np.interp(levels, depth[keep], eps[keep]))
 
     def _scale(self) -> float:
-        """Return an eps, at most half of the pure budget, with delta smaller than at eps = 0 by a factor of e^0.5 to e^20."""
+        """Return an eps, at most half of the pure budget, at which delta is by a factor of e^0.5 to e^20 smaller than at 0."""
         top = self.high[0]
         scale = min(self.scale, self.pure / 2)
         while (value := self._at(scale)) < top - 20 and scale > 1e-300:
@@ -167,12 +168,12 @@ class SampledProfile:
             self.add(np.concatenate([np.linspace(eps[i], eps[i + 1], int(parts[i]), endpoint=False)[1:] for i in wide]))
 
     def _reach(self, deepest: float) -> float:
-        """Return an eps at which delta is at most e^(-deepest**2/2), or beyond which it no longer decreases, or SAFE_EXPONENT."""
+        """Return an eps at which delta is at most e^(-deepest**2/2), or stops decreasing, or SAFE_EXPONENT."""
         finite = self.eps[self.high > -np.inf]
         end = self._scale() if finite.size < 2 else float(finite[-1])
         first, value = math.sqrt(-2 * self.high[0]), self._at(end)
         while value > -0.5 * deepest**2 and end < min(self.pure, SAFE_EXPONENT):
-            # Extrapolate sqrt(-2 log delta) linearly to `deepest`, by at most a factor of 4 in eps.
+            # Extrapolate sqrt(-2 log delta) linearly to the value `deepest`; eps grows by at most a factor of 4.
             growth = (deepest - first) / max(math.sqrt(-2 * value) - first, 1e-9)
             end, before = min(end * min(max(1.02 * growth, 1.05), 4.0), self.pure, SAFE_EXPONENT), value
             value = self._at(end)
@@ -186,7 +187,7 @@ class SampledProfile:
         return float(self.high[np.searchsorted(self.eps, eps)])
 
     def too_deep(self, eps: FloatArray) -> NDArray[np.bool_]:
-        """Whether delta at these samples is at or below e^(-depth**2/2), where the samples end."""
+        """Whether delta at these samples is at most e^(-depth**2/2), the size at which the samples end."""
         deepest = -math.inf if self.depth is None else -0.5 * self.depth**2
         return np.asarray(self.high[np.searchsorted(self.eps, eps)] <= deepest)
 
@@ -195,9 +196,9 @@ class SampledProfile:
         return copy.copy(self)
 
     def alone(self, upper: bool) -> SampledProfile:
-        """Return a copy in which both bounds at the samples are the upper one (`upper`) or the lower one.
+        """Return a copy in which both bounds at each sample are equal to its upper bound (`upper`) or to its lower bound.
 
-        In the copy, the gap between interpolation and supporting lines is the error of the interpolation alone. Upper bounds that
+        In the copy, the gap between the interpolation and the supporting lines is due to the interpolation alone. Upper bounds that
         come from a search may be above the convex hull of all upper bounds; the copy has the values of the hull.
         """
         alone = self.copy()
@@ -205,7 +206,7 @@ class SampledProfile:
         return alone
 
     def _hull(self) -> FloatArray:
-        """Return the greatest convex function of e^eps at or below `high`, at the samples."""
+        """Return, at the samples, the greatest convex function of e^eps that is nowhere above the upper bounds `high`."""
         x, y, _ = hull(self.eps, self.high)
         if x.size == self.eps.size or x.size < 2:
             return self.high
@@ -221,11 +222,12 @@ class SampledProfile:
         if count == 0:
             return np.zeros(1), np.full(1, -np.inf)
         if not self.convex:
-            # A lower bound by monotonicity alone: delta in an interval is at least the lower bound at its right end.
+            # This lower bound follows from monotonicity alone: delta in an interval is at least the lower bound at its right end.
             after = np.append(self.low[1:count], -np.inf)
             return alternate(self.eps[:count], self.eps[:count]), alternate(self.low[:count], after)
         # A line below the first interval needs an upper bound of delta at some eps < 0. `across` computes it from a sample of the
-        # reversed pair at eps > 0 or, if there is none, from the value at eps = 0: the reversed divergence does not increase.
+        # reversed pair at eps > 0 or, if there is none, from the value at eps = 0: the divergence of the reversed pair does not
+        # increase with eps.
         before = -float(other.eps[1]) if other.eps.size > 1 else -1.0
         value = across(before, float(other.high[1]) if other.eps.size > 1 else float(self.high[0]))
         value += 8 * ULP * abs(value)
@@ -234,8 +236,8 @@ class SampledProfile:
     def integrals(self, other: SampledProfile, power: float) -> tuple[float, float, FloatArray, FloatArray]:
         """Return logs of (lower integral, upper integral, gaps, own gaps).
 
-        The integrals are those of e^(power t) times the lower and the upper bound of delta(t) over t. They have the error of the
-        quadrature (`_pieces`), for which the caller widens them by COMPUTED_ERROR. A gap is the difference of both integrals over
+        The integrals are those of e^(power t) times the lower and the upper bound of delta(t) over t. The quadrature (`_pieces`)
+        has an error, for which the caller widens the integrals by COMPUTED_ERROR. A gap is the difference of both integrals over
         one interval between samples. An own gap is the part of this difference that is due to the gap of the bounds of delta at the
         samples; more samples cannot reduce it.
         """
@@ -243,7 +245,7 @@ class SampledProfile:
         eps, log_low = self.below(other)
         low, coarse = _pieces(eps, log_low, power)
         low[coarse] = -np.inf
-        # In each interval the lower bound has two pieces that meet at a vertex, or none if the lower bound is trivial.
+        # In each interval, the lower bound of delta has two pieces that meet at a vertex, or no piece if it is trivial.
         folded = np.full(high.size + 1, -np.inf)
         np.logaddexp.at(folded, np.minimum(np.arange(low.size) // 2, high.size), low)
         held, _ = _pieces(self.eps, self.low, power)
@@ -256,17 +258,17 @@ class SampledProfile:
 
 
 def alone(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[SampledProfile, SampledProfile]:
-    """Return the copies made by :meth:`SampledProfile.alone` for (P, Q) and (Q, P); both arguments may be one object."""
+    """Return the copies of two sets of samples that :meth:`SampledProfile.alone` makes; both arguments may be one object."""
     one = forward.alone(upper)
     return one, one if backward is forward else backward.alone(upper)
 
 
 def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return logs of the integrals of e^(power t) delta(t) between neighbouring eps, and whether each interval is coarse.
+    """Return logs of the integrals of e^(power t) delta(t) between neighbouring eps, and a flag for each interval that is coarse.
 
     Between neighbouring eps delta is taken to be linear in e^t, so the integrand is a sum of e^(power t) and e^((power + 1) t). An
-    interval is coarse if one of these terms changes in it by more than a factor e^STEEPEST. The quadrature would be inaccurate
-    there, so each factor of the integrand is replaced by its largest value.
+    interval is coarse if one of these terms changes by more than a factor e^STEEPEST over it. The quadrature would be inaccurate in
+    a coarse interval, so each factor of the integrand is replaced there by its largest value.
 
     In any other interval the rule of 12 nodes has a relative error below 4e-13, which is less than half of COMPUTED_ERROR. Proof:
     let w be the width of the interval, p the power, and q = abs(p + 1/2), so that (q + 1/2) w <= 8 and w <= 16. The integrand is
@@ -274,7 +276,8 @@ def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[Float
     As e^w - e^t = 2 e^((w + t)/2) sinh((w - t)/2) and abs(sinh(z)) <= abs(z) cosh(Re z), in the ellipse with the foci 0 and w
     and the larger semi-axis A w/2, abs(g) is at most e^(w/2) (w/2) (1 + A) e^((p + 1/2) w/2 + A (q + 1/2) w/2 + w/4). As
     sinh(x) >= x for x >= 0, the mean of g is at least e^(w/2) (w/2) e^((p + 1/2) w/3), by Jensen's inequality for the weight w - t.
-    So their ratio is at most (1 + A) e^(4 A + 4). The error follows as in docs/theorems/vectors ("Masses of cells"), with rho = 12.
+    So the ratio of these two bounds is at most (1 + A) e^(4 A + 4). The error follows as in docs/theorems/vectors ("Masses of
+    cells"), with rho = 12.
     """
     width = np.diff(eps)[:, None]
     coarse = max(abs(power), abs(power + 1)) * width[:, 0] > STEEPEST

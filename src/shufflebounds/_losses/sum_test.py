@@ -1,9 +1,10 @@
-r"""A lower bound of the divergence of (P, Q): the divergence of a pair that is defined by all tests :math:`\{S \ge c\}` of a sum S.
+r"""A lower bound of the divergence of (P, Q): the divergence of a pair defined by all tests :math:`\{S \ge c\}` of a sum S.
 
 Let S be a whole number that is computed from the outcome, such as a sum of one term for each step. Under P and under Q, S is a sum
-of independent terms with known distributions. By the lemma of Neyman and Pearson every point (Q(S >= c), P(S >= c)) is on or below
-the curve of powers of (P, Q). The least concave function above these points, with upper bounds of the levels and lower bounds of
-the powers, is the curve of another pair, which (P, Q) dominates.
+of independent terms with known distributions. The test that rejects for S >= c has the level Q(S >= c) and the power P(S >= c). By
+the lemma of Neyman and Pearson, this power is at most that of the best test of P against Q at this level. Take upper bounds of the
+levels and lower bounds of the powers. The least concave function above the resulting points is the curve of the best tests of
+another pair, which is dominated by (P, Q).
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ RESOLUTION^2/12 = 5e-4 to its variance. Raised: less tight bounds. Lowered: long
 
 
 class Terms(NamedTuple):
-    """Independent terms of the sum with the same distribution: increasing whole values, bounds of the logarithms of their
-    probabilities, and the number of terms.
+    """Independent terms of the sum with the same distribution.
+
+    `place` has the increasing whole values, `lower` and `upper` bound the logarithms of their probabilities, and `times` is the
+    number of terms.
     """
 
     place: FloatArray
@@ -48,8 +51,8 @@ class SumTest:
     Parameters
     ----------
     first, second : sequence of Terms
-        The terms of S under P and under Q. If the probabilities sum to less than 1, the test accepts with the remaining
-        probability.
+        The terms of S under P and under Q. If the probabilities of the terms sum to less than 1, the test accepts with the
+        remaining probability.
     log_rest : float
         Lower bound of the log probability under P of outcomes that Q cannot produce; the test rejects them.
     log_lost : float
@@ -60,7 +63,7 @@ class SumTest:
         self._terms, self.log_rest, self._log_lost = (first, second), log_rest, log_lost
 
     def _sum(self, which: int, sign: int, *, upper: bool) -> TiltedSum:
-        """Return the distribution of S (`sign` = 1) or of -S (-1) under P (`which` = 0) or Q (1)."""
+        """Return the sum S (`sign` = 1) or -S (`sign` = -1) under P (`which` = 0) or under Q (`which` = 1)."""
         summands, origin = [], 0.0
         for place, lower, above, times in self._terms[which]:
             log_mass = (above if upper else lower)[::sign]
@@ -70,18 +73,18 @@ class SumTest:
             summands.append(Summand(log_mass[held], at - heaviest, times))
             origin += times * heaviest
         slack = 16 * ULP * sum(terms.times for terms in self._terms[which])
-        # Rounding errors grow as e^(near^2/2), here to about 1e-12, and the number of transforms falls as 1/near.
+        # Rounding errors grow as e^(near^2/2), to about 1e-12 for near = 4. The number of transforms falls as 1/near.
         return TiltedSum(summands, origin, 1.0, discount=2 * NEGLIGIBLE, near=4.0, widest=3, upper=upper, slack=slack)
 
     @cached_property
     def _sums(self) -> tuple[TiltedSum, TiltedSum, TiltedSum, TiltedSum]:
-        """The distributions of S under P and Q, for probabilities to reject; then those of -S, for probabilities to accept."""
+        """S under P and under Q, for probabilities to reject; then -S under P and under Q, for probabilities to accept."""
         return (self._sum(0, 1, upper=False), self._sum(1, 1, upper=True), self._sum(0, -1, upper=True),
                 self._sum(1, -1, upper=False))
 
     @kept(4)
     def points(self, log_tail: float) -> FloatArray:
-        """Return bounds of level and power of the tests that reject, or accept, with a probability of at least about e^log_tail.
+        """Return bounds of level and power of the tests {S >= c}, for thresholds c with tails of at least about e^log_tail.
 
         The rows are the logarithms of alpha (the level), 1 - alpha, beta (the probability under P to accept), and 1 - beta.
         """
@@ -92,25 +95,25 @@ class SumTest:
         # The thresholds decrease, so that levels and powers increase.
         above, below = ([_thresholds(one, log_tail) for one in pair] for pair in ((power, level), (accepted, spared)))
         c = np.unique(np.concatenate([*above, *(1 - part for part in below)]))[::-1]
-        # The smaller of a probability and its complement is computed, and the larger as 1 minus the smaller.
+        # Of a probability and its complement, the smaller one is computed from S, and the larger one as 1 minus the smaller one.
         alpha, beta = np.empty((2, c.size)), np.empty((2, c.size))
         large, strong = c > level.moments(0.0)[1], c > power.moments(0.0)[1]
         alpha[:, large] = _both(_tails(level, c[large]) + 2 * COMPUTED_ERROR)
         alpha[::-1, ~large] = _both(_tails(spared, 1 - c[~large]) - 2 * COMPUTED_ERROR)
         beta[::-1, strong] = _both(np.logaddexp(_tails(power, c[strong]) - 2 * COMPUTED_ERROR, self.log_rest))
         beta[:, ~strong] = _both(np.logaddexp(_tails(accepted, 1 - c[~strong]) + 2 * COMPUTED_ERROR, self._log_lost))
-        # A bound of the level is valid for all larger thresholds, and a bound of the power for all smaller thresholds.
+        # An upper bound of the level holds for all larger thresholds, a lower bound of the power for all smaller thresholds.
         fall, rise = np.minimum.accumulate, np.maximum.accumulate
         return np.stack([fall(alpha[0][::-1])[::-1], rise(alpha[1][::-1])[::-1], fall(beta[0]), rise(beta[1])])
 
 
 def pair_of_tests(tests: Sequence[SumTest], log_tail: float, *, reverse: bool) -> LossAtoms:
-    """Return the outcomes of a pair that (P, Q) dominates, or (Q, P) if `reverse`, from tests of several sums.
+    """Return the outcomes of a pair dominated by (P, Q), or by (Q, P) if `reverse`, computed from tests of several sums.
 
     The thresholds are those of :meth:`SumTest.points`. A sum whose transform would be too long is skipped.
     """
     log_rest = max(test.log_rest for test in tests)
-    # The first point rejects the outcomes that Q cannot produce, the last one rejects all.
+    # The first point is the test that rejects only the outcomes that Q cannot produce; the last point always rejects.
     ends = np.array([[-np.inf, 0.0, *_both(np.array([log_rest]))[::-1, 0]], [0.0, -np.inf, -np.inf, 0.0]]).T
     parts = [ends]
     for test in tests:
@@ -119,7 +122,7 @@ def pair_of_tests(tests: Sequence[SumTest], log_tail: float, *, reverse: bool) -
     points = np.concatenate(parts, axis=1)
     hull = prune(points[:, np.lexsort((points[2], -points[1], points[0]))])
     assert hull.atoms is not None
-    # The curve may begin and end with outcomes that only P, or only Q, can produce.
+    # The ends of the curve belong to outcomes that only P, or only Q, can produce; their masses may be 0.
     ends = np.array([[hull.points[3, 0], -np.inf], [-np.inf, hull.points[1, -1]]])
     masses = np.concatenate([hull.atoms[::-1], ends], axis=1)
     return LossAtoms.of(*(masses[::-1] if reverse else masses), error=COMPUTED_ERROR)
@@ -133,40 +136,41 @@ def attained_by(tests: Sequence[SumTest]) -> tuple[DominatingPairInfo, ...]:
 
 
 def moved(steps: float, others: Sequence[Terms]) -> SumTest:
-    """Return the test by a sum to which the target adds `steps` under P and -`steps` under Q; `others` are the other terms."""
+    """Return the test by a sum S of `steps` (under P) or -`steps` (under Q) from the target, and of the terms `others`."""
     first, second = (Terms(np.array([at]), np.zeros(1), np.zeros(1), 1) for at in (steps, -steps))
     return SumTest([first, *others], [second, *others], -math.inf, -math.inf)
 
 
 def certain(place: Sequence[float], log_mass: Sequence[float], times: int) -> Terms:
-    """Return terms with these logarithms of probabilities, which have errors of a few ulp."""
+    """Return terms with the given logarithms of probabilities, which have errors of a few ulp."""
     total = np.array(log_mass)
     error = ULP * (16 + 8 * np.abs(np.where(total > -np.inf, total, 0.0)))
     return Terms(np.array(place, dtype=np.float64), total - error, total + error, times)
 
 
 def _both(log_prob: FloatArray) -> FloatArray:
-    """Return the logarithms of probabilities, at most 1, and of their complements as two rows."""
+    """Return two rows: the logarithms of probabilities, limited to at most 0, and those of their complements."""
     value = np.minimum(log_prob, 0.0)
     return np.stack([value, log1mexp(value)])
 
 
 def _tails(one: TiltedSum, thresholds: FloatArray) -> FloatArray:
-    """Return the bounds of the log probabilities that the sum is at least each threshold, a whole number."""
-    # With the discount c, phi(x) = (1 - e^(-c x))/c is 1/c for x >= 1/2, up to a relative e^(-c/2) = e^-NEGLIGIBLE.
+    """Return bounds of the log probabilities that the sum is at least each of the thresholds, which are whole numbers."""
+    # S and the thresholds are whole numbers, so S >= c is S - (c - 1/2) >= 1/2. For x >= 1/2, phi(x) = (1 - e^(-c x))_+/c with the
+    # discount c is 1/c up to a relative e^(-c/2) = e^-NEGLIGIBLE.
     value = one.log_values(thresholds - 0.5)[0] + math.log(2 * NEGLIGIBLE)
     return np.asarray(value + (ULP if one.upper else 0.0))
 
 
 def _thresholds(one: TiltedSum, log_tail: float) -> FloatArray:
-    """Return whole numbers from the mean of the sum up to a number that the sum exceeds with a probability of about e^log_tail.
+    """Return thresholds: whole numbers from the mean of the sum up to one that the sum exceeds with probability about e^log_tail.
 
-    With K the cumulant generating function, Chernoff's inequality bounds the log probability to exceed K'(theta) by
-    K(theta) - theta K'(theta).
+    Let K be the cumulant generating function of the sum. By Chernoff's inequality, K(theta) - theta K'(theta) is an upper bound of
+    the log probability that the sum exceeds K'(theta).
     """
     whole, mean, var = one.moments(0.0)
     theta, step = 0.0, 0.25 / math.sqrt(max(var, 0.25))
-    # `distance` is in standard deviations: at this distance a normal distribution has the same tail.
+    # `distance` is a number of standard deviations: at this distance, a normal distribution has the tail of the Chernoff bound.
     distance, places, end = [0.0], [mean], math.sqrt(-2 * log_tail)
     while distance[-1] < end and places[-1] < one.last - 0.5:
         cumulant, place, _ = one.moments(theta + step)

@@ -4,8 +4,8 @@ For S = X_1 + X_2 + ... a transform yields bounds of
 
 .. math:: \mathrm{E}\, \varphi(S - K), \qquad \varphi(x) = \frac{(1 - e^{-c x})_+}{c},
 
-The levels K are real numbers. With the discount c = 1 this is the hockey-stick divergence of privacy losses, with c = 0 the
-stop-loss transform E (S - K)_+.
+The levels K are real numbers. With the discount c = 1 this expectation is the hockey-stick divergence of privacy losses. With c = 0
+it is the stop-loss transform E (S - K)_+.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Raised: the tilted mean is farther from the mean of the sum.
 class Summand(NamedTuple):
     """`times` independent summands with one distribution.
 
-    `log_mass` has the logs of the masses, `place` the values in grid steps from a point near the heaviest mass.
+    `log_mass` has the logs of the masses. `place` has the values, in grid steps, relative to a point near the heaviest mass.
     """
 
     log_mass: FloatArray
@@ -57,7 +57,7 @@ class Summand(NamedTuple):
 
 
 class _Points(NamedTuple):
-    """The grid points of a truncation range: `size` points from `origin` on, of which those from index `first` on are stored."""
+    """The grid points of a truncation range: `size` points that begin at `origin`. Those before index `first` are not stored."""
 
     origin: float
     size: int
@@ -66,10 +66,10 @@ class _Points(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Transform:
-    """Sums of tilted masses at the grid points of a truncation range, from which the bounds at an interval of levels K follow.
+    """Sums of tilted masses at the grid points of a truncation range; bounds for the levels K in an interval follow from them.
 
-    `tail` and `excess` are the arrays of the kernel `tilted_excess` at the stored points. `error` bounds the error of each tilted
-    mass in the range, and `outside` the tilted mass outside it.
+    `tail` and `excess` are the arrays of the kernel `tilted_excess` at the stored points. `error` is a bound of the error of each
+    tilted mass in the range, and `outside` is a bound of the tilted mass outside the range.
     """
 
     theta: float
@@ -82,36 +82,37 @@ class _Transform:
 
 
 class TiltedSum:
-    r"""Upper or lower bounds of E phi(S - K), phi(x) = (1 - e^(-c x))_+/c, for a sum S of independent numbers on a grid.
+    r"""Upper or lower bounds of E phi(S - K) for a sum S of independent numbers on a grid, where phi(x) = (1 - e^(-c x))_+/c.
 
-    A bound at a level K uses a transform of the tilted distribution whose mean is the middle of an interval around K. The interval
-    depends on K alone, so a bound does not depend on the levels evaluated before, or on other levels of the same array.
+    A bound at a level K uses a transform of the tilted distribution. The mean of this distribution is the middle of an interval
+    around K. The interval depends on K alone, so a bound does not depend on the levels evaluated before, or on other levels of the
+    same array.
 
     Parameters
     ----------
     summands : sequence of Summand
         The distributions of the numbers.
     origin : float
-        The value of the sum where every place is 0.
+        The value of the sum if every summand has the place 0.
     step : float
         Distance of the grid points.
     discount : float
         The discount c >= 0.
     near : float
-        A transform serves levels within `near` standard deviations of the tilted mean. The rounding error grows as e^(near^2/2);
-        the number of transforms falls as 1/near.
+        A transform is used for levels within `near` standard deviations of the tilted mean. The rounding error grows as
+        e^(near^2/2); the number of transforms falls as 1/near.
     served : float, optional
-        Replaces `near` in wide intervals: smaller than `near`, but at least 0.3 `near`, half of the width of the narrowest
+        Replaces `near` in wide intervals. It is smaller than `near`, but at least 0.3 `near`, half of the width of the narrowest
         interval.
     widest : int, optional
         The widest intervals of levels are 4^widest * 0.6 * `near` standard deviations wide. Tilted sums of heavy-tailed numbers
-        have larger standard deviations than the sum itself, so that their transforms serve wider intervals.
+        have larger standard deviations than the sum itself, so that one transform can be used for a wider interval.
     upper : bool
         Whether the bounds are upper or lower bounds.
     log_rest : float
-        Log probability that the sum is infinite, where phi is 1/c.
+        Log probability that the sum S is infinite; phi(S - K) is then 1/c.
     slack : float
-        Bound of the relative error of a product of masses, one of each number.
+        Bound of the relative error of a product of masses that has one factor for each number.
     level_error : float
         Bound of the error of `origin` and of the grid points, by which levels are moved.
     """
@@ -125,7 +126,7 @@ class TiltedSum:
         self.upper, self.log_rest, self.slack, self.level_error = upper, log_rest, slack, level_error
 
     def moments(self, theta: float) -> tuple[float, float, float]:
-        """Return the log of the moment generating function at theta (relative to the origin), and the tilted mean and variance."""
+        """Return log E e^(theta (S - origin)) of the sum S, and the mean and the variance of S after tilting by theta."""
         cumulant = mean = var = 0.0
         for logs, place, r in self._summands:
             log_total, m, v = _losses.tilted_moments(logs, place, theta * self.step)
@@ -158,13 +159,13 @@ class TiltedSum:
 
     @cached_property
     def _width(self) -> float:
-        """The width of the widest intervals of levels for which one transform is used."""
+        """The largest width of an interval of levels for which one transform is used."""
         return 4.0**self._widest * 0.6 * self._near * math.sqrt(self._least_moments[2])
 
     def tilt(self, level: float) -> float:
-        """Return a tilt theta >= `least_tilt` at which the tilted mean of the sum is near the level.
+        """Return an exponential tilt theta >= `least_tilt` at which the mean of the tilted sum is near the level.
 
-        If no allowed theta moves the mean to the level, return the end of the allowed range.
+        If no permitted theta moves the tilted mean to the level, the result is the end of the permitted range.
         """
         smallest = self.least_tilt
         low, high = smallest, 60 / self.step
@@ -189,10 +190,10 @@ class TiltedSum:
         return float(self._centers(np.array([level]), self._width / 4.0**self._widest)[0])
 
     def _centers(self, levels: FloatArray, width: float) -> FloatArray:
-        """Return for each level the middle of an interval that contains it; the interval does not depend on the other levels.
+        """Return for each level the middle of an interval that contains the level and does not depend on the other levels.
 
-        An interval has the given width. While the transform for its middle is not accurate at the level, the width is divided by
-        four, at most `_widest` + 11 times; if no width suffices, the middle is the level itself.
+        The interval first has the given width. If the transform for its middle is not accurate at the level, the width is divided
+        by four, at most `_widest` + 11 times. If no width suffices, the middle is the level itself.
         """
         mean = self._least_moments[1]
         out, left = levels.copy(), np.arange(levels.size)
@@ -212,10 +213,10 @@ class TiltedSum:
         return out
 
     def _shared_centers(self, levels: FloatArray) -> FloatArray:
-        """Return the middles of :meth:`_centers`, replaced by smaller middles whose transforms are accurate and not longer.
+        """Return the middles of :meth:`_centers`, but a smaller middle where its transform is accurate, too, and is not longer.
 
         The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean. One transform may
-        then serve levels for which :meth:`_centers` chooses several.
+        then suffice for levels for which :meth:`_centers` chooses several.
         """
         out = self._centers(levels, self._width)
         for part in range(1, self._widest):
@@ -228,21 +229,23 @@ class TiltedSum:
 
     @kept(CACHED_ANSWERS)
     def _interval(self, center: float) -> tuple[float, float, float, float]:
-        """Return (theta, low, high, deviation): the tilt theta whose transform is accurate for the levels K in low..high around
-        `center`, and the standard deviation of the tilted sum.
+        """Return (theta, low, high, deviation) for the interval of levels around `center`.
+
+        The transform with the exponential tilt theta is accurate for the levels K in low..high. The last number is the standard
+        deviation of the tilted sum.
         """
         theta = self.tilt(center)
-        # A level is at most half of the largest width from the middle of its interval; 1e-9 covers rounding.
+        # A level is at most half of the largest width away from the middle of its interval; the factor 1 + 1e-9 covers rounding.
         deviation = max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step)
         far = min(self._served * deviation, 0.5 * self._width * (1 + 1e-9))
         return theta, -math.inf if theta == self.least_tilt else center - far, center + far, deviation
 
     def points(self, level: float) -> int:
-        """Return the number of points of the transform that is used for the level."""
+        """Return the number of points of the transform that is used for the given level."""
         return self._transform(float(self._shared_centers(np.array([level]))[0])).points.size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of log E phi(S - K) (class docstring) at the levels K, and their negative slopes."""
+        """Return bounds of log E phi(S - K) (see the class) at the levels K, and their slopes in K with the sign changed."""
         rest = self.log_rest + (self.slack if self.upper else -self.slack)
         values, slopes = np.full(levels.size, rest), np.zeros(levels.size)
         side = -1 if self.upper else 1
@@ -260,12 +263,14 @@ class TiltedSum:
         return self.origin + self.step * sum(r * float(place[-1]) for _, place, r in self._summands)
 
     def _closest(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of log E phi(S - K) at the levels K, and their negative slopes.
+        """Return bounds of log E phi(S - K) (see the class) at the levels K, and their slopes in K with the sign changed.
 
-        Where the rounding error is more than 1e-6 of the bound, a transform with a tilted mean closer to the level is computed.
+        Where the rounding error is more than 1e-6 of the bound, another transform is computed, with a tilted mean closer to the
+        level.
         """
         values, slopes, shares = self._read(levels, self._shared_centers(levels))
-        # Raised above 1e-6: a wider gap near the largest value of the sum. Lowered: more transforms.
+        # With a threshold above 1e-6, the gap near the largest value of the sum is wider. With a lower one, more transforms are
+        # computed.
         blurred = np.flatnonzero(shares > 1e-6)
         if blurred.size:
             again, steeper, _ = self._read(levels[blurred], self._centers(levels[blurred], self._width / 64))
@@ -274,9 +279,10 @@ class TiltedSum:
         return values, slopes
 
     def _read(self, levels: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the bounds at the levels, their negative slopes, and the fraction of each bound that is rounding error.
+        """Return bounds of log E phi(S - K) at the levels K, their negative slopes, and the fractions that are rounding error.
 
-        centers[i] is the middle of the interval that contains levels[i], and the tilted mean of its transform.
+        centers[i] is the middle of the interval that contains levels[i]. It is also the mean of the tilted sum in the transform for
+        this level.
         """
         out = np.empty((3, levels.size))
         for center in set(centers.tolist()):
@@ -310,7 +316,7 @@ class TiltedSum:
             # Masses below e^-110 of the largest are dropped, and their total is bounded.
             faint = -110.0
             kept = weight > faint
-            # `rough` bounds the relative error of a product of tilted masses, and `lost` the mass that is dropped.
+            # `rough` bounds the relative error of a product of tilted masses, and `lost` bounds the mass that is dropped.
             rough += r * ULP * float((np.abs(logs[kept]) + np.abs(theta * step * place[kept])).max() + 120)
             lost += r * math.exp(faint) * (place.size - np.count_nonzero(kept))
             place = place[kept]
@@ -337,24 +343,24 @@ class TiltedSum:
     def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> tuple[int, int, float]:
         """Return a truncation range of the sum such that the tilted mass outside is negligible, by Chernoff bounds.
 
-        The result consists of the first grid point, the number of points, and an upper bound of the tilted mass outside.
+        The result consists of the first grid point, the number of points, and an upper bound of the tilted mass outside the range.
 
-        On either side of the range the mass is at most e^-NEGLIGIBLE. If this takes more than TABLE_SIZE/4 points, the limit is
-        e^-NEGLIGIBLE_ROUGHLY, and if that takes more than LARGE_TABLE_SIZE points, e^-20. A larger mass widens the gap, because the
-        upper bound multiplies it by its largest possible weight.
+        On either side of the range the mass is at most e^-NEGLIGIBLE. If such a range has more than TABLE_SIZE/4 points, the limit
+        of the mass is e^-NEGLIGIBLE_ROUGHLY. If that range has more than LARGE_TABLE_SIZE points, the limit is e^-20. The upper
+        bound multiplies the mass outside by its largest possible weight, so a larger mass widens the gap.
         """
         tails = Tails(tilted, mean, deviation)
         for depth in (NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, 20.0):
             down, up = tails.reach(-1, -depth), tails.reach(1, -depth)
-            # With 32 more points on either side, no level that is read lies at the edge of the range.
+            # With 32 more points on either side of the range, no level for which the transform is used lies at the edge.
             first = math.floor(mean - down) - 32
             size = math.ceil(mean + up) + 32 - first
             if size >= support or size <= (TABLE_SIZE // 4 if depth == NEGLIGIBLE else LARGE_TABLE_SIZE):
                 break
-        # next_fast_len fails for huge lengths, so the length is limited to one that is refused below.
+        # next_fast_len fails for huge lengths, so the length is limited to a number that is refused below.
         size = fft.next_fast_len(min(support, size, 2 * LARGE_TABLE_SIZE), real=True)
         if size > LARGE_TABLE_SIZE:
-            # A few large values of small mass may need a longer range than permitted; the caller then uses a coarser grid.
+            # If a few large values have a small mass, the range may be longer than permitted; the caller then uses a coarser grid.
             memory = size * POINT_BYTES / 2**20
             raise TooLongError(
                 f"the composition needs a transform of {size} points, about {memory:.0f} MiB, more than "
@@ -366,15 +372,15 @@ class TiltedSum:
 
 
 def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
-    """Return the circular convolution of all summands, and a bound of the error of its values.
+    """Return the circular convolution of the distributions of all summands, and a bound of the error of its values.
 
-    `tilted` has masses that sum to 1, not their logs. A transform has log2(size) rounded butterfly stages, so each output has an
-    error of at most 4 ulp log2(size) times the sum of the absolute inputs.
+    `tilted` has masses, not their logs; the masses of a summand sum to 1. A transform has log2(size) rounded butterfly stages, so
+    each output has an error of at most 4 ulp log2(size) times the sum of the absolute inputs.
     """
     stage = 4 * ULP * (math.log2(size) + 2)
     # All arrays share one block. The C library keeps about as much freed memory as the largest block that a process has released,
-    # so later transforms and the work space of NumPy's transforms need no new pages. Allocating new pages takes as long as a
-    # transform.
+    # so later transforms, and the work space of NumPy's transforms, reuse memory pages instead of allocating new ones. Allocating
+    # new pages takes as long as a transform.
     room = np.empty((len(tilted) + 3, size // 2 + 1), dtype=np.complex128)
     values, spectra = room[0].view(np.float64)[:size], room[1 : len(tilted) + 1]
     for (weight, place, _), spectrum in zip(tilted, spectra):

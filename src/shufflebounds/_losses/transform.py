@@ -1,4 +1,4 @@
-"""The moment generating function of the privacy loss of one release, in the form that compositions by inversion need."""
+"""The moment generating function of the privacy loss of one release, in a form that compositions by Fourier inversion can use."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Cumulants", "LossTransform", "Spectrum", "TiltedTransform"]
 
 
 class Spectrum(NamedTuple):
-    """Values of E e^(z L) e^-scale - 1, L the privacy loss, at z = theta + i spacing j, j = 0, 1, ..., with error bounds.
+    """Values of E e^(z L) e^-scale - 1 for the privacy loss L at z = theta + i spacing j, j = 0, 1, ..., with error bounds.
 
-    The difference from 1 is stored, because its relative error is small even for small losses, and releases with small losses are
+    The difference from 1 is stored because its relative error stays small for releases with small losses. Such releases are
     repeated most often.
     """
 
@@ -26,7 +26,8 @@ class Spectrum(NamedTuple):
 class Cumulants(NamedTuple):
     """The cumulant generating function of the loss of one release at several tilts theta, with bounds of its errors.
 
-    An error is inf if too many quadrature points would be needed. `mean` and `var` are approximations of the first two derivatives.
+    An error bound is inf if too many quadrature points would be needed. `mean` and `var` are approximations of the first two
+    derivatives with respect to theta.
     """
 
     value: FloatArray
@@ -36,7 +37,7 @@ class Cumulants(NamedTuple):
 
 
 class TiltedTransform(Protocol):
-    """The moment generating function of the loss of one release on the line Re z = theta."""
+    """The moment generating function E e^(z L) of the loss L of one release on the line Re z = theta."""
 
     @property
     def scale(self) -> float:
@@ -44,13 +45,13 @@ class TiltedTransform(Protocol):
 
     @property
     def points(self) -> int:
-        """The number of quadrature points; a value of the spectrum takes about 5 ns for each of them."""
+        """The number of quadrature points. One value of the spectrum takes about 5 ns for each point."""
 
     def spectrum(self, spacing: float, count: int) -> Spectrum:
-        """Return the values at z = theta + i t for the frequencies t = 0, spacing, ..., (count - 1) spacing."""
+        """Return the values of the moment generating function at z = theta + i t for t = 0, spacing, ..., (count - 1) spacing."""
 
     def decay(self, frequency: float) -> float:
-        """Return an upper bound of log |E e^((theta + i t) L)| - scale for the loss L and all t >= frequency."""
+        """Return an upper bound of log |E e^((theta + i t) L)| - scale that holds for all t >= frequency; L is the loss."""
 
 
 class LossTransform(Protocol):
@@ -60,7 +61,7 @@ class LossTransform(Protocol):
         """Return the cumulant generating function at increasing real numbers theta > 0."""
 
     def tilted(self, theta: float) -> TiltedTransform | None:
-        """Return the function on the line Re z = theta > 0 of the complex plane, or None if it needs too many quadrature points.
+        """Return E e^(z L) on the line Re z = theta > 0 of the complex plane, or None if it needs too many quadrature points.
 
-        If the function is None for one theta, it is None for all larger theta.
+        If the result is None for one theta, it is None for all larger theta.
         """

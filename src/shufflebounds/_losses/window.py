@@ -1,6 +1,6 @@
 """Truncation ranges of a sum of independent integer-valued variables, by Chernoff's bound.
 
-The Fourier transforms of compositions use a finite range of the sum; the mass outside is bounded here.
+The Fourier transforms of compositions represent the sum on a finite range; this module bounds the mass outside.
 """
 
 from __future__ import annotations
@@ -24,23 +24,25 @@ More rates take longer; fewer rates give longer truncation ranges.
 
 
 class Tails:
-    """The tails of a sum of integer-valued variables, each given by (normalised masses, places, multiplicity).
+    """The tails of a sum of independent integer-valued variables.
 
-    Each distribution is made coarser by splitting its masses over two points with the same mean. This increases every exponential
-    moment, so the Chernoff bounds remain valid.
+    Each variable is given by normalized masses, their places, and the number of times it occurs.
+
+    Each distribution is moved to a coarser grid: a mass is split over two points with the same mean. This increases every
+    exponential moment, so the Chernoff bounds remain valid.
     """
 
     def __init__(self, laws: Sequence[tuple[FloatArray, FloatArray, int]], mean: float, deviation: float) -> None:
         self._mean, self._deviation = mean, deviation
-        # At rate s, a grid of step w for r equal distributions increases the exponent of Chernoff's bound by at most r s^2 w^2/8.
-        # With this w, the total is below 0.03 for s up to 9/deviation.
+        # At rate s, moving r equal distributions to a grid of step w increases the exponent of Chernoff's bound by at most r s^2
+        # w^2/8. With the w chosen here, the total increase is below 0.03 for s up to 9/deviation.
         coarse = [(*_coarsened(weight, place, 0.05 * deviation / math.sqrt(r * len(laws))), r) for weight, place, r in laws]
         self._laws = [(np.log(weight), place, r) for weight, place, r in coarse]
 
     def reach(self, sign: int, limit: float) -> float:
-        """Return a distance from the mean beyond which the log of the mass is at most `limit`.
+        """Return a distance from the mean; the log of the mass beyond this distance is at most `limit`.
 
-        The mass is that above the mean if `sign` is 1, and that below the mean if `sign` is -1. Chernoff's bound at the rate s
+        The mass above the mean is meant if `sign` is 1, and the mass below the mean if `sign` is -1. Chernoff's bound at the rate s
         gives the distance (K(s) - limit)/s, where K is the log moment generating function about the mean. At the best rate,
         s K'(s) - K(s) = -limit. As s K'(s) - K(s) increases with s, the best entry of RATES is found by bisection.
         """

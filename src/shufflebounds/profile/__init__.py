@@ -1,7 +1,7 @@
 """Privacy profiles, the common interface of all mechanisms: delta(eps), epsilon(delta) and more, as upper or lower bounds."""
 
 # Imports `_engines` and below. Start with `bounded_profile` (delta, eps and the tail of the loss from bounds of log delta) and
-# `profile` (the base class); `composition` has compositions, and docs/extending.md an example of a class.
+# `profile` (the base class). `composition` has compositions, and docs/extending.md has an example of a class.
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ __all__ = [
     "Bound", "Composition", "DominatingPair", "Evidence", "FloatArray", "Group", "PrivacyProfile", "Statement", "Status", "compare",
 ]
 
-# These modules are imported on first use, because a single value of delta of a mechanism needs none of them.
+# These modules are imported at the first use of a name, because evaluating delta of a mechanism needs none of them.
 _HOMES = {
     "Composition": "shufflebounds.profile.profile",
     "Group": "shufflebounds.profile.profile",

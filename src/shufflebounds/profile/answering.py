@@ -1,4 +1,4 @@
-"""The order in which a profile looks for each answer: closed forms, outcomes, pairs, then searches and samples of delta."""
+"""How a profile finds each answer: first closed forms, then enumerated outcomes and pairs, then searches and samples of delta."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ __all__ = ["Answering"]
 
 
 class Answering(metaclass=Explaining):
-    """The answers of a profile, from `describe()` and `closed_forms()`. Each answer is the first known one in its row:
+    """The answers of a profile, computed from `describe()` and `closed_forms()`.
+
+    For each method, the first known entry of its row is used:
 
     ==================  ==================  =============================  ==================================================
     private method      closed form         then                           else
@@ -46,10 +48,10 @@ class Answering(metaclass=Explaining):
                                             lower bound: attained pairs    `renyi_limit`
     ==================  ==================  =============================  ==================================================
 
-    In the table, "outcomes" means exact results from the enumerated outcomes, and "pairs" results of the listed pairs. At delta = 0
-    the upper bound of eps is `pure` and the lower bound is `_last_positive`.
+    In the table, "outcomes" means exact results from the enumerated outcomes, and "pairs" means results of the profiles of the
+    listed pairs. At delta = 0 the upper bound of eps is `pure` and the lower bound is `_last_positive`.
 
-    By default `tail`, `renyi_limit` and `mu_limit` are computed from `mixture`; a class may define tighter ones. The methods
+    By default `tail`, `renyi_limit` and `mu_limit` are computed from `mixture`; a class may define tighter bounds. The methods
     `mixture`, `mu_in_tails` and `eps_scale` are also called by other profiles.
     """
 
@@ -59,12 +61,12 @@ class Answering(metaclass=Explaining):
 
     @abstractmethod
     def _listed_pairs(self) -> tuple[Any, ...]:
-        """Return the pairs, or an empty tuple if they are not enumerated, or if the only pair is the profile itself."""
+        """Return the profiles of the pairs, or () if the pairs are not enumerated or the only pair is the profile itself."""
 
     @property
     @abstractmethod
     def _attained(self) -> tuple[Any, ...]:
-        """Profiles of ordered pairs that neighbours attain, for a guarantee that is not a single pair."""
+        """Profiles of ordered pairs that neighbouring datasets attain, if the guarantee is not that of a single pair."""
 
     @abstractmethod
     def describe(self) -> DominatingPairInfo:
@@ -90,7 +92,7 @@ class Answering(metaclass=Explaining):
     def _pair_info(self) -> DominatingPairInfo:
         """Return a new description with the divergence of (Q, P).
 
-        A composition caches values of the pair in its own copy of the description, which is freed with the composition.
+        A composition caches values of the pair in its own new description, so that they are freed together with the composition.
         """
         info, other = self.describe(), self.reverse()
         if info.reverse or other is self:
@@ -99,9 +101,10 @@ class Answering(metaclass=Explaining):
         return replace(info, reverse=Reverse(back.hockey_stick, back.pure))
 
     def _adjacencies(self) -> tuple[Any, ...]:
-        """Return the guarantees for a removed and for an added record, or an empty tuple if one guarantee covers both.
+        """Return the guarantees for a removed and for an added record, or an empty tuple if a single guarantee covers both.
 
-        In a composition, the same one of the two neighbouring datasets has the record in all releases.
+        The two guarantees are composed separately, because the same one of the two neighbouring datasets has the record in all
+        releases.
         """
         return self._described.profiles if self._described.attained.directed else ()
 
@@ -111,7 +114,7 @@ class Answering(metaclass=Explaining):
         return self._described.hockey_stick(eps) if closed is None else closed
 
     def _method(self, eps: float) -> list[str]:
-        """Return lines that state how the bounds of log delta at one eps are computed."""
+        """Return lines of text that state how the bounds of log delta at the given eps are computed."""
         closed, name = type(self._closed), type(self).__name__
         if closed.log_delta is not ClosedForms.log_delta or closed.side is not ClosedForms.side:
             return self._closed.method(eps) or [f"method: the formulas of {name} (closed_forms)"]
@@ -142,14 +145,17 @@ class Answering(metaclass=Explaining):
         return float(self._log_side(np.array([eps]), upper=upper)[0])
 
     def _known_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return the upper or the lower bound of log delta at each eps, at most 0.
+        """Return the upper or the lower bound of log delta at each eps, limited to at most 0.
 
         NaN, which a kernel returns outside of its domain, becomes the trivial bound 0 or -inf.
         """
         return self._within_range(eps, self._log_side(eps, upper=upper), upper=upper)
 
     def _within_range(self, eps: FloatArray, value: FloatArray, *, upper: bool) -> FloatArray:
-        """Return a bound of log delta, at most 0, at each eps: -inf from the pure budget on, the trivial bound in place of NaN."""
+        """Return a bound of log delta at each eps, limited to at most 0.
+
+        The result is -inf from the pure budget on, and the trivial bound in place of NaN.
+        """
         value = np.where(np.isnan(value), 0.0 if upper else -np.inf, value)
         # Rounding near the pure budget may leave a positive bound beyond it, where delta is 0.
         return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)
@@ -163,7 +169,7 @@ class Answering(metaclass=Explaining):
         return self._closed.eps_scale
 
     def _rough(self, upper: bool) -> Curve | None:
-        """Return an approximation of log delta that takes less time than the bounds, for the search for eps, or None."""
+        """Return an approximation of log delta that takes less time than the bounds, or None. The search for eps starts with it."""
         return self._closed.rough(upper)
 
     def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
@@ -184,7 +190,7 @@ class Answering(metaclass=Explaining):
         return np.asarray(answers[places])
 
     def _direct_epsilon(self, delta: float, upper: bool) -> float | None:
-        """Return eps(delta) for one delta in [0, 1] if it needs no search on values of delta, otherwise None."""
+        """Return eps(delta) for one delta in [0, 1] if no search over values of delta is needed, otherwise None."""
         closed = self._closed.epsilon(delta, upper)
         if closed is None and delta == 0:
             pure = self._pure_epsilon()
@@ -200,7 +206,7 @@ class Answering(metaclass=Explaining):
                       pure=self._pure_epsilon(), cap=1e6 * self._eps_scale())
 
     def _last_positive(self, pure: float) -> float:
-        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if all searched have one."""
+        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if the search finds no end."""
         closed = self._closed.last_positive(pure)
         return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if closed is None else closed
 
@@ -219,7 +225,7 @@ class Answering(metaclass=Explaining):
             return self._within_range(at, info.quicker(at).upper, upper=True)
 
         both = self._tails.of((eps.tobytes(), True), lambda: loss_tail(below, above, eps, single, roughly))
-        # If delta underflows at every eps, the lower bounds of the tails are 0.
+        # If delta underflows at every eps, all lower bounds of the tail are 0.
         if upper or not both.lower.any():
             return both
         return self._tails.of((eps.tobytes(), False), lambda: loss_tail(below, above, eps, single, roughly, both.upper))
@@ -261,7 +267,7 @@ class Answering(metaclass=Explaining):
         return max(pair._gdp_mu(upper) for pair in pairs) if pairs else self._samples.mu(upper)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        """Return upper or lower bounds of the largest divergences, for orders in [1, inf]."""
+        """Return upper or lower bounds of the largest Renyi divergences over the pairs of neighbours, for orders in [1, inf]."""
         values = self._closed.renyi(orders, upper)
         missing = np.isnan(values) if values is not None else np.full(orders.size, True)
         if values is None or missing.all():
@@ -273,7 +279,7 @@ class Answering(metaclass=Explaining):
         return values
 
     def _sampled_rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        """Return the bounds of `_rdp` that follow from outcomes, pairs and values of delta."""
+        """Return the bounds of Renyi divergences (`_rdp`) that follow from outcomes, pairs and values of delta."""
         samples, atoms = self._samples, self._samples.outcomes
         if samples.info.losses.unbounded:
             return np.full(orders.size, np.inf)
@@ -284,11 +290,12 @@ class Answering(metaclass=Explaining):
         if pairs:
             return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
         pure, finite = self._pure_epsilon(), orders < math.inf
-        # The divergence of order inf is the largest loss. A lower bound of eps needs a search.
+        # The Renyi divergence of order inf is the largest loss. A lower bound of the largest loss needs a search, which is omitted
+        # if all orders are finite.
         value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
         if not upper and not samples.info.attained.single and self._attained:
-            # delta of a profile that is not `single` is a maximum over pairs at each eps. The Renyi divergence computed from it is
-            # at least that of every pair, and may be larger than all of them.
+            # delta of a profile that is not `single` is a maximum over pairs at each eps. The Renyi divergence that is computed
+            # from this delta is at least that of every pair, and may be larger than all of them.
             attained = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
             return np.asarray(np.where(finite, attained, np.maximum(attained, value)))
         if not finite.any():

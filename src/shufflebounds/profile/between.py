@@ -1,7 +1,7 @@
 """Bounds of a profile whose delta is between those of two other profiles.
 
-Two examples are randomized response with a flip probability that is known only up to rounding, and a protocol that is a
-post-processing of one mechanism (`above`) and of which another mechanism (`below`) is a post-processing.
+Two examples are randomized response with a flip probability that is known only up to rounding, and a protocol between two
+mechanisms: a post-processing of the mechanism `above`, of which the mechanism `below` is a post-processing.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ __all__ = ["Between"]
 
 
 class Between(ClosedForms):
-    """The results of a profile with the pure budget `pure`, whose delta is at least that of `below` and at most that of
-    `above`.
-    """
+    """The answers of a profile with the pure budget `pure`. Its delta is at least that of `below` and at most that of `above`."""
 
     def __init__(self, below: Answering, above: Answering, pure: float) -> None:
         self.sides, self.pure = (below, above), pure

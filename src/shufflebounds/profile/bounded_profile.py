@@ -1,5 +1,6 @@
-"""The description of a privacy profile, and the methods that need bounds of log delta alone: delta(eps), eps(delta), the tail of
-the loss.
+"""The description of a privacy profile, and the methods that need only bounds of log delta.
+
+These methods are delta(eps), eps(delta) and the tail of the privacy loss.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class BoundedProfile(Answering):
     """A function delta(eps) given by bounds of its logarithm, with the methods delta, epsilon and loss_tail.
 
     The objects that `describe` and `closed_forms` return contain callables: functions of the parameters, or methods of an object
-    that holds the parameters. They contain no bound methods of the profile: the profile caches both objects, which would be a
-    reference cycle.
+    that holds the parameters. They must not contain bound methods of the profile: the profile caches both objects, so that each
+    bound method would cause a reference cycle.
     """
 
     theorem: ClassVar[str]
@@ -57,14 +58,16 @@ class BoundedProfile(Answering):
         """Return a bound of the trade-off function."""
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
-        """Return the claims on which one bound of delta rests. A class overrides this method if they are more than its `theorem`.
+        """Return the claims on which one bound of delta rests.
+
+        A class overrides this method if it needs more claims than its `theorem`.
 
         Parameters
         ----------
         eps : float
             Privacy loss in nats, finite and >= 0.
         upper : bool
-            Whether the claims are those of the upper bound.
+            Whether the claims of the upper bound are returned, or those of the lower bound.
 
         Returns
         -------
@@ -85,13 +88,13 @@ class BoundedProfile(Answering):
         eps : float
             Privacy loss in nats, finite and >= 0.
         bound : {"upper", "lower"}
-            The bound that is meant.
+            The bound whose claims are returned.
 
         Returns
         -------
         tuple of Evidence
             Each has a claim, its status (OPEN, MEASURED, CHECKED or THEOREM) and the place where it is proved, checked or measured.
-            After :meth:`certify` has proved the stated number of this object at this eps, no claim about rounding is left.
+            After :meth:`certify` has proved the number that this object states at this eps, no claim about rounding is returned.
 
         {raises: If `eps` is negative or not finite, or `bound` is another word.}
 
@@ -120,9 +123,9 @@ class BoundedProfile(Answering):
         Returns
         -------
         str
-            Lines with the mechanism or the releases, the two bounds of log delta, the method, and for each bound whether it is
-            proved, with the claims on which it rests. If there are several methods for a bound, as for a shuffled randomizer or a
-            composition, an indented line for each gives its log delta, or the reason why it was not computed.
+            Lines with the mechanism or the releases, the two bounds of log delta and the method. For each bound they state whether
+            it is proved, and the claims on which it rests. If there are several methods for a bound, as for a shuffled randomizer
+            or a composition, an indented line for each method gives its log delta, or the reason why it was not computed.
 
         {raises: If `eps` is negative or not finite.}
 
@@ -149,19 +152,19 @@ class BoundedProfile(Answering):
 
     @cached_property
     def _given(self) -> dict[tuple[str, bool, float], float]:
-        """Cache of the bounds that were returned; the key is (question, whether an upper bound, argument)."""
+        """Cache of the bounds that were returned. The key is (question, whether it is an upper bound, argument)."""
         return {}
 
     @cached_property
     def _certified(self) -> Kept[tuple[float, bool], bool]:
-        """The pairs (eps, whether the bound is the upper one) for which :meth:`certify` has proved the stated bound."""
+        """The pairs (eps, whether it is the upper bound) for which :meth:`certify` has proved the bound that this object states."""
         return Kept(CACHED_ANSWERS)
 
     def _compared(self, question: str, at: FloatArray, value: FloatArray, upper: bool) -> FloatArray:
-        """Return `value`, the bounds of a quantity at these arguments, after checking that they do not contradict earlier bounds.
+        """Return `value`, the bounds of a quantity at these arguments, after a check that they do not contradict earlier bounds.
 
-        Raises InconsistentBoundsError if a bound is NaN, or if it contradicts the opposite bound that was returned before. No
-        bound is evaluated for this check.
+        Raises InconsistentBoundsError if a bound is NaN, or if it contradicts an opposite bound that was returned earlier. The
+        check evaluates no further bounds.
         """
         for one in at[np.isnan(value)].tolist():
             raise InconsistentBoundsError(question.format(one), *((-math.inf, math.nan) if upper else (math.nan, math.inf)))
@@ -189,7 +192,7 @@ class BoundedProfile(Answering):
         eps : float or array_like
             Privacy loss in nats, finite and >= 0.
         bound : {"upper", "lower"}
-            "upper" is never below the exact value of the quantity that the class documents, "lower" is never above it.
+            "upper" is never below the exact value of the quantity that the class documents, and "lower" is never above this value.
 
         Returns
         -------
@@ -226,8 +229,8 @@ class BoundedProfile(Answering):
         {raises: If `eps` is negative, not finite or empty, or `bound` is another word.}
         """
         value = probability(self.log_delta(eps, bound=bound), bound == "upper")
-        # An eps up to 1e-4 and below delta is usually a delta passed by mistake. A higher threshold would also warn of guarantees
-        # that are possible with many users.
+        # An eps of at most 1e-4 that is below delta is usually a delta passed by mistake. With a higher threshold, guarantees that
+        # are possible with many users would cause a warning, too.
         if np.ndim(eps) == 0 and 0 < (one := float(eps)) <= 1e-4 and value > one:  # type: ignore[arg-type]
             _validate.warn(f"delta(eps={one:g}) = {value:.3g} exceeds eps: delta() takes the privacy loss eps in nats, such as 1. "
                            f"Did you mean epsilon(delta={one:g})?")
@@ -246,8 +249,8 @@ class BoundedProfile(Answering):
         delta : float or array_like
             Failure probability in [0, 1]; 0 asks for pure differential privacy.
         bound : {"upper", "lower"}
-            "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`, so the mechanism is
-            (eps, delta)-private whatever the rounding of the search. "lower": an eps at which the lower bound of delta is at least
+            "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`, so the mechanism is (eps,
+            delta)-private in spite of rounding in the search. "lower": an eps at which the lower bound of delta is at least
             `delta`, so the mechanism is (eps, delta)-private for no smaller eps.
 
         Returns
@@ -260,11 +263,11 @@ class BoundedProfile(Answering):
 
         Notes
         -----
-        A bracketing root search on the square root of -log delta, which is nearly linear in eps, is followed by steps in the
-        conservative direction until the evaluated bound of delta satisfies the inequality stated for `bound`. In an array, the
-        search for one delta starts from the results for others. The result may then differ from that for this delta alone, by at
-        most the tolerance of a single search: a relative 1e-13, or more where the bounds have a gap (1e-4 times the `rtol` of a
-        composition).
+        A bracketing search finds a root of the square root of -log delta, which is nearly linear in eps. Steps in the conservative
+        direction follow, until the evaluated bound of delta satisfies the inequality stated for `bound`. If `delta` is an array,
+        the search for one entry starts from the results for other entries. The result may then differ from that for this entry
+        alone, by at most the tolerance of a single search: a relative 1e-13, or more where the bounds have a gap (1e-4 times the
+        `rtol` of a composition).
         """
         upper = _validate.upper_side(bound)
         try:
@@ -292,14 +295,16 @@ class BoundedProfile(Answering):
             Privacy loss in nats, finite and > 0.
         bound : {"upper", "lower"}
             "upper": at least the probability for every pair; "lower": at most the probability for some pair. The pairs are those of
-            :meth:`pairs`: the worst pair if the mechanism has one, as noise on a value has; otherwise all neighbours.
+            :meth:`pairs`: the worst pair alone if the mechanism has one, such as noise added to a value, and otherwise all pairs of
+            neighbours.
 
         Returns
         -------
         float or ndarray
-            The chosen bound, of the shape of `eps`. It is at least delta(eps), and usually several times larger. For a guarantee
-            whose pairs are not enumerated the upper bound may be three times the lower one. If the loss takes few
-            values, the upper bound may include the mass at eps, and the lower bound may omit the mass at the next larger value.
+            The chosen bound, of the shape of `eps`. The probability is at least delta(eps), and usually several times larger. For a
+            guarantee whose pairs are not enumerated the upper bound may be three times the lower one. If the loss takes few values,
+            the upper bound may include the mass at the value eps, and the lower bound may omit the mass at the smallest value above
+            eps.
 
         {raises: If `eps` is not positive, not finite or empty, or `bound` is another word.}
 
@@ -312,7 +317,7 @@ class BoundedProfile(Answering):
             \le \frac{\delta(\varepsilon - h) - e^{-h}\delta(\varepsilon)}{1 - e^{-h}};
 
         For a maximum over several pairs the term :math:`-e^{-h}\delta(\varepsilon)` of the upper bound is omitted. Each bound is
-        the best one of forty steps h.
+        the tightest one for forty values of h.
 
         References
         ----------

@@ -47,7 +47,7 @@ def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
 def _log_excess(log_delta: float, delta: float) -> float:
     """Return a number that is positive if log delta misses the target.
 
-    -log delta is about a power of the parameter, so log(-log delta) is nearly linear in the logarithm of the parameter.
+    -log delta is approximately a power of the parameter, so log(-log delta) is nearly linear in the logarithm of the parameter.
     """
     if not -math.inf < log_delta < 0:
         return -OUT if log_delta < 0 else OUT
@@ -61,7 +61,8 @@ def least_parameter(
 ) -> float:
     """Return a parameter in (0, high] whose profile meets (eps, delta), close to the smallest one.
 
-    0 < delta < 1. The search starts at `low` > 0, and continues below `low` if `low` meets the target. `high` must meet the target.
+    0 < delta < 1. The search starts at `low` > 0, and continues below `low` if the profile of `low` meets the target. The profile
+    of `high` must meet the target.
     """
     @lru_cache(CACHED_ANSWERS)
     def log_delta(value: float) -> float:
@@ -75,8 +76,8 @@ def least_parameter(
         return bool(probability(log_delta(value), True) <= delta)
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
-    # epsilon(delta) is itself found by a search. If `rtol` is near the rounding errors, the parameter is first increased by
-    # `rtol`, so that rounding rarely makes epsilon(delta) exceed eps.
+    # epsilon(delta) is itself found by a search. If `rtol` is as small as the rounding errors, the parameter is first increased by
+    # `rtol`. Rounding then rarely makes epsilon(delta) exceed eps.
     value, step = value * (1 + rtol) if rtol < 1e-12 else value, rtol
     while value < high:
         reached = build(value).epsilon(delta)
@@ -108,15 +109,17 @@ def least_count(
     def serves(value: int) -> bool:
         return meets(build(value), eps, delta)
 
-    # By rounding or by the gap of the bounds, the smallest integer that meets the condition on delta(eps) may not meet that on
-    # epsilon(delta). The next eight integers are tried, then a search follows.
+    # By rounding or by the gap of the bounds, the smallest integer that meets the condition on delta(eps) may not meet the
+    # condition on epsilon(delta). Then the next eight integers are tried. If all fail, a search follows.
     last = min(high, count + 8)
     near = next((value for value in range(count, last + 1) if serves(value)), None)
     return near if near is not None or last == high else least_int(serves, last + 1, high)
 
 
 def one_of_releases(calibrate: Callable[..., Protocol], releases: int, devices: int = 1, *, eps: float, delta: float) -> Protocol:
-    """Return the protocol of each of several releases that are (eps, delta)-private together, for `devices` messages of a person.
+    """Return the protocol of one of several releases that together are (eps, delta)-private.
+
+    A person may send up to `devices` messages in each release.
 
     The arguments are those of :func:`~shufflebounds.composition.calibrate_releases`, and are validated.
     """
@@ -131,13 +134,14 @@ def one_of_releases(calibrate: Callable[..., Protocol], releases: int, devices: 
 def parts_of_releases(
     calibrate: Callable[..., Protocol], releases: int, eps: float, delta: float, near: float | None = None, devices: int = 1
 ) -> tuple[Protocol, float]:
-    """Return the protocol of one release, and eps/eps', where eps' is the target of one message of one release.
+    """Return the protocol of one release, and eps/eps'; here eps' is the target eps of one message of one release.
 
     The search starts at `near`, which is the second result of an earlier call for another protocol.
     """
     goal = math.sqrt(-math.log(delta))
-    # `share` is the target delta of one message. By group privacy with an equal split of eps, delta of a person with k = `devices`
-    # messages is at most k e^(k eps') times `share` in each release. So the target is met if e^(k eps') is at most 2.
+    # `share` is the target delta of one message, and eps' its target eps. Let k = `devices` be the number of messages of one
+    # person, with an equal split of eps. By group privacy, delta of this person in each release is at most k e^(k eps') times
+    # `share`. So the target is met if e^(k eps') is at most 2.
     share = delta / releases if devices == 1 else delta / (2.0 * releases * devices)
 
     @cache
@@ -185,13 +189,15 @@ def parts_of_releases(
 
 
 def _has_room(protocol: PrivacyProfile, devices: int) -> bool:
-    """Return whether the protocol has at least `devices` messages, so that one person may hold this number of them."""
+    """Return whether the protocol has at least `devices` messages, so that one person may send this number of messages."""
     return devices <= getattr(protocol, "_hiding", getattr(protocol, "users", devices))
 
 
 class Goal(NamedTuple):
-    """A target: `excess` is positive for a profile that misses the target, and about linear in the log of the noise; `met`
-    decides whether a profile meets it.
+    """A target of a calibration.
+
+    `excess` is positive for a profile that misses the target, and about linear in the log of the noise. `met` decides whether a
+    profile meets the target.
     """
 
     words: str
@@ -248,7 +254,7 @@ def least_of_goal(release: Callable[[float], PrivacyProfile], goal: Goal, near: 
             raise InfeasibleError(missed_by_all)
     if low < high:
         _, high, _, _ = narrowed(excess, low, high, excess(low), excess(high), rtol=0.0, xtol=rtol / 2)
-    # By rounding, and by the tolerance of the searches, the conditions on delta(eps) and on epsilon(delta) may disagree.
+    # The conditions on delta(eps) and on epsilon(delta) may disagree, because of rounding and the tolerance of the searches.
     step = rtol
     while not goal.met(profile(high)):
         high, step = high + step, 2 * step

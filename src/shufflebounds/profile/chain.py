@@ -1,4 +1,4 @@
-"""Bounds for a group of records, from those of one record: the records change one after the other."""
+"""Bounds for a group of records, computed from those of one record: the records of the group change one after the other."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ NEGLIGIBLE_ROOT = 1e6
 
 
 class GroupInfo(NamedTuple):
-    """Properties of a group of records that do not follow from those of one record.
+    """Properties of a group of records that cannot be computed from those of one record.
 
     Attributes
     ----------
     below, above : PrivacyProfile, optional
-        Profiles of the whole group, one for lower and one for upper bounds; they are the same object if the profile is exact.
+        Profiles of the whole group, one for lower and one for upper bounds. Both are the same object if this profile is exact.
     attained : callable
         For lower bounds: returns descriptions of pairs that neighbours attain or dominate.
     """
@@ -56,12 +56,13 @@ class GroupInfo(NamedTuple):
 
 
 class Chain(ClosedForms):
-    r"""Bounds for `size` changes of one record each, made one after the other. Every change meets the bounds of `profile`.
+    r"""Bounds for `size` changes of one record each, made one after the other. Each change meets the bounds of `profile`.
 
-    For a split :math:`\varepsilon = \varepsilon_1 + \cdots + \varepsilon_k`, delta is at most
-    :math:`\sum_j e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}} \delta(\varepsilon_j)`. The splits that are tried are
-    :math:`\varepsilon_j = \frac{\varepsilon}{k} (1 + c x_j + b y_j)_+` with numbers b and c, where x is linear and y quadratic in
-    j. The parts are rescaled to the sum eps, and none exceeds the pure budget. For normal noise the best split is linear in j.
+    Let the eps of the k = `size` changes be :math:`\varepsilon_1, \ldots, \varepsilon_k`, with the sum :math:`\varepsilon`. Then
+    delta of all changes is at most :math:`\sum_j e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}} \delta(\varepsilon_j)`. A search
+    over the numbers b and c tries the splits :math:`\varepsilon_j = \frac{\varepsilon}{k} (1 + c x_j + b y_j)_+`, where x is linear
+    and y quadratic in j. The parts are rescaled to the sum :math:`\varepsilon`, and none exceeds the pure budget. For normal noise
+    the best split is linear in j.
     """
 
     def __init__(self, profile: Any, size: int, pure: float, attained: Callable[[], tuple[Any, ...]]) -> None:
@@ -76,7 +77,7 @@ class Chain(ClosedForms):
 
     @cached_property
     def ways(self) -> tuple[Any, ...]:
-        """Profiles with valid lower bounds: that of one record, and those of pairs that groups attain."""
+        """Profiles whose lower bounds are valid for the group: that of one record, and those of pairs that groups attain."""
         return self.profile, *self._attained()
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -93,7 +94,10 @@ class Chain(ClosedForms):
         return min(0.0, smallest + (4 * BLOCKS + 64) * ULP * (1 + abs(smallest) + eps)) if smallest > -math.inf else smallest
 
     def best(self, eps: float) -> tuple[FloatArray, float]:
-        """Return the better one of two splits of eps into the eps of the changes in each block, and the bound of log delta."""
+        """Return the better one of two splits of eps, and its bound of log delta.
+
+        A split has the eps of one change in each block.
+        """
         tick()
         if self.single == 0:
             return np.zeros(self.counts.size), -math.inf
@@ -105,7 +109,7 @@ class Chain(ClosedForms):
         return splits[place], float(totals[place])
 
     def _within(self, split: FloatArray, eps: float) -> FloatArray:
-        """Return the split with parts below the pure budget reduced, such that the sum over all changes is at most eps."""
+        """Return the split with its parts below the pure budget rescaled, such that the sum over all changes is at most eps."""
         margin = (4 * BLOCKS + 16) * ULP
         full = split >= self.single
         rest = eps * (1 - margin) - float(self.counts @ full) * (self.single if full.any() else 0.0)
@@ -114,16 +118,19 @@ class Chain(ClosedForms):
         return np.where(full, self.single, split * (rest / max(float(self.counts[~full] @ split[~full]), 1e-300)) * (1 - margin))
 
     def _totals(self, splits: FloatArray, log_deltas: FloatArray) -> FloatArray:
-        """Return the log of the sum over all changes, for each row of the eps and log delta of one change in each block."""
+        """Return the log of the sum over all changes that bounds delta.
+
+        Each row has the eps, or the log delta, of one change in each block.
+        """
         done = np.cumsum(self.counts * splits, axis=-1) - self.counts * splits
-        # A block of m changes has the factor 1 + e^eps + ... + e^((m-1) eps).
+        # A block of m changes with the same eps contributes its delta times 1 + e^eps + ... + e^((m-1) eps).
         with np.errstate(divide="ignore", invalid="ignore"):
             links = (self.counts - 1) * splits + np.log(np.expm1(-self.counts * splits) / np.expm1(-splits))
         links = np.where(splits > 0, links, np.log(self.counts))
         return np.asarray(np.logaddexp.reduce(log_deltas + done + links, axis=-1))
 
     def _proposed(self, eps: float) -> tuple[FloatArray, float]:
-        """Return a split of eps, and an approximation of the log delta that follows from it."""
+        """Return a split of eps that is close to the best one, and an approximation of the log delta that follows from it."""
         blocks = self.counts.size
         if blocks == 1:
             return np.full(1, eps / self.size), float(self._roots(eps, np.full((1, 1), eps / self.size)).min())
@@ -137,7 +144,7 @@ class Chain(ClosedForms):
             c, b = (x.ravel()[:, None] for x in np.meshgrid(*(x + width * np.linspace(-1, 1, 17) for x in center)))
             shape = np.maximum(1 + c * line + b * square, 0.0)
             splits = shape
-            # A part above the pure budget of one change does not reduce delta further: the excess is divided among the other
+            # A part above the pure budget of one change does not reduce delta further, so the excess is divided among the other
             # parts.
             for _ in range(ROUNDS if self.single < math.inf else 1):
                 splits = np.minimum(splits * (eps / np.maximum(splits @ self.counts, 1e-300))[:, None], self.single)
@@ -148,16 +155,16 @@ class Chain(ClosedForms):
         return split, value
 
     def _roots(self, eps: float, splits: FloatArray) -> FloatArray:
-        """Return approximations of the totals of several splits of eps, by interpolation of sqrt(-log delta)."""
+        """Return approximations of the bounds of log delta for several splits of eps, by interpolation of sqrt(-log delta)."""
         reach = min(2.0 ** math.ceil(math.log2(max(4 * eps / self.size, 1e-300))), self.single)
         at, roots = self._tables.of(reach, lambda: self._table(reach))
-        # Beyond the table sqrt(-log delta) is continued as a line, up to the pure budget, where delta is 0.
+        # Beyond the table, sqrt(-log delta) is extrapolated by a straight line. From the pure budget on, delta is 0.
         beyond = np.maximum(splits - at[-1], 0.0) * (roots[-1] - roots[-2]) / (at[-1] - at[-2])
         depth = np.where(splits < self.single, np.interp(splits, at, roots) + beyond, NEGLIGIBLE_ROOT)
         return self._totals(splits, -depth**2)
 
     def _table(self, reach: float) -> tuple[FloatArray, FloatArray]:
-        """Return eps from 0 to `reach`, dense next to the pure budget, and sqrt(-log delta) at each."""
+        """Return eps from 0 to `reach`, closely spaced near the pure budget, and sqrt(-log delta) at each eps."""
         at = np.linspace(0.0, reach, self.points)
         if reach == self.single:
             at = np.unique(np.append(at[:-1], reach * (1 - np.geomspace(0.5, 1e-12, self.points // 2))))

@@ -1,6 +1,6 @@
 """Methods of a profile that export it.
 
-They make distributions for dp-accounting and OpenDP, figures, plain data that can be saved, and a table for notebooks.
+The methods produce distributions for dp-accounting and OpenDP, figures, plain data that can be saved, and a table for notebooks.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class ExportMixin(BoundedProfile):
         interval : float
             Spacing of the losses, in (0, 10]; distributions to be composed need the same spacing.
         log_tail : float
-            Losses are resolved up to the eps at which log delta falls below `log_tail`, in [-700, -1]; the mass of larger losses
-            counts as mass of infinite loss.
+            In [-700, -1]. The grid ends at the eps at which log delta falls below `log_tail`; the mass of larger losses counts as
+            mass of infinite loss.
 
         Returns
         -------
         dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            At each multiple of `interval` its delta is the upper bound of :meth:`delta`, rounded up by about 1e-13; between two
-            multiples delta is larger, by linear interpolation in e^eps. For a mechanism the distribution is symmetric: it covers
-            every pair of neighbours as (P, Q) and as (Q, P), also if this order differs from release to release. For a
-            :class:`~shufflebounds.profile.DominatingPair` (P, Q) it has (P, Q) and (Q, P) separately, which is tighter if all
-            releases have the same order.
+            At each multiple of `interval`, delta of this distribution is the upper bound of :meth:`delta`, rounded up by about
+            1e-13. Between two multiples it is interpolated linearly in e^eps, and so is larger than the upper bound. For a
+            mechanism the distribution is symmetric: it covers every pair of neighbours as (P, Q) and as (Q, P), also if the order
+            differs from release to release. For a :class:`~shufflebounds.profile.DominatingPair` the result has separate
+            distributions for (P, Q) and for (Q, P), which is tighter if all releases have the same order.
 
         {raises: If an argument lies outside its range, or the grid would need more than 2**20 points.}
         ImportError
@@ -62,9 +62,9 @@ class ExportMixin(BoundedProfile):
 
         Notes
         -----
-        By the method Connect the Dots, the distribution is that of the pair whose hockey-stick divergence is piecewise linear in
-        :math:`e^\varepsilon` between the grid points. Its masses are differences of slopes, not of delta. dp-accounting stores
-        probabilities, not logarithms: for delta below 1e-300 use :meth:`log_delta`.
+        The method is Connect the Dots: the result is the distribution of losses of the pair whose hockey-stick divergence is
+        piecewise linear in :math:`e^\varepsilon` between the grid points. Its masses are differences of the slopes of this
+        function. dp-accounting stores probabilities, not logarithms: for delta below 1e-300 use :meth:`log_delta`.
 
         References
         ----------
@@ -131,7 +131,7 @@ class ExportMixin(BoundedProfile):
             raise ImportError("to_opendp needs opendp: pip install 'shufflebounds[interop]'") from problem
         pure = self.epsilon(0.0)
 
-        # OpenDP chooses the points at which it calls this function, so no warning is printed.
+        # OpenDP, not the user, chooses the eps at which it calls this function, so no warning is printed.
         @_validate.quiet()
         def delta(eps: float) -> float:
             return 0.0 if eps >= pure else self.delta(min(eps, LARGEST_EXPONENT))
@@ -163,14 +163,15 @@ class ExportMixin(BoundedProfile):
         Parameters
         ----------
         data : mapping
-            The result of :meth:`to_dict`, possibly after a conversion to JSON and back.
+            The result of :meth:`to_dict`, possibly converted to JSON and back.
 
         Returns
         -------
         PrivacyProfile
             A profile of this class that equals the one that was saved.
 
-        {raises: If `data` is not valid, or the saved profile is not of this class; ``PrivacyProfile.from_dict`` accepts all.}
+        {raises: If `data` is not valid, or the saved profile is not of this class; ``PrivacyProfile.from_dict`` accepts every
+        class.}
         """
         profile = read(data)
         if not isinstance(profile, cls):
@@ -185,15 +186,16 @@ class ExportMixin(BoundedProfile):
         ax : matplotlib.axes.Axes, optional
             Where to draw; a new figure by default.
         eps : array_like, optional
-            Privacy losses in nats, finite and >= 0; by default from 0 to where delta falls below 1e-15 or stays constant.
+            Privacy losses in nats, finite and >= 0; by default from 0 to the eps at which delta falls below 1e-15 or stays
+            constant.
         label : str, optional
             Text for the legend; by default the profile's `repr`.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The Axes with the curve; call ``matplotlib.pyplot.show`` to display it. Its y values are log10 of delta, and the tick
-            labels are delta, so that arbitrarily small delta can be drawn.
+            The Axes with the curve; call ``matplotlib.pyplot.show`` to display it. The y values are log10 of delta, so that
+            arbitrarily small delta can be drawn; the tick labels show delta.
 
         {raises: If `eps` lies outside its range.}
         ImportError
@@ -218,7 +220,7 @@ class ExportMixin(BoundedProfile):
     def statement(self, *, delta: float) -> Statement:
         """Return the guarantee in five plain paragraphs, for a report or a privacy review.
 
-        They state what is protected and from whom, the guarantee with both bounds, the assumptions with the neighbouring
+        The paragraphs state what is protected and from whom, the guarantee with both bounds, the assumptions with the neighbouring
         relation, and the proof with the version of the library.
 
         Parameters
@@ -229,7 +231,8 @@ class ExportMixin(BoundedProfile):
         Returns
         -------
         Statement
-            ``str()`` gives text, ``.markdown()`` Markdown, ``.html()`` a web page with the curve of delta over epsilon.
+            ``str()`` returns text, ``.markdown()`` Markdown, and ``.html()`` a web page with the curve of delta as a function of
+            epsilon.
 
         {raises: If `delta` lies outside its range.}
 
@@ -255,9 +258,10 @@ class ExportMixin(BoundedProfile):
         eps : float
             Privacy loss in nats, in [0, 700].
         bound : {{"upper", "lower"}}, optional
-            The stated bound that is recomputed; None for the exact value, if the class has one.
+            Which bound of :meth:`delta` is certified; None for the exact value, if the class has one.
         digits : int
-            Significant decimal digits, 1 to 1000. Sums along a contour have about 6, whatever `digits` is.
+            Significant decimal digits, 1 to 1000. Bounds that are integrals along a contour have about 6 digits, whatever `digits`
+            is.
         seconds : float
             Largest predicted run time, > 0.
 
@@ -265,17 +269,17 @@ class ExportMixin(BoundedProfile):
         -------
         flint.arb
             Without `bound`, a ball (an interval) that contains the exact delta of the stored parameters. For "upper", the upper end
-            of the ball is at least delta of every dataset, and at most the upper bound of :meth:`delta` up to the accuracy of the
-            certificate (1e-9 in log delta, 3e-5 for the privacy blanket). For "lower", the lower end is at most the largest delta,
-            and at least the lower bound of :meth:`delta` up to the same accuracy. A ball that contains 0 does not show that delta
-            is positive; delta may be as large as the upper end.
+            of the ball is at least delta of every dataset. It exceeds the upper bound of :meth:`delta` by at most the accuracy of
+            the certificate: 1e-9 in log delta, or 3e-5 for the privacy blanket. For "lower", the lower end of the ball is at most
+            the largest delta of a dataset. It is below the lower bound of :meth:`delta` by at most the same accuracy. A ball that
+            contains 0 does not show that delta is positive; delta may be as large as the upper end.
 
         {raises}
         CertificateGap
             If the certificate does not reach the stated bound; the message has both numbers (a ValueError).
         InfeasibleError
-            If the certificate would take longer than `seconds` or have too many terms, or if none is found for extreme parameters;
-            the message states the predicted time, the limit or the reason (a ValueError).
+            If the certificate would take longer than `seconds` or have too many terms, or if no certificate is found for extreme
+            parameters; the message states the predicted time, the limit or the reason (a ValueError).
         TypeError
             If the class has no certificate. The table in docs/trust lists all classes.
         ImportError
@@ -284,10 +288,10 @@ class ExportMixin(BoundedProfile):
         Notes
         -----
         The sums over all outcomes are evaluated in ball arithmetic, and the precision is doubled until the requested digits are
-        reached. The code is independent of that of :meth:`delta`. Only numbers that a proof may choose freely, such as the tilt
-        of a sum or the dataset of a lower bound, are taken from :meth:`delta`, and their conditions are verified. To certify an
-        answer of :meth:`epsilon`, certify delta at this eps: the upper end of the ball is at most the delta given to
-        :meth:`epsilon`.
+        reached. The code is independent of that of :meth:`delta`. Only numbers that may be chosen freely in the proof, such as the
+        exponential tilt of a sum or the dataset of a lower bound, are taken from :meth:`delta`, and the conditions on them are
+        verified. To certify an answer of :meth:`epsilon`, certify delta at this eps: the upper end of the ball is at most the delta
+        given to :meth:`epsilon`.
 
         References
         ----------
@@ -314,7 +318,7 @@ class ExportMixin(BoundedProfile):
         return ball
 
     def _repr_html_(self) -> str:
-        # The method returns a table only, because drawing a figure takes too long for the output of a cell.
+        # The notebook shows only a table, because drawing a figure takes too long for the output of a cell.
         from shufflebounds.report.pictures import table
 
         return table(self)
@@ -322,12 +326,13 @@ class ExportMixin(BoundedProfile):
 
 @_validate.quiet()
 def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
-    """Return the number of the grid point beyond which delta is 0, below e^log_tail, or nearly constant."""
+    """Return the index of the grid point beyond which delta is 0, is below e^log_tail, or is nearly constant."""
     cap = TABLE_SIZE * interval
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)
     if eps == math.inf:
-        # Some outcomes have infinite loss, and delta at large eps is their mass. The grid ends where delta is close to this mass.
+        # Some outcomes have infinite loss, and delta at large eps is the mass of these outcomes. The grid ends where delta is close
+        # to this mass.
         eps = profile.epsilon(min(1.0, profile.delta(min(cap, LARGEST_EXPONENT)) * (1 + 1e-9) + tail))
     if eps > min(cap, LARGEST_EXPONENT):
         if cap < LARGEST_EXPONENT:

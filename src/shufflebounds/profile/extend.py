@@ -1,6 +1,6 @@
-"""Names for protocols that are defined outside of this package: bounds, validation, calibration, base classes, composition.
+"""Names for users who define their own protocols: bounds, validation, calibration, base classes, composition.
 
-Import them from here, because the modules that define them may change. docs/extending.md has a complete example.
+Import these names from this module, because the modules that define them may change. docs/extending.md has a complete example.
 """
 
 from __future__ import annotations

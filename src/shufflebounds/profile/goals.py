@@ -1,4 +1,4 @@
-"""The targets of a search for the smallest noise: (eps, delta), an advantage, or the two error rates of an attack."""
+"""The targets of a search for the smallest noise: (eps, delta), an advantage, or both error rates of an attack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["target_goal"]
 
 
 def target_goal(eps: float | None, delta: float | None, advantage: float | None, fpr: float | None, fnr: float | None) -> Goal:
-    """Return the target that is given: (eps, delta), an advantage, or two error rates."""
+    """Return the target that the caller has given: (eps, delta), an advantage, or both error rates of an attack."""
     given = tuple(value is not None for value in (eps, delta, advantage, fpr, fnr))
     if given == (True, True, False, False, False):
         eps, delta = _validate.target(_validate.real("eps", eps, 0, 1e4, open_low=True), delta)
@@ -28,8 +28,8 @@ def target_goal(eps: float | None, delta: float | None, advantage: float | None,
         if not level + missed < 1:
             raise ValueError(f"fpr={level!r} and fnr={missed!r} have the sum {level + missed:g}, which must be below 1: guessing "
                              "without the results has these rates")
-        # ndtri(fnr) replaces -ndtri(1 - fnr), because 1 - fnr rounds to 1 for a small fnr. The distance may round to 0 if the sum
-        # of the rates is next to 1.
+        # ndtri(fnr) replaces -ndtri(1 - fnr), because 1 - fnr rounds to 1 for a small false negative rate fnr. The distance may
+        # round to 0 if the sum of both error rates is next to 1.
         distance = max(-float(ndtri(missed) + ndtri(level)), 2.0**-53)
 
         def of_rates(profile: PrivacyProfile) -> float:

@@ -1,4 +1,4 @@
-"""Integer noise of any distribution: an integer is released with noise K, and neighbouring integers differ by one."""
+"""Integer noise K of any distribution: an integer plus K is released, and the integers of neighbouring datasets differ by one."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ __all__ = ["IntegerNoise"]
 
 @with_passages
 class IntegerNoise(PrivacyProfile):
-    r"""An integer released with integer noise K, for neighbours whose integers differ by one.
+    r"""An integer released with integer noise K; neighbouring datasets have integers that differ by one.
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(K \,\|\, K+1),\; H_{e^\varepsilon}(K+1 \,\|\, K)\}
 
     This is a base class for your own noise distributions. A subclass implements the three logarithms ``_log_pmf``, ``_log_cdf`` and
-    ``_log_sf`` at whole k; delta, eps, curves, divergences and compositions with both bounds follow. The distribution need not be
-    unimodal.
+    ``_log_sf`` at integers k. The base class derives both bounds of delta, eps, curves, divergences and compositions from them. The
+    distribution need not be unimodal.
 
     Attributes
     ----------
     log_error : float
-        Bound of the error of a logarithm l of a probability, divided by 1 + abs(l): 1e-12 unless the subclass sets another value.
+        The error of each logarithm l of a probability is at most `log_error` times 1 + abs(l). The value is 1e-12 unless the
+        subclass sets another one.
 
     Notes
     -----
-    Outcomes are enumerated down to a mass that is negligible relative to delta. The truncated mass is added to the upper bound and
-    omitted from the lower bound.
+    The outcomes are enumerated except for a mass in the tails that is negligible relative to delta. The truncated mass is added to
+    the upper bound and omitted from the lower bound.
 
     Examples
     --------
@@ -82,12 +83,14 @@ class IntegerNoise(PrivacyProfile):
         return self._shifts(1)
 
     def _shifts(self, shift: int) -> tuple[DominatingPair, ...]:
-        """Return the noise against the noise plus a whole number `shift`, in both orders."""
+        """Return the pair of the noise K and of K + shift, for a whole number `shift`, in both orders."""
         return _Shift(self, False, shift), _Shift(self, True, shift)
 
     @kept(2 * CACHED_TABLES)
     def _shifted(self, shifted_first: bool, shift: int, log_tail: float) -> LossAtoms:
-        """Return the outcomes of (K, K + s), or of (K + s, K) if `shifted_first`, down to a mass of e^log_tail on either side.
+        """Return the outcomes of (K, K + s), or of (K + s, K) if `shifted_first`.
+
+        A mass of at most e^log_tail is truncated on either side.
 
         s is `shift`.
         """
@@ -97,7 +100,7 @@ class IntegerNoise(PrivacyProfile):
         return LossAtoms.of(first, second, log_lost=log_lost, error=error)
 
     def _window(self, shift: int, log_tail: float) -> tuple[FloatArray, FloatArray, float]:
-        """Return log Pr[K = k] and log Pr[K + shift = k] for consecutive k, and the log of a bound of the truncated mass."""
+        """Return log Pr[K = k] and log Pr[K + shift = k] for consecutive k, and the log of an upper bound of the truncated mass."""
         allowed = log_tail - self.log_error * (1 - log_tail)
 
         def first_integer(enough: Callable[[int], bool]) -> int | None:
@@ -123,7 +126,7 @@ class IntegerNoise(PrivacyProfile):
 
 @dataclass(frozen=True)
 class _Shift(DominatingPair):
-    """The pair (K, K + shift), or (K + shift, K) if `shifted_first` is set."""
+    """The pair of the distributions of K and of K + shift; their order is exchanged if `shifted_first` is set."""
 
     noise: IntegerNoise
     shifted_first: bool
@@ -138,7 +141,7 @@ class _Shift(DominatingPair):
 
 
 def _log_delta(listed: Callable[[float], LossAtoms], eps: FloatArray) -> IntervalArray:
-    """Return bounds of log delta at each eps, from outcomes down to a mass that is negligible at all of them."""
+    """Return bounds of log delta at each eps from enumerated outcomes. The truncated mass is negligible at all these eps."""
     log_tail = FIRST_TAIL
     while True:
         lower, upper = listed(log_tail).log_delta(eps)

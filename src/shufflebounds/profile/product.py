@@ -1,4 +1,4 @@
-"""The product of the factors of a composition: the distributions to compose for each bound and for each adjacency relation.
+"""The product of the pairs of a composition: the distributions that are composed for each bound and for each adjacency relation.
 
 `_engines.compose` composes these distributions; `Composition` presents the answers.
 """
@@ -50,7 +50,7 @@ def flattened(factors: Sequence[tuple[Any, int]]) -> Factors:
     for profile, count in factors:
         closed = profile._closed
         for part, number in closed.factors if isinstance(closed, Product) else ((profile, 1),):
-            # `place` is the index of an equal factor, or the end of the list if there is none.
+            # `place` is the index of an equal factor in the list, or the length of the list if there is none.
             place = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), len(flat))
             before = sum(times for _, times in flat[place : place + 1])
             flat[place : place + 1] = [(part, _validate.integer("times", before + number * count, 1))]
@@ -58,17 +58,15 @@ def flattened(factors: Sequence[tuple[Any, int]]) -> Factors:
 
 
 class Product(ClosedForms):
-    """The product of the pairs of several mechanisms, each released a number of times.
+    """The product of the dominating pairs of several mechanisms, each released a number of times.
 
     Parameters
     ----------
-    factors, rtol
-        As for :class:`Composition`; the factors are flattened.
-    reverse : Product, optional
+    factors, rtol As for :class:`Composition`; compositions among the factors are expanded. reverse : Product, optional
         The product of the pairs in the other order, if it is known.
     for_curve : bool
-        Whether the bounds are those for the breakpoints of a trade-off function: without adaptive choice, and without a lower bound
-        where log delta is below CURVE_DEEPEST.
+        Whether the bounds are used for the breakpoints of a trade-off function only. They are then computed without adaptive
+        choice, and without a lower bound where log delta is below CURVE_DEEPEST.
     """
 
     def __init__(self, factors: Factors, rtol: float, *, reverse: Product | None = None, for_curve: bool = False) -> None:
@@ -77,7 +75,7 @@ class Product(ClosedForms):
 
     @cached_property
     def ways(self) -> tuple[Product, ...]:
-        """The products for a removed and for an added record, or () if no factor distinguishes them."""
+        """The products for a removed and for an added record, or () if every factor has the same guarantee for both."""
         both = [(profile._adjacencies(), profile, times) for profile, times in self.factors]
         if not any(ways for ways, _, _ in both):
             return ()
@@ -89,7 +87,7 @@ class Product(ClosedForms):
 
     @cached_property
     def reverse(self) -> Product:
-        """The product of the pairs in the other order, which is this product if all pairs are symmetric."""
+        """The product of the reversed pairs, which is this product itself if all pairs are symmetric."""
         if self._reverse is not None:
             return self._reverse
         opposite: tuple[tuple[Any, int], ...] = tuple((profile.reverse(), times) for profile, times in self.factors)
@@ -100,7 +98,7 @@ class Product(ClosedForms):
     @cached_property
     def released(self) -> Released:
         """The releases of all factors."""
-        # A single value of delta of a mechanism needs none of the modules of compositions.
+        # The modules of compositions are imported here, because delta of a single mechanism needs none of them.
         from shufflebounds._engines.compose.released import Released
 
         return Released([(profile._pair_info(), times) for profile, times in self.factors], self.rtol)
@@ -118,10 +116,10 @@ class Product(ClosedForms):
 
     @cached_property
     def _loose(self) -> Composer | None:
-        """A composer on a coarse grid, without sums over pairs, for the first steps of a search; None if it is not faster.
+        """A composer on a coarse grid for the first steps of a search, without sums over pairs of losses; None if it is not faster.
 
-        If values of delta are not expensive and there are no sums over pairs, the first steps of a search use the transform on
-        the fine grid, which the last steps need in any case.
+        If values of delta are not expensive and no sums over pairs of losses are needed, the first steps of a search use the
+        transform on the fine grid. The last steps need this transform in any case.
         """
         if self.rtol >= LOOSE or self._is_one or not (self.composer.sums or any(one.sampling.expensive for one, _ in self.above)):
             return None
@@ -134,7 +132,7 @@ class Product(ClosedForms):
 
     @cached_property
     def _is_one(self) -> bool:
-        """Whether there is a single release. Its own bounds are tighter than those on a grid."""
+        """Whether there is a single release; its own bounds are tighter than those on a grid."""
         single = len(self.factors) == 1 and self.factors[0][1] == 1
         return single or (len(self.above) == 1 and self.above[0][1] == 1)
 
@@ -149,8 +147,8 @@ class Product(ClosedForms):
     def describe(self) -> DominatingPairInfo:
         """Return the pair of a composition; every call makes a new description."""
         opposite = self.reverse
-        # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. With two adjacencies (record
-        # added, record removed) the curve follows from the larger delta, which is the same for (P, Q) and (Q, P).
+        # A curve ends at CURVE_DEPTH, because every value of a smaller delta would need a grid of its own. If the guarantees for an
+        # added and for a removed record differ, the curve follows from the larger delta, which is the same for (P, Q) and (Q, P).
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
         info = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(spacing=self._spacing, curve=curve))
         if not self.ways and self._all_outcomes:
@@ -169,11 +167,14 @@ class Product(ClosedForms):
 
     @cached_property
     def _coarse(self) -> Product:
-        """The same product on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
+        """The same product on a coarser grid that is accurate enough for the breakpoints of a trade-off function."""
         return Product(self.factors, min(0.1, 10 * self.rtol), for_curve=True)
 
     def _curve_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta on the coarser grid: the larger log delta for a record added and a record removed."""
+        """Return bounds of log delta on the coarser grid.
+
+        If the guarantees for an added and for a removed record differ, the bounds are those of the larger log delta.
+        """
         ways = tuple(way._coarse for way in self.ways)
         return _larger(ways, eps) if ways else self._coarse.log_delta(eps)
 
@@ -186,8 +187,8 @@ class Product(ClosedForms):
     def _composed(self, eps: FloatArray, *, lower_profiles: bool = True, composer: Composer | None = None) -> IntervalArray:
         """Return both bounds of log delta.
 
-        If `lower_profiles` is false, the profiles in `_lower_profiles` are not evaluated, and the lower bound may be smaller. The
-        default of `composer` is that of the product; another composer gives less tight bounds.
+        If `lower_profiles` is false, the profiles in `_lower_profiles` are not evaluated, and the lower bound may be smaller. By
+        default, `composer` is the composer of this product; another composer may give less tight bounds.
         """
         if self.ways:
             return _larger(self.ways, eps, lower_profiles)
@@ -201,8 +202,8 @@ class Product(ClosedForms):
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         within = eps < pure
         if self._by_gaussian_rule:
-            # Too many releases for a grid: each is dominated by a Gaussian mechanism, and Gaussian mechanisms compose in closed
-            # form.
+            # There are too many releases for a grid. Each release is dominated by a Gaussian mechanism, and Gaussian mechanisms
+            # compose in closed form.
             value = GaussianCurve(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
             # The assumed relative error of this log delta is 1e-6.
             upper[within] = np.minimum(value + 1e-6 * (1 + np.abs(value)), 0.0)[within]
@@ -219,7 +220,9 @@ class Product(ClosedForms):
 
     @cached_property
     def _by_gaussian_rule(self) -> bool:
-        """Whether the losses of one release are too small for a grid, so that the Gaussian that dominates each release is used.
+        """Whether the losses of one release are too small for a grid.
+
+        Each release is then replaced by the Gaussian mechanism that dominates it.
 
         delta of a Gaussian mechanism is computed for mu up to 1e6.
         """
@@ -228,19 +231,21 @@ class Product(ClosedForms):
 
     @cached_property
     def _gaussian_rule(self) -> float:
-        """An upper bound of mu of the composition: the root of the sum of the squares of the factors' mu."""
+        """An upper bound of mu of the composition: the square root of the sum of mu^2 over all releases."""
         parts = ((profile._gdp_mu(True), times) for profile, times in self.factors)
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
     @cached_property
     def _lower_profiles(self) -> list[tuple[Callable[[FloatArray, FloatArray], FloatArray], bool]]:
-        """Bounds of profiles whose delta is at most that of the composition: its factors, and the releases that the grid resolves.
+        """Functions that bound delta of profiles from below, where delta of each profile is at most that of the composition.
 
-        The first entry of each pair is a function that returns bounds at each eps, given other bounds; the second entry states
-        whether a value takes long. If many losses are smaller than a step of the grid, rounding them may reduce the lower bound
-        by more than omitting their releases.
+        The profiles are the factors, and the composition of the releases whose losses the grid resolves.
+
+        The first entry of each pair is a function that returns lower bounds at each eps, given other lower bounds. The second entry
+        states whether a value of this function takes long. If many losses of a release are smaller than a step of the grid,
+        rounding them may reduce the lower bound by more than omitting the release.
         """
-        # If `releases` is empty, the releases of this factor are combined with those of another factor.
+        # If the list `releases` is empty, the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self.released.pairs)
                       if not releases or any(self.composer.steps.resolves(pair) for pair, _ in releases))
         rest = Product(large, self.rtol)
@@ -249,25 +254,28 @@ class Product(ClosedForms):
         return [*some, *((partial(_alone, *factor), factor[1].sampling.expensive) for factor in described)]
 
     def roughly(self, eps: FloatArray) -> FloatArray:
-        """Return an upper bound of log delta that takes less time than `log_delta` and is less tight."""
+        """Return an upper bound of log delta that is less tight than that of `log_delta` and takes less time."""
         if self._is_one or not self.composer.needs_no_grid:
             return self._composed(eps, lower_profiles=False, composer=self._loose).upper
         return np.array([self.composer.roughly(at) if at < self.pure else -math.inf for at in eps.tolist()])
 
     def closer(self, eps: FloatArray) -> FloatArray:
-        """Return upper bounds of log delta that are closer than `roughly` where records are rarely sampled."""
+        """Return upper bounds of log delta that are tighter than those of `roughly` if records are rarely sampled."""
         if self._is_one or self.composer.sums is None:
             return np.zeros(eps.size)
         return np.array([self.composer.once(at) if at < self.pure else -math.inf for at in eps.tolist()])
 
     @cached_property
     def _enumerated(self) -> LossAtoms | None:
-        """The joint outcomes of all releases if they are few; None on a lattice, where the grid is exact anyway."""
+        """The joint outcomes of all releases, if they are few; None if all losses lie on a lattice: there the grid is exact."""
         return self._all_outcomes if self.composer.steps.lattice is None else None
 
     @cached_property
     def _all_outcomes(self) -> LossAtoms | None:
-        """The joint outcomes of all releases if they are few, otherwise None; a trade-off function uses them even on a lattice."""
+        """The joint outcomes of all releases if they are few, otherwise None.
+
+        A trade-off function uses them even if all losses lie on a lattice.
+        """
         if not all(info.attained.single and info.losses.listed and not info.releases.parts for info, _ in self.released.pairs):
             return None
         product = LossAtoms.product([(info.atoms, times) for info, times in self.above if info.atoms])
@@ -293,27 +301,31 @@ class Product(ClosedForms):
         return self.composer.method(eps)
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
-        """Return the bound of eps if it needs no search, inf if a test shows that no eps searched meets the target, or None."""
+        """Return the bound of eps if it needs no search, or None.
+
+        The result is inf if a test shows that no eps of the search meets the target.
+        """
         if not 0 < delta < 1 or self.pure < math.inf:
             return None
         if self._is_one and (direct := self.above[0][0].releases.epsilon):
             return direct(delta, upper)
         if self._without_grid:
             return None
-        # A grid at large eps takes long, so a test of single releases is tried first. If one release has a positive delta at
-        # eps = 2 end, the best test at this eps rejects with probability below e^(-2 end) under Q. Repeated in every release, the
-        # test may show that delta of the composition exceeds the target at `end`, where the search ends.
+        # A grid at large eps takes long, so a test of single releases is tried first. If one release has a positive delta at eps =
+        # 2 end, the best test at this eps rejects with probability below e^(-2 end) under Q. Consider the test that rejects if this
+        # test rejects in any release. It may show that delta of the composition exceeds the target at eps = end, where the search
+        # ends.
         end = 1e6 * self.eps_scale
 
         def exceeds(upper: bool, mixed: bool = False) -> bool:
             covers = (((mixed and profile._closed.mixture()[0]) or (profile,), times) for profile, times in self.factors)
             gains = ((max(part._log_side_at(2 * end, upper=upper) for part in parts), times) for parts, times in covers)
-            # A profile defined by a user may return NaN outside of its range; the result is then None.
+            # If a profile that a user has defined returns NaN outside of its range, `epsilon` returns None.
             return any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains)
 
-        # The upper bounds of delta of the releases often take less time. If they are too small to exceed the target, so are the
-        # lower bounds. By joint convexity, delta of a sampled mechanism is at most the largest delta of the profiles in `mixture`,
-        # which are evaluated quickly at an eps far above their losses.
+        # The upper bounds of delta of single releases are tried first, because they often take less time. If they are too small to
+        # exceed the target, so are the lower bounds. By joint convexity, delta of a sampled mechanism is at most the largest delta
+        # of the profiles in `mixture`. At an eps far above their losses, these profiles take little time.
         return math.inf if exceeds(True, mixed=True) and exceeds(True) and exceeds(False) else None
 
     @property
@@ -338,8 +350,8 @@ class Product(ClosedForms):
             normal = Curve(lambda eps: max(one.normal_estimate(eps) for one in composers), rtol=0.05)
             estimate = Curve(lambda eps: max(one.estimate(eps) for one in composers), normal, rtol=1e-3)
             # `jumps` is False, because the saddle-point approximation may be too large by many orders of magnitude if records are
-            # rarely sampled. `settles`: the gap of the bounds is rarely below 1e-3 rtol, and a search to a far smaller tolerance
-            # would follow rounding errors.
+            # rarely sampled. `settles` is 1e-4 rtol: the gap of the bounds is rarely below 1e-3 rtol, and a search with a far
+            # smaller tolerance would follow rounding errors.
             return Curve(partial(_largest_once, composers), estimate, rtol=1e-3, settles=1e-4 * self.rtol, jumps=False)
         if self.ways:
             return _largest([way.rough(upper) for way in self.ways])
@@ -347,7 +359,7 @@ class Product(ClosedForms):
             return None
         estimate = Curve(self.composer.estimate, rtol=1e-3)
         if self.composer.chooses:
-            # Each adaptive strategy takes up to two seconds, so most of the search uses bounds without choice.
+            # Each adaptive strategy takes up to two seconds. Therefore most steps of the search use bounds without adaptive choice.
             return Curve(lambda eps: min(0.0, self.composer.without_choice(eps)), estimate, rtol=0.1 * LOOSE)
         if self._loose is None:
             return estimate
@@ -359,18 +371,20 @@ class Product(ClosedForms):
         curves = [curve for curve in exact if curve is not None]
         if len(curves) == len(ways):
             return convex_hull(curves)
-        # If the lower bound of delta is that of other distributions than the upper bound, more samples near one level alpha do not
-        # close the gap, so refinement ends early. A smaller distance of the first samples then improves the curve's lower bound.
+        # The lower and the upper bound of delta may be those of different distributions. More samples near one level alpha then do
+        # not close the gap of the curve, and the refinement ends early. In this case a smaller distance of the first samples
+        # improves the lower bound of the curve.
         sketch = SKETCH if all(way.composer.tight for way in ways) else 0.1
         return Tradeoff(Staged(self.samples.staged, self._spacing, max(self._spacing, sketch), upper=upper))
 
     def mu(self, upper: bool) -> float:
         if self.ways:
             if not upper:
-                # The pairs for one adjacency may give no lower bound (as in `renyi`); then mu is at least mu of each release.
+                # The pairs for one adjacency may give no lower bound (as in `renyi`). In this case the lower bound is the largest
+                # mu of a single release.
                 return max(way.mu(False) for way in self.ways) or max(profile._gdp_mu(False) for profile, _ in self.factors)
-            # mu is at most the value of the Gaussian rule. If this value for one adjacency is at most mu of the other adjacency,
-            # the curve of the first is not needed.
+            # mu is at most the value of the Gaussian rule. If this value for one adjacency (record added or removed) is at most mu
+            # of the other one, the curve of the first adjacency is not needed.
             largest = 0.0
             for way in sorted(self.ways, key=lambda way: way.pure, reverse=True):
                 if way._gaussian_rule > largest:
@@ -392,7 +406,8 @@ class Product(ClosedForms):
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.ways:
             value = np.max([way.renyi(orders, upper) for way in self.ways], axis=0)
-            # The pairs for one adjacency may give no lower bound; the divergence is at least that of each release.
+            # The pairs for one adjacency (record added or removed) may give no lower bound. The divergence is at least that of each
+            # single release.
             if not upper and not value.all():
                 value = np.max([value, *(profile._rdp(orders, False) for profile, _ in self.factors)], axis=0)
             return np.asarray(value)
@@ -401,8 +416,8 @@ class Product(ClosedForms):
             return np.asarray(total * (1 + EXP_SLACK))
         from shufflebounds._engines.compose.released import matched
 
-        # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets. If several mechanisms have several pairs,
-        # only one mechanism certainly attains its best pair in every release.
+        # Divergences of independent ordered pairs add. A lower bound needs one pair of datasets for all releases. If several
+        # mechanisms have several pairs each, only one of the mechanisms certainly attains its best pair in every release.
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
             info = profile._pair_info()
@@ -412,21 +427,21 @@ class Product(ClosedForms):
                 single = np.maximum(single, times * profile._rdp(orders, False))
                 several.append((profile._attained, times))
         for i in matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
-            # The pairs with the same index are combined. Other combinations are not tried: they could only raise this lower bound.
+            # The pairs with the same index are combined. Further combinations could only raise this lower bound, and are not tried.
             total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
             single = np.maximum(single, total)
         return np.asarray((sure + single) * (1 - EXP_SLACK))
 
 
 def _alone(profile: Any, info: DominatingPairInfo, eps: FloatArray, lower: FloatArray) -> FloatArray:
-    """Return a lower bound of log delta of one release, or `lower` where an upper bound of this log delta is at most `lower`."""
+    """Return a lower bound of log delta of one release, or `lower` where `lower` is known to be at least as large."""
     raised, at = lower.copy(), np.flatnonzero(info.hockey_sticks[0].above(eps) > lower)
     if not at.size:
         return raised
     alone = profile._closed.side(eps[at], False)
     if alone is None:
-        # `_log_side` computes both bounds, which may take long. So a quicker upper bound first excludes eps where `lower` is
-        # larger.
+        # `_log_side` computes both bounds, which may take long. So a less expensive upper bound first excludes every eps at which
+        # `lower` is larger.
         at = at[info.quicker(eps[at]).upper > lower[at]] if info.sampling.expensive else at
         alone = profile._log_side(eps[at], upper=False) if at.size else lower[at]
     raised[at] = alone
@@ -434,7 +449,7 @@ def _alone(profile: Any, info: DominatingPairInfo, eps: FloatArray, lower: Float
 
 
 def _largest(curves: Sequence[Curve | None]) -> Curve | None:
-    """Return the largest of several curves, with the largest of their rough curves; None if one of them is None."""
+    """Return the pointwise maximum of several curves, with the maximum of their rough curves; None if one of the curves is None."""
     given = [curve for curve in curves if curve is not None]
     if len(given) < len(curves):
         return None
@@ -453,9 +468,9 @@ def _largest_once(composers: Sequence[Composer], eps: float) -> float:
 
 
 def _larger(ways: Sequence[Product], eps: FloatArray, lower_profiles: bool = True) -> IntervalArray:
-    """Return bounds of the larger log delta of the products `ways`, one for each adjacency (record added, record removed).
+    """Return bounds of the larger log delta of two products, `ways`: one for an added record, one for a removed record.
 
-    If a rough bound shows which product has the larger delta, delta of the other product is not computed accurately.
+    If rough bounds show which of the two products has the larger delta, delta of the other product is not computed accurately.
     """
     rough = [way.roughly(eps) for way in ways]
     lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)

@@ -1,6 +1,6 @@
 """The base class of privacy profiles, from which all mechanisms, protocols and compositions derive.
 
-A subclass gives bounds of log delta(eps). The base class derives eps(delta), trade-off functions, Gaussian mu, Renyi divergences
+A subclass provides bounds of log delta(eps). The base class derives eps(delta), trade-off functions, Gaussian mu, Renyi divergences
 and compositions. Every number is an upper or a lower bound of the exact value.
 """
 
@@ -55,13 +55,13 @@ class PrivacyProfile(ExportMixin):
     Attributes
     ----------
     theorem : str
-        What is proven, and where; one line.
+        One line: what is proven, and where.
     neighbours : str
-        The neighbouring relation of the guarantee; one line.
+        One line: the neighbouring relation of the guarantee.
     relation : {"replace-one", "add-remove", "zeroed", "either"}
-        The kind of this relation. "zeroed": one dataset has a zero in place of the record. "either": neighbours' values differ by
-        at most the sensitivity, which covers any relation, as for noise on a sum. Composing guarantees of two different kinds
-        raises an error unless one of the two is "either".
+        The kind of this relation. "zeroed": one dataset has a zero in place of the record. "either": the values of neighbours
+        differ by at most the sensitivity, which covers both relations, as for noise on a sum. Composing guarantees of two different
+        kinds raises an error unless one of the two is "either".
     """
 
     theorem: ClassVar[str] = "not stated"
@@ -81,9 +81,7 @@ class PrivacyProfile(ExportMixin):
 
     @property
     def _limited_to(self) -> str:
-        """The dataset or the person to which the guarantee is restricted, in words; "" if it is for every dataset and every
-        person.
-        """
+        """The only dataset or person for which the guarantee holds, in words; "" if it holds for every dataset and every person."""
         return ""
 
     @property
@@ -98,12 +96,15 @@ class PrivacyProfile(ExportMixin):
 
     @property
     def _noise_outputs(self) -> NoiseOutputs | None:
-        """The outputs of symmetric log-concave noise; None for other mechanisms, or if there are too many outputs."""
+        """The outputs of symmetric log-concave noise. None for other mechanisms, or if there are too many outputs."""
         return None
 
     @property
     def _input_rows(self) -> InputRows | None:
-        """The rows of a finite randomizer that suffice up to permutations of its outputs; None if too many, or not finite."""
+        """The rows of a finite randomizer for enough inputs: more inputs yield the same pairs, up to permutations of the outputs.
+
+        None if there are too many rows, or if the randomizer is not finite.
+        """
         return None
 
     __getstate__ = uncached
@@ -124,7 +125,7 @@ class PrivacyProfile(ExportMixin):
         raise TypeError(f"{type(self).__name__} is not given by a list of pairs")
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the pairs, or an empty tuple if they are not enumerated, or if the only pair is the profile itself."""
+        """Return the profiles of the pairs, or () if the pairs are not enumerated or the only pair is the profile itself."""
         if type(self).pairs is PrivacyProfile.pairs:
             return ()
         try:
@@ -134,7 +135,7 @@ class PrivacyProfile(ExportMixin):
         return () if any(pair is self for pair in listed) else listed
 
     def describe(self) -> DominatingPairInfo:
-        """Return the pair of distributions of this mechanism: bounds of its divergence, and what a composition may use.
+        """Return the description of the dominating pair: bounds of its divergence, and properties that compositions use.
 
         Returns
         -------
@@ -161,8 +162,8 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         GroupInfo
-            By default without properties: the upper bound follows from the changes of single records, and the lower bound is that
-            of one record.
+            By default an empty description: the upper bound then follows from changes of one record after the other, and the lower
+            bound is that of one record.
         """
         return GroupInfo()
 
@@ -172,7 +173,7 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         PrivacyProfile
-            The profile itself if its guarantee covers both orders, as that of every mechanism in this package does. For a
+            The profile itself if its guarantee covers both orders, as the guarantee of every mechanism in this package does. For a
             :class:`~shufflebounds.profile.DominatingPair` (P, Q) the result is the pair (Q, P), and for a composition the
             composition of the reversed factors.
         """
@@ -190,24 +191,25 @@ class PrivacyProfile(ExportMixin):
         Parameters
         ----------
         bound : {"lower", "upper"}
-            "lower", the guarantee: nowhere above f. "upper": nowhere below f.
+            "lower" returns the guarantee, a curve that is nowhere above f; "upper" returns a curve that is nowhere below f.
 
         Returns
         -------
         Tradeoff
-            Convex. At every eps, the delta of the lower curve is at least that of the mechanism, and the delta of the upper curve
-            is at most that of the mechanism. The infimum of the pairs' curves need not be convex: at some levels alpha no single
-            pair of neighbours then attains :math:`f(\alpha)`.
+            A convex curve. At every eps, delta of the lower curve is at least that of the mechanism, and delta of the upper curve
+            is at most that of the mechanism. The infimum of the curves of all pairs of neighbours need not be convex. If it is not,
+            no single pair attains :math:`f(\alpha)` at some levels alpha.
 
         {raises: If `bound` is another word.}
 
         Notes
         -----
         The lower bound of f is the supremum of the lines given by upper bounds of delta at several hundred eps. The upper bound of
-        f needs a lower bound of delta between these eps: delta is convex in :math:`e^\varepsilon`, so it is at or above the
-        continued lines through neighbouring values. Unless the class states otherwise, the deltas of the two bounds have a relative
-        gap of about :math:`10^{-4} |\log\delta|`, or that of :meth:`delta` itself if it is larger. For :math:`\alpha < e^{-50}` the
-        gap is larger, and f(0) is exact for pure privacy only.
+        f needs a lower bound of delta between these eps. As delta is convex in :math:`e^\varepsilon`, it is at or above the
+        extended line through two neighbouring values, outside of the interval between them. Unless the class states otherwise,
+        delta of the lower and of the upper curve have a relative gap of about :math:`10^{-4} |\log\delta|`, or the gap of
+        :meth:`delta` itself if this is larger. For :math:`\alpha < e^{-50}` the gap is larger, and f(0) is exact for pure privacy
+        only.
 
         {dong2022: section 2}
 
@@ -237,20 +239,21 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         float
-            inf if the supports of a pair differ, because no Gaussian curve is at or below the pair's curve. If the mechanism is not
-            eps-private for any finite eps, values of delta give no finite upper bound. The upper bound for a sampled, allocated or
-            shuffled mechanism is then that of the mechanism without sampling or shuffling; all other upper bounds are inf.
+            The bound of mu. It is inf if P and Q of a pair have different supports, because no Gaussian curve is at or below the
+            curve of this pair. If the mechanism is not eps-private for any finite eps, values of delta give no finite upper bound.
+            For a sampled, allocated or shuffled mechanism, the upper bound is then that of the mechanism without sampling or
+            shuffling; for all other mechanisms it is inf.
 
         {raises: If `bound` is another word.}
 
         Notes
         -----
-        A Gaussian curve is convex, so mu of a piecewise linear curve is attained at one of its corners. The two curves of
-        :meth:`tradeoff` are refined where they determine mu, until the relative gap is 1e-7 or that of delta.
+        A Gaussian curve is convex, so mu of a piecewise linear curve is attained at one of its corners. Both curves of
+        :meth:`tradeoff` are refined where they determine mu, until the relative gap of mu is 1e-7, or is due to the gap of delta.
 
-        Rare events may decide mu. For Gaussian noise on Poisson samples mu is :math:`\sqrt{\text{steps}}/\sigma` at every
-        sampling rate, because of the event that every sample contains the record. For such mechanisms :meth:`tradeoff` is more
-        informative.
+        Rare events may determine mu. For Gaussian noise on Poisson samples, mu is :math:`\sqrt{\text{steps}}/\sigma` at every
+        sampling rate, because of the event that every sample contains the record. For such mechanisms, :meth:`tradeoff` is more
+        informative than mu.
 
         {dong2022: section 2}
 
@@ -285,24 +288,25 @@ class PrivacyProfile(ExportMixin):
             Order a >= 1; 1 is the Kullback-Leibler divergence, inf the maximal divergence (pure differential privacy).
         bound : {"upper", "lower"}
             Whether the result is an upper or a lower bound. If the pairs are not enumerated, the upper bound is the divergence of a
-            hypothetical pair whose profile is delta, which is at least that of every pair of neighbours. The lower bound is the
-            largest divergence of one or more pairs that neighbours attain.
+            hypothetical pair with the delta of the mechanism, which is at least the divergence of every pair of neighbours. The
+            lower bound is the largest divergence of one or more pairs that neighbours attain.
 
         Returns
         -------
         float or ndarray
-            In nats, of the shape of `order`; inf if the supports of a pair differ. An upper bound is inf, too, if no finite bound
-            can be proven.
+            The bound in nats, of the shape of `order`; inf if P and Q of a pair have different supports. An upper bound is also inf
+            if no finite bound can be proven.
 
         {raises: If `order` is below 1, NaN or empty, or `bound` is another word.}
 
         Notes
         -----
         The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
-        with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap is
-        1e-6, or that of delta. Without pure privacy, the integral beyond the largest t is bounded for sampled, allocated and
-        shuffled mechanisms only: their delta is at most that of the plain mechanism, which is bounded by its Renyi divergences of
-        higher orders. So their upper bounds are finite where those of the plain mechanism are.
+        with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap of
+        the divergence is 1e-6, or is due to the gap of delta. Without pure privacy, the integral beyond the largest t is bounded
+        for sampled, allocated and shuffled mechanisms only. Their delta is at most that of the mechanism without sampling or
+        shuffling, which is bounded by its Renyi divergences of higher orders. So their upper bounds are finite if those of the
+        latter mechanism are.
 
         References
         ----------
@@ -325,7 +329,7 @@ class PrivacyProfile(ExportMixin):
 
     @cached_property
     def _attained(self) -> tuple[PrivacyProfile, ...]:
-        """Profiles of ordered pairs that neighbours attain, for a guarantee that is not a single pair."""
+        """Profiles of ordered pairs that neighbouring datasets attain, if the guarantee is not that of a single pair."""
         info = self._pair_info()
         return info.profiles or self._listed_pairs() or tuple(KnownPair(one) for one in info.attained.pairs)
 
@@ -335,12 +339,12 @@ class PrivacyProfile(ExportMixin):
         Parameters
         ----------
         *others : PrivacyProfile
-            Mechanisms with independent randomness and guarantees that are fixed in advance. The sequence of the mechanisms, and
-            what each computes, may depend on earlier results. If guarantees depend on results, use a
+            Mechanisms with independent randomness. Their guarantees must be fixed in advance; their sequence, and what each
+            computes, may depend on earlier results. If the guarantees depend on earlier results, use a
             :class:`~shufflebounds.composition.Ledger` with a filter.
         rtol : float
-            The grid of losses is refined until the relative gap of eps is at most rtol, or it has about 2**20 points;
-            in [1e-12, 0.1].
+            Relative gap between the bounds of eps, in [1e-12, 0.1]. The grid of losses is refined until this gap is reached, or the
+            grid has about 2**20 points.
 
         Returns
         -------
@@ -349,9 +353,7 @@ class PrivacyProfile(ExportMixin):
 
         Raises
         ------
-        TypeError
-            If one of the others is not a profile.
-        ValueError
+        TypeError If one of `others` is not a profile. ValueError
             If `rtol` lies outside its range. Methods of the result raise ValueError if a transform would need more than 2**22
             points; the message states the number.
 
@@ -391,7 +393,7 @@ class PrivacyProfile(ExportMixin):
         return Composition(((self, times),), rtol)
 
     def for_group(self, size: int) -> Group:
-        """Return the guarantee for a person who holds up to `size` of the messages, or for `size` people at once.
+        """Return the guarantee for a person who sends up to `size` messages, or for `size` people at once.
 
         Parameters
         ----------
@@ -420,7 +422,7 @@ class PrivacyProfile(ExportMixin):
 
 
 def largest_of(pairs: tuple[DominatingPair, ...], *, directed: bool = False) -> DominatingPairInfo:
-    """Describe the maximum over several pairs; if `directed`, the pairs are those for a removed and for an added record."""
+    """Describe the maximum over several pairs. If `directed`, there are two pairs: for a removed and for an added record."""
     if len(pairs) == 1 and pairs[0]._mirrored():
         # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
         # release.
@@ -478,7 +480,7 @@ def of_one_record(name: str, value: object) -> PrivacyProfile:
 
 
 class GivenCurve(ClosedForms):
-    """Closed form of the trade-off function only, given as a function `curve` of `upper` and `log_tail`."""
+    """Closed forms of a profile that has only one: its trade-off function, the function `curve` of `upper` and `log_tail`."""
 
     __slots__ = ("curve",)
 
@@ -521,7 +523,7 @@ class DominatingPair(PrivacyProfile):
         Parameters
         ----------
         bound : {"lower", "upper"}
-            "lower": nowhere above T(P, Q); "upper": nowhere below.
+            "lower" returns a curve that is nowhere above T(P, Q), "upper" one that is nowhere below.
         log_tail : float
             Natural logarithm of the mass that may be truncated at each end of the range of outcomes, in [-1e6, -1]. Enumerated
             distributions are not truncated.
@@ -529,10 +531,10 @@ class DominatingPair(PrivacyProfile):
         Returns
         -------
         Tradeoff
-            For at most 2**17 atoms the curve is exact except for truncation and rounding, which decrease ("upper": increase) masses
-            under P and under Q. For a sum of bits they are decreased ("upper": increased) by their error bound, a relative 1e-12.
-            For more than 2**17 atoms breakpoints are selected: the deltas of the two bounds then differ by about a relative
-            :math:`10^{-4} |\log\delta|`, for any number of atoms.
+            For at most 2**17 outcomes the curve is exact except for truncation and rounding. To allow for both, the lower curve
+            uses decreased masses under P and under Q, and the upper curve increased masses. For a sum of bits, the masses are
+            changed by their error bound, a relative 1e-12. For more than 2**17 outcomes only selected breakpoints are computed.
+            The deltas of the two curves then differ by about a relative :math:`10^{-4} |\log\delta|`, for any number of outcomes.
 
         {raises: If `bound` is another word, or `log_tail` lies outside its range.}
 
@@ -555,7 +557,8 @@ class DominatingPair(PrivacyProfile):
         ----------
         log_p, log_q : array_like, shape (atoms,)
             Natural logarithms of the probabilities, -inf for an impossible outcome. The probabilities of each list sum to 1 within
-            1e-9. A list with a larger sum is divided by its sum; missing mass is added to the upper bound as a further outcome.
+            1e-9. A list with a sum above 1 is divided by its sum. If the sum is below 1, the missing mass is added to the upper
+            bound as a further outcome.
 
         Returns
         -------
@@ -591,7 +594,7 @@ class OutcomePair(DominatingPair):
 
 
 def outcome_info(atoms: LossAtoms, pure: float = math.inf) -> DominatingPairInfo:
-    """Describe a pair with these outcomes; `pure` is another bound of its finite losses."""
+    """Describe the pair that has these outcomes; `pure` is another upper bound of its finite losses."""
     bounded = max(atoms.log_rest, atoms.log_lost) == -math.inf
     pure = min(pure, float(atoms.moved(1).max(initial=0.0))) if bounded else math.inf
     return DominatingPairInfo(partial(_log_delta, atoms, pure), pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
@@ -604,7 +607,9 @@ def _log_delta(atoms: LossAtoms, pure: float, eps: FloatArray) -> IntervalArray:
 
 @dataclass(frozen=True, repr=False)
 class MassPair(OutcomePair):
-    """A pair given by two lists of probabilities, which are taken as exact up to the difference of their sums from 1.
+    """A pair given by two lists of probabilities.
+
+    The probabilities are taken as exact, except that the difference of their sum from 1 counts as an error.
 
     Storing logarithms would lose the differences of nearly equal probabilities.
     """
@@ -624,7 +629,7 @@ class MassPair(OutcomePair):
     @cached_property
     def _atoms(self) -> LossAtoms:
         atoms = LossAtoms.of_masses(np.array(self.p), np.array(self.q))
-        # As in `complete_lists`, the differences of the sums from 1 and from each other count as errors.
+        # As in `complete_lists`, the difference of each sum from 1, and the difference of the two sums, count as errors.
         mass_error = max(abs(math.fsum([*law, -1.0])) for law in (self.p, self.q))
         loss_error = abs(math.fsum([*self.p, *(-x for x in self.q)]))
         return replace(atoms, slack=atoms.slack + 2 * mass_error, loss_error=atoms.loss_error + 2 * loss_error)
@@ -661,7 +666,7 @@ class _ListedPair(OutcomePair):
         lists = self._complete
         if lists.log_lost == -math.inf:
             return ClosedForms()
-        # The missing mass counts as 0 in both errors of a test, which lowers the curve.
+        # The missing mass is omitted from both errors alpha and beta of a test, which lowers the curve.
         return GivenCurve(lambda upper, log_tail: None if upper else Tradeoff._of(lists.log_p, lists.log_q))
 
 
@@ -679,36 +684,37 @@ class Composition(PrivacyProfile):
     factors : sequence of (PrivacyProfile, int)
         The mechanisms, each with its number of releases. Compositions among them are expanded, and equal mechanisms are combined.
     rtol : float
-        The grid is refined until the relative gap of eps is at most rtol, or it has about 2**20 points, or a finer grid does not
-        reduce the gap; in [1e-12, 0.1]. A smaller rtol does not give wider bounds.
+        Relative gap between the bounds of eps, in [1e-12, 0.1]. The grid is refined until this gap is reached, the grid has about
+        2**20 points, or a finer grid does not reduce the gap. A smaller rtol does not give wider bounds.
 
     Notes
     -----
-    Pairs. A :class:`DominatingPair` is composed as (P, Q), in this order. Mechanisms with add/remove adjacency are composed for the
-    added and for the removed record; delta is the larger of both. Any other profile is a maximum over several pairs, at least (P,
-    Q) and (Q, P), and an adversary may choose the pair of each release after seeing earlier results. If the pairs are enumerated
-    and there are at most a few hundred releases, the bounds are those of the adversary's best strategy. For flipped bits, whose
-    datasets are too many to enumerate, the upper bound chooses among blocks of datasets and the lower bound among two datasets. In
-    all other cases the upper bound uses, for every release, the maximum of delta over the pairs at each eps, and the lower bound
-    the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound repeats one test in every release, with
-    probabilities that follow from the slope of delta at eps.
+    Pairs. A :class:`DominatingPair` is composed as (P, Q), in this order. Mechanisms with add/remove adjacency are composed once
+    for an added and once for a removed record; delta is the larger one of both. Any other profile is a maximum over several pairs,
+    at least (P, Q) and (Q, P), and an adversary may choose the pair of each release after seeing earlier results. If the pairs are
+    enumerated and there are at most a few hundred releases, the bounds are those of the adversary's best strategy. For flipped
+    bits, whose datasets are too many to enumerate, the upper bound chooses among blocks of datasets and the lower bound among two
+    datasets. In all other cases, the upper bound uses the maximum of delta over the pairs, at each eps and for every release. The
+    lower bound uses the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound is that of a test that is
+    repeated in every release; the slope of delta at eps determines the probabilities of its results.
 
     Method (:doc:`/composition`). The losses are put on a grid, and their distributions are exponentially tilted such that the mean
-    of the sum is near eps, and convolved by FFT. Errors are relative to delta, however small it is. Losses on a common lattice,
-    such as those of randomized response, are exact, and so are compositions of Gaussian noise alone. A mechanism with expensive
-    delta is evaluated at a few hundred eps, where the gap is largest. For too many pure releases, about 1e10, the upper bound uses
-    the Gaussian guarantees of the releases and the lower bound a single release. Gaussian noise on Poisson samples needs no grid:
-    its moment generating function is inverted along a contour in the complex plane. Where this inversion fails because records are
-    rarely sampled, or where a grid would be too long, the sums of all pairs of losses are formed and reduced to fewer losses, whose
-    spacing is proportional to the loss. Clone bounds of one budget whose numbers of users differ by a relative rtol/4 or less share
-    one distribution: that of the fewest users for the upper bound, of the most users for the lower one.
+    of the sum is near eps, and convolved by FFT. Errors are relative to delta, however small it is. Compositions are exact if all
+    losses lie on a common lattice, such as those of randomized response, or if all mechanisms are Gaussian noise. If delta of a
+    mechanism is expensive, it is evaluated at a few hundred eps, chosen where the gap is largest. For too many pure releases, about
+    1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a single release. Gaussian noise on
+    Poisson samples needs no grid: its moment generating function is inverted along a contour in the complex plane. Where this
+    inversion fails because records are rarely sampled, or where a grid would be too long, the sums of all pairs of losses are
+    formed and reduced to fewer losses, whose spacing is proportional to the loss. Clone bounds with the same budget, whose numbers
+    of users differ by a relative rtol/4 or less, share one distribution: for the upper bound that of the smallest number of users,
+    for the lower bound that of the largest number.
 
-    For an rtol below 1e-6 the gap is that of the finest grid. Measured at delta = 1e-6, this gap is 1e-9 to 1e-7 for Laplace
-    noise and for samples of noise, 1e-6 for counts, and 1e-5 where records are rarely sampled. Where delta of a factor has a
-    larger gap, as for random allocation and most shuffled randomizers, this gap remains.
+    For an rtol below 1e-6, the gap of eps is that of the finest grid. Measured at delta = 1e-6, this gap is 1e-9 to 1e-7 for
+    Laplace noise and for noise on samples, 1e-6 for counts, and 1e-5 if records are rarely sampled. If delta of a factor has a
+    larger gap, as for random allocation and most shuffled randomizers, this larger gap remains.
 
-    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta determine mu, the upper bound
-    of mu is the square root of the sum of the squares of the factors' mu.
+    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If mu is determined by smaller values of delta,
+    the upper bound of mu is the square root of the sum of mu^2 over all releases.
 
     References
     ----------
@@ -821,7 +827,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _by_adjacency(self) -> tuple[Composition, ...]:
-        """The compositions for a removed and for an added record, or () if no factor distinguishes them."""
+        """The compositions for a removed and for an added record, or () if every factor has the same guarantee for both."""
         return tuple(map(self._of, self._product.ways))
 
     def reverse(self) -> Composition:
@@ -829,14 +835,15 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _reversed(self) -> Composition:
-        """The composition of the pairs in the other order, which is this composition if all pairs are symmetric."""
+        """The composition of the reversed pairs, which is this composition itself if all pairs are symmetric."""
         return self if self._product.reverse is self._product else self._of(self._product.reverse)
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield theorem("products of dominating pairs dominate adaptive compositions" if upper else
                       "a product of pairs that the releases dominate, or one release alone, has at most the delta of all releases",
                       "docs/theorems/adaptive-composition")
-        # The composition uses delta of its factors at all eps; the claims of a factor that are listed are those at 0 and at eps.
+        # The composition uses delta of its factors at all eps. For each factor, only the claims at eps = 0 and at the given eps are
+        # listed.
         for profile, _ in self.factors:
             for at in (0.0, eps):
                 yield from profile.claims(at, upper=upper)
@@ -845,7 +852,7 @@ class Composition(PrivacyProfile):
 @with_passages
 @dataclass(frozen=True)
 class Group(PrivacyProfile):
-    r"""The guarantee for a person who holds up to k of the messages, or for k people at once; made by ``profile.for_group(k)``.
+    r"""The guarantee for a person who sends up to k messages, or for k people at once; made by ``profile.for_group(k)``.
 
     .. math:: \delta_k(\varepsilon) \le \min_{\varepsilon_1 + \cdots + \varepsilon_k = \varepsilon}\;
         \sum_{j=1}^k e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}}\, \delta(\varepsilon_j)
@@ -853,27 +860,28 @@ class Group(PrivacyProfile):
     Parameters
     ----------
     profile : PrivacyProfile
-        A guarantee for one message, or for one person, of every dataset.
+        A guarantee for every dataset and for one message, or for one person.
     size : int
         Number k of messages or people, 1 to 2**20, and at most the number of users of `profile`.
 
     Notes
     -----
-    Neighbours: up to k records change, each as one record changes for `profile`. The collection must enforce k, because nothing
-    in shuffled messages shows who sent them. All messages of one shuffle share one noise, which must hide k changes at once.
-    ``self_compose(k)`` is for k shuffles with independent noises, and does not cover this case.
+    Neighbouring datasets differ in up to k records, and each changes as one record does for `profile`. The collection must enforce
+    k, because nothing in shuffled messages shows who sent them. All messages of one shuffle are hidden by the same noise, which
+    must hide k changes at once. ``self_compose(k)`` does not cover this case: it is for k shuffles with independent noise.
 
     The bounds are **exact** for normal, Laplace, discrete normal and geometric noise (k times the sensitivity),
     :class:`BinomialNoise <shufflebounds.shuffle.BinomialNoise>` and :class:`ZeroSum <shufflebounds.shuffle.ZeroSum>` (noise
     shifted by k), :class:`ShuffledBits <shufflebounds.shuffle.ShuffledBits>` without dummy zeros, the total of a :class:`RealSum
     <shufflebounds.shuffle.RealSum>`, and compositions of them. Proofs: :doc:`/composition`.
 
-    **In all other cases** the upper bound changes one record after the other, for the best split of eps that a search over two
-    parameters finds; every split is valid. The lower bound is the larger of two: that of one message, and (for shuffled
-    randomizers, clear reports and histograms) that of a test of k messages that all change from one value to another.
+    **In all other cases** the upper bound is that of a chain in which one record changes after the other. A search over two
+    parameters finds a split of eps; every split gives a valid bound. The lower bound is the larger one of two: that of one message,
+    and (for shuffled randomizers, clear reports and histograms) that of a test of k messages that all change from one value to
+    another.
 
-    One value of the upper bound requires about k, at most 64, values of the upper bound of `profile`, and 17 to 65 more values that
-    serve several eps.
+    One value of the upper bound needs k values of the upper bound of `profile`, but at most about 64, and 17 to 65 further values
+    that are reused at other eps.
 
     References
     ----------
@@ -971,7 +979,7 @@ class Group(PrivacyProfile):
 
 
 def _attained_by_group(profile: PrivacyProfile, size: int) -> tuple[PrivacyProfile, ...]:
-    """Return further profiles whose lower bounds are valid for a group of `size` records, in addition to that of one record."""
+    """Return profiles whose lower bounds are valid for a group of `size` records, in addition to that of one record."""
     if isinstance(profile, Composition):
         groups = tuple((part.for_group(size), times) for part, times in profile.factors)
         return (Composition(groups, profile.rtol),)

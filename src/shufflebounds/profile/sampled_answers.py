@@ -23,7 +23,11 @@ __all__ = ["Samples"]
 
 
 class Samples:
-    """Outcomes and samples of the divergences H(P||Q) and H(Q||P) of a pair, kept for several results.
+    """Outcomes and samples of the divergences H(P
+
+    Q) and H(Q
+
+    P) of a pair, cached for several results.
 
     `beside` has further valid bounds.
     """
@@ -38,7 +42,11 @@ class Samples:
 
     @kept(CACHED_ANSWERS)
     def staged(self, step: float, stage: int) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q||P) and of H(P||Q) that are `step` apart, down to the delta of a stage (see STAGES).
+        """Return samples of H(Q
+
+        P) and of H(P
+
+        Q) that are `step` apart, down to the smallest delta of a stage (see STAGES).
 
         The samples are cached; copy them before adding more.
         """
@@ -49,7 +57,11 @@ class Samples:
         return deeper if forward is own else forward.extended(step, stage), deeper
 
     def _growing(self, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
-        """Return copies of samples of H(Q||P) and of H(P||Q), to be refined for mu or a Renyi divergence.
+        """Return copies of the samples of H(Q
+
+        P) and of H(P
+
+        Q), to which samples for mu or a Renyi divergence can be added.
 
         With `first_stage` the refinement starts without samples at small delta.
         """
@@ -60,7 +72,7 @@ class Samples:
         spacing = info.sampling.spacing
         if not (info.sampling.expensive or info.sampling.curve):
             return self._apart(max(spacing, 0.05), deep_reverse=not first_stage)
-        # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
+        # With pure privacy the refinement itself adds samples at the small delta that it needs, so the first stage suffices.
         bounded = max(info.pure, 0.0 if info.reverse is None else info.reverse.pure) < math.inf
         first_stage = (first_stage or bounded) and spacing >= 0.1
         forward, own = self.staged(max(spacing, 0.05), 0 if first_stage else len(STAGES) - 1)
@@ -69,7 +81,10 @@ class Samples:
 
     @kept(CACHED_ANSWERS)
     def _first(self, sides: HockeyStickBounds) -> SampledProfile:
-        """Return samples down to the delta of the first stage (see STAGES), for both orders of the pair; copy them before use."""
+        """Return samples of both orders of the pair, down to the smallest delta of the first stage (see STAGES).
+
+        They are cached, so copy them before adding samples.
+        """
         info = self.info
         return SampledProfile(sides, info.pure, max(info.sampling.spacing, 0.05), convex=info.sampling.convex, first_stage=True,
                               scale=info.sampling.scale)
@@ -79,9 +94,13 @@ class Samples:
     ) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q) that are `step` apart.
 
-        With `first_stage` they extend only down to the delta of the first stage (see STAGES). Without `deep_reverse` the samples
-        of H(Q||P) end at the eps where H(Q||P) is below e^-32 times its value at 0: at larger eps, the weight e^(-order eps)
-        makes the contribution to the integral of a Renyi divergence small.
+        With `first_stage` the samples extend only down to the smallest delta of the first stage (see STAGES). Without
+        `deep_reverse` the samples of H(Q
+
+        P) end at the eps where H(Q
+
+        P) is below e^-32 times its value at 0: in the integral for a Renyi divergence, larger eps have a small weight e^(-order
+        eps).
         """
         info = self.info
         sides = info.sampling.curve or CurveBounds(info.hockey_stick)
@@ -94,20 +113,19 @@ class Samples:
         return sampled(sides.reverse or info.reverse.hockey_stick, info.reverse.pure, depth=depth), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        """Return the relative gap at which a refinement ends, and the largest number of values; `rtol` and `most` are the two for a
-        delta that is fast to evaluate.
+        """Return the relative gap at which a refinement ends, and the largest number of values of delta.
+
+        The results are `rtol` and `most` if delta is fast to evaluate.
         """
         sampling = self.info.sampling
         if sampling.spacing < 0.1:
             return rtol, most
         gap = 0.01 * sampling.spacing if sampling.refined_gap is None else sampling.refined_gap
-        # If one value is a search over datasets that takes about a second, fewer values are evaluated.
+        # If one value of delta is a search over datasets that takes about a second, fewer values are evaluated.
         return max(rtol, gap), 2**8 if sampling.effort < 0.1 else 2**6
 
     def _knots(self, upper: bool) -> FloatArray | None:
-        """Return the exact breakpoints of the curve, rounded conservatively. The result is None if the outcomes are not
-        enumerated.
-        """
+        """Return the exact breakpoints of the curve, rounded conservatively, or None if the outcomes are not enumerated."""
         atoms = self.outcomes
         return atoms.knots(upper=upper) if atoms else None
 
@@ -132,7 +150,7 @@ class Samples:
         """Return a bound of mu."""
         cap = self.beside.mu_limit() if upper else math.inf
         if cap < math.inf and self.info.pure == math.inf:
-            # The samples of delta end at a positive delta, so they prove no finite upper bound of mu.
+            # The samples end at a positive delta, so no finite upper bound of mu follows from them.
             return cap
         return min(cap, self._mu[upper])
 
@@ -150,13 +168,13 @@ class Samples:
 
     @cached_property
     def _known(self) -> Kept[tuple[bytes, bool], list[Interval]]:
-        """Cache of bounds of Renyi divergences from values of delta alone, for the last lists of orders."""
+        """Cache of bounds of Renyi divergences that follow from values of delta alone, for the last lists of orders."""
         return Kept(16)
 
     def _divergences(self, orders: FloatArray, upper: bool) -> list[Interval]:
-        """Return bounds of the Renyi divergences of these finite orders; if `upper`, the lower bounds may be trivial."""
+        """Return bounds of the Renyi divergences of these finite orders. If `upper`, the lower bounds may be trivial."""
         tail = self.beside.tail() if self.info.pure == math.inf else None
-        # One refinement of the samples gives both bounds; whether the upper bound is infinite was decided before it.
+        # One refinement of the samples gives both bounds. Whether the upper bound is infinite has been decided before.
         infinite = {a: upper and self.info.pure == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
                     for a in sorted(orders.tolist())}
 
@@ -166,12 +184,12 @@ class Samples:
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
             placed, bounds = (own.evaluations, reverse.evaluations), {}
-            # The lower bound of a profile that is not a single pair does not use these samples (`renyi`).
+            # If the profile is not that of a single pair, the lower bound does not use these samples (see `renyi`).
             caps = np.full(len(infinite), np.inf)
             if not self.info.attained.single:
                 caps = self.beside.renyi_limit(np.array(list(infinite)), True)
-            # The samples of one Renyi order are used for the next one, too, and each may add as many samples as if it were the only
-            # one. The orders are sorted, so that the result does not depend on their places in the list.
+            # The samples for one Renyi order are used for the next order, too. Each order may add as many samples as if it were the
+            # only one. The orders are sorted, so that the result does not depend on their places in the list.
             for (a, beyond), cap in zip(infinite.items(), caps.tolist()):
                 own.evaluations, reverse.evaluations = placed
                 bounds[a] = renyi(own, reverse, a, beyond, rtol, most, tail, cap)
@@ -180,7 +198,7 @@ class Samples:
         return self._known.of((orders.tobytes(), any(infinite.values())), computed)
 
     def _upper_divergences(self, orders: FloatArray, infinite: dict[float, bool], tail: Tail | None) -> list[Interval]:
-        """Return the upper bounds of `_divergences`, from samples of upper bounds alone; the lower bounds are trivial."""
+        """Return upper bounds of the Renyi divergences from samples of upper bounds of delta, with trivial lower bounds."""
         above, bounds = self.info.sampling.above, {}
         assert above is not None
         samples, (rtol, most) = self._first(above).copy(), self._effort(1e-6, 2**13)

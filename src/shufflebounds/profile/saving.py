@@ -43,7 +43,7 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
     Raises
     ------
     TypeError
-        If `profile` is no profile, or has a parameter of another kind, such as a function.
+        If `profile` is not a profile, or has a parameter that cannot be saved, such as a function.
 
     Examples
     --------
@@ -100,20 +100,20 @@ def _restored(data: Any, level: int) -> Any:
 
 
 def _key(name: str) -> str:
-    """Return the key under which a parameter is saved; "profile" is the key of the class's name."""
+    """Return the key under which a parameter is saved; the key "profile" is reserved for the name of the class."""
     return "profile_" if name == "profile" else name
 
 
 def _maker(kind: type[BoundedProfile]) -> tuple[str, Callable[..., object]]:
-    """Return the name under which a class is saved, and the callable (most often the class) that makes objects from parameters."""
+    """Return the name under which a class is saved, and a callable that makes an object of the class from its parameters."""
     maker: tuple[str, Callable[..., object]] = vars(kind).get("_saved_as", (kind.__name__, kind))
     return maker
 
 
 def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
-    """Return the public classes of this library by name, either the imported ones or all."""
+    """Return the public classes of this library by name: all of them if `everywhere`, otherwise those imported so far."""
     if everywhere:
-        # This module must not depend on the subpackages, so it imports them by name. Each of them imports its modules on first
+        # This module must not depend on the subpackages, so it imports them by name. Each subpackage imports its modules on first
         # use.
         for subpackage in SUBPACKAGES:
             module = importlib.import_module(f"shufflebounds.{subpackage}")

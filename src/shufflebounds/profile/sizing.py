@@ -22,7 +22,7 @@ _BUDGETS = (1e-12, LARGEST_EXPONENT)
 
 
 def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> _Profile:
-    """Return the profile with the fewest users for which both upper bounds, delta(eps) and epsilon(delta), meet the target.
+    """Return the profile with the smallest number of users whose upper bounds of delta(eps) and of epsilon(delta) meet the target.
 
     The exact delta must not increase with the number of users. If the bounds do not decide whether a number of users meets the
     target, it counts as too small.
@@ -36,7 +36,10 @@ def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> 
 
 
 def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float) -> _Profile:
-    """Return the profile with the largest local budget, to a relative 1e-9, for which both upper bounds meet the target."""
+    """Return the profile with the largest local budget, to a relative 1e-9, whose upper bounds meet the target.
+
+    These are the upper bounds of delta(eps) and of epsilon(delta).
+    """
     eps, delta = _validate.target(eps, delta, open_eps=True)
 
     def is_met(budget: float) -> bool:
@@ -44,8 +47,8 @@ def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float)
 
     with _validate.quiet():
         low = high = eps
-        # At the local budget eps, the local guarantee alone meets the target for every number of users. The bound may exceed the
-        # local guarantee; smaller budgets are then tried.
+        # At the local budget eps, the local guarantee alone meets the target for every number of users. The computed bound may
+        # nevertheless exceed the target; smaller budgets are then tried.
         while not is_met(low):
             low /= 2
             if low < _BUDGETS[0]:

@@ -1,9 +1,9 @@
-"""Published bounds and formulas, each with a verdict, for comparison and plots only: no other subpackage imports this one.
+"""Published bounds and formulas, each with a verdict. They are for comparison and plots: no other subpackage imports this one.
 
-Each name is a :class:`PrintedBound`. Call it with the paper's parameters to get the published number. ``verdict`` states whether
-the number is a proven bound, ``reason`` why, ``reference`` where it was published, and ``side`` which kind of bound it claims.
-``counterexample()`` returns the published and the exact number in a case in which a false formula fails; ``comparison()`` returns
-both numbers in a realistic setting. :func:`bounds` lists all bounds.
+Each name is a :class:`PrintedBound`. Call it with the paper's parameters to get the published number. The attribute ``verdict``
+states whether the number is a proven bound, and ``reason`` states why. ``reference`` states where the formula was published, and
+``side`` which kind of bound it claims to be. ``counterexample()`` returns the published and the exact number in a case in which a
+false formula fails; ``comparison()`` returns both numbers in a realistic setting. :func:`bounds` lists all bounds.
 """
 
 from shufflebounds._base.lazy import missing

@@ -1,4 +1,7 @@
-"""Meaning and range of the parameters of the published formulas. Argument checks and docstrings are generated from them."""
+"""Meaning and range of the parameters of the published formulas.
+
+Argument checks and docstrings are generated from these descriptions.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ __all__ = ["BITS", "BUDGET", "CLOSED", "GLOSSARY", "LOSS", "POSITIVE", "Given", 
 
 @dataclass(frozen=True)
 class Given:
-    """One parameter: its type and meaning in the docstring, and the check that returns its value.
+    """One parameter: its type and meaning for the docstring, and a function that checks its value.
 
     Attributes
     ----------
     kind, says : str
         Type and meaning.
     check : callable
-        Takes name and value; returns the value after the check, or raises ValueError.
+        A function of name and value that returns the checked value or raises ValueError.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """The class `PrintedBound`: a published formula with a verdict on its correctness.
 
 The verdict has a reason, a comparison with the exact value, and a counterexample if the formula is false. The decorator `printed`
-makes an instance from a function.
+makes an instance of the class from a function.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class BoundComparison(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Published number divided by the exact one: inf if the exact one is 0, and 1 if both are equal."""
+        """The published number divided by the exact one: inf if only the exact one is 0, and 1 if both are equal."""
         if self.printed == self.exact:
             return 1.0
         return self.printed / self.exact if self.exact else math.copysign(math.inf, self.printed)
 
 
 class At(NamedTuple):
-    """A case of a formula: its description, its arguments, and a function `exact` from the arguments to the exact number."""
+    """A case of a formula: its description, its arguments, and a function `exact` of the arguments for the exact number."""
 
     case: str
     arguments: tuple[Any, ...]
@@ -67,7 +67,10 @@ class At(NamedTuple):
 
 
 def epsilon_of(bound: type[Any], users: int, local_eps: float, delta: float) -> At:
-    """Return a case that compares a published epsilon with that of `bound`, a class of clone bounds; users, delta: powers of 10."""
+    """Return a case that compares a published epsilon with that of `bound`, a class of clone bounds.
+
+    `users` and `delta` are powers of 10.
+    """
     setting = f"n = 10^{math.log10(users):.0f}, eps0 = {local_eps:g}, delta = 10^{math.log10(delta):.0f}; exact: {bound.__name__}"
     return At(setting, (users, local_eps, delta), lambda users, local_eps, delta: bound(users, local_eps).epsilon(delta), "eps")
 
@@ -79,7 +82,7 @@ class PrintedBound(Generic[Parameters]):
     Attributes
     ----------
     verdict : {"proven", "unproven", "false"}
-        Whether the published number is a proven bound of the quantity, an unproven one, or false.
+        Whether the published formula is a proven bound, an unproven bound, or false.
     reason : str
         Why, in one line.
     reference : str
@@ -89,7 +92,7 @@ class PrintedBound(Generic[Parameters]):
     fault : {"privacy", "accuracy", "misprint", "extraction"} or None
         What is false. "privacy": a guarantee of privacy. "accuracy": a bound of an error or of a tail. "misprint": a formula whose
         context shows what is meant. "extraction": a formula that may have lost a symbol (a root, an exponent, a fraction) when its
-        text was extracted from a PDF file. None for bounds that are not false.
+        text was extracted from a PDF file. None if the formula is not false.
     """
 
     formula: Callable[Parameters, float] = field(repr=False)

@@ -1,4 +1,6 @@
-"""Published amplification bounds for every pure local randomizer, except the closed forms of the clone bounds (`clones`).
+"""Published amplification bounds that hold for every pure local randomizer.
+
+The closed forms of the clone bounds are in `clones`.
 
 The bounds follow from inequalities for the privacy blanket, from Renyi divergences, or from a sum over the outcomes of the clone
 pair.
@@ -32,9 +34,11 @@ Raised: eps falls by less than 1 %. Lowered: larger eps.
 
 
 def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: float) -> float:
-    """Return the smallest eps with published delta at most delta, but at most local_eps, which is valid without a shuffle.
+    """Return the smallest eps at which the published delta is at most `delta`, or local_eps if it is smaller.
 
-    The search returns the upper end of its last interval, because the published delta is at most delta there.
+    local_eps is valid even without a shuffle.
+
+    The search returns the upper end of its last interval, where the published delta is at most `delta`.
     """
 
     def enough(eps: float) -> bool:
@@ -85,7 +89,9 @@ def _hoeffding(users: int, local_eps: float, eps: float) -> float:
     reason="the privacy blanket of weight e^-eps0, and Hoeffding's inequality for the expected positive part of its sum",
 )
 def balle2019_hoeffding(users: int, local_eps: float, delta: float) -> float:
-    r"""Return the least epsilon at most eps0 at which the blanket bound by Hoeffding's inequality is at most delta.
+    r"""Return the least epsilon, at most eps0, at which the published delta is at most delta.
+
+    The published delta bounds the privacy blanket by Hoeffding's inequality.
 
     .. math:: \delta(\varepsilon) = \frac{b^2}{4 a \gamma n} \bigl(1 - \gamma (1 - e^{-2 a^2/b^2})\bigr)^n, \qquad
         \gamma = e^{-\varepsilon_0},\; a = e^\varepsilon - 1,\; b = (e^\varepsilon + 1)(e^{\varepsilon_0} - e^{-\varepsilon_0})
@@ -101,7 +107,7 @@ def _bennett(users: int, local_eps: float, eps: float) -> float:
     top = -math.exp(local_eps) * math.expm1(eps - 2 * local_eps)
     square = math.exp(local_eps) * (math.exp(2 * eps) + 1) - 2 * weight * math.exp(eps - 2 * local_eps)
     ratio = shift * top / square
-    # phi(u) = (1 + u) log(1 + u) - u is computed as u log1p(u) - (u - log1p(u)), or for small u by its series.
+    # phi(u) = (1 + u) log(1 + u) - u is computed as u log1p(u) - (u - log1p(u)), and for small u by its series.
     phi = ratio * math.log1p(ratio) - (ratio - math.log1p(ratio)) if ratio > 1e-4 else ratio**2 / 2 * (1 - ratio / 3)
     drop = -math.expm1(-square / top**2 * phi)
     some = users * math.log1p(-weight * drop)
@@ -114,7 +120,9 @@ def _bennett(users: int, local_eps: float, eps: float) -> float:
     reason="the privacy blanket of weight e^-eps0, and Bennett's inequality integrated over the positive part of its sum",
 )
 def balle2019_bennett(users: int, local_eps: float, delta: float) -> float:
-    r"""Return the least epsilon at most eps0 at which the blanket bound by Bennett's inequality is at most delta.
+    r"""Return the least epsilon, at most eps0, at which the published delta is at most delta.
+
+    The published delta bounds the privacy blanket by Bennett's inequality.
 
     .. math:: \delta(\varepsilon) = \frac{1}{\gamma n} \sum_{m=1}^n \binom nm \gamma^m (1-\gamma)^{n-m}
         \frac{b}{\ln(1 + a b/c)}\, e^{-m (c/b^2)\, \phi(a b/c)}, \qquad \phi(u) = (1 + u)\ln(1 + u) - u
@@ -152,14 +160,14 @@ def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
     >>> round(published.girgis2021_rdp(10**6, 1.0, 8), 9)
     0.000104489
     """
-    # The terms are computed in logarithms, with groups = floor((n - 1)/(2 e^eps0)) + 1 and e^(2 eps0) - 1 = 2 e^eps0 sinh(eps0).
+    # The terms are computed in logarithms. `groups` is floor((n - 1)/(2 e^eps0)) + 1, and e^(2 eps0) - 1 = 2 e^eps0 sinh(eps0).
     groups = math.floor((users - 1) / 2 * math.exp(-local_eps)) + 1
     log_groups, log_up = math.log(groups), math.log(2 * math.sinh(local_eps))
     second = math.log(2 * order) + math.log(order - 1) + 2 * math.log(2 * math.sinh(local_eps / 2)) - log_groups
     j = np.arange(3, order + 1, dtype=np.float64)
     choose = gammaln(order + 1) - gammaln(j + 1) - gammaln(order - j + 1)
     rest = choose + np.log(j) + gammaln(j / 2) + j / 2 * (math.log(2) + 2 * log_up - log_groups)
-    # (1 + s)^a - 1 - a s with s = sinh(eps0) is the sum of the terms of order 2 and higher, which are all positive.
+    # With s = sinh(eps0), (1 + s)^a - 1 - a s is the sum of the binomial terms of order 2 and higher, which are all positive.
     i = np.arange(2, order + 1, dtype=np.float64)
     log_s = math.log(math.sinh(local_eps))
     residual = float(logsumexp(gammaln(order + 1) - gammaln(i + 1) - gammaln(order - i + 1) + i * log_s))
@@ -176,7 +184,7 @@ def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
     where={"local_eps": _BUDGET},
 )
 def girgis2021_eps(users: int, local_eps: float, delta: float) -> float:
-    r"""Return the epsilon that follows from the Renyi bound at the best of 82 integer orders a up to 4130.
+    r"""Return the smallest epsilon that follows from the published Renyi divergences of 82 integer orders a up to 4130.
 
     .. math:: \min_a\; \rho_a + \ln(1 - 1/a) - \frac{\ln\delta + \ln a}{a-1}
 
@@ -200,9 +208,9 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     if terms > MOST_ITEMS:
         raise ValueError(f"users={users} needs {terms:.2g} terms, more than {MOST_ITEMS:.0g}: use shuffle.Clones")
     count = np.arange(first, last + 1, dtype=np.float64)[:, np.newaxis]
-    # C is the number of clones, and A ~ Bin(C, 1/2) the number of clones of the target's message for its first value. D is 1 with
-    # probability `own` under P and with probability `other` under Q. An outcome of the clone pair is (A + D, C - A + 1 - D). For
-    # every C, `a` has the values of A + D at a distance of at most `widest` from the mean (C + 1)/2.
+    # C is the number of clones. A ~ Bin(C, 1/2) of them have the distribution of the target's message for its first value. D is 1
+    # with probability `own` under P and with probability `other` under Q. An outcome of the clone pair is (A + D, C - A + 1 - D).
+    # For every C, the array `a` has the values of A + D at a distance of at most `widest` from the mean (C + 1)/2.
     a = np.floor((count + 1) / 2) + np.arange(-widest, widest + 1)
     own, other = 1 / (1 + weight), weight / (1 + weight)
     log_c = np.asarray(tails.binom_logpmf(count, n, weight))
@@ -219,18 +227,19 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     where={"local_eps": real("Local budget in nats", 0, 30, ends="(]"), "users": integer("Number n of users", 1, 10**6)},
 )
 def koskela2023_clones(users: int, local_eps: float, delta: float) -> float:
-    r"""Return the epsilon of the truncated clone pair, with truncation error at most a hundredth of delta.
+    r"""Return the epsilon of the clone pair below; its truncation adds at most a hundredth of delta.
 
     .. math:: (A + \Delta,\; C - A + 1 - \Delta), \qquad C \sim \mathrm{Bin}(n - 1, e^{-\varepsilon_0}),\;
         A \sim \mathrm{Bin}(C, 1/2),\; \Delta \sim \mathrm{Bernoulli}\Bigl(\frac{e^{\varepsilon_0}}{e^{\varepsilon_0}+1}\Bigr)
 
-    The other distribution of the pair has :math:`1 - \Delta` instead of :math:`\Delta`. The paper sums on a grid of losses by FFT,
-    which allows composition; one release needs no grid.
+    This is the first distribution of the pair. The second one has :math:`1 - \Delta` instead of :math:`\Delta`. The paper sums on a
+    grid of losses by FFT, which allows composition; for one release no grid is needed.
 
     >>> round(published.koskela2023_clones(1000, 1.0, 1e-6), 9)
     0.182530935
     """
-    # Truncation of the clone pair may use this fraction of delta. A smaller one needs more terms, a larger one increases eps.
+    # The truncation of the clone pair may take up this part of delta. With a smaller part more terms are needed; with a larger part
+    # eps increases.
     share = 0.01 * delta
     p, q = _clone_pair(users, local_eps, share)
 

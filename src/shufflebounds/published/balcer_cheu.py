@@ -1,7 +1,7 @@
-"""Published formulas of Balcer and Cheu, Separating local and shuffled differential privacy via histograms, 2020: zsum and
-histogram.
+"""Published formulas of Balcer and Cheu, "Separating local and shuffled differential privacy via histograms", 2020.
 
-A user's noise bit is 0 with probability gamma; Y ~ Bin(n, gamma) counts the zeros.
+They concern the protocols zsum and histogram. A noise bit of a user is 0 with probability gamma, and Y ~ Bin(n, gamma) is the
+number of zeros.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def balcer_cheu_delta(users: int, gamma: float, eps: float) -> float:
     where={"eps": real("Privacy loss in nats", 0, 2, ends="(]")},
 )
 def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
-    r"""Published delta of the histogram: twice :func:`balcer_cheu_delta` at half the eps, :math:`4 e^{-\gamma\varepsilon^2 n/200}`.
+    r"""Published delta of the histogram, :math:`4 e^{-\gamma\varepsilon^2 n/200}`: twice :func:`balcer_cheu_delta` at half the eps.
 
     >>> print(f"{published.balcer_cheu_histogram_delta(10**5, 0.1, 1.0):.9e}")
     7.714999392e-22
@@ -89,13 +89,13 @@ def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
 
 
 def _ratio_above(users: int, gamma: float, eps: float) -> float:
-    """Return the larger one, over the shifts k = 1 and k = -1, of the probability that Y has a value of large likelihood ratio.
+    """Return the probability that Y ~ Bin(n, gamma) has a large likelihood ratio, the larger one for two shifts k = 1, -1.
 
     A value y has a large likelihood ratio if Pr[Y = y] >= e^eps Pr[Y = y + k].
     """
     big = math.exp(eps)
-    # The ratio Pr[Y = y] / Pr[Y = y - 1] is (n - y + 1) gamma / (y (1 - gamma)), infinite at y = 0. It decreases in y. So the
-    # values y of large likelihood ratio are 0, ..., `low` for k = -1, and `high`, ..., n for k = 1.
+    # The ratio Pr[Y = y] / Pr[Y = y - 1] is (n - y + 1) gamma / (y (1 - gamma)), infinite at y = 0. The ratio decreases in y. So
+    # the values y with Pr[Y = y] >= e^eps Pr[Y = y + k] are 0, ..., `low` for k = -1, and `high`, ..., n for k = 1.
     low = math.floor((users + 1) * gamma / (gamma + big * (1 - gamma)) * (1 + 1e-15))
     high = math.ceil((big * gamma * users - (1 - gamma)) / (1 - gamma + big * gamma) * (1 - 1e-15))
     above = binom_logsf(high - 1, users, gamma) if high > 0 else 0.0
@@ -146,7 +146,7 @@ def _confidence(beta: float, smallest: float) -> float:
     },
 )
 def balcer_cheu_error(users: int, eps: float, delta: float, beta: float) -> float:
-    r"""Published error of the mean of bits that zsum estimates, exceeded with probability at most beta.
+    r"""Published error of the estimate of a mean of bits by zsum; it is exceeded with probability at most beta.
 
     .. math:: \alpha = \frac{50}{\varepsilon^2 n}\ln\frac2\delta + \frac1{\varepsilon n}\sqrt{200 \ln\frac2\delta \ln\frac2\beta}
 
@@ -161,7 +161,7 @@ def balcer_cheu_error(users: int, eps: float, delta: float, beta: float) -> floa
 
 
 def _any_error(users: int, gamma: float, beta: float) -> float:
-    """Return the error of a frequency that any of 1000 bins exceeds with probability at most beta, for the worst-case dataset."""
+    """Return the error that the frequency of any of 1000 bins exceeds with probability at most beta, for the worst-case dataset."""
     return ShuffledHistogram(users, 1000, gamma).error_quantile(beta, of="any") / users
 
 
@@ -180,7 +180,7 @@ def _any_error(users: int, gamma: float, beta: float) -> float:
     },
 )
 def balcer_cheu_histogram_error(users: int, eps: float, delta: float, beta: float) -> float:
-    r"""Published simultaneous error of the frequencies of all bins: that of :func:`balcer_cheu_error` at :math:`\beta/n`.
+    r"""Published simultaneous error of the frequencies of all bins: :func:`balcer_cheu_error` at :math:`\beta/n`, not beta.
 
     >>> round(published.balcer_cheu_histogram_error(10**5, 0.5, 1e-6, 0.05), 10)
     0.0332178658

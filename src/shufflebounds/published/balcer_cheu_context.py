@@ -1,4 +1,4 @@
-"""Results of other papers quoted by Balcer and Cheu 2020: the local privacy of a shuffled protocol, and the orders of Table 1."""
+"""Results of other papers that Balcer and Cheu 2020 quote: the local privacy of a shuffled protocol, and the orders of Table 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAPER = "Balcer and Cheu 2020"
 
 
 def _local_eps(users: int, eps: float) -> float:
-    """Return the local eps, at delta = 10^-6, of the flipped bit that is calibrated to (eps, 10^-6)."""
+    """Return the local eps, at delta = 10^-6, of a flipped bit whose shuffled messages are calibrated to (eps, 10^-6)."""
     flip = ShuffledBits.calibrate(users=users, eps=eps, delta=1e-6).flip
     return math.log((1 - flip - 1e-6) / flip)
 
@@ -28,7 +28,7 @@ def _local_eps(users: int, eps: float) -> float:
     returns="Upper bound of the eps of each user's randomizer, at the delta of the shuffled protocol.",
 )
 def balcer_cheu_local_eps(users: int, eps: float) -> float:
-    r"""Published local privacy of an (eps, delta)-private protocol of one message a user: :math:`(\varepsilon + \ln n, \delta)`.
+    r"""Published local privacy of an (eps, delta)-private protocol of one message per user: :math:`(\varepsilon + \ln n, \delta)`.
 
     >>> round(published.balcer_cheu_local_eps(10**4, 1.0), 6)
     10.21034
@@ -37,7 +37,7 @@ def balcer_cheu_local_eps(users: int, eps: float) -> float:
 
 
 class HistogramRow(NamedTuple):
-    """A row of the table: protocol, order of the largest error of a frequency, order of the number of messages per user."""
+    """A row of the table: protocol, order of growth of the largest error of a frequency, and of the number of messages per user."""
 
     protocol: str
     error: float
@@ -47,7 +47,7 @@ class HistogramRow(NamedTuple):
 def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[HistogramRow, ...]:
     r"""Return Table 1 of Balcer and Cheu with every constant set to 1: orders of growth, not bounds.
 
-    With :math:`L = \ln(1/\delta)`, n = `users` and d = `bins`, the errors in the order of the rows are
+    With :math:`L = \ln(1/\delta)`, n = `users` and d = `bins`, the errors of the six rows are, in this order,
 
     .. math:: \frac{\sqrt{\ln d}}{\varepsilon\sqrt n}, \quad \frac{\sqrt{L \ln d}}{\varepsilon n}, \quad
         \frac{\sqrt{\ln^3 d\, \ln(\ln d/\delta)}}{\varepsilon n}, \quad
@@ -65,10 +65,8 @@ def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[
     delta : float
         Failure probability, in (0, 1).
 
-    Returns
-    -------
-    tuple of HistogramRow
-        ``(protocol, error, messages)``. The number of messages of the central model is 0.
+    Returns ------- tuple of HistogramRow Each row is ``(protocol, error, messages)``. For the central model the number of messages
+    is 0.
 
     Raises
     ------
@@ -77,8 +75,8 @@ def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[
 
     References
     ----------
-    .. [1] V. Balcer, A. Cheu, "Separating local and shuffled differential privacy via histograms", 2020, Table 1; the second row
-       after Cheu et al. 2019, the third and the fourth after Ghazi et al. 2019.
+    .. [1] V. Balcer, A. Cheu, "Separating local and shuffled differential privacy via histograms", 2020, Table 1, which takes the
+    second row from Cheu et al. 2019, and the third and the fourth from Ghazi et al. 2019.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Distributed Gaussian differential privacy via shuffling (Chen and Long) as published: Theorem 2 and its corollaries.
 
 The proof of Theorem 2 multiplies probabilities of dependent events: it treats the noise as independent of the data bits that it
-replaces. The published curve, the trade-off function of Bin(n, lam/(2n)) against its shift by one, is neither an upper nor a lower
-bound of the trade-off function of the protocol.
+replaces. The published curve is the trade-off function of Bin(n, lam/(2n)) against its shift by one. This curve is neither an upper
+nor a lower bound of the trade-off function of the protocol.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ _FIGURE = "n = 100, lambda = 58 (the paper's Figure 1)"
 
 
 def _flip(users: int, lam: float) -> float:
-    """Return the flip probability lam/(2n); raise ValueError if it is not in (0, 1/2) or underflows."""
+    """Return the flip probability lam/(2n), or raise ValueError if it is not in (0, 1/2) or underflows."""
     if not 0 < lam < users or lam / (2 * users) == 0:
         raise ValueError(f"lam={lam:g} must lie in (0, users) = (0, {users}), and lam/(2 users) must not underflow")
     return lam / (2 * users)
 
 
 def _curve_of_zeros(users: int, lam: float, alpha: float) -> float:
-    """Return the trade-off function of the flipped bits at alpha, where all other users have value 0."""
+    """Return the trade-off function at alpha of the flipped bits of all users, where all other users have the value 0."""
     return float(ShuffledBits(users, _flip(users, lam)).pair(0).tradeoff().beta(alpha))
 
 
 def _curve_of_the_protocol(users: int, lam: float, alpha: float) -> float:
-    """Return the trade-off function of the flipped bits at alpha, the minimum over all datasets, by enumeration."""
+    """Return the minimum over all datasets of the trade-off function at alpha of the flipped bits, by enumeration."""
     bits = ShuffledBits(users, _flip(users, lam))
-    # Only the pairs (P, Q) are needed: (Q, P) for m other users with value 1 has the same curve as (P, Q) for users - 1 - m.
+    # Only the pairs (P, Q) are needed. The pair (Q, P) for m other users with value 1 has the same curve as the pair (P, Q) for
+    # users - 1 - m such users.
     return min(float(bits.pair(ones).tradeoff().beta(alpha)) for ones in range(users))
 
 
@@ -59,9 +60,9 @@ def _curve_of_the_protocol(users: int, lam: float, alpha: float) -> float:
 def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     r"""Published trade-off function of the boolean-sum protocol, :math:`f(\alpha) = 1 - F(F^{-1}(\alpha) + 1)`.
 
-    F is the distribution function of Bin(n, lam/(2n)), :math:`F^{-1}(\alpha)` the least k with :math:`F(k) \ge \alpha`. The result
-    is a step function, which is not a trade-off function. At :math:`\alpha = F(k)` it equals the trade-off function of the noise
-    against its shift by one.
+    F is the distribution function of Bin(n, lam/(2n)), :math:`F^{-1}(\alpha)` the least k with :math:`F(k) \ge \alpha`. The
+    published f is a step function, and not a trade-off function. At :math:`\alpha = F(k)` it equals the trade-off function of the
+    noise Bin(n, lam/(2n)) against its shift by one.
 
     >>> round(published.chen_long_tradeoff(100, 58, 0.05), 10)
     0.8888884353
@@ -86,7 +87,7 @@ def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     where={"eps": real("Privacy loss in nats", 0)},
 )
 def chen_long_delta(users: int, lam: float, eps: float) -> float:
-    r"""Delta of the pair behind Theorem 2, Bin(n, lam/(2n)) against its shift by one, in the worse direction.
+    r"""Delta of the pair in Theorem 2, the noise Bin(n, lam/(2n)) and its shift by one, in the order with the larger delta.
 
     >>> f"{published.chen_long_delta(100, 58, 1.0):.9e}"
     '7.573409862e-06'
@@ -101,10 +102,10 @@ def _normal_quantile(log_cdf: ArrayLike, log_sf: ArrayLike) -> FloatArray:
 
 
 def _mu_of_the_protocol(users: int, lam: float) -> float:
-    """Return the smallest mu such that no trade-off function of the protocol, of any dataset, lies below G_mu.
+    """Return the smallest mu such that the trade-off function of the protocol is nowhere below G_mu, for every dataset.
 
-    G_mu is the curve of mu-Gaussian differential privacy. G_mu is convex and the curve of a dataset is piecewise linear, so
-    only the breakpoints k are compared.
+    G_mu is the curve of mu-Gaussian differential privacy. G_mu is convex and the curve of a dataset is piecewise linear, so both
+    are compared at the breakpoints k only.
     """
     k, flip = np.arange(users), _flip(users, lam)
     best = 0.0
@@ -130,8 +131,8 @@ def chen_long_mu(users: int, lam: float) -> float:
 
     .. math:: \mu^* = \max_{0\le\alpha\le 1} \Phi^{-1}(1-\alpha) - \Phi^{-1}\bigl(1 - F(F^{-1}(\alpha)+1)\bigr) = \infty,
 
-    F is the distribution function of Bin(n, lam/(2n)). At :math:`\alpha = 0` the first term is infinite, and the second term is
-    finite, since :math:`1 - F(0) < 1`.
+    F is the distribution function of Bin(n, lam/(2n)). The maximum is infinite: at :math:`\alpha = 0` the first term is infinite
+    and the second term is finite, since :math:`1 - F(0) < 1`.
 
     >>> published.chen_long_mu(100, 58)
     inf
@@ -141,7 +142,10 @@ def chen_long_mu(users: int, lam: float) -> float:
 
 
 def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
-    """Return a lower bound of mu by the test that rejects if any bit is 1, for the dataset with all other users at 0."""
+    """Return a lower bound of mu from the test that rejects if any message is 1.
+
+    In the dataset, all other users have the value 0.
+    """
     flip = _flip(users, lam)
     keep, rest = math.log1p(-flip), (users - 1) * math.log1p(-flip)
     return float(ndtri_exp(keep + rest) - ndtri_exp(math.log(flip) + rest))
@@ -157,9 +161,9 @@ def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
     where={"users": integer("Number n of users", 2, MOST_ITEMS)},
 )
 def chen_long_mu_interior(users: int, lam: float) -> float:
-    r"""Finite variant of the published :math:`\mu^*` of the boolean sum, the maximum over the breakpoints k = 0, ..., n - 2 only.
+    r"""Finite variant of the published :math:`\mu^*` of the boolean sum: only the breakpoints k = 0, ..., n - 2 enter the maximum.
 
-    The maximum over all type I errors, as published, is infinite (:func:`chen_long_mu`). F is the distribution function of
+    The maximum over all type I errors, as published, is infinite (:func:`chen_long_mu`). Here F is the distribution function of
     Bin(n, lam/(2n)).
 
     .. math:: \max_{0\le k\le n-2} \Phi^{-1}(1-F(k)) - \Phi^{-1}(1-F(k+1))

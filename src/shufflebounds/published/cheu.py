@@ -1,4 +1,4 @@
-"""Distributed differential privacy via shuffling (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019) as published: the boolean sum."""
+"""The boolean sum of Cheu, Smith, Ullman, Zeber, Zhilyaev 2019 (Distributed differential privacy via shuffling) as published."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["cheu2019_boolean_sum", "cheu2019_fixed_set"]
     where={"delta": real("Twice the failure probability: the guarantee is (eps, delta/2)", 0, 1, ends="(]")},
 )
 def cheu2019_fixed_set(coins: int, delta: float) -> float:
-    r"""Published epsilon, at :math:`\delta/2`, of a sum to which \|H\| fair coins are added.
+    r"""Published epsilon, at delta = :math:`\delta/2`, of a sum of bits to which \|H\| fair coins are added.
 
     .. math:: \varepsilon = \ln\Bigl(1 + \sqrt{32 \ln(4/\delta) / |H|}\Bigr)
 

@@ -1,4 +1,4 @@
-"""Comparison of published and user-defined amplification bounds with the exact eps, over a grid of parameters."""
+"""Comparison of amplification bounds, published or defined by users, with bounds of the exact eps over a grid of parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARAMETERS = ("users", "local_eps", "delta")
 
 
 def amplification_bounds() -> tuple[PrintedBound[Any], ...]:
-    """Return the published bounds of eps that take a number of users, a local budget and a delta.
+    """Return the published bounds of eps whose parameters are a number of users, a local budget and a delta.
 
     Returns
     -------
@@ -58,18 +58,18 @@ class AmplificationTable:
     users, local_eps, delta : ndarray
         The grid, one element per row.
     upper, lower : ndarray
-        Bounds of the eps of the stronger clone bound, which holds for every pure local randomizer with this budget; with a
-        randomizer, bounds of the eps of its shuffled messages.
+        With a randomizer: bounds of the eps of its shuffled messages. Without: bounds of the eps of the stronger clone bound, which
+        holds for every pure local randomizer with this budget.
     attained : ndarray
-        An eps below which a bound is false. With a randomizer it is `lower`. Without a randomizer it is the lower bound of the eps
-        of binary randomized response with this budget, all other users at 0: a valid bound for every pure randomizer cannot be
-        smaller.
+        A bound that is smaller than this eps is false. With a randomizer, `attained` is `lower`. Without, it is a lower bound of
+        the eps of binary randomized response with this budget, if all other users have value 0: no bound that is valid for every
+        pure randomizer can be smaller.
     bounds : dict of ndarray
         eps of every bound by its name; NaN where the bound does not apply to the row.
     statuses : dict of str
         "proven", "unproven" or "false" for the published bounds, "yours" for the others.
     refused : dict of dict
-        For each bound without a value in some rows, the message of the error in each of these rows, by the index of the row.
+        For each bound that has no value in some rows, a dict with the indices of these rows and the messages of the errors.
     randomizer : Randomizer, callable or None
         The randomizer, or the function of the local budget, that was passed to :func:`compare`.
     """
@@ -94,20 +94,20 @@ class AmplificationTable:
         Returns
         -------
         dict of ndarray
-            Indices of the rows by the bound's name; bounds without such rows are not included.
+            For each bound that is smaller than `attained` in some rows: its name and the indices of these rows.
         """
         return self._where(lambda values: values < self.attained)
 
     def undecided(self) -> dict[str, NDArray[np.intp]]:
         """Return the rows in which a bound is at least `attained` and below `upper`.
 
-        The exact eps of the randomizer, or of the worst randomizer, is also between `attained` and `upper`, so these rows do not
+        The exact eps of the randomizer, or of the worst randomizer, also lies between `attained` and `upper`. So these rows do not
         show whether the bound is valid.
 
         Returns
         -------
         dict of ndarray
-            Indices of the rows by the bound's name; bounds without such rows are not included.
+            For each bound with such rows: its name and the indices of these rows.
         """
         return self._where(lambda values: (values >= self.attained) & (values < self.upper))
 
@@ -146,12 +146,7 @@ class AmplificationTable:
         AmplificationTable
             A table with these rows.
 
-        Raises
-        ------
-        TypeError
-            If a name is not users, local_eps or delta.
-        ValueError
-            If no row has these values.
+        Returns ------- AmplificationTable A table of the selected rows.
 
         Examples
         --------
@@ -201,7 +196,7 @@ class AmplificationTable:
         rows = [["-" if math.isnan(value) else f"{value:.6g}" for value in row]
                 for row in zip(*(column.tolist() for column in columns.values()))]
         # Names of bounds are long, so the text has a line for each bound and a column for each row of the grid. A grid of many rows
-        # is shown as several tables, whose lines fit into most windows.
+        # is shown as several tables whose lines are short enough for most windows.
         parts = [[[head, *cells] for head, cells in zip(heads, zip(*rows[first : first + 6]))] for first in range(0, len(rows), 6)]
         widths = [max(len(line[i]) for lines in parts for line in lines if i < len(line)) for i in range(len(parts[0][0]))]
         text = "\n\n".join(
@@ -219,7 +214,7 @@ class AmplificationTable:
         return text
 
     def plot(self, ax: Any = None, *, over: str = "users") -> Any:
-        """Plot every bound over one parameter of the grid, with the bounds of the exact value.
+        """Plot every bound as a function of one parameter of the grid, with the bounds of the exact eps.
 
         Parameters
         ----------
@@ -271,12 +266,12 @@ class AmplificationTable:
 
 
 def _with_budget(randomizer: Any, budget: float) -> Any:
-    """Return the randomizer itself, or the result of a function of the local budget."""
+    """Return the randomizer itself, or what it returns for the local budget if it is a function of the budget."""
     return randomizer if is_randomizer(randomizer) else randomizer(budget)
 
 
 def _local_budget(randomizer: Randomizer, local_eps: ArrayLike | None) -> ArrayLike:
-    """Return local_eps, checked against the smallest budget of the randomizer, which is also the default."""
+    """Return local_eps if it is at least the smallest budget of the randomizer, or this budget if local_eps is not given."""
     local = Shuffled(randomizer, 1)
     budget = float(local.epsilon(0.0))
     if math.isinf(budget):
@@ -310,9 +305,9 @@ def compare(
     local_eps: ArrayLike | None = None,
     randomizer: Randomizer | Callable[[float], Randomizer] | None = None,
 ) -> AmplificationTable:
-    r"""Compare user-defined amplification bounds with the published ones and with bounds of the exact value, over a grid.
+    r"""Compare user-defined amplification bounds with the published bounds and with bounds of the exact eps, over a grid.
 
-    The exact value is the eps of the given randomizer or, without one, that of the worst randomizer.
+    The exact eps is that of the given randomizer or, without one, that of the worst randomizer.
 
     Parameters
     ----------
@@ -326,9 +321,9 @@ def compare(
     local_eps : float or array_like, optional
         Local budgets in nats, in (0, 700]; by default the local budget of a single randomizer.
     randomizer : Randomizer or callable, optional
-        The only randomizer that the bounds in `mine` have to hold for, or a function that returns it for a local budget, such as
-        ``lambda eps0: KaryResponse(10, eps0)``. Its local budget must be at most local_eps. Both bounds of the eps of its shuffled
-        messages are computed for every row.
+        If the bounds in `mine` have to hold for a single randomizer only: this randomizer, or a function that returns it for a
+        local budget, such as ``lambda eps0: KaryResponse(10, eps0)``. Its local budget must be at most local_eps. Both bounds of
+        the eps of its shuffled messages are computed for every row.
 
     Returns
     -------
@@ -344,12 +339,9 @@ def compare(
         If a value of `mine` is not callable, `randomizer` is neither a randomizer nor a function that returns one, or local_eps is
         missing.
 
-    Notes
-    -----
-    A bound below the eps of the given randomizer is false. Without a randomizer the table compares with binary randomized response:
-    a bound below the eps of binary randomized response does not hold for every pure randomizer, but may be valid for the randomizer
-    that it was proved for. The table cannot decide whether a bound between
-    this eps and `upper` is valid.
+    Notes ----- If a randomizer is given, a bound below its eps is false. Otherwise, the table compares with binary randomized
+    response. A bound below the eps of binary randomized response does not hold for every pure randomizer, but may be valid for the
+    randomizer for which it was proved. Whether a bound between this eps and `upper` is valid cannot be decided from the table.
 
     Examples
     --------
@@ -418,7 +410,7 @@ def compare(
         return column
 
     with _validate.quiet(), announced("compare"):
-        # The grid may contain arguments for which a single profile would print a warning.
+        # Warnings are silenced here, because the grid may contain arguments for which a single profile would print one.
         exact = [StrongerClones(a, b) if randomizer is None else Shuffled(used(b), a) for a, b, _ in rows]
         upper, lower = np.empty(size), np.empty(size)
         for i, (profile, (_, _, c)) in enumerate(zip(exact, rows)):

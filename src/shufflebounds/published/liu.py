@@ -1,4 +1,4 @@
-"""The bound for personalized budgets of Liu et al. as published: weights, rates and Theorem 2. Most of these formulas are false.
+"""The bound of Liu et al. for personalized budgets, as published: weights, rates and Theorem 2. Most of these formulas are false.
 
 Y. Liu et al., Enhanced privacy bound for shuffle model with personalized privacy, 2024.
 """
@@ -35,15 +35,19 @@ _PAPER = "Liu et al. 2024"
 
 
 def _pair(weight: float, rate: float, others: int, eps: float) -> float:
-    """Return the exact delta, which Theorem 2 bounds, of the clone pair with the published weight, all other users at `rate`."""
+    """Return the exact delta of the clone pair with the published weight, if all other users have the rate `rate`.
+
+    Theorem 2 is a bound of this delta.
+    """
     return PersonalizedClones(weight, [rate], counts=[others]).delta(eps, bound="upper")
 
 
 def _delta_by_enumeration(first: list[float], second: list[float], other: list[float], others: int, eps: float) -> float:
     """Return the exact delta of shuffled messages with finitely many values, by enumeration.
 
-    `first` and `second` are the distributions of the target's message for its two values, and `other` that of every other user. If
-    the values are bins of real messages, the result is a lower bound of delta, because discretization is post-processing.
+    `first` and `second` are the distributions of the target's message for its two values, and `other` is the distribution of the
+    message of every other user. If the values are bins of real messages, the result is a lower bound of delta, because
+    discretization is post-processing.
     """
     laws = []
     for target in (first, second):
@@ -60,11 +64,13 @@ def _delta_by_enumeration(first: list[float], second: list[float], other: list[f
 def _in_bins(
     edges: list[float], cdf: Callable[[float, float], float], target: float, other: float, others: int, eps: float
 ) -> float:
-    """Return a lower bound of delta for a target whose value changes from 0 to 1, from outputs discretized at `edges`.
+    """Return a lower bound of delta, computed from outputs discretized at `edges`.
+
+    The value of the target changes from 0 to 1.
 
     ``cdf(z, width)`` is the distribution function of noise of scale `width`; `target` and `other` are the scales of the noise of
-    the target and of each other user. The result is the larger delta of two datasets: all other users have value 0, or all have
-    value 1.
+    the target and of each other user. Delta is computed for two datasets, in which all other users have the value 0 or all have the
+    value 1; the result is the larger one.
     """
     def row(width: float, x: float) -> list[float]:
         return [b - a for a, b in pairwise([0.0, *(cdf(z - x, width) for z in edges), 1.0])]
@@ -73,8 +79,8 @@ def _in_bins(
 
 
 def _laplace_weight_counterexample() -> Counterexample:
-    # Both users have e^eps = 4. With edges at 0, 1/2 and 1, an output lies in the four bins with probabilities (4, 2, 1, 1)/8 for
-    # value 0, and in reverse order for value 1.
+    # Both users have e^eps = 4. The edges 0, 1/2 and 1 define four bins. Their probabilities are (4, 2, 1, 1)/8 for the value 0,
+    # and in reverse order for the value 1.
     weight = liu2024_weight_laplace(math.log(4))
     first = [0.5, 0.25, 0.125, 0.125]
     claim = _pair(weight, 0.25, 1, math.log(3) * (1 + 1e-12))
@@ -156,8 +162,8 @@ def _laplace_rate_counterexample() -> Counterexample:
 def liu2024_laplace_rate(eps_other: float, eps_target: float) -> float:
     r"""Published rate p_i of a user with Laplace noise: the smaller probability of two sets, at the user's worst input.
 
-    The sets are :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}`, b = 0 or 1, where :math:`R_i` is the density of the user's message and
-    :math:`R_0, R_1` are those of the target with value 0 and 1.
+    The two sets of outputs are :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}`, b = 0 or 1, where :math:`R_i` is the density of the
+    user's message and :math:`R_0, R_1` are those of the target with value 0 and 1.
 
     >>> [round(published.liu2024_laplace_rate(e, 2.0), 8) for e in (1.9, 1.0, 0.5, 3.0)]
     [0.19337051, 0.26943151, 0.22768413, 0.11156508]
@@ -195,10 +201,10 @@ def _gaussian_rate_counterexample() -> Counterexample:
     returns="The published rate, 0 at equal standard deviations.",
 )
 def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
-    r"""Published rate p_i of a user with Gaussian noise: the smaller of the probabilities of two sets, at the user's worst input.
+    r"""Published rate p_i of a user with Gaussian noise: the smaller probability of two sets, at the user's worst input.
 
-    The sets are :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}`, b = 0 or 1, where :math:`R_i` is the density of the user's message and
-    :math:`R_0, R_1` are those of the target with value 0 and 1.
+    The two sets of outputs are :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}`, b = 0 or 1, where :math:`R_i` is the density of the
+    user's message and :math:`R_0, R_1` are those of the target with value 0 and 1.
 
     >>> 0 < published.liu2024_gaussian_rate(4.0, 2.0) < 0.5
     True
@@ -209,7 +215,7 @@ def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
     a = 0.5 / s**2 - 0.5 / t**2
     areas = []
     for b in (0.0, 1.0):
-        # For the value x_i = 0, R_i < R_b holds where the polynomial a z^2 + c z + d in the output z is positive.
+        # For the value x_i = 0, R_i < R_b holds for the outputs z at which the polynomial a z^2 + c z + d is positive.
         c, d = b / t**2, -0.5 * b * b / t**2 + math.log(s / t)
         low, high = (-math.inf, 0.5) if b == 0 else (0.5, math.inf)
         root = c * c - 4 * a * d
@@ -235,7 +241,7 @@ def _compared_rate() -> BoundComparison:
     comparison=_compared_rate,
 )
 def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> float:
-    r"""Published rate p_i of a user of k-ary randomized response: :math:`1/(e^{\varepsilon_i}+k-1)`, and 0 at equal budgets.
+    r"""Published rate p_i of a user with k-ary randomized response: :math:`1/(e^{\varepsilon_i}+k-1)`; 0 for equal budgets.
 
     >>> round(published.liu2024_rr_rate(1.0, 2.0, 3), 6)
     0.211942
@@ -247,9 +253,10 @@ def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> flo
 
 
 def clone_counts(rates: ArrayLike, counts: ArrayLike | None, first: int) -> tuple[FloatArray, FloatArray]:
-    """Return the possible numbers of clones, from `first` on, and the logarithms of their probabilities.
+    """Return the possible numbers of clones that are at least `first`, and the logarithms of their probabilities.
 
-    User j with rate `rates[j]` sends a clone with probability 2 rates[j]; `counts` are the numbers of users with each rate.
+    A user with rate r sends a clone with probability 2 r. `rates` are the different rates, and `counts` are the numbers of users
+    with each rate.
     """
     lowest, log_weights = poisson_binom_window(2 * _validate.real_array("rates", rates, 0, 0.5), counts, log_tail=-1500.0)
     i = lowest + np.arange(log_weights.size, dtype=np.float64)
@@ -257,12 +264,12 @@ def clone_counts(rates: ArrayLike, counts: ArrayLike | None, first: int) -> tupl
 
 
 def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[float, float]:
-    """Return the logs of alpha and of the power of a test between the two distributions P and Q of the clone pair.
+    """Return the logs of the level alpha and of the power of a test of P against Q, the distributions of the clone pair.
 
-    The number i of clones is random, with the log probabilities `log_weights`, and A ~ Bin(i, 1/2) of them are equal to the
-    target's message for its first value. With the target's own message, the number of such messages is A + 1 under P and A under
-    Q. The test rejects P if this number is at most i + 1 - y: alpha is the probability of A <= i - y, the power that of
-    A <= i + 1 - y.
+    The number i of clones is random, with the log probabilities `log_weights`. A ~ Bin(i, 1/2) of the clones are equal to the
+    target's message for its first value. If the target's own message is counted, too, the number of such messages is A + 1 under P
+    and A under Q. The test rejects P if this number is at most i + 1 - y. So alpha is the probability of A <= i - y, and the power
+    is the probability of A <= i + 1 - y.
     """
     alpha, power = (float(logsumexp(log_weights + binom_logcdf(k, i, 0.5))) for k in (i - y, np.minimum(i + 1 - y, i)))
     return alpha, power
@@ -292,15 +299,15 @@ def liu2024_delta(
         \delta = (-e^\varepsilon + (1-\delta_1)2w + \delta_1)\sum_{i\ge 1} w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)
         + (1-\delta_1)(1-2w)\sum_{i\ge 1} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)
 
-    Here :math:`w_i = \Pr[C = i]` for the number C of clones of the target's message, to which each other user adds 1 with
-    probability twice the user's rate. w is `weight`, half the probability that the target's own message does not depend on the
-    target's value. :math:`\delta_1` is `delta_target`, :math:`F_i` is the distribution function of Bin(i, 1/2), and
-    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)` maximizes the expression. The paper defines t as an
-    infimum over rounded terms. Without the rounding, this infimum is the t above; :func:`liu2024_delta_literal` rounds as
-    published.
+    Here :math:`w_i = \Pr[C = i]`, where C is the number of other users who send a clone of the target's message; each sends one
+    with probability twice the user's rate. w is `weight`, half the probability that the target's own message does not depend on the
+    target's value. :math:`\delta_1` is `delta_target`, :math:`F_i` is the distribution function of Bin(i, 1/2), and :math:`t =
+    (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)` maximizes the expression. The paper defines t as an infimum over
+    rounded terms. Without the rounding, this infimum is equal to the t above. The formula with the rounding is
+    :func:`liu2024_delta_literal`.
 
-    If no other user ever sends a clone, for example a single other user of rate 0, shuffling does not help. But the published sums,
-    which start at i = 1, are then empty and give perfect privacy:
+    If no other user ever sends a clone, for example a single other user of rate 0, shuffling does not help. But the published sums
+    start at i = 1. They are then empty, so that the formula gives perfect privacy:
 
     >>> published.liu2024_delta(0.1, 0.2, [0.0])
     0.0

@@ -1,7 +1,7 @@
 """Theorems 1 and 2 of Liu et al. (see `personalized`), literally as published.
 
-Theorem 1 is the trade-off function of the shuffled messages. Theorem 2 is delta, at a parameter t that the paper defines as an
-infimum.
+Theorem 1 states the trade-off function of the shuffled messages. Theorem 2 states delta, at a parameter t that the paper defines as
+an infimum.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def liu2024_tradeoff(
         f_s(\alpha(t)) = (1-\delta_1)\Bigl(2w(1-\alpha) + (1-2w)\sum_{i\ge 0} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)\Bigr)
         + \delta_1 (1-\alpha)
 
-    Here w = `weight`, :math:`\delta_1` = `delta_target`, :math:`w_i` is the probability of i clones, and F_i the distribution
-    function of Bin(i, 1/2). If the sum is replaced by 1 minus the sum, :math:`f_s` is the curve of :math:`Q_0` against
+    Here w = `weight`, :math:`\delta_1` = `delta_target`, :math:`w_i` is the probability of i clones, and :math:`F_i` is the
+    distribution function of Bin(i, 1/2). If the sum is replaced by 1 minus the sum, :math:`f_s` is the curve of :math:`Q_0` against
     :math:`2wQ_0 + (1-2w)P_0`, where :math:`P_0, Q_0` are the clone pair. This corrected curve is below the curve of the clone pair
-    for t <= 1 only.
+    only if t <= 1.
 
     >>> slopes = (0.5, 1.0, float("inf"))
     >>> curve = [published.liu2024_tradeoff(t, 0.2, [0.2], counts=[9]) for t in slopes]
@@ -81,15 +81,15 @@ def liu2024_tradeoff(
 def liu2024_delta_literal(
     eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None
 ) -> float:
-    r"""Published delta of Theorem 2 at the infimum as published, including the rounding in l(t).
+    r"""Published delta of Theorem 2, at the infimum t as published: with the rounding in l(t).
 
     .. math::
         t = \inf\{t : (1-\delta_1)(-2w + (1-2w)\, l(t)) - \delta_1 \ge -e^\varepsilon\}, \qquad
         l(t) = -\frac{\sum_{i\ge 1} w_i f_i(\lfloor i+1-\frac{i+1}{t+1}\rfloor)}
         {\sum_{i\ge 1} w_i f_i(\lfloor i-\frac{i+1}{t+1}\rfloor)}
 
-    f_i are the probabilities of Bin(i, 1/2); the other symbols are those of :func:`liu2024_delta`, where l(t) is not rounded:
-    :math:`l(t) = -1/t`. The paper has w_1 in place of w_i; w_1 would cancel.
+    :math:`f_i` are the probabilities of Bin(i, 1/2). The other symbols are those of :func:`liu2024_delta`, where l(t) is used
+    without rounding: :math:`l(t) = -1/t`. The paper has :math:`w_1` in place of :math:`w_i`, which would cancel.
 
     >>> case = dict(rates=[0.25], counts=[39])
     >>> print(f"{published.liu2024_delta_literal(0.8, 0.1, **case):.6f}")
@@ -107,11 +107,11 @@ def liu2024_delta_literal(
 
 
 def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float) -> FloatArray:
-    """Return j = ceil((i + 1)/(t + 1)) for each i, at the smallest t where -l(t) is at most loss/slope.
+    """Return j = ceil((i + 1)/(t + 1)) for each number i of clones, at the smallest t for which -l(t) is at most loss/slope.
 
-    l(t) is the ratio of two sums in the docstring of :func:`liu2024_delta_literal`. Without rounding -l(t) is 1/t, and rounding
-    only increases -l(t), so that t is at least slope/loss. As t grows from slope/loss, j falls by one at t = (i + 1)/j - 1, where
-    the terms of i in both sums change.
+    l(t) is the ratio of two sums in the docstring of :func:`liu2024_delta_literal`. Without rounding -l(t) is 1/t. Rounding only
+    increases -l(t), so t is at least slope/loss. As t grows from slope/loss, the j of a number i falls by one at t = (i + 1)/j - 1,
+    where the terms of this i in both sums change.
     """
     start = slope / loss * (1 - 1e-12)
     j = np.ceil((i + 1) / (start + 1))
@@ -134,8 +134,8 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
         last = np.maximum(1.0, np.ceil((i + 1) / (start + width + 1)))
         steps = (j - last)[kept].astype(np.int64)
         which = np.repeat(i[kept], steps)
-        # As t grows, the j of each i takes the values j - 1, j - 2, ... in `fallen`; `times` has the t + 1 at which each of these
-        # values begins.
+        # As t grows, the j of each i falls to j - 1, j - 2, ...: these values are in `fallen`, and `times` has the t + 1 at which
+        # each of them begins.
         fallen = np.repeat(j[kept], steps) - 1.0 - (np.arange(which.size) - np.repeat(np.cumsum(steps) - steps, steps))
         times = (which + 1) / fallen
         order = np.argsort(times, kind="stable")

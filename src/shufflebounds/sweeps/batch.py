@@ -1,5 +1,6 @@
-"""One batch of a sweep, in the process that runs it: converts rows to columns of results, with the failure or interrupt if there
-is one.
+"""One batch of a sweep, in the process that runs it: calls the function on rows and returns columns of results.
+
+A failure or an interrupt that ended the batch early is returned with them.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def run_batch(
 ) -> Reply:
     """Call the function on every row, or, if `arrays`, once on all rows.
 
-    Results before a failure or an interrupt are kept. With `arrays` no result precedes a failure, because the function is called
-    once.
+    Results before a failure or an interrupt are kept. With `arrays`, a failure leaves no results, because the function is called
+    only once.
     """
     started = time.perf_counter()
     answers: list[Any] = []
@@ -92,7 +93,10 @@ def _parallel_columns(answer: Any, rows: int) -> Columns:
 
 
 def _portable(problem: Exception, home: int) -> Exception:
-    """Return the exception itself in the process `home`; in any other process, one that can be pickled, with its traceback."""
+    """Return the exception itself in the process `home`.
+
+    In any other process, return one that can be pickled, with the traceback.
+    """
     if os.getpid() == home:
         return problem
     problem.add_note("".join(traceback.format_exception(problem)))
@@ -135,7 +139,7 @@ def _numbers(values: Sequence[Any]) -> Array | None:
 
 
 def _as_columns(answers: list[Any]) -> tuple[Columns, int]:
-    """Return the columns of the leading results that are all numbers with the same fields, and the number of these results."""
+    """Return the number of leading results that all are numbers with the same fields, and the columns of these results."""
     if not answers:
         return {}, 0
     names = _fields(answers[0])

@@ -40,7 +40,7 @@ class Grid:
 
 
 class Results:
-    """Columns of results as long as the grid, and a mask of the finished rows."""
+    """Columns of results, as long as the grid, and a mask of the rows that are finished."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid

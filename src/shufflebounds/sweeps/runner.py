@@ -1,4 +1,7 @@
-"""Runs one function over a grid of parameters, in threads or on any executor; returns a structured array; can be interrupted."""
+"""Runs one function over a grid of parameters, in threads or on any executor, and returns a structured array.
+
+A run can be interrupted without losing its finished rows.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class SweepInterrupted(_Stopped, KeyboardInterrupt):
     Attributes
     ----------
     partial : ndarray, structured, shape (finished rows,)
-        The finished rows, in the order of the grid; without the result's fields if no row was finished.
+        The finished rows, in the order of the grid. If no row was finished, the fields of the result are missing.
     done : ndarray of bool, shape (rows,)
         Mask of the finished rows in the grid.
     remaining : ndarray, structured, shape (unfinished rows,)
@@ -109,30 +112,30 @@ def sweep(
     ----------
     function : callable
         Called as ``function(**row)`` with plain Python values. It returns a number, a tuple or named tuple of numbers, or a
-        mapping of names to numbers, with the same fields in every row. For an executor in other processes it must be picklable:
-        a function of a module, or ``functools.partial`` of one.
+        mapping of names to numbers, with the same fields in every row. For an executor in other processes the function must be
+        picklable: a function of a module, or ``functools.partial`` of one.
     grid : mapping, structured array, DataFrame or sequence of mappings
-        A mapping of names to 1-D sequences gives all their combinations, in which the last name varies fastest (the result
-        can be reshaped to the sequences' lengths). A structured (or record) array, a pandas DataFrame, or a sequence of
-        mappings with the same names gives the rows themselves.
+        A mapping of names to 1-D sequences stands for all combinations of their values. The last name varies fastest, so the result
+        can be reshaped to the lengths of the sequences. A structured (or record) array, a pandas DataFrame, or a sequence of
+        mappings with the same names has the rows themselves.
     workers : int, optional
-        Number of threads in this process, 1 or more. The kernels release the interpreter lock; Python code does not.
+        Number of threads in this process, 1 or more. The kernels release the interpreter lock, so they run in parallel; Python code
+        does not.
     executor : concurrent.futures.Executor, optional
-        Executor to use instead: ``ProcessPoolExecutor``, ``loky``, ``client.get_executor(pure=False)`` of dask.distributed,
-        ``MPIPoolExecutor``. It is not shut down. Without `workers` and `executor` the rows run one by one in this thread.
+        Executor to use instead of threads: ``ProcessPoolExecutor``, ``loky``, ``client.get_executor(pure=False)`` of
+        dask.distributed, ``MPIPoolExecutor``. It is not shut down. Without `workers` and `executor` the rows run one by one in this
+        thread.
     progress : None, True or callable
         True shows a progress bar (tqdm, extra ``progress``). A callable is called with the number of finished rows and of all rows,
         in the calling thread, after each batch.
     arrays : bool
         True for a function of arrays, such as :func:`shufflebounds.shuffle.clones_epsilons`. It is called on a whole batch, as
         ``function(**columns)`` with 1-D arrays, and returns an array of that length, or a tuple or mapping of such arrays. A
-        failure then concerns a batch, which is identified by its first row.
+        failure then concerns a whole batch; SweepError names the first row of the batch.
 
-    Returns
-    -------
-    ndarray, structured, shape (rows,)
-        Rows in the order of the grid, with a field for every parameter, then those of the result: ``value`` for a number,
-        ``value0``, ``value1``, ... for a tuple, otherwise the names of the named tuple or mapping.
+    Returns ------- ndarray, structured, shape (rows,) Rows in the order of the grid. They have a field for every parameter, then
+    the fields of the result: ``value`` for a number, ``value0``, ``value1``, ... for a tuple, otherwise the names of the named
+    tuple or mapping.
 
     Raises
     ------
@@ -141,17 +144,18 @@ def sweep(
         has the name of a parameter.
     SweepError
         If a row failed (the message states the row and its parameters), the result of a row is not a number, `progress` raised,
-        or the executor lost a batch. The finished rows are in ``partial``, the parameters of the others in ``remaining``.
+        or the executor lost a batch. The finished rows are in the attribute ``partial``, the parameters of the other rows in
+        ``remaining``.
     SweepInterrupted
-        On a keyboard interrupt, also one that `function` or `progress` raises: a ``KeyboardInterrupt`` with the attributes of
-        SweepError.
+        On a keyboard interrupt, also if `function` or `progress` raises it. SweepInterrupted is a ``KeyboardInterrupt`` with the
+        attributes of SweepError.
 
     Notes
     -----
-    Rows are sent in batches. Their size grows until a batch lasts 0.2 s, up to 2\ :sup:`18` rows, and at most two batches per
-    worker are pending at a time, so that the memory used is little more than that of the result. After an interrupt or a failure,
-    batches that have not started are cancelled, and running ones have two seconds to end; threads stop at their next row and keep
-    the rows before it.
+    Rows are sent in batches. The batches grow until one lasts 0.2 s or has 2\ :sup:`18` rows. At most two batches per worker are
+    pending at a time, so little more memory is used than for the result. After an interrupt or a failure, batches that have not
+    started are cancelled, and running batches have two seconds to end. Threads stop before their next row; the rows that they have
+    finished are kept.
 
     Examples
     --------
@@ -164,7 +168,8 @@ def sweep(
     >>> table["eps"].reshape(2, 2).round(4).tolist()
     [[0.0689, 0.7546], [0.0061, 0.0642]]
 
-    The same numbers by the array function, about 100,000 rows a second and thread:
+    The array function :func:`~shufflebounds.shuffle.clones_epsilons` returns the same numbers, at about 100,000 rows per second and
+    thread:
 
     >>> from functools import partial
     >>> budgets = partial(shuffle.clones_epsilons, delta=1e-8, stronger=False)
@@ -192,27 +197,31 @@ def sweep(
             return _Sweep(job, checked, executor, show, stop).run()
     finally:
         if pool is not None:
-            # After an interrupt a thread may be in a long row, which cannot be ended from outside.
+            # After an interrupt, a thread may still run a row that takes long, and cannot be ended from outside. So the pool is not
+            # awaited.
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass
 class _BatchSize:
-    """The numbers of rows of the next batches, which follow from the durations of finished batches."""
+    """The numbers of rows of the next batches, which are chosen by the durations of finished batches."""
 
     size: int = 1
     fewest: int = 1
     measured: bool = False
 
     def rows(self, left: int, places: int) -> int:
-        """Return the number of rows of the next batch: near the end an equal share of the `left` rows, at least `fewest`."""
+        """Return the number of rows of the next batch.
+
+        Near the end this is an equal share of the `left` remaining rows, but at least `fewest`.
+        """
         return min(self.size, max(self.fewest, -(-left // places))) if self.measured else self.size
 
     def learn(self, reply: Reply) -> None:
-        """Choose the size of the next batches from the duration of a finished one."""
+        """Choose the size of the next batches, given the duration of a finished batch."""
         self.measured = self.measured or reply.seconds > _BATCH_SECONDS / 4
         wanted = reply.rows * _BATCH_SECONDS / max(reply.seconds, 1e-6)
-        # The size grows at most 16-fold at a time, because the duration of the first rows varies (it may include an import). 2**18
+        # The size grows at most 16-fold at a time, because the duration of the first rows varies and may include an import. 2**18
         # rows limit the memory that a worker needs.
         self.size = int(max(1, min(wanted, self.size * 16, 2**18)))
         # Near the end the remaining rows are divided evenly among the workers, into batches of at least a tenth of the target
@@ -221,7 +230,7 @@ class _BatchSize:
 
 
 class _Sweep:
-    """A running sweep: the job of a batch, the executor, the pending batches, and the size of the next ones."""
+    """A running sweep: the function that runs a batch, the executor, the pending batches, and the size of the next batches."""
 
     def __init__(self, job: Callable[..., Reply], grid: Grid, executor: Executor, show: Callable[[int, int], Any],
                  stop: threading.Event | None) -> None:
@@ -250,14 +259,14 @@ class _Sweep:
         try:
             _drain(self.pending, results)
         except KeyboardInterrupt as problem:
-            # After a second interrupt, the results so far are kept and the remaining batches are not awaited.
+            # If the user interrupts a second time, the results so far are kept and the remaining batches are not awaited.
             error.__cause__ = error.__cause__ or problem
         error.partial, error.done = results.rows(results.done), results.done
         error.remaining = results.rows(~results.done, answers=False)
         raise error
 
     def _keep_busy(self) -> SweepError | SweepInterrupted | None:
-        """Return the error that ended the sweep, or None if all rows are finished."""
+        """Submit batches and store their results; return the error that ended the sweep, or None if all rows are finished."""
         while self.begun < self.grid.rows or self.pending:
             if (error := self._submit()) is not None:
                 return error
@@ -271,10 +280,10 @@ class _Sweep:
         return None
 
     def _submit(self) -> SweepError | None:
-        """Submit batches until every worker has enough of them; return an error if the executor refuses."""
+        """Submit batches until every worker has enough of them; return an error if the executor refuses a batch."""
         workers = _workers(self.executor)
-        # Two batches per worker are pending, so that no worker waits for this thread. While the batch size is unknown, only one
-        # is pending.
+        # Two batches per worker are pending, so that no worker waits for this thread. As long as the batch size has not been
+        # measured, one batch per worker is pending.
         limit = workers if not self.batch.measured or isinstance(self.executor, _Here) else 2 * workers
         total = self.grid.rows
         while self.begun < total and len(self.pending) < limit:
@@ -289,7 +298,7 @@ class _Sweep:
         return None
 
     def _take(self, future: Future[Reply]) -> SweepError | SweepInterrupted | None:
-        """Store the results of a batch, and choose the size of the next ones from its duration."""
+        """Store the results of a batch, and choose the size of the next batches from its duration."""
         start = self.pending[future]
         try:
             reply = future.result()
@@ -315,9 +324,9 @@ class _Sweep:
 def _workers(executor: Executor) -> int:
     """Return the number of batches that the executor runs at the same time, or 32 if it does not give a number.
 
-    The executor of a dask client gives the number of threads of each worker, which may change. The result is also the number of
-    batches of a single row that are sent first: a default above 32 would delay the growth of batches, and a smaller one would
-    leave workers idle.
+    The executor of a dask client states the number of threads of each worker, which may change. The result is also the number of
+    batches of a single row that are sent first. With a default above 32, batches would grow later; with a smaller one, workers
+    would be idle.
     """
     workers = getattr(executor, "_max_workers", None)
     threads = getattr(getattr(executor, "_client", None), "nthreads", None)
@@ -333,7 +342,7 @@ def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepErr
 
 
 def _drain(pending: dict[Future[Reply], int], results: Results) -> None:
-    """Cancel batches that have not started, and wait for running ones, up to ten times their target duration."""
+    """Cancel batches that have not started. Wait for running batches up to ten times the target duration of a batch."""
     # Some executors, such as dask, report a batch as done but never as running. All of their few pending batches are awaited.
     if any(future.running() for future in pending):
         for future in pending:

@@ -1,4 +1,4 @@
-"""Logarithms of probabilities and tails of discrete distributions, with a small relative error however small the probability is.
+"""Logarithms of probabilities and of tails of discrete distributions, with a small relative error even for tiny probabilities.
 
 ``binom_logpmf``, ``binom_logcdf``, ``binom_logsf``, the same functions with the prefixes ``poisson_``, ``nbinom_`` and
 ``hypergeom_``, and ``log_gammainc``, ``log_gammaincc``, ``log_betainc``, ``log_betaincc`` are compiled NumPy ufuncs: they

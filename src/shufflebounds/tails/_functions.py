@@ -1,5 +1,6 @@
-"""Codes that select whether a kernel computes the pmf, the upper tail or the lower tail of a distribution on the integers, and the
-validation of the argument k.
+"""Codes for what a kernel computes: the pmf, the upper tail or the lower tail of a distribution on the integers.
+
+The module also validates the argument k.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ __all__ = ["Kind", "checked_k"]
 
 
 class Kind(IntEnum):
-    """The function that a kernel computes. The values are the kernel's codes; those of the two tails differ only in sign."""
+    """The function that a kernel computes.
+
+    The values are the codes of the kernel; the codes of the two tails differ only in sign.
+    """
 
     PMF = 0
     UPPER = 1

@@ -1,8 +1,9 @@
-"""Tables of a Poisson-binomial distribution, by direct convolution for few trials, otherwise by blocks of tilted Fourier
-transforms.
+"""Tables of a Poisson-binomial distribution: by direct convolution if there are few trials, otherwise by blocks.
 
-A window is a range of consecutive values with its table of log probabilities. A block is the part of a table that one transform
-gives; see `_core/_blocks.pyx`. sigma is the standard deviation of the sum.
+Each block is computed by the Fourier transform of a tilted distribution.
+
+A window is a range of consecutive values with its table of log probabilities. A block is the part of a table that is computed by
+one transform; see `_core/_blocks.pyx`. sigma is the standard deviation of the sum.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def window_of(
 ) -> tuple[int, FloatArray, float]:
     """Return the first value and the log probabilities of the window, and a bound of the relative error of every probability.
 
-    The mass below and above the window is at most e^log_tail each. The arguments of the distribution have been checked.
+    Below the window and above it, the mass is at most e^log_tail each. The caller has checked the arguments of the distribution.
     """
     inner, multiplicities, shift = law
     if inner.size == 0:
@@ -58,7 +59,7 @@ def window_of(
 def _direct(
     p: FloatArray, counts: FloatArray | None, log_least: float = -math.inf
 ) -> tuple[int, FloatArray, float] | None:
-    """Return the first value, the probabilities, and a bound of their relative errors, by convolution.
+    """Return the first value, the probabilities of consecutive values, and a bound of their relative errors, by convolution.
 
     The result is None if there are more than DIRECT_TRIALS trials, or if a probability above exp(log_least) could underflow.
     Values below exp(log_least) may be omitted at both ends.
@@ -67,8 +68,8 @@ def _direct(
     if trials > DIRECT_TRIALS:
         return None
     if log_least < -LARGEST_EXPONENT and trials > 1:
-        # By convexity the sum of -log min(p, 1 - p) is at least that of equal p with the same mean. If the sum of equal p is too
-        # large, the logarithms of the single p are not needed.
+        # -log min(p, 1 - p) is convex in p, so the sum over all trials is at least that for equal p with the same mean. If this
+        # smaller sum is already too large, the logarithms of the single p are not needed.
         mean = float((p.sum() if counts is None else p @ counts) / trials)
         if -trials * math.log(min(mean, 1 - mean)) > LARGEST_EXPONENT * (1 + 1e-9):
             return None
@@ -98,7 +99,7 @@ def served(
     """Return log probabilities of kind PMF (S = k), LOWER (S <= k) or UPPER (S > k), and bounds of their relative errors.
 
     With `series`, single points near the mean of a distribution with many groups are computed from the power sums of `_expand`, in
-    an eighth of the time. The errors are not larger, but the returned error bound is that of a whole block.
+    an eighth of the time. The errors are not larger than without `series`, but the returned error bound is that of a whole block.
     """
     trials = float(p.size if counts is None else counts.sum())
     whole = np.floor(k)
@@ -131,7 +132,7 @@ def served(
     if kind == Kind.PMF:
         values, errors = _walk(law, wanted, Kind.PMF)
     else:
-        # Up to the mean the lower tail is computed, above it the upper tail. Pr[S > k] is Pr[S >= k + 1].
+        # Up to the mean the lower tail is computed, and above the mean the upper tail. Pr[S > k] is Pr[S >= k + 1].
         split = int(np.searchsorted(wanted, law.mean, side="right"))
         lower, lower_errors = _walk(law, wanted[:split], Kind.LOWER)
         upper, upper_errors = _walk(law, wanted[split:] + 1, Kind.UPPER)
@@ -155,23 +156,23 @@ def _expand(law: PoissonBinomialPMF, k: FloatArray) -> None:
     deepest = 10.0
     sigma = math.sqrt(law.var)
     depth = min(float(np.abs(k - law.mean).max()) / sigma + 0.5, deepest)
-    # from 20,000 groups on, the power sums take less time than the evaluation of one point without them
+    # from 20,000 groups on, computing the power sums takes less time than evaluating one point without them
     if law.groups >= 20_000 and np.abs(k - law.mean).min() < (deepest - 0.5) * sigma and math.hypot(depth, 9.4) < sigma:
         law.expand(depth)
 
 
 def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: Kind) -> tuple[FloatArray, FloatArray]:
-    """Return values of one kind, and their errors, at increasing integers k in 0..n.
+    """Return the log probabilities of one kind, and bounds of their errors, at increasing integers k in 0..n.
 
-    Runs of consecutive k are computed in blocks; other k, and 0 and n, one by one.
+    Runs of consecutive k are computed in blocks. Other k, and 0 and n, are computed one by one.
     """
     values, errors = np.empty(k.size), np.empty(k.size)
     sigma = math.sqrt(law.var)
     groups = law.groups
     start = 0
     while start < k.size:
-        # `fewest` is the number of k from which a block is faster: a block takes about 26 sigma * 20 ns, a single point about 2 us
-        # plus 40 ns for each group.
+        # `fewest` is the number of consecutive k from which a block is faster than single points. A block takes about 26 sigma * 20
+        # ns, and a single point about 2 us plus 40 ns for each group.
         near = abs(k[start] - law.mean) < law.reach
         fewest = 1 if near else 3 + 0.5 * sigma / (2 + 0.04 * groups)
         span = 3.3 * sigma
@@ -208,7 +209,10 @@ def _single(law: PoissonBinomialPMF, k: float, kind: Kind) -> tuple[float, float
 
 
 def _block(law: PoissonBinomialPMF, center: float, kind: Kind) -> tuple[int, FloatArray, float, float]:
-    """Return the values that one transform around `center` gives: (first, logs, bound of the relative error, tilted sigma)."""
+    """Return the values that one transform around `center` yields.
+
+    The result is (first value, logs, bound of their relative errors, standard deviation of the tilted sum).
+    """
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
     values = fft.irfft(coefficients, period, overwrite_x=True)
     floor, reach = SERVED * values.max(), int(min(reach, period // 2 - 1))
@@ -221,14 +225,14 @@ def _block(law: PoissonBinomialPMF, center: float, kind: Kind) -> tuple[int, Flo
 
 
 def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float, threads: int = 1) -> tuple[int, FloatArray, float, float, float]:
-    """Return consecutive log probabilities around the mean, until the log masses below and above are less than log_tail.
+    """Return log probabilities of consecutive values around the mean, until the log mass on either side is below log_tail.
 
-    The result is (first, logs, bound of the relative error, log bound of the mass below, log bound of the mass above). The values
-    above and below the mean are computed in two threads if `threads` is above 1.
+    The result is (first value, logs, bound of their relative error, log bound of the mass below, log bound of the mass above). If
+    `threads` is above 1, the values above and below the mean are computed in two threads.
     """
     sigma = math.sqrt(law.var)
-    # The centers of blocks are 6.9 sigma apart, and a block is used up to 3.6 sigma from its center. A skewed distribution may need
-    # one more block than estimated here, which then takes a separate pass over the data.
+    # The centers of blocks are 6.9 sigma apart, and each block is used up to 3.6 sigma from its center. A skewed distribution may
+    # need one more block than this estimate assumes; that block then takes a separate pass over the groups.
     far = (8.0 + 32.0 / max(sigma, 1.0)) * max(1.0, math.ceil((math.sqrt(-2 * log_tail) - 3.4) / 6.9))
     if law.groups > 24 and math.hypot(far, 9.4) < sigma:
         law.expand(far)
@@ -258,7 +262,7 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float, threads: int = 1
 
 
 def _log_mass_beyond(run: FloatArray) -> float:
-    """Return a bound of the log mass beyond the end of a run: probabilities are log-concave, so their ratios decrease."""
+    """Return a bound of the log mass beyond the end of a run of probabilities, whose ratios decrease by log-concavity."""
     if run.size < 2 or run[-1] >= run[-2]:
         return math.inf
     ratio = run[-1] - run[-2]
@@ -266,7 +270,7 @@ def _log_mass_beyond(run: FloatArray) -> float:
 
 
 def _next(law: PoissonBinomialPMF, edge: int, half: int, step: int) -> tuple[int, FloatArray, float]:
-    """Return the block of values beyond `edge` in the direction of `step`: its center, its values and their error."""
+    """Return the next block beyond the value `edge` in the direction of `step`: its center, log probabilities and their error."""
     start = edge + step
     if not 0 < start < law.trials:
         end = law.edge(start != 0)
@@ -285,10 +289,10 @@ def _next(law: PoissonBinomialPMF, edge: int, half: int, step: int) -> tuple[int
 def bits_window(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, *, log_tail: float, most: int
 ) -> tuple[int, FloatArray, float]:
-    """Return the result of `window_of` for groups given by the probabilities `one` of a 1 and `zero` of a 0.
+    """Return the result of `window_of` for groups of bits that are 1 with probability `one` and 0 with probability `zero`.
 
-    In each group the smaller of `one` and `zero` must be exact; the larger one may be rounded. Raises WideWindowError if the window
-    would have more than `most` values.
+    In each group the smaller one of `one` and `zero` must be exact; the larger one may be rounded. Raises WideWindowError if the
+    window would have more than `most` values.
 
     Checked by the caller: log_tail in [-1e6, -1].
     """
@@ -300,7 +304,8 @@ def bits_window(
     if one.size == 0:
         return shift, np.zeros(1), 0.0
     trials = counts.sum()
-    # If the window of a normal distribution of the same variance is too wide, the error is raised before anything is computed.
+    # If the window would be too wide even for a normal distribution of the same variance, the error is raised before anything is
+    # computed.
     width = min(trials + 1, 2 * math.sqrt(-2 * log_tail * total_of(counts * one, zero)))
     if width <= most:
         small = one <= zero

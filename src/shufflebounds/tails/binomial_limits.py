@@ -35,10 +35,8 @@ def clopper_pearson(
         Natural logarithm of the error probability alpha of both limits together, finite and < 0; alpha itself may be far below the
         least double. The three arguments broadcast against each other.
 
-    Returns
-    -------
-    low, high : float or ndarray
-        Rounded conservatively: the returned interval contains the exact interval. low is 0 at k = 0, high is 1 at k = n.
+    Returns ------- low, high : float or ndarray The limits, rounded conservatively: the returned interval contains the exact
+    interval. low is 0 if k = 0, and high is 1 if k = n.
 
     {raises: If an argument lies outside its range, or k exceeds n.}
 
@@ -77,9 +75,9 @@ def clopper_pearson(
 
 
 def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> FloatArray:
-    """Return the p at which log Pr[at least k successes] is `level`, rounded down; with `up`, 1 minus this p, rounded up."""
+    """Return the p at which log Pr[at least k successes] is `level`, rounded down; if `up`, return 1 minus this p, rounded up."""
     half = np.full(k.shape, 0.5)
-    # Both log p and log(1 - p) are searched. The root p is computed from log p if it is below 1/2, otherwise from log(1 - p).
+    # Both log p and log(1 - p) are searched. The root p is computed from log p if p is below 1/2, otherwise from log(1 - p).
     small = np.asarray(binom_logsf(k - 1, n, half)) >= level
     first = _halved(lambda p: np.asarray(binom_logsf(k - 1, n, p)) <= level, k.shape)
     # Pr[Bin(n, p) >= k] = Pr[Bin(n, q) <= n - k] for q = 1 - p
@@ -95,7 +93,7 @@ def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> Floa
 
 
 def _halved(below: Callable[[FloatArray], NDArray[np.bool_]], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Return p < p' in (0, 1/2] around the number up to which `below` is true, and above which it is false.
+    """Return p < p' in (0, 1/2] on either side of the number at which the condition `below` changes from true to false.
 
     `below` is true at p, or p is the smallest positive double. The logarithms of p and p' are neighbouring doubles.
     """

@@ -30,7 +30,7 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     first : int
         Least number of trials, 0 to 2**53.
     log_weights : array_like of float, shape (sizes,)
-        Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; they sum to 1 within 1e-9.
+        Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; the probabilities sum to 1 within 1e-9.
     p : float
         Probability of success of each trial, in [0, 1].
 
@@ -41,18 +41,16 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     Notes
     -----
     The probability is a sum of positive terms, one for each value of S, from the binomial kernel. Its relative error is a few
-    1e-14, or a few ulp of its logarithm. If S ~ Bin(n, s) is binomial, no sum is needed: Bin(S, p) is Bin(n, s p), so use
-    :func:`binom_logpmf` with s p. If S is a sum of independent indicators with probabilities s_j, use
-    :func:`poisson_binom_logpmf` with s_j p.
+    1e-14, or a few ulp of its logarithm. If S ~ Bin(n, s) is itself binomial, no sum is needed: X ~ Bin(n, s p), so use
+    :func:`binom_logpmf` with s p. If S is a sum of independent indicators with probabilities s_j, use :func:`poisson_binom_logpmf`
+    with s_j p.
 
     References
     ----------
     L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, Definition 3.1: the published double sum is a single
-    binomial probability, because Bin(S, p) is Bin(n, s p).
+    binomial probability, because S is binomial.
 
-    Examples
-    --------
-    A fair die gives the number of coins to throw; the probability of six heads is:
+    Examples -------- A fair die determines the number of coins that are thrown. The probability of six heads is:
 
     >>> import numpy as np
     >>> from shufflebounds import tails
@@ -76,8 +74,8 @@ def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     Returns
     -------
     ndarray of the shape of k, or float
-        Natural logarithm of the probability, with relative accuracy also where the probability is near 1: a probability above 1/2
-        is computed as 1 minus the other tail.
+        Natural logarithm of the probability, with a small relative error also where the probability is near 1: a probability above
+        1/2 is computed as 1 minus the other tail.
 
     Examples
     --------
@@ -90,7 +88,7 @@ def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
 
 
 def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
-    r"""Logarithm of the survival function, :math:`\log \Pr[X > \lfloor k \rfloor]`; otherwise as :func:`compound_binom_logcdf`.
+    r"""Logarithm of the survival function, :math:`\log \Pr[X > \lfloor k \rfloor]`; for all else see :func:`compound_binom_logcdf`.
 
     Examples
     --------
@@ -122,7 +120,7 @@ def _checked(first: int, log_weights: ArrayLike, p: float) -> tuple[int, FloatAr
 
 
 def _answers(kind: Kind, k: ArrayLike, first: int, weights: FloatArray, p: float) -> FloatArray | float:
-    """Return log probabilities of a distribution whose arguments have been checked, at any real k."""
+    """Return log probabilities at any real k of a distribution whose arguments have been checked."""
     values = checked_k(k)
     flat = values.ravel()
     out = _sum(kind, flat if kind == Kind.PMF else np.floor(flat), first, weights, p)

@@ -20,12 +20,12 @@ __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
 def chernoff_logsf(
     k: ArrayLike, n: ArrayLike, mean: ArrayLike, *, method: Literal["kl", "hoeffding", "multiplicative"] = "kl"
 ) -> float | FloatArray:
-    r"""Upper bound of :math:`\ln \Pr[S \ge k]`, S a sum of n independent variables in [0, 1] with average expectation `mean`.
+    r"""Upper bound of :math:`\ln \Pr[S \ge k]` for a sum S of n independent variables in [0, 1] of average `mean`.
 
     .. math:: -n\,\mathrm{KL}(k/n \,\|\, \mu) \;\text{(kl)}, \qquad -2n(k/n-\mu)^2 \;\text{(hoeffding)}, \qquad
         -\frac{n\mu e^2}{2+e},\; e = \frac{k}{n\mu} - 1 \;\text{(multiplicative)}
 
-    This is the probability of k **or more**, while the functions ``*_logsf`` return the probability of **more** than k.
+    The bound is one of the probability of k **or more**, while the functions ``*_logsf`` return the probability of **more** than k.
 
     Parameters
     ----------
@@ -36,20 +36,20 @@ def chernoff_logsf(
     mean : array_like of float
         Average :math:`\mu` of the expectations, in [0, 1].
     method : {"kl", "hoeffding", "multiplicative"}
-        "kl" is the smallest of the three.
+        "kl" is the smallest of the three bounds.
 
     Returns
     -------
     float or ndarray
-        Upper bounds of the natural logarithm, of the broadcast shape; 0 where k <= n mean, -inf where k > n. The lower tail
-        :math:`\Pr[S \le k]` is the call at (n - k, n, 1 - mean).
+        Upper bounds of the natural logarithm, of the shape to which the arguments broadcast; 0 where k <= n mean, -inf where k > n.
+        For a bound of the lower tail :math:`\Pr[S \le k]`, pass n - k, n and 1 - mean.
 
     {raises}
 
     Notes
     -----
     If the distribution is known, its exact tail is smaller by a factor of about :math:`\sqrt{2\pi n}` and takes little more time:
-    :func:`binom_logsf`, :func:`poisson_binom_logsf`. The bound is rounded up: k and the size of the exponent are decreased.
+    :func:`binom_logsf`, :func:`poisson_binom_logsf`. To round the bound up, k and the absolute value of the exponent are decreased.
 
     References
     ----------
@@ -78,8 +78,8 @@ def chernoff_logsf(
     except ValueError:
         raise ValueError(f"k, n and mean have shapes {np.shape(k)}, {np.shape(n)}, {np.shape(mean)}: they must broadcast") from None
     expected = trials * mu
-    # k is lowered by a few ulp, which enlarges the event and covers the rounding error of the product n mean.
-    # At k = n the bound is n ln(mean), which is computed without k - n mean, so k need not be lowered.
+    # Lowering k by a few ulp enlarges the event S >= k and covers the rounding error of the product n mean. At k = n the bound is n
+    # ln(mean). It is computed without k - n mean, so k need not be lowered.
     whole = (values == trials) & (method == "kl")
     safe = np.where(whole, values, values - np.abs(values) * 2.0**-51)
     beyond = (safe > expected) & (values <= trials)
@@ -90,7 +90,8 @@ def chernoff_logsf(
         elif method == "multiplicative":
             exponent = (x - m) ** 2 / (x + m)
         else:
-            # A mean below 1e-290 is raised to 1e-290, so that x / m is finite; a larger mean gives a larger bound, which is valid.
+            # A mean m below 1e-290 is raised to 1e-290, so that x / m is finite. The bound increases with the mean, so it remains
+            # valid.
             m = np.where(m > 0, np.maximum(m, 1e-290), m)
             apart = np.where(x > m, _deviance(x, m) + _deviance(count - x, count - m), 0.0)
             exponent = np.where(whole[beyond], -count * np.log(mu[beyond]), apart)
@@ -119,14 +120,12 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
     Parameters
     ----------
     t : array_like of float
-        Deviation, >= 0; the bound is of the probability of a deviation of t **or more**.
+        Deviation, >= 0. The probability of a deviation of t **or more** is bounded.
     widths : array_like of float, shape (n,)
-        The lengths w, each >= 0.
+        The lengths :math:`w_i`, each >= 0.
 
-    Returns
-    -------
-    float or ndarray
-        Upper bounds of the natural logarithm, of the shape of t; -inf where all widths are 0 and t > 0.
+    Returns ------- float or ndarray Upper bounds of the natural logarithm of the probability, of the shape of t; -inf where all
+    widths are 0 and t > 0.
 
     {raises}
 
@@ -153,7 +152,7 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
         with np.errstate(over="ignore"):
             scaled = array / top
             out = -2 * scaled * scaled / float(((lengths / top) ** 2).sum()) * (1 - SLACK)
-        # the exact exponent is finite, so an overflow to -inf would be an invalid upper bound
+        # the exact exponent is finite; an overflow to -inf would not be a valid upper bound
         out = np.maximum(out, -np.finfo(float).max)
     return plain(out)
 
@@ -167,7 +166,7 @@ def bernstein(variance: float, depth: float) -> float:
 
 
 def binomial_range(trials: float, prob: float, log_tail: float) -> tuple[int, int]:
-    """Return a range (first, last) outside which Bin(trials, prob) has at most the mass e^log_tail, by Bernstein's inequality."""
+    """Return a range (first, last) outside of which Bin(trials, prob) has at most the mass e^log_tail (Bernstein's inequality)."""
     prob = min(prob, 1.0)
     width = bernstein(trials * prob * (1 - prob), -log_tail + math.log(2)) if 0 < prob < 1 else 0.0
     return max(0, math.floor(trials * prob - width)), int(min(trials, math.ceil(trials * prob + width)))

@@ -1,4 +1,4 @@
-"""Frozen distributions of counts with the methods of scipy.stats, whose tails have relative accuracy at any probability.
+"""Frozen distributions of counts with the methods of scipy.stats. Their tails have a small relative error at any probability.
 
 A subclass defines the log probabilities, the support, the mean and the variance. The base class derives quantiles, random
 variates and expectations from them.
@@ -28,9 +28,9 @@ __all__ = ["FrozenLaw"]
 
 @with_passages
 class FrozenLaw(metaclass=Explaining):
-    r"""A distribution on consecutive integers; ``sf(k)`` is Pr[X > k], and k may be any real number.
+    r"""A distribution on consecutive integers. ``sf(k)`` is Pr[X > k], and k may be any real number.
 
-    Probabilities below the least positive double are 0 in `pmf`, `cdf` and `sf`; the logarithms remain accurate.
+    Probabilities below the least positive double are 0 in `pmf`, `cdf` and `sf`; their logarithms remain accurate.
     """
 
     @abstractmethod
@@ -82,7 +82,9 @@ class FrozenLaw(metaclass=Explaining):
         return float(self.ppf(0.5))
 
     def ppf(self, q: ArrayLike) -> FloatArray | float:
-        """Least k with Pr[X <= k] >= q, up to the rounding of q (1e-12 relative); at q = 0 the least value of X minus 1.
+        """Least k with Pr[X <= k] >= q, where q may have a relative rounding error of 1e-12.
+
+        For q = 0, the least value of X minus 1.
 
         Parameters
         ----------
@@ -112,7 +114,10 @@ class FrozenLaw(metaclass=Explaining):
         return self._search(log1mexp(logs), logs)
 
     def interval(self, confidence: ArrayLike) -> tuple[FloatArray | float, FloatArray | float]:
-        """Return the quantiles that leave (1 - confidence)/2 on either side; confidence in [0, 1], of any shape."""
+        """Return the quantiles that leave the probability (1 - confidence)/2 on either side.
+
+        `confidence` is in [0, 1] and may be an array of any shape.
+        """
         outside = (1 - _validate.real_array("confidence", confidence, 0, 1)) / 2
         return self.ppf(outside), self.isf(outside)
 
@@ -123,19 +128,19 @@ class FrozenLaw(metaclass=Explaining):
         Parameters
         ----------
         func : callable, optional
-            The function f, called once with the array of all values in the sum; the identity by default.
+            The function f, which is called once with the array of all values over which is summed; the identity by default.
         lb, ub : float, optional
             Ends of the sum, both included; the support by default.
         conditional : bool
-            Divide by Pr[lb <= X <= ub], however small that is.
+            Whether to divide by Pr[lb <= X <= ub], however small this probability is.
 
         Returns
         -------
         float
-            The sum over a range of values; at most a fraction :math:`e^{-80}` of the mass is beyond either end of the range. The
-            function f must be bounded outside this range.
+            The sum over a finite range of values. Beyond either end of this range lies at most a fraction :math:`e^{-80}` of the
+            mass between lb and ub. The function f must be bounded there.
 
-        {raises: If the sum has more than 1e7 values or, where conditional, the range has no mass.}
+        {raises: If the sum has more than 1e7 values or, if `conditional`, the range has no mass.}
         """
         first, last = self.support()
         low = first if lb is None or lb == -math.inf else max(math.ceil(_validate.real("lb", lb)), first)
@@ -179,8 +184,8 @@ class FrozenLaw(metaclass=Explaining):
     def _quantile(self, levels: FloatArray, sides: tuple[FloatArray, FloatArray]) -> FloatArray | float:
         """Return the least k with cdf(k) >= sides[0], that is, sf(k) <= sides[1].
 
-        One entry of `sides` is `levels`, the other 1 - levels. For levels above 1/2, 1 - levels has a rounding error of up to
-        2**-53: a k that misses the condition by at most this error counts as meeting the condition.
+        One entry of `sides` is `levels`, the other is 1 - levels. For levels above 1/2, 1 - levels has a rounding error of up to
+        2**-53. Therefore a k that misses the condition by at most this error counts as meeting it.
         """
         with np.errstate(divide="ignore"):
             lower, upper = np.log(sides[0]), np.log(sides[1])
@@ -190,12 +195,13 @@ class FrozenLaw(metaclass=Explaining):
     def _search(self, log_lower: FloatArray, log_upper: FloatArray, rounding: FloatArray | None = None) -> FloatArray | float:
         """Return the least k with log cdf(k) >= log_lower, that is, log sf(k) <= log_upper.
 
-        The condition is evaluated in the smaller of the two tails, which avoids cancellation.
+        The condition is evaluated in the smaller one of the two tails, which avoids cancellation.
         """
         shape = np.shape(log_lower)
         target = np.atleast_1d(np.minimum(log_lower, log_upper)).ravel()
         above = np.atleast_1d(log_upper <= log_lower).ravel()
-        # The level and the tail at k are rounded: if their logarithms differ by at most `extra`, they count as equal.
+        # The given level and the tail at k have rounding errors. If their logarithms differ by at most `extra`, they count as
+        # equal.
         extra = COMPUTED_ERROR + (np.zeros(target.size) if rounding is None else np.atleast_1d(rounding).ravel())
         first, last = self.support()
         out = np.full(target.size, float(first))
@@ -225,9 +231,9 @@ class FrozenLaw(metaclass=Explaining):
 
 def _first(met: Callable[[FloatArray, NDArray[np.intp]], NDArray[np.bool_]], which: NDArray[np.intp], at: FloatArray, first: float,
            last: float) -> FloatArray:
-    """Return for each level in `which` the least k in first..last that meets it; `last` meets every level.
+    """Return the least k in first..last that meets the condition, for each level in `which`; `last` meets it for every level.
 
-    The search starts at the guesses `at`, doubles its step until the condition changes, and then bisects.
+    The search starts at the guesses `at`. Its step doubles until the value of the condition changes; then it bisects.
     """
     low, high = np.full(at.size, first - 1), np.full(at.size, last)
     step, turned, went = np.ones(at.size), np.zeros(at.size, dtype=bool), np.zeros(at.size, dtype=np.int8)

@@ -44,8 +44,8 @@ class binom(FrozenLaw):
 
     Notes
     -----
-    The errors are those of :func:`binom_logsf`, a few ulp of the logarithm. The methods have the names and
-    meanings of those of a frozen ``scipy.stats.binom(n, p)``; ``stats``, ``entropy`` and ``moment`` are missing.
+    The errors are those of :func:`binom_logsf`, a few ulp of the logarithm. The methods have the same names and meanings as those
+    of a frozen ``scipy.stats.binom(n, p)``, but ``stats``, ``entropy`` and ``moment`` are missing.
 
     Examples
     --------
@@ -95,18 +95,12 @@ class poisson_binom(FrozenLaw):
 
     {raises: As :func:`poisson_binom_logpmf`.}
 
-    See Also
-    --------
-    poisson_binom_window : all probabilities but those of a given mass, at once.
+    See Also -------- poisson_binom_window : the probabilities of all values except for a given mass in the tails.
 
-    Notes
-    -----
-    The errors are those of :func:`poisson_binom_logsf`, relative to the probability however small it is.
-    A frozen ``scipy.stats.poisson_binom(p)`` has methods of the same names; its tails have no correct digit below 1e-16.
+    Notes ----- The errors are those of :func:`poisson_binom_logsf`: relative to the probability, however small it is. A frozen
+    ``scipy.stats.poisson_binom(p)`` has methods of the same names, but no correct digit in tails below 1e-16.
 
-    Examples
-    --------
-    Twelve standard deviations above the mean, where a double-precision 1 - cdf is 0:
+    Examples -------- A tail twelve standard deviations above the mean, where 1 - cdf in double precision is 0:
 
     >>> import numpy as np
     >>> from shufflebounds import tails
@@ -122,7 +116,7 @@ class poisson_binom(FrozenLaw):
 
     def __post_init__(self) -> None:
         law = checked_binomials(self.p, self.counts)
-        # copied, so that later changes of the caller's arrays do not change the distribution
+        # the arrays are copied, so that later changes of the caller's arrays do not change the distribution
         object.__setattr__(self, "_law", (law[0].copy(), None if law[1] is None else law[1].copy(), law[2]))
         object.__setattr__(self, "p", np.array(self.p, dtype=float))
         object.__setattr__(self, "counts", None if self.counts is None else np.array(self.counts, dtype=float))
@@ -136,7 +130,7 @@ class poisson_binom(FrozenLaw):
         return answers_of_binomials(self._law, k, kind)
 
     def support(self) -> tuple[int, int]:
-        """Return the number of p equal to 1 and the number of positive p: the ends of the support."""
+        """Return the ends of the support: the number of p that are 1, and the number of positive p."""
         inner, counts, shift = self._law
         return shift, shift + int(inner.size if counts is None else counts.sum())
 
@@ -151,7 +145,8 @@ class poisson_binom(FrozenLaw):
         return math.fsum(inner * (1 - inner) * (1 if counts is None else counts))
 
     def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
-        # for such a wide distribution, a table of all probabilities takes longer than a search from the normal approximation
+        # for such a wide distribution, a table of all probabilities takes longer than a search that starts at the normal
+        # approximation
         if self.std() > 1e5:
             return super()._guess(log_level, above)
         first, logs, _ = window_of(self._law, max(float(log_level.min()) - 3, -1e6))
@@ -180,7 +175,7 @@ class compound_binom(FrozenLaw):
     first : int
         Least number of trials.
     log_weights : array_like of float, shape (sizes,)
-        Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; they sum to 1 within 1e-9.
+        Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; the probabilities sum to 1 within 1e-9.
     p : float
         Probability of success of each trial, in [0, 1].
 

@@ -1,4 +1,4 @@
-"""The Poisson-binomial distribution: log pmf, log tails, and the truncation range for a given truncated mass."""
+"""The Poisson-binomial distribution: log pmf, log tails, and the range of values that remains after truncating a given mass."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ def poisson_binom_logpmf(
     k : array_like of float, any shape
         Values of the sum. A value that is not an integer in 0..n has probability zero.
     p : array_like of float, shape (groups,) or (..., groups), or list of arrays
-        Success probabilities, each in [0, 1], in any order; an empty array stands for S = 0. An array with more dimensions has one
-        distribution along its last axis for each index of the other axes, and k broadcasts against the shape of these axes. A list
-        of arrays of different lengths is treated in the same way.
-    counts : array_like of int, of the form of p, optional
-        Multiplicity of each p; 1 each by default. Their total n is at most 2**53.
-    threads : int
+        Success probabilities, each in [0, 1], in any order; an empty array stands for S = 0. An array with more dimensions contains
+        several distributions: each row along the last axis is one of them, and k broadcasts against the shape of the other axes. A
+        list of arrays of different lengths also contains one distribution per array.
+    counts : array_like of int, of the form of p, optional Number of trials with each p; 1 each by default. Their total n is at most
+    2**53. threads : int
         Number of threads that compute the distributions, 1 by default. The result is the same for every number of threads.
 
     {log_probability}
@@ -53,11 +52,12 @@ def poisson_binom_logpmf(
 
     Notes
     -----
-    The distribution is tilted to the probabilities ``p e^t/(1 - p + p e^t)``, so that its mean is k, and its characteristic
-    function is inverted by the trapezoidal rule. So errors are relative, however small the probability is: at most 1.5e-13 + 1.5
-    ulp of the logarithm for a single k, and 1e-12 if many k share one transform (measured; tables in ``_core/_lattice.pyx`` and
-    ``_core/_blocks.pyx``). Up to 2000 trials direct convolution is used if no probability can underflow. The run time is O(groups)
-    for a value, or O(groups + sigma log sigma) for a run of 7 sigma consecutive values.
+    The distribution is exponentially tilted: its probabilities p are replaced by ``p e^t/(1 - p + p e^t)`` with t such that the
+    mean is k. The characteristic function of the tilted distribution is inverted by the trapezoidal rule. So the errors are
+    relative, however small the probability is: at most 1.5e-13 + 1.5 ulp of the logarithm for a single k, and 1e-12 if many k share
+    one transform (measured; tables in ``_core/_lattice.pyx`` and ``_core/_blocks.pyx``). For up to 2000 trials, direct convolution
+    is used instead if no probability can underflow. The run time is O(groups) for a value, or O(groups + sigma log sigma) for a run
+    of 7 sigma consecutive values.
 
     References
     ----------
@@ -92,12 +92,10 @@ def poisson_binom_logcdf(
     Returns
     -------
     ndarray of the shape of k, or float
-        Natural logarithm of the probability, with relative accuracy also where the probability is near 1.
+        Natural logarithm of the probability, with a small relative error also where the probability is near 1.
 
-    Notes
-    -----
-    The method is that of `poisson_binom_logpmf`, with the transform of a geometric sum in the integrand. The smaller tail is
-    computed; the larger one is 1 minus the smaller.
+    Notes ----- The method is that of `poisson_binom_logpmf`; the integrand has the transform of a geometric sum as an additional
+    factor. The smaller one of the two tails is computed, and the larger one as 1 minus the smaller one.
 
     Examples
     --------
@@ -110,11 +108,9 @@ def poisson_binom_logcdf(
 def poisson_binom_logsf(
     k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None, *, threads: int = 1
 ) -> FloatArray | float:
-    r"""Logarithm of the survival function, :math:`\log \Pr[S > \lfloor k \rfloor]`; otherwise as `poisson_binom_logcdf`.
+    r"""Logarithm of the survival function, :math:`\log \Pr[S > \lfloor k \rfloor]`; for all else see `poisson_binom_logcdf`.
 
-    Examples
-    --------
-    A tail too small to be computed as 1 minus a distribution function:
+    Examples -------- A tail that is too small to be computed as 1 minus a distribution function:
 
     >>> p = (2 * np.arange(1024) + 1) / 2048
     >>> round(float(poisson_binom_logsf(1023, p)), 10)
@@ -127,9 +123,9 @@ def poisson_binom_logsf(
 def poisson_binom_window(
     p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0, threads: int = 1
 ) -> tuple[int, FloatArray]:
-    r"""Log probabilities of a Poisson-binomial distribution on the range that leaves a given mass outside.
+    r"""Log probabilities of a Poisson-binomial distribution on a range of values that has all but a given mass.
 
-    The window first, ..., last is, up to one value at each end, the smallest range with
+    The window first, ..., last is the smallest range (up to one value at each end) with
 
     .. math:: \Pr[S < \text{first}] \le e^{\text{log\_tail}}, \qquad \Pr[S > \text{last}] \le e^{\text{log\_tail}}.
 
@@ -138,7 +134,7 @@ def poisson_binom_window(
     p, counts : array_like, shape (groups,)
         As in `poisson_binom_logpmf`.
     log_tail : float
-        Natural logarithm of the mass truncated at each end, in [-1e6, -1].
+        Natural logarithm of the mass that may be truncated at each end, in [-1e6, -1].
     threads : int
         With 2 or more, the values above and below the mean are computed at the same time. The result is the same.
 
@@ -147,15 +143,16 @@ def poisson_binom_window(
     first : int
         Least value in the window.
     logpmf : ndarray, shape (last - first + 1,)
-        Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; each with relative accuracy in the probability.
+        Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; each probability has a small relative error.
 
     {raises: As in `poisson_binom_logpmf`, and if log_tail lies outside [-1e6, -1].}
 
     Notes
     -----
-    The range is computed in blocks of about 7 standard deviations, each by one inverse FFT of the tilted distribution, with about
-    30 nonzero coefficients. Near the mean all blocks share one pass over p. The run time is O(groups + sigma log sigma), the memory
-    O(sigma) besides p. The relative error of each probability is at most 1e-12 (measured: the header of ``_core/_blocks.pyx``).
+    The range is computed in blocks of about 7 standard deviations. Each block takes one inverse FFT of the exponentially tilted
+    distribution, with about 30 nonzero coefficients. Near the mean, one pass over p suffices for all blocks. The run time is
+    O(groups + sigma log sigma), the memory O(sigma) besides p. The relative error of each probability is at most 1e-12 (measured:
+    the header of ``_core/_blocks.pyx``).
 
     References
     ----------
@@ -171,8 +168,8 @@ def poisson_binom_window(
     threads = _threads.checked(threads)
     law = _checked_law(p, counts)
     deviations = 2 * math.sqrt(-2 * log_tail)
-    # The variance is at most a quarter of the number of trials. It is computed only if this bound does not show that the size is
-    # allowed.
+    # The variance is at most a quarter of the number of trials. It is computed only if this simple bound does not show that the
+    # window is small enough.
     width = deviations * math.sqrt(law[0].size if law[1] is None else float(law[1].sum())) / 2
     _validate.affordable("the window", width if width <= _validate.MOST_ENTRIES else deviations * _spread(*law[:2]))
     first, logpmf, _ = window_of(law, log_tail, threads)
@@ -208,7 +205,7 @@ def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: Kind, 
 
 
 def _rows(name: str, p: ArrayLike) -> tuple[list[ArrayLike], tuple[int, ...]]:
-    """Return the distributions of a batch and the batch's shape: () for one distribution, (m,) for a ragged list of m."""
+    """Return the distributions of a batch, and the shape of the batch: () for one distribution, (m,) for a list of m arrays."""
     if isinstance(p, list | tuple) and any(np.ndim(row) for row in p) and len({np.shape(row) for row in p}) > 1:
         return list(p), (len(p),)
     if np.ndim(p) < 2:
@@ -219,7 +216,7 @@ def _rows(name: str, p: ArrayLike) -> tuple[list[ArrayLike], tuple[int, ...]]:
 
 
 def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind: Kind) -> FloatArray | float:
-    """Return log probabilities of a distribution whose arguments have been checked, at any real k."""
+    """Return log probabilities at any real k of a distribution whose arguments have been checked."""
     inner, multiplicities, shift = law
     values = checked_k(k)
     if inner.size == 1:
@@ -232,7 +229,7 @@ def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind:
 
 
 def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, FloatArray | None, int]:
-    """Check p and counts; return the p strictly between 0 and 1, their multiplicities, and the number of p equal to 1."""
+    """Check p and counts. Return the p strictly between 0 and 1, their multiplicities, and the number of p that are 1."""
     array = _validate.floats("p", p, "a number in [0, 1]")
     if array.ndim != 1:
         raise ValueError(f"p has shape {array.shape}: it must be one-dimensional")
@@ -255,7 +252,10 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
 def inner_law(
     array: FloatArray, multiplicities: FloatArray | None, ends: tuple[float, float] | None = None
 ) -> tuple[FloatArray, FloatArray | None, int]:
-    """Return the result of `_checked_law` for checked arguments; `ends` are the smallest and the largest p, if known."""
+    """Return the result of `_checked_law` for arguments that have been checked.
+
+    `ends` are the smallest and the largest p, if known.
+    """
     low, high = ends or ((float(array.min()), float(array.max())) if array.size else (0.0, 0.0))
     if low > 0 and high < 1 and (multiplicities is None or multiplicities.all()):
         return array, multiplicities, 0

@@ -1,4 +1,4 @@
-"""Trade-off functions that are given by a formula: those of Gaussian noise and of Laplace noise, after Dong, Roth and Su (2022)."""
+"""Trade-off functions that are given by formulas: those of Gaussian noise and of Laplace noise (Dong, Roth and Su 2022)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _NODES, _WEIGHTS = _double_exponential()
 class GaussianCurve(Representation):
     """The trade-off function of N(0, 1) and N(mu, 1).
 
-    `side` is 0 for values as computed, 1 for values above the exact curve, and -1 for values below it. A curve below the exact one
-    has a delta above the exact one.
+    `side` is 0 for computed values without rounding, 1 for values above the exact curve, and -1 for values below it. The delta of a
+    curve below the exact curve is above the exact delta.
     """
 
     mu: float
@@ -61,8 +61,8 @@ class GaussianCurve(Representation):
         return np.minimum(value, 0.0)
 
     def _log_delta(self, eps: FloatArray) -> FloatArray:
-        # The curve is symmetric: delta(eps) = (1 - e^eps) + e^eps delta(-eps). For eps < 0, where the quadrature would be
-        # inaccurate, both terms are positive.
+        # The curve is symmetric, so delta(eps) = (1 - e^eps) + e^eps delta(-eps). For eps < 0 the quadrature would be inaccurate,
+        # but both terms of this sum are positive.
         value = self._log_delta_above(np.abs(eps))
         return np.where(eps < 0, np.logaddexp(log1mexp(np.minimum(eps, 0.0)), eps + value), value)
 
@@ -75,8 +75,9 @@ class GaussianCurve(Representation):
             x, y = eps / mu - mu / 2, eps / mu + mu / 2
         tail = log_ndtr(-x)
         log_gap = np.empty_like(x)
-        # delta = Phi(-x) (1 - m(y)/m(x)), m Mills' ratio of the normal distribution; `log_gap` is the log of 1 - m(y)/m(x).
-        # This difference cancels if mu is small, or if x is so large that m(y) and m(x) agree in all digits.
+        # delta = Phi(-x) (1 - m(y)/m(x)), where m is Mills' ratio of the normal distribution, and `log_gap` is the log of 1 -
+        # m(y)/m(x). The difference 1 - m(y)/m(x) cancels if mu is small, or if x is so large that m(y) and m(x) agree in all
+        # digits.
         close = (mu < 0.5) | (x > 1e8 * mu)
         close &= tail > -np.inf
         log_gap[close] = _log_mills_gap(x[close], mu)
@@ -93,12 +94,15 @@ class GaussianCurve(Representation):
 
 
 def _conservative(log_beta: FloatArray, side: int, error: float) -> FloatArray:
-    """Return the logarithms moved up (side 1) or down (side -1) by a relative error; negative logarithms stay negative."""
+    """Return the logarithms moved up (side 1) or down (side -1) by a relative error bound; negative logarithms stay negative."""
     return np.asarray(log_beta * (1 - side * error)) if side else log_beta
 
 
 def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
-    """Return log(1 - m(x + mu)/m(x)), as the integral of the positive function e^(-s^2/2 - x s) (1 - e^(-mu s)) divided by m(x)."""
+    """Return log(1 - m(x + mu)/m(x)) for Mills' ratio m.
+
+    The difference m(x) - m(x + mu) is computed as the integral over s of the positive function e^(-s^2/2 - x s) (1 - e^(-mu s)).
+    """
     scale = 1 / np.maximum(1.0, x)
     s = _NODES * scale[:, None]
     with np.errstate(under="ignore"):
@@ -109,7 +113,7 @@ def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
 
 @dataclass(frozen=True, repr=False)
 class LaplaceCurve(Representation):
-    """The trade-off function of Laplace noise of scale 1 and its shift by eps; `side` as for :class:`Gaussian`."""
+    """The trade-off function of Laplace noise of scale 1 against its shift by eps; `side` as for :class:`GaussianCurve`."""
 
     eps: float
     side: int = 0
@@ -133,14 +137,14 @@ class LaplaceCurve(Representation):
         return np.asarray(_conservative(value, -self.side, 16 * ULP))
 
     def _epsilon(self, delta: float) -> float:
-        # For Laplace noise with local eps `self.eps`, delta = 1 - e^((eps - self.eps)/2). Solve for eps, and add the rounding
-        # errors of the logarithm and of the sum.
+        # For Laplace noise with local eps `self.eps`, delta = 1 - e^((eps - self.eps)/2). This equation is solved for eps, and
+        # bounds of the rounding errors of the logarithm and of the sum are added.
         eps = self.eps + 2 * math.log1p(-delta) if delta < 1 else 0.0
         return max(0.0, eps + (4 * ULP * (self.eps - eps + self.eps) if delta else 0.0))
 
     def gdp_mu(self) -> float:
-        # mu is the largest sum of the normal quantiles of 1 - alpha and 1 - beta on the curve, at alpha = beta = e^(-eps/2)/2. Near
-        # 1/2, the inverse error function is more accurate than the quantile of a logarithm.
+        # mu is the largest sum of the normal quantiles of 1 - alpha and 1 - beta on the curve. It is attained at alpha = beta =
+        # e^(-eps/2)/2. Near 1/2, the inverse error function is more accurate than the quantile of a logarithm.
         small = self.eps < 1
         mu = math.sqrt(8) * erfinv(-math.expm1(-self.eps / 2)) if small else -2 * ndtri_exp(-self.eps / 2 - math.log(2))
         return float(mu) * (1 + SLACK)

@@ -1,8 +1,8 @@
 r"""Decreasing convex functions of E = e^eps, given at points: convex hulls, supporting lines, and distributions of losses.
 
 A point is (eps, log value). A chain is a sequence of points with increasing eps and decreasing values, as two arrays. The
-hockey-stick divergence of a pair is such a function. For E < 1 a second chain has the divergence of the reversed pair at 1/E, whose
-values are small. Both chains start at the join, near eps = 0.
+hockey-stick divergence of a pair is such a function. For E < 1 it is near 1 - E, so a second chain has the divergence of the
+reversed pair at 1/E instead, whose values are small. Both chains start at the same point near eps = 0, the join.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Chain = tuple[FloatArray, FloatArray]
 
 
 def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the vertices (x, y) of the lower convex hull of the points (e^x, e^y), and the logs of minus the slopes between them.
+    """Return the vertices (x, y) of the lower convex hull of the points (e^x, e^y), and logs of the negative slopes between them.
 
-    x increases. A point that is not below the point before it is not a vertex.
+    x increases. A point that is not below its predecessor is not a vertex.
     """
     kept, along, down = _tradeoff.lower_hull(x, np.full(x.size, np.inf), y, log1mexp(y))
     return x[kept], y[kept], down - along
@@ -33,8 +33,8 @@ def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
 def across(x: float, value: float) -> float:
     """Return the log divergence of a pair at eps = x <= 0, given the log divergence `value` of the reversed pair at -x.
 
-    With E = e^x the result is the log of (1 - E) + E e^value, a sum of two nonnegative terms; a sum above 1/2 is computed
-    as 1 - E (1 - e^value).
+    With E = e^x the result is the log of (1 - E) + E e^value, a sum of two nonnegative terms. If the sum is above 1/2, it is
+    computed as 1 - E (1 - e^value).
     """
     less = math.exp(x) * math.expm1(min(value, 0.0))
     if less > -0.5:
@@ -50,16 +50,18 @@ def distinct(x: FloatArray, y: FloatArray) -> Chain:
 
 
 def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
-    r"""Return a chain that is a lower bound of a convex decreasing function of E = e^eps with the given bounds at the points x.
+    r"""Return a chain that is a lower bound of a convex decreasing function of E = e^eps, given its bounds at the points x.
 
     The chain begins at the second point, and ends with value 0. Let E_i = e^x[i]. On [E_i, E_(i+1)], for every s >= 1, two lines
     are below the function, and so is their maximum: the left line through (E_(i-s), high) and (E_i, low), and the right line
-    through (E_(i+1), low) and (E_(i+1+s), high). Each line takes the best of s = 1, 2, 4, 8, ...: s = 1 if both bounds are equal, a
-    larger s if their gap is large compared with the change of the function between neighbouring points. Entry 2 i of the chain is
-    E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is linear on both
-    sides of one breakpoint. Beyond the last point the left line is extended to its zero.
+    through (E_(i+1), low) and (E_(i+1+s), high). Each line uses the best one of s = 1, 2, 4, 8, ...: this is s = 1 if both bounds
+    are equal, and a larger s if their gap is large compared with the change of the function between neighbouring points. Entry 2 i
+    of the chain is at E_(i+1), and entry 2 i + 1 is the intersection of the two lines on the following interval. The bound is exact
+    on an interval with one breakpoint if the function is linear on both sides of it. Beyond the last point the left line is
+    extended to its zero.
     """
-    # log_value = 0 may stand for a value slightly below 1, so that the left line need not be constant there.
+    # log_value = 0 may stand for a value slightly below 1. So `low` is reduced a little, and the left line need not be constant
+    # there.
     eps, log_value = _tradeoff.lines_below(x, np.minimum(low, -5e-324), np.ascontiguousarray(high))
     return (eps, log_value) if eps.size else (x[1:2].copy(), np.full(1, -np.inf))
 
@@ -72,17 +74,18 @@ def alternate(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Chain]:
-    """Return the lower convex hulls of two chains, with the value at their join lowered until the joined function is convex.
+    """Return the lower convex hulls of two chains. The value at their join is lowered until the joined function is convex.
 
-    With `lower` the value is lowered further, by 1, 2, 4, ... ulp, because rounding may dominate the slopes to close neighbours.
+    If `lower`, the value is lowered further, by 1, 2, 4, ... ulp, because rounding may dominate the slopes between the join and
+    points close to it.
     """
     right, left = hull(*right)[:2], hull(*left)[:2]
     for turn in range(16):
         (x, y), (u, v) = right, left
-        # The caller's bound of the rounding errors (slack) covers a negative mass of up to 1e-12.
+        # A negative mass of up to 1e-12 is accepted, because the caller's bound of the rounding errors (slack) covers it.
         if _at_join(right, left) >= -1e-12 or min(x.size, u.size) < 2 or y[0] == -np.inf:
             break
-        # The line from the left neighbour of the join, at e^-u[1], to the right neighbour, at e^x[1], evaluated at the join.
+        # Evaluate, at the join, the line through its neighbours: the left one at e^-u[1] and the right one at e^x[1].
         whole = x[1] + u[1]
         share = math.expm1(x[0] + u[1]) / math.expm1(whole) if whole < LARGEST_EXPONENT else math.exp(x[0] - x[1])
         chord = (1 - share) * math.exp(across(-u[1], v[1])) + share * math.exp(y[1])
@@ -94,9 +97,7 @@ def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Ch
 
 
 def masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (losses, log masses under P, log divergences at the losses) of the distribution whose divergence the two joined
-    chains describe.
-    """
+    """Return (losses, log masses under P, log divergences at the losses) of a pair, given its divergence by two joined chains."""
     (x, y), (u, v) = right, left
     slopes, backs = np.append(drops(x, y), -np.inf), np.append(drops(u, v), -np.inf)
     at_join = _at_join(right, left)
@@ -123,7 +124,7 @@ def drops(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _at_join(right: Chain, left: Chain) -> float:
-    """Return the mass under Q of the loss at which the two chains join: 1 minus the masses of all smaller and larger losses."""
+    """Return the mass under Q of the loss at the join of the two chains: 1 minus the masses of all smaller and larger losses."""
     (x, y), (u, v) = right, left
     above = math.exp(drops(x[:2], y[:2])[0]) if x.size > 1 else 0.0
     under = math.exp(v[0]) + (math.exp(drops(u[:2], v[:2])[0] + u[0]) if u.size > 1 else 0.0)

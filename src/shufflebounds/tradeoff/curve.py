@@ -1,4 +1,7 @@
-"""Trade-off functions, made from lists of probabilities, breakpoints, delta, or a formula, and operations that return others."""
+"""Trade-off functions, made from lists of probabilities, from breakpoints, from delta or from a formula.
+
+Operations such as `inverse` and `tensor` return other trade-off functions.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +29,17 @@ __all__ = ["Tradeoff"]
 @with_passages
 @dataclass(frozen=True, repr=False)
 class Tradeoff(CurveValues):
-    r"""The trade-off function of two distributions: the least error of the second kind at each error of the first kind.
+    r"""The trade-off function of two distributions: the least error of the second kind for each error of the first kind.
 
     .. math:: f(\alpha) = T(P, Q)(\alpha) = \min \{ 1 - \mathrm{E}_Q[\phi] : 0 \le \phi \le 1,\; \mathrm{E}_P[\phi] \le \alpha \}
 
-    The minimum is over tests :math:`\phi` that reject P in favour of Q. The best tests reject the outcomes with the largest
+    The minimum is over tests :math:`\phi` that reject P in favour of Q. The optimal tests reject the outcomes with the largest
     :math:`Q/P`. For distributions given as lists the curve is piecewise linear, with randomised tests between its breakpoints.
 
-    Made by :meth:`from_pmfs`, :meth:`from_knots` and :meth:`from_log_delta` (piecewise linear), by :meth:`gaussian`,
+    Instances are made by :meth:`from_pmfs`, :meth:`from_knots` and :meth:`from_log_delta` (piecewise linear), by :meth:`gaussian`,
     :meth:`laplace`, :meth:`approximate` and :meth:`randomized_response`, or by
-    :meth:`~shufflebounds.profile.DominatingPair.tradeoff`. Two curves are equal if their breakpoints or their parameters are.
+    :meth:`~shufflebounds.profile.DominatingPair.tradeoff`. Two curves are equal if they have the same breakpoints or the same
+    parameters.
 
     See Also
     --------
@@ -70,19 +74,16 @@ class Tradeoff(CurveValues):
         ----------
         log_p, log_q : array_like, shape (atoms,)
             Natural logarithms of the probabilities, -inf for an impossible outcome, in any order. The probabilities of each list
-            sum to 1 within 1e-9. Missing mass is omitted from alpha and beta, so the curve is never above the exact one. Mass below
-            1e-15 for each outcome counts as rounding, not as missing.
+            sum to 1 within 1e-9. Missing mass is omitted from alpha and beta, so the curve is never above the exact one. Missing
+            mass below 1e-15 times the number of outcomes counts as rounding.
 
-        Returns
-        -------
-        Tradeoff
-            Its first breakpoint is (0, 1 - Q(P = 0)), its last :math:`\alpha` is 1 - P(Q = 0).
+        Returns ------- Tradeoff The curve. Its first breakpoint is (0, 1 - Q(P = 0)), and the :math:`\alpha` of its last breakpoint
+        is 1 - P(Q = 0).
 
         {raises: If the shapes differ, an entry is NaN or positive, or a list does not sum to 1.}
 
-        Notes
-        -----
-        Linear time if the likelihood ratio is monotone along the outcomes, otherwise one sort.
+        Notes ----- The run time is linear if the likelihood ratio is monotone along the outcomes; otherwise the outcomes are sorted
+        once.
 
         Examples
         --------
@@ -96,7 +97,7 @@ class Tradeoff(CurveValues):
 
     @staticmethod
     def _of(log_p: FloatArray, log_q: FloatArray) -> Tradeoff:
-        """Return the curve of two checked lists, each of which may sum to less than 1."""
+        """Return the curve T(P, Q) of two checked lists of log probabilities, each of which may sum to less than 1."""
         return Tradeoff(Piecewise.of(log_p, log_q))
 
     @staticmethod
@@ -108,22 +109,18 @@ class Tradeoff(CurveValues):
         log_alpha : array_like, shape (knots,)
             Natural logarithms of the errors of the first kind, non-decreasing, <= 0; -inf is :math:`\alpha = 0`.
         log_beta : array_like, shape (knots,)
-            Natural logarithms of the errors of the second kind, non-increasing, <= 0; no knot lies above
-            :math:`\beta = 1 - \alpha` by more than 1e-9.
+            Natural logarithms of the errors of the second kind, non-increasing, <= 0; no breakpoint lies above :math:`\beta = 1 -
+            \alpha` by more than 1e-9.
 
-        Returns
-        -------
-        Tradeoff
-            Constant to the left of the first breakpoint, 0 from the last breakpoint on, and the lower value where two breakpoints
-            have the same alpha. So the curve is at or below every trade-off function that is at or above the lines between the
-            breakpoints. For other values outside the breakpoints, add breakpoints at alpha = 0 and at beta = 0.
+        Returns ------- Tradeoff The curve. It is constant to the left of the first breakpoint, 0 from the last breakpoint on, and
+        has the lower value where two breakpoints have the same alpha. So it is at or below every trade-off function that is at or
+        above the lines between the breakpoints. To prescribe other values outside of the breakpoints, add breakpoints at alpha = 0
+        and at beta = 0.
 
         {raises: If the shapes differ, an entry is NaN or positive, the order is wrong, or a breakpoint lies above the diagonal.}
 
-        Notes
-        -----
-        A curve that is not convex, such as a minimum of several, is a valid pointwise bound. Its `delta`, `epsilon` and
-        `advantage` equal those of its convex hull.
+        Notes ----- A curve that is not convex, such as a minimum of several curves, is a valid pointwise bound. Its `delta`,
+        `epsilon` and `advantage` equal those of its convex hull.
 
         Examples
         --------
@@ -149,22 +146,23 @@ class Tradeoff(CurveValues):
             Natural logarithm of :math:`\delta_i`, an upper bound of the hockey-stick divergence
             :math:`H_{e^{\varepsilon_i}}(Q \| P)`; -inf where :math:`\delta_i = 0`.
         log_delta_reverse : array_like, shape (grid,), optional
-            The same for :math:`\delta'_i`, of the pair in the other order. By default it is `log_delta`, because the profile of a
-            mechanism holds for both orders.
+            The same for :math:`\delta'_i`, the divergence :math:`H_{e^{\varepsilon_i}}(P \| Q)` in the other order. The default is
+            `log_delta`, because the profile of a mechanism holds for both orders.
 
         Returns
         -------
         Tradeoff
-            Nowhere above :math:`T(P, Q)` for any pair with such profiles, and nowhere above the maximum of the lines.
+            A curve that is nowhere above :math:`T(P, Q)`, for every pair with these bounds of the divergence. It is also nowhere
+            above the maximum of the lines.
 
         {raises: If the shapes differ, an entry is NaN or outside its range, or the arrays are empty.}
 
         Notes
         -----
         The breakpoints are the intersections of neighbouring lines. Each is rounded down, so that the piecewise linear curve is
-        below the maximum of the lines. Where the slope is below -1, :math:`1 - \beta` is a sum of positive terms and has a
-        small relative error, and a small :math:`\beta` is as accurate as the given log delta near 0. Where the slope is above -1,
-        the same is true of :math:`1 - \alpha` and :math:`\alpha`.
+        below the maximum of the lines. Where the slope of the curve is below -1, :math:`1 - \beta` is computed as a sum of positive
+        terms, so it has a small relative error. A small :math:`\beta` is then as accurate as the given log delta near 0. Where the
+        slope is above -1, the same is true of :math:`1 - \alpha` and :math:`\alpha`.
 
         If delta is positive at the largest eps, then f(0) < 1, and no Gaussian trade-off function is below f.
 
@@ -189,7 +187,7 @@ class Tradeoff(CurveValues):
 
     @staticmethod
     def gaussian(mu: float) -> Tradeoff:
-        r"""Return :math:`G_\mu(\alpha) = \Phi(\Phi^{-1}(1 - \alpha) - \mu)`, of N(0, 1) against N(mu, 1).
+        r"""Return :math:`G_\mu(\alpha) = \Phi(\Phi^{-1}(1 - \alpha) - \mu)`, the trade-off function of N(0, 1) against N(mu, 1).
 
         Parameters
         ----------
@@ -206,7 +204,7 @@ class Tradeoff(CurveValues):
         Notes
         -----
         With :math:`x = \varepsilon/\mu - \mu/2`, :math:`y = x + \mu` and Mills' ratio m,
-        :math:`\delta = \Phi(-x) (1 - m(y)/m(x))`; for small mu the last factor is an integral of a positive function.
+        :math:`\delta = \Phi(-x) (1 - m(y)/m(x))`; for small mu the last factor is computed as an integral of a positive function.
 
         {dong2022: corollary 2.13}
 
@@ -232,7 +230,7 @@ class Tradeoff(CurveValues):
         Parameters
         ----------
         eps : float
-            Sensitivity over scale, the pure privacy loss in nats, finite and >= 0.
+            Sensitivity divided by the scale of the noise: the largest privacy loss in nats, finite and >= 0.
 
         Returns
         -------
@@ -288,7 +286,7 @@ class Tradeoff(CurveValues):
 
     @staticmethod
     def randomized_response(eps: float) -> Tradeoff:
-        r"""Return the least curve of an eps-differentially private mechanism, that of binary randomized response.
+        r"""Return the lowest trade-off function of an eps-differentially private mechanism, that of binary randomized response.
 
         .. math:: f(\alpha) = \max \{ 1 - e^{\varepsilon} \alpha,\; e^{-\varepsilon} (1 - \alpha) \}
 
@@ -337,7 +335,8 @@ class Tradeoff(CurveValues):
         Returns
         -------
         Tradeoff
-            Symmetric and convex, at or below T(P, Q) and T(Q, P). Its delta is the larger one of the deltas of (P, Q) and (Q, P).
+            A symmetric and convex curve, at or below T(P, Q) and T(Q, P). Its delta is the larger one of delta of (P, Q) and delta
+            of (Q, P).
 
         References
         ----------
@@ -361,13 +360,14 @@ class Tradeoff(CurveValues):
         Returns
         -------
         Tradeoff
-            f itself if it is known to be convex. The breakpoints of the hull are breakpoints of f; the hull is above the exact one
-            by rounding at most.
+            f itself if it is known to be convex. Otherwise the hull; its breakpoints are breakpoints of f, and only rounding may
+            put it above the exact hull.
 
         Notes
         -----
-        One pass over the breakpoints. Slopes are compared as differences of logarithms. Each difference between breakpoints is
-        computed from the probabilities or from their complements, whichever are smaller, so it is accurate near 0 and near 1.
+        The hull takes one pass over the breakpoints. Slopes are compared as differences of logarithms. Each difference between
+        breakpoints is computed from the probabilities or from their complements, whichever are smaller, so it is accurate near 0
+        and near 1.
 
         Examples
         --------
@@ -386,13 +386,14 @@ class Tradeoff(CurveValues):
         Parameters
         ----------
         other : Tradeoff
-            The trade-off function of the other pair, which is independent.
+            The trade-off function T(P', Q') of the other, independent pair.
 
         Returns
         -------
         Tradeoff
-            For two Gaussian curves :math:`G_{\sqrt{\mu^2 + \mu'^2}}`; for two piecewise linear curves that of all products of their
-            segments, exact to rounding. Curves that are not convex are replaced by their convex hulls.
+            For two Gaussian curves this is :math:`G_{\sqrt{\mu^2 + \mu'^2}}`. For two piecewise linear curves it has one segment
+            for each pair of their segments, and is exact up to rounding. Curves that are not convex are replaced by their convex
+            hulls.
 
         Raises
         ------
@@ -459,9 +460,9 @@ class Tradeoff(CurveValues):
 
 
 def _three_lines(eps: float, log_kept: float, log_lost: float, label: str) -> Piecewise:
-    """Return the curve of randomized response with budget eps and failure probability e^log_lost = 1 - e^log_kept.
+    """Return the curve of randomized response with budget eps that fails with the probability e^log_lost = 1 - e^log_kept.
 
-    Each of the two distributions also has an outcome of mass e^log_lost that is impossible under the other one.
+    If it fails, the outcome, of mass e^log_lost, is impossible under the other one of the two distributions.
     """
     if log_kept == -math.inf:
         points, atoms = np.array([[-np.inf], [0.0], [-np.inf], [0.0]]), (np.empty(0), np.empty(0))

@@ -37,14 +37,14 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
     Returns
     -------
     float or ndarray
-        Of the shape of `eps`; -inf where the divergence is 0. Exact to rounding.
+        The log divergence, exact up to rounding, of the shape of `eps`; -inf where the divergence is 0.
 
     {raises: If the shapes differ, an entry is NaN or positive, a list does not sum to 1, or `eps` is not finite.}
 
     Notes
     -----
-    The divergence is a sum of positive terms :math:`P(y) (1 - e^{\varepsilon - l(y)})`, where l is the privacy loss. It takes one
-    sort and one sweep over outcomes and eps together.
+    The divergence is a sum of positive terms :math:`P(y) (1 - e^{\varepsilon - l(y)})`, where l is the privacy loss. The outcomes
+    are sorted by loss, then one pass over outcomes and eps computes all sums.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | 
     Returns
     -------
     float or ndarray
-        In [0, 1], of the shape of `eps`; exact to rounding. Below 1e-300 use :func:`log_hockey_stick`.
+        The divergence in [0, 1], exact up to rounding, of the shape of `eps`. For values below 1e-300 use :func:`log_hockey_stick`.
 
     Examples
     --------
@@ -108,16 +108,16 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
     Returns
     -------
     float or ndarray
-        In nats, of the shape of `delta`, rounded up: an eps at which the hockey-stick divergence was evaluated and is at most
-        delta. inf if more than delta of the mass of P is impossible under Q.
+        The divergence in nats, of the shape of `delta`. It is rounded up: an eps at which the hockey-stick divergence was evaluated
+        and is at most delta. The result is inf if the outcomes that are impossible under Q have more mass than delta under P.
 
     {raises: As :func:`log_hockey_stick`, or if `delta` lies outside [0, 1].}
 
     Notes
     -----
     The maximum is attained by a set of the outcomes with the largest likelihood ratios P/Q. Some texts have :math:`Q(S)` in place
-    of :math:`P(S)`, and a maximum over all sets with :math:`P(S) \ge \delta`; that formula is not the inverse of the hockey-stick
-    divergence.
+    of :math:`P(S)`, and take the maximum over all sets S with :math:`P(S) \ge \delta`. Their formula is not the inverse of the
+    hockey-stick divergence.
 
     References
     ----------
@@ -149,23 +149,23 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     Parameters
     ----------
     log_p, log_q : array_like, shape (atoms,)
-        As in :func:`log_hockey_stick`, but each list is treated as if it summed to 1.
+        As in :func:`log_hockey_stick`, but each list is treated as if it had the sum 1.
     order : float or array_like
         The order a > 0; 1 is the Kullback-Leibler divergence, inf the largest privacy loss.
 
     Returns
     -------
     float or ndarray
-        In nats, of the shape of `order`; inf if a >= 1 and some outcome of P is impossible under Q, or if no outcome is possible
-        under both. Exact to rounding.
+        The divergence in nats, exact up to rounding, of the shape of `order`. It is inf if a >= 1 and some outcome of P is
+        impossible under Q, or if no outcome is possible under both.
 
     {raises: As :func:`log_hockey_stick`, or if `order` is not positive.}
 
     Notes
     -----
-    If the sum is near 1, its distance from 1 is computed as a sum of terms of one sign,
-    :math:`P^a Q^{1-a} - a P - (1-a) Q`, so that small divergences have a small relative error; otherwise log-sum-exp is used.
-    Orders below 1/2 follow from :math:`D_a(P \| Q) = \frac{a}{1-a} D_{1-a}(Q \| P)`.
+    If the sum in the definition is near 1, its difference from 1 is computed as a sum of the terms :math:`P^a Q^{1-a} - a P - (1-a)
+    Q`. They have the same sign, so small divergences have a small relative error. Otherwise log-sum-exp is used. Orders below 1/2
+    follow from :math:`D_a(P \| Q) = \frac{a}{1-a} D_{1-a}(Q \| P)`.
 
     References
     ----------
@@ -185,8 +185,8 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     array = _validate.real_array("order", np.where(unbounded_loss, 1.0, given) if unbounded_loss.any() else order, 0, open_low=True)
     flat = np.where(unbounded_loss, np.inf, array).ravel()
     shared = (p > -np.inf) & (q > -np.inf)
-    # A positive mass of outcomes that only one distribution has is raised to the smallest double if it underflows: at orders >= 1
-    # any such mass makes the divergence infinite.
+    # If the positive mass of outcomes that are possible under only one distribution underflows, it is raised to the smallest
+    # double, because at orders >= 1 any such mass makes the divergence infinite.
     sides = [float(max(np.exp(law[~shared]).sum(), 5e-324 * bool((law[~shared] > -np.inf).any()))) for law in (p, q)]
     p, q = p[shared], q[shared]
     value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()])
@@ -196,7 +196,8 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
 def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: float, b: float) -> float:
     """Return the Renyi divergence, given the log masses of the outcomes that are possible under both P and Q.
 
-    `lost_p` and `lost_q` are the masses of all other outcomes, and b = order - 1, which is exact for orders near 1.
+    `lost_p` and `lost_q` are the masses under P and under Q of all other outcomes. b is order - 1, without rounding for orders near
+    1.
     """
     if p.size == 0 or (order >= 1 and lost_p > 0):
         return math.inf
@@ -212,11 +213,14 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
 
 
 def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float, raised: FloatArray | None = None) -> float:
-    """Return the divergence of order >= 1 from the log masses and losses under P, and the mass of Q that is impossible under P.
+    """Return the Renyi divergence of order >= 1, given the log masses under P of the outcomes and their losses.
 
-    If the losses have errors, an upper bound needs two versions of them. In `loss` they are moved away from 0 by their errors,
-    because `excess` increases with |loss|. In `raised` they are increased by their errors, because the sum of P e^((order - 1)
-    loss) increases with every loss. For a lower bound, pass losses moved towards 0 and decreased losses.
+    `lost_q` is the mass under Q of the outcomes that are impossible under P.
+
+    If the losses have errors, an upper bound needs two versions of them. `loss` has the losses moved away from 0 by their errors,
+    because the function `excess` increases with |loss|. `raised` has the losses increased by their errors, because the sum of P
+    e^((order - 1) loss) increases with every loss. For a lower bound, pass losses moved towards 0 as `loss` and decreased losses as
+    `raised`.
     """
     raised = loss if raised is None else raised
     if order == math.inf:
@@ -240,7 +244,7 @@ def excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
     out = np.empty_like(p)
     small = np.abs(loss) * max(1.0, abs(b)) < 0.25
     x = loss[small]
-    # For |x| and |b x| below 1/4, the value is P times the sum of x^k/k! (b^(k-1) + (-1)^k) over k >= 2.
+    # For x = loss with |x| and |b x| below 1/4, the result is P times the sum of x^k/k! (b^(k-1) + (-1)^k) over k >= 2.
     term, lifted, total = x, x, np.zeros_like(x)
     for k in range(2, 18):
         term, lifted = term * x / k, lifted * (b * x) / k

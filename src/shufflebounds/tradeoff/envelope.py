@@ -1,6 +1,7 @@
 """Trade-off functions from values of delta at finitely many eps, as maxima of lines.
 
-Upper bounds of delta give a lower curve, and lower bounds of delta give an upper curve. Rounding is in the direction of the bound.
+Upper bounds of delta give a lower curve, and lower bounds of delta give an upper curve. A lower curve is rounded down, an upper
+curve up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["envelope"]
 
 
 class _Rounding(IntEnum):
-    """The direction of rounding, as a sign: down for a lower curve, up for an upper one."""
+    """The direction of rounding as a sign: down (-1) for a lower curve, up (1) for an upper curve."""
 
     DOWN = -1
     UP = 1
@@ -30,16 +31,16 @@ def envelope(
 ) -> tuple[Piecewise, FloatArray]:
     """Return a trade-off curve from values of delta at increasing eps, and for each of its linear pieces the eps of the line.
 
-    The curve is the maximum over eps of 0, 1 - delta - e^eps alpha, and e^-eps (1 - reverse - alpha), where `reverse` is delta of
-    the reversed pair.
+    The curve is the maximum, over eps, of 0 and of the lines 1 - delta - e^eps alpha and e^-eps (1 - reverse - alpha). Here
+    `reverse` is delta of the reversed pair.
 
     The lower curve is nowhere above the exact one: each vertex is on or below both adjacent lines, so the segment between two
     neighbouring vertices is below their common line. The upper curve is nowhere below the exact one: each vertex is on or above all
-    lines, and the maximum of lines is convex. So alpha of a vertex need not be exact, if beta is rounded from both lines at this
-    alpha.
+    lines, and the maximum of lines is convex. So alpha of a vertex need not be the exact intersection, if beta is computed from
+    both lines at this alpha and rounded in the direction of the bound.
 
-    The pieces are in the order of alpha; for lines e^-eps (1 - reverse - alpha), -eps is returned. There is one vertex between two
-    pieces, and the first vertex precedes all pieces.
+    The returned eps are in the order of alpha of the pieces; a piece of a line e^-eps (1 - reverse - alpha) has -eps. There is one
+    vertex between two pieces, and the first vertex precedes all pieces.
     """
     side = _Rounding.UP if upper else _Rounding.DOWN
     steep, flat = _Lines(eps, log_delta, side), _Lines(eps_reverse, log_reverse, side)
@@ -53,22 +54,22 @@ def envelope(
     if flat.size:
         parts.append(np.concatenate([_rounded_pair(flat.delta[-1:], side), end[:2]]))
     points = np.concatenate(parts, axis=1)
-    # Rounding may break the order of the vertices: restore it such that the curve remains a valid bound.
+    # Rounding may break the order of the vertices. It is restored such that the curve remains a valid bound.
     for row, sign in enumerate((1, -1, -1, 1)):
         _keep_order(points[row], rising=sign > 0, up=sign * side * (1 if row < 2 else -1) > 0)
     return Piecewise(points, None), np.concatenate([steep.eps[::-1], -flat.eps])
 
 
 def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
-    """Change the row in place until it is monotone, by raising entries (`up`) or lowering them."""
+    """Change the row in place until it is monotone, by raising entries if `up`, otherwise by lowering them."""
     ordered = row if rising == up else row[::-1]
     ordered[:] = (np.maximum if up else np.minimum).accumulate(ordered)
 
 
 class _Lines:
-    """The lines y = 1 - delta - e^eps x in the order of eps, without those that are nowhere the largest.
+    """The lines y = 1 - delta - e^eps x in the order of eps, without lines that are nowhere the largest one.
 
-    `meets` holds log x of the intersection of each pair of neighbouring lines. `side` is the direction of rounding (`_Rounding`).
+    `meets` holds log x of the intersections of neighbouring lines. `side` is the direction of rounding (`_Rounding`).
     """
 
     def __init__(self, eps: FloatArray, log_delta: FloatArray, side: int) -> None:
@@ -85,7 +86,7 @@ class _Lines:
 
     @property
     def reach(self) -> float:
-        """Return log x of the intersection of the flattest line with the next one."""
+        """Return log x of the intersection of the flattest line and the next one."""
         return float(self.meets[0]) if self.meets.size else -math.inf
 
     def drop(self) -> None:
@@ -93,7 +94,10 @@ class _Lines:
         self.eps, self.delta, self.meets = self.eps[1:], self.delta[1:], self.meets[1:]
 
     def vertices(self) -> FloatArray:
-        """Return the vertices of neighbouring lines, with decreasing x: rows log x, log(1 - x), log y, log(1 - y)."""
+        """Return the vertices between neighbouring lines in the order of decreasing x.
+
+        The rows are log x, log(1 - x), log y, log(1 - y).
+        """
         x = self.meets
         if self.side == _Rounding.DOWN:
             ends = self.ends()
@@ -103,7 +107,7 @@ class _Lines:
         return np.array([x, _rest(x, self.side), *_outer(one, two, self.side)])
 
     def ends(self) -> FloatArray:
-        """Return log x of the zero of each line, rounded down; beyond its zero a line is below y = 0."""
+        """Return log x of the zero of each line, rounded down. Beyond its zero a line is negative."""
         y = log1mexp(self.delta)
         end: FloatArray = y - self.eps
         # The line 1 - x has its zero exactly at 1.
@@ -115,7 +119,7 @@ class _Lines:
         y is 0 where a line is negative.
         """
         eps, delta, side = self.eps[which], self.delta[which], self.side
-        # e^x may have been computed from 1 - e^x: x is changed to cover the rounding error.
+        # e^x may have been computed as 1 minus another number, so x is changed by a bound of the rounding error.
         x = x - side * 2 * ULP * np.where(x > -1, 1.0, 0.0)
         fall = eps + x
         loss_error = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
@@ -127,7 +131,7 @@ class _Lines:
             left = log1mexp(delta)
             size = np.exp(fall - left)
             part = np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left))))
-            # Where the line is nearly 0, `part` is as low as -36, so that its rounding error must be added, too.
+            # Where y is nearly 0, `part` may be as low as -36, so a bound of its rounding error is added, too.
             y = left + part + side * ULP * (8 * (1 + np.abs(left)) + 4 * np.abs(part))
         y = np.where(np.isnan(y), -np.inf, np.minimum(y, 0.0))
         out[0] = np.maximum(out[0], y) if side == _Rounding.DOWN else np.minimum(out[0], y)
@@ -135,13 +139,13 @@ class _Lines:
 
 
 def _outer(one: FloatArray, two: FloatArray, side: int) -> FloatArray:
-    """Return log y and log(1 - y) of the lower of two lines if `side` is DOWN, and of the upper line if it is UP."""
+    """Return log y and log(1 - y) of two lines: of the lower one if `side` is DOWN, of the upper one if it is UP."""
     first, second = (np.minimum, np.maximum) if side == _Rounding.DOWN else (np.maximum, np.minimum)
     return np.array([first(one[0], two[0]), second(one[1], two[1])])
 
 
 def _rounded_pair(rest: FloatArray, side: int) -> FloatArray:
-    """Return log y and log(1 - y), given log(1 - y); log y is rounded down (DOWN) or up (UP)."""
+    """Return log y and log(1 - y), given log(1 - y). log y is rounded down if `side` is DOWN, up if it is UP."""
     rest = np.minimum(rest, 0.0)
     y = log1mexp(rest)
     y = np.where(y > -np.inf, y + side * 4 * ULP * np.abs(y), y)
@@ -150,15 +154,15 @@ def _rounded_pair(rest: FloatArray, side: int) -> FloatArray:
 
 
 def _rest(x: FloatArray, side: int) -> FloatArray:
-    """Return log(1 - e^x), rounded down (UP) or up (DOWN), so that the rounding of alpha = 1 - e^x is conservative."""
+    """Return log(1 - e^x), rounded down if `side` is UP and up if it is DOWN, so that alpha = 1 - e^x is rounded conservatively."""
     return np.minimum(log1mexp(x) * (1 + side * 4 * ULP) - side * 4 * ULP, 0.0)
 
 
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
     """Return the vertex between the lines of slope below -1 (`steep`) and those of slope above -1 (`flat`).
 
-    If only one family has lines, the vertex is the zero of the family's flattest line. Lines that are nowhere the largest are
-    removed from both families.
+    If only one family has lines, the vertex is the zero of its flattest line. Lines that are nowhere the largest are removed from
+    both families.
     """
     while steep.size and flat.size:
         e1, e2 = float(steep.eps[0]), float(flat.eps[0])
@@ -187,7 +191,7 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
 def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
     """Return the vertex where the flattest lines of both families meet, at log alpha = x.
 
-    If, by rounding, a line reaches 0 to the left of x, the vertex of a lower curve is moved to this zero.
+    For a lower curve, rounding may make a line reach 0 to the left of x. The vertex is then moved to this zero.
     """
     side = steep.side
     if side == _Rounding.DOWN:

@@ -14,7 +14,7 @@ __all__ = ["loss_tail", "privacy_losses"]
 
 @with_passages
 def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    r"""Return the privacy losses of P against Q, and the mass of P at each.
+    r"""Return the distinct privacy losses of P against Q, and the mass under P at each of them.
 
     .. math:: \mathcal{L}(y) = \ln\frac{P(y)}{Q(y)}
 
@@ -56,8 +56,8 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
 def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
     r"""The probability under P of a privacy loss above eps, :math:`\Pr_{y \sim P}[\mathcal{L}(y) > \varepsilon]`.
 
-    This probability is at least delta(eps). A bound of it is called probabilistic or pointwise differential privacy; see also
-    :meth:`~shufflebounds.profile.PrivacyProfile.loss_tail`.
+    This probability is at least delta(eps). An upper bound of it is called probabilistic or pointwise differential privacy; see
+    also :meth:`~shufflebounds.profile.PrivacyProfile.loss_tail`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | Flo
     Returns
     -------
     float or ndarray
-        Of the shape of `eps`, exact to rounding; missing mass of P is omitted.
+        The probability, exact up to rounding, of the shape of `eps`. Missing mass of P is omitted.
 
     {raises: As from :func:`log_hockey_stick`.}
 

@@ -21,9 +21,9 @@ class Piecewise(Representation):
     """A piecewise linear trade-off function, given by its breakpoints in the order of alpha.
 
     The array `points` has the rows log alpha, log(1 - alpha), log beta and log(1 - beta), from alpha = 0 to beta = 0. The last row
-    begins with the log mass of Q where P is 0; the second row ends with the log mass of P where Q is 0. The pair `atoms` has
-    the logarithms of the widths and heights of the segments if the curve is known to be convex, and is None otherwise.
-    `side` is that of `Representation`.
+    begins with the log mass of Q where P is 0; the second row ends with the log mass of P where Q is 0. If the curve is known to be
+    convex, the pair `atoms` has the logarithms of the widths and of the heights of the segments; otherwise it is None. For `side`
+    see `Representation`.
     """
 
     points: FloatArray
@@ -53,7 +53,10 @@ class Piecewise(Representation):
 
     @classmethod
     def through(cls, log_alpha: FloatArray, log_beta: FloatArray) -> Piecewise:
-        """Return the curve through checked points; it is constant to the left of the first point and 0 to the right of the last."""
+        """Return the curve through checked points.
+
+        It is constant to the left of the first point and 0 to the right of the last one.
+        """
         if log_alpha[0] > -np.inf:
             log_alpha, log_beta = np.append(-np.inf, log_alpha), np.append(log_beta[0], log_beta)
         if log_beta[-1] > -np.inf:
@@ -74,12 +77,15 @@ class Piecewise(Representation):
         return out
 
     def _interpolate(self, x: FloatArray, by_rest: bool) -> FloatArray:
-        """Return log beta at log alpha = x; the interpolation uses alpha or, if by_rest is true, 1 - alpha (for alpha > 1/2)."""
+        """Return log beta at log alpha = x.
+
+        The interpolation uses alpha or, if `by_rest` is true, 1 - alpha (for alpha > 1/2).
+        """
         log_beta = self.points[2]
         size = log_beta.size
         if by_rest:
             x, grid = log1mexp(x), self.points[1]
-            # The grid is descending, so the search for the last breakpoint with grid >= x uses its reverse.
+            # The grid is in decreasing order, so the last breakpoint with grid >= x is found by a search in the reversed grid.
             left = size - 1 - np.searchsorted(grid[::-1], x, side="left")
         else:
             grid = self.points[0]
@@ -90,8 +96,8 @@ class Piecewise(Representation):
         inside = ~(on_first | beyond)
         out = np.where(on_first, log_beta[left], -np.inf)
         x, left, right = x[inside], left[inside], right[inside]
-        # The weights are the distances of alpha (or 1 - alpha) from both breakpoints, relative to the larger of the two
-        # breakpoints; dividing by `whole` makes their sum 1.
+        # The weights are the distances of alpha (or 1 - alpha) from both breakpoints, relative to the larger one of the two.
+        # Dividing them by `whole` makes their sum 1.
         first, last = grid[left], grid[right]
         if by_rest:
             to_right, from_left = np.exp(x - first) * -np.expm1(last - x), -np.expm1(np.minimum(x - first, 0.0))
@@ -105,7 +111,7 @@ class Piecewise(Representation):
         near = rest[right] < -math.log(2)
         r = np.logaddexp(to_right[near] + rest[left[near]], from_left[near] + rest[right[near]]) - whole[near]
         value[near] = log1mexp(np.minimum(r, rest[right[near]]))
-        # Rounding may move the value outside the segment by at most an ulp: clip it.
+        # Rounding may move the value outside of the segment by an ulp, so it is clipped to the segment.
         out[inside] = np.clip(value, log_beta[right], log_beta[left])
         return out
 
@@ -139,8 +145,8 @@ class Piecewise(Representation):
     def _solve(self, log_delta: float, loss: FloatArray, height: FloatArray, steep: FloatArray) -> float:
         """Return the eps >= 0 with delta(eps) = e^log_delta, rounded up.
 
-        `loss` holds the breakpoints of delta(eps) in decreasing order, `height` the values of log delta there, and `steep` the log
-        masses under P of all larger losses.
+        `loss` holds the eps of the breakpoints of delta(eps) in decreasing order, `height` has log delta at these eps, and `steep`
+        has the log masses under P of all larger losses.
         """
         if log_delta == 0 or height[-1] <= log_delta:
             return 0.0
@@ -151,7 +157,7 @@ class Piecewise(Representation):
         if k == 0:
             never = steep[0] == -np.inf and self.hull.points[3, 0] > log_delta  # the limit of log delta for large eps
             return math.inf if never else upward(self, float(loss[0]), log_delta)
-        # Between loss_k and loss_(k-1), delta(eps) = e^height_k - e^steep_k (e^eps - e^loss_k), which is solved for eps.
+        # Between loss_k and loss_(k-1), delta(eps) = e^height_k - e^steep_k (e^eps - e^loss_k). This equation is solved for eps.
         rise = height[k] + math.log(-math.expm1(target - height[k])) - steep[k] if target > -math.inf else height[k] - steep[k]
         eps = min(float(np.logaddexp(loss[k], rise)), float(loss[k - 1]))
         return upward(self, eps * (1 + 4 * ULP), log_delta)
@@ -193,9 +199,10 @@ def prune(points: FloatArray, side: int = 0) -> Piecewise:
 
 
 def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], float, float]:
-    """Return the outcomes possible under P and Q in the order of decreasing Q/P, and the log masses of all other outcomes.
+    """Return the outcomes that are possible under P and Q in the order of decreasing Q/P, and two log masses of the others.
 
-    The log masses are that under P of the outcomes that Q cannot produce, and that under Q of the outcomes that P cannot produce.
+    These are the log mass under P of the outcomes that Q cannot produce, and the log mass under Q of the outcomes that P cannot
+    produce.
     """
     shared = (log_p > -np.inf) & (log_q > -np.inf)
     whole = bool(shared.all())
@@ -215,7 +222,7 @@ def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, Flo
 
 
 def _left_out(law: FloatArray, dropped: NDArray[np.bool_] | None, room: FloatArray) -> float:
-    """Return the log of the mass of the dropped outcomes plus the missing mass of the list.
+    """Return the log of the mass that a list of probabilities lacks, plus the mass of its dropped outcomes.
 
     A missing mass of the size of rounding errors counts as 0. `room`, an array of the size of the list, is overwritten.
     """

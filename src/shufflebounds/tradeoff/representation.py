@@ -17,7 +17,10 @@ __all__ = ["Representation", "log1mexp", "log_quantile", "upward"]
 
 
 class Representation(ABC):
-    """A trade-off function f, given by a formula or by breakpoints. Arguments are 1-D float arrays that the caller has checked."""
+    """A trade-off function f, given by a formula or by breakpoints.
+
+    Arguments of the methods are 1-D float arrays that the caller has checked.
+    """
 
     side: int = 0
     """1 for values above the exact curve, -1 for values below it, 0 for values as computed."""
@@ -28,11 +31,14 @@ class Representation(ABC):
 
     @abstractmethod
     def log_delta(self, eps: FloatArray) -> FloatArray:
-        """Return log sup_alpha (1 - f(alpha) - e^eps alpha) for finite eps, which may be negative."""
+        """Return the log of delta(eps) = sup_alpha (1 - f(alpha) - e^eps alpha) for finite eps, which may be negative."""
 
     @abstractmethod
     def gdp_mu(self) -> float:
-        """Return an upper bound of the smallest mu with G_mu <= f; inf if no mu satisfies this."""
+        """Return an upper bound of the smallest mu with G_mu <= f; inf if G_mu <= f for no mu.
+
+        G_mu is the curve of Gaussian noise.
+        """
 
     def epsilon(self, delta: FloatArray) -> FloatArray:
         """Return an eps >= 0 at which the evaluated delta(eps) is at most delta in [0, 1]; inf if no such eps exists."""
@@ -64,7 +70,7 @@ class Representation(ABC):
 
 
 def upward(form: Representation, eps: float, log_delta: float) -> float:
-    """Return eps, raised by growing steps until the evaluated log delta(eps) is at most log_delta."""
+    """Return a number at or above eps at which the evaluated log delta is at most `log_delta`; eps is raised by growing steps."""
     return expand_bracket(eps, lambda at: form.log_delta(np.array([at]))[0] <= log_delta, ULP * max(eps, 1e-290), math.inf)
 
 
@@ -75,7 +81,10 @@ def log1mexp(x: FloatArray) -> FloatArray:
 
 
 def log_quantile(x: FloatArray, rest: FloatArray) -> FloatArray:
-    """Return the normal quantile z of e^x, computed from the smaller of e^x and e^rest = 1 - e^x; error below 1e-15 max(1, |z|)."""
+    """Return the normal quantile z of e^x, given x and rest = log(1 - e^x); the error is below 1e-15 max(1, |z|).
+
+    The quantile is computed from the smaller one of e^x and e^rest.
+    """
     small = np.minimum(x, rest)
     z = np.asarray(ndtri_exp(small))
     deep = (small < -LARGEST_EXPONENT) & (small > -1e300)

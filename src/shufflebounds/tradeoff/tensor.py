@@ -16,10 +16,10 @@ __all__ = ["tensor_product"]
 
 
 def tensor_product(first: Representation, second: Representation) -> Representation:
-    """Return the trade-off function of the product; ValueError unless both are Gaussian or both piecewise linear."""
+    """Return the trade-off function of the product; raise ValueError unless both curves are Gaussian or both piecewise linear."""
     if isinstance(first, GaussianCurve) and isinstance(second, GaussianCurve):
-        # Two upper (lower) curves give an upper (lower) curve of the product. A larger mu gives a lower curve, so mu is rounded
-        # down for an upper curve and up for a lower one.
+        # The product of two upper curves is an upper curve, and that of two lower curves is a lower curve. A larger mu gives a
+        # lower curve, so mu is rounded down for an upper curve and up for a lower curve.
         side = first.side if first.side == second.side else 0
         return GaussianCurve(math.hypot(first.mu, second.mu) * (1 - side * 4 * ULP), side)
     if not (isinstance(first, Piecewise) and isinstance(second, Piecewise)):
@@ -35,7 +35,7 @@ def tensor_product(first: Representation, second: Representation) -> Representat
 def _with_lost_mass(form: Piecewise) -> tuple[FloatArray, FloatArray]:
     """Return log probabilities of two distributions P and Q whose trade-off function is this curve.
 
-    There is one outcome for each segment, one outcome that only P has, and one that only Q has.
+    Each segment of the curve becomes one outcome. Two further outcomes are possible under P only and under Q only.
     """
     assert form.atoms is not None
     lost_p, lost_q = form.points[1, -1], form.points[3, 0]

@@ -18,16 +18,21 @@ __all__ = ["CurveValues"]
 
 @with_passages
 class CurveValues:
-    """A trade-off function in one of its representations, with checked arguments and results in the shape of the arguments."""
+    """A trade-off function in one of its representations.
+
+    The methods check their arguments and return results in the shape of the arguments.
+    """
 
     _form: Representation
 
     @property
     def knots(self) -> tuple[FloatArray, FloatArray]:
-        r"""Natural logarithms of :math:`\alpha_i`, non-decreasing from -inf, and of :math:`\beta_i = f(\alpha_i)`, to -inf.
+        r"""Natural logarithms of :math:`\alpha_i` and of :math:`\beta_i = f(\alpha_i)` at the breakpoints.
 
-        Two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i`, f is 0. Gaussian and Laplace curves have no
-        breakpoints and raise AttributeError.
+        The first is non-decreasing and starts with -inf; the second is non-increasing and ends with -inf.
+
+        These are two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i`, f is 0. Gaussian and Laplace curves have
+        no breakpoints; for them, AttributeError is raised.
         """
         return self._form.knots()
 
@@ -46,7 +51,7 @@ class CurveValues:
         Returns
         -------
         float or ndarray
-            Of the shape of `log_alpha`; -inf where f is 0.
+            The logarithm, of the shape of `log_alpha`; -inf where f is 0.
 
         {raises: If `log_alpha` is positive, NaN or empty.}
 
@@ -80,7 +85,7 @@ class CurveValues:
         Returns
         -------
         float or ndarray
-            In [0, 1], of the shape of `alpha`. Below 1e-300 use :meth:`log_beta`.
+            The error in [0, 1], of the shape of `alpha`. For values below 1e-300 use :meth:`log_beta`.
 
         {raises: If `alpha` lies outside [0, 1] or is empty.}
         """
@@ -89,7 +94,8 @@ class CurveValues:
             logs = self._form.log_beta(np.log(array.ravel()))
         value = np.exp(logs)
         if self._form.side:
-            # For logarithms near 0, the rounded exponential may lie on the wrong side of the exact one: move it by an ulp.
+            # For logarithms near 0, rounding may put the exponential on the wrong side of the exact value, so it is moved by an
+            # ulp.
             value = np.where(logs < 0, np.nextafter(value, 1 if self._form.side > 0 else 0), value)
         return plain(value.reshape(array.shape))
 
@@ -98,7 +104,7 @@ class CurveValues:
     @overload
     def log_delta(self, eps: ArrayLike) -> float | FloatArray: ...
     def log_delta(self, eps: ArrayLike) -> float | FloatArray:
-        r"""Natural logarithm of the delta that belongs to the curve, :math:`\sup_\alpha 1 - f(\alpha) - e^\varepsilon \alpha`.
+        r"""Natural logarithm of :math:`\delta(\varepsilon) = \sup_\alpha 1 - f(\alpha) - e^\varepsilon \alpha` of the curve f.
 
         Parameters
         ----------
@@ -108,7 +114,7 @@ class CurveValues:
         Returns
         -------
         float or ndarray
-            Of the shape of `eps`; -inf where delta is 0. For :math:`f = T(P, Q)`, delta is
+            The logarithm, of the shape of `eps`; -inf where delta is 0. For :math:`f = T(P, Q)`, delta is
             :math:`\sum_y \max(0, Q(y) - e^\varepsilon P(y))`. If f is a lower bound of :math:`T(P, Q)`, delta is an upper bound of
             this sum.
 
@@ -116,9 +122,10 @@ class CurveValues:
 
         Notes
         -----
-        Exact to rounding: a sum of positive terms :math:`\Delta\beta (1 - e^{\varepsilon - l})` over the segments of slope
-        :math:`-e^l` with l > eps, in one sweep over segments and eps together. The error of log delta is a few ulp of the
-        logarithms, divided by :math:`1 - e^{\varepsilon - l}` of the segments with the largest terms.
+        For piecewise linear curves, delta is exact up to rounding: it is a sum of positive terms :math:`\Delta\beta (1 -
+        e^{\varepsilon - l})` over the segments of slope :math:`-e^l` with l > eps. One pass over segments and eps computes all
+        sums. The error of log delta is a few ulp of the logarithms, divided by :math:`1 - e^{\varepsilon - l}` of the segments with
+        the largest terms.
 
         Examples
         --------
@@ -131,12 +138,14 @@ class CurveValues:
 
     @typed_as(log_delta)
     def delta(self, eps: ArrayLike) -> float | FloatArray:
-        """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`. Below 1e-300 use :meth:`log_delta`.
+        """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`.
+
+        For values below 1e-300 use :meth:`log_delta`.
 
         Parameters
         ----------
         eps : float or array_like
-            As in :meth:`log_delta`, where exceptions are listed.
+            As in :meth:`log_delta`, which also lists the exceptions.
 
         Returns
         -------
@@ -159,8 +168,8 @@ class CurveValues:
         Returns
         -------
         float or ndarray
-            Of the shape of `delta`, rounded up: an eps at which :meth:`log_delta` was evaluated and is at most log delta; inf
-            if there is no such eps.
+            The eps, of the shape of `delta`. It is rounded up: :meth:`log_delta` was evaluated at this eps and is at most log
+            delta. The result is inf if there is no such eps.
 
         {raises: If `delta` lies outside [0, 1] or is empty.}
 
@@ -181,14 +190,14 @@ class CurveValues:
         Returns
         -------
         float
-            Rounded up, by about 1e-15 times the normal quantiles of :math:`\alpha` and :math:`\beta`. **inf** if the supports of
-            the distributions differ, that is, if f(0) < 1 or f is 0 at some :math:`\alpha < 1`: every Gaussian curve is 1 at
-            :math:`\alpha = 0` and positive at every :math:`\alpha < 1`.
+            The parameter mu, rounded up by about 1e-15 times the normal quantiles of :math:`\alpha` and :math:`\beta`. It is
+            **inf** if the supports of the distributions differ, that is, if f(0) < 1 or f is 0 at some :math:`\alpha < 1`: every
+            Gaussian curve is 1 at :math:`\alpha = 0` and positive at every :math:`\alpha < 1`.
 
         Notes
         -----
         It suffices to compare f with Gaussian curves at the breakpoints, because Gaussian curves are convex and f is linear between
-        breakpoints. Each quantile is computed from the smaller one of a probability and its complement, which are summed
+        breakpoints. Each quantile is computed from the probability or its complement, whichever is smaller; the two are summed
         separately.
 
         {dong2022: definition 2.6}
@@ -209,11 +218,12 @@ class CurveValues:
         Returns
         -------
         float
-            In [0, 1]; equal to delta at eps = 0. If the probabilities of P or Q sum to less than 1, the missing mass is added.
+            The advantage in [0, 1]; it equals delta at eps = 0. If the probabilities of P or Q sum to less than 1, the missing mass
+            is added.
         """
         return self.delta(0.0)
 
 
 def _shaped(method: Callable[[FloatArray], FloatArray], array: FloatArray) -> float | FloatArray:
-    """Return the values of `method`, which takes a 1-D array, at all entries of `array`, in the shape of `array`."""
+    """Return the values of `method` at all entries of `array`, in the shape of `array`; `method` takes a 1-D array."""
     return plain(method(array.ravel()).reshape(array.shape))

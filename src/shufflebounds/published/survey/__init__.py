@@ -1,1 +1,1 @@
-"""False or unproven formulas of the survey of Das 2022, with the exact numbers."""
+"""Formulas of the survey of Das 2022 that are false or unproven, each with the exact numbers."""

@@ -56,7 +56,7 @@ def das2022_chernoff(users: int, mean: float, eps: float) -> float:
     },
 )
 def das2022_close_distributions(eps: float, distance: float) -> float:
-    r"""Published delta of Y and Z, two distributions close to Y' and Z' with :math:`D_\infty(Y'\|Z') \le \varepsilon`.
+    r"""Published delta of two distributions Y and Z that are close to Y' and Z' with :math:`D_\infty(Y'\|Z') \le \varepsilon`.
 
     .. math:: d\,(e^\varepsilon+1), \qquad d \text{ the statistical distance of Y from Y' and of Z from Z'}
 

@@ -37,7 +37,7 @@ _SURVEY = "Das 2022, Differential privacy: ideas, concepts and advances"
     "false", f"{_SURVEY}, Theorem 2.3",
     fault="accuracy",
     reason="the variables must be independent, which the theorem does not require; its condition 0 < alpha < 1/2 is not needed",
-    # The sum M of the ten copies is 0 or 1, and alpha = 0.45 is in the range (0, 1/2) of the theorem.
+    # In this example the sum M of the ten copies is 0 or 1, and alpha = 0.45 is in the range (0, 1/2) of the theorem.
     counterexample=At("ten copies of one bit of width 0.1, Pr[|M - 1/2| > 0.45]", (0.45, [0.1] * 10), lambda *_: 1.0),
     returns="The published bound; for independent variables it holds.",
     where={
@@ -47,7 +47,9 @@ _SURVEY = "Das 2022, Differential privacy: ideas, concepts and advances"
     },
 )
 def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
-    r"""Published bound of :math:`\Pr[|M - \mathbb{E}M| > \alpha]` for any bounded variables: :math:`2e^{-2\alpha^2/\sum w_i^2}`.
+    r"""Published bound of :math:`\Pr[|M - \mathbb{E}M| > \alpha]` for a sum M of bounded variables.
+
+    The bound is :math:`2e^{-2\alpha^2/\sum w_i^2}`.
 
     >>> round(published.das2022_hoeffding(0.45, [0.1] * 10), 6)
     0.034845
@@ -63,7 +65,7 @@ def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
     where={"first": real("The first delta", 0, 1), "second": real("The second delta, which must be multiplied by e^eps_1", 0, 1)},
 )
 def das2022_triangle_delta(first: float, second: float) -> float:
-    r"""Published delta of two relations in a row, at eps_1 + eps_2: :math:`\delta_1 + \delta_2`.
+    r"""Published delta, at eps_1 + eps_2, of two distributions that are both close to a third one: :math:`\delta_1 + \delta_2`.
 
     >>> round(published.das2022_triangle_delta(0.01, 0.01), 6)
     0.02
@@ -101,9 +103,9 @@ def das2022_gaussian_sigma(eps: float, delta: float) -> float:
 
 
 def _loss_of_ten_answers(_: float) -> float:
-    """Return the privacy loss at eps = 1 of an outcome with five answers below and five above the threshold 0.
+    """Return the privacy loss, at eps = 1, of an outcome of ten queries with five answers below and five above the threshold 0.
 
-    Five queries are 0 and five are 1 for one dataset, and the reverse for its neighbour.
+    For one dataset, five of the queries have the value 0 and five have the value 1. For its neighbour the values are exchanged.
     """
     nodes, weights = gauss_legendre(20)
     z = (np.arange(-300.0, 300.0)[:, None] + nodes).ravel()
@@ -126,7 +128,7 @@ def _loss_of_ten_answers(_: float) -> float:
     where={"eps": BUDGET},
 )
 def das2022_above_threshold_eps(eps: float) -> float:
-    r"""Published privacy of AboveThreshold with scales 2/eps and 4/eps that answers every query: eps.
+    r"""Published privacy of AboveThreshold with the noise scales 2/eps and 4/eps if it answers every query: eps.
 
     >>> round(published.das2022_above_threshold_eps(1.0), 6)
     1.0
@@ -142,7 +144,7 @@ def das2022_above_threshold_eps(eps: float) -> float:
     where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_eps(eps: float) -> float:
-    r"""Published privacy of NumericSparse at delta = 0: eps, for the budgets that the survey prints.
+    r"""Published privacy of NumericSparse at delta = 0: eps, with the budgets that the survey states.
 
     These budgets are :math:`\varepsilon_1 = \frac89\varepsilon` and :math:`\varepsilon_2 = 29\varepsilon`.
 

@@ -25,9 +25,9 @@ __all__ = [
 
 
 def _tradeoff_counterexample() -> Counterexample:
-    # The mechanism max(0, q_i + noise), for the count q_i of cell i and two-sided geometric noise of eps = 20, is 20-private. A
-    # cell's mean squared error is at most that without the maximum, 2q/(1-q)^2, and its bias is largest at q_i = 0, where it is
-    # q/(1-q^2).
+    # The mechanism max(0, q_i + noise), for the count q_i of cell i and two-sided geometric noise of eps = 20, is 20-private. With
+    # q = e^-eps, the mean squared error of a cell is at most that without the maximum, 2q/(1-q)^2. The bias of a cell is largest at
+    # q_i = 0, where it is q/(1-q^2).
     eps, k = 20.0, 0.2
     cells, q = math.floor(math.exp(eps)), math.exp(-eps)
     point = math.sqrt(2 * q) / (1 - q)
@@ -54,7 +54,8 @@ def _tradeoff_counterexample() -> Counterexample:
 def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse: float) -> float:
     r"""Published lower bound of :math:`e^{2\varepsilon(2C+k)}` for all k > 0: :math:`k(d-1)/(16C+8D+4k)`.
 
-    A histogram of d cells is released with root mean squared error C (`point_rmse`) of a cell and D (`sum_rmse`) of the sum.
+    A histogram of d cells is released. The root mean squared error is C (`point_rmse`) for a cell and D (`sum_rmse`) for the sum of
+    the cells.
 
     >>> round(published.das2022_point_sum_tradeoff(1000, 1.0, 2.0, 3.0), 6)
     16.65
@@ -87,7 +88,7 @@ def das2022_laplace_max_square(d: int, eps: float) -> float:
                       (0.5,), lambda _: math.inf),
 )
 def das2022_synthetic_rho(rho: float) -> float:
-    r"""Published concentrated privacy of the answers :math:`q_i + \max(0, \text{noise})` to counts :math:`q_i`: rho.
+    r"""Published zero-concentrated privacy rho of the answers :math:`q_i + \max(0, \text{noise})` to counts :math:`q_i`.
 
     >>> round(published.das2022_synthetic_rho(0.5), 6)
     0.5
@@ -134,7 +135,7 @@ def _second_moment(*_: float) -> float:
 def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> float:
     r"""Published bound of :math:`\mathbb{E}[\mathbb{E}[K \mid \rho]^\gamma]` for Gaussian sparse vector.
 
-    K is the number of queries until the first answer above the threshold T, and :math:`\rho` the noise of the threshold, with
+    K is the number of queries until the first answer above the threshold T, and :math:`\rho` is the noise of the threshold, with
     standard deviation :math:`\sigma_1`.
 
     .. math:: 1 + 2\pi \max\left\{\frac{T(1+\gamma)}{\sigma_1}, 1\right\}^{\gamma} \sqrt{1+\gamma}\; e^{\gamma T^2/(2\sigma_1^2)}
@@ -150,8 +151,8 @@ def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> floa
     "unproven", f"{_SURVEY}, the display after Theorem 9.12",
     reason="Theorems 9.12 and 8.8 give A + 2 sqrt(A (ln(1/delta) + ln N)), N the number of outputs, which is larger",
     comparison=At("sigma 20 and 40, one query, delta = 1e-6", (20.0, 40.0, 1, 1, 1e-6),
-                  # A single query is above or below the threshold. The optimal test is that of the Gaussian mechanism whose noise
-                  # is the sum of both noises.
+                  # A single query is above or below the threshold. The optimal test is that of the Gaussian mechanism with the sum
+                  # of the noise of the threshold and of the query.
                   lambda one, two, *_: GaussianMechanism(math.hypot(one, two)).epsilon(1e-6), "epsilon"),
     returns="The published epsilon. A proven one: ``selection.svt_rdp`` with ``composition.rdp_to_dp``.",
     where={

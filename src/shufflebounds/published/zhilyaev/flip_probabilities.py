@@ -36,7 +36,7 @@ def _least_flip(users: int, eps: float, delta: float) -> float:
 
 
 def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:
-    """Return the smallest flip probability for the dataset in which all values are 0.
+    """Return the smallest flip probability that meets (eps, delta) for the dataset in which all values are 0.
 
     Delta does not increase with the flip probability.
     """
@@ -44,7 +44,7 @@ def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:
 
 
 def _least_flip_reversed(users: int, eps: float, delta: float) -> float:
-    """Return the smallest flip probability if all other users have value 0 and the target's value changes from 1 to 0."""
+    """Return the smallest flip probability that meets the target if all others have value 0 and the target changes from 1 to 0."""
     return bracket(lambda flip: ShuffledBits(users, flip).pair(0).reverse().delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
 
 
@@ -54,7 +54,7 @@ def _least_flip_reversed(users: int, eps: float, delta: float) -> float:
     comparison=At(f"{_SETTING}, all other users at 0", CASE, _least_flip_of_zeros, "flip"),
 )
 def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
-    r"""Published flip probability where every other user has value 0, :math:`q = 3 \ln(2/\delta) / (n (1 - e^{-\varepsilon})^2)`.
+    r"""Published flip probability if every other user has value 0, :math:`q = 3 \ln(2/\delta) / (n (1 - e^{-\varepsilon})^2)`.
 
     >>> round(published.zhilyaev_flip_zeros(1000, 0.5, 1e-6), 10)
     0.2811426255
@@ -77,7 +77,7 @@ def _right_counterexample() -> Counterexample:
     comparison=At(f"{_SETTING}, all other users at 0, 1 against 0", CASE, _least_flip_reversed, "flip"),
 )
 def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
-    r"""Published flip probability for the target's values 1 against 0 (right tail), all others at 0.
+    r"""Published flip probability for the order (1, 0) of the target's values (right tail), if all other users have value 0.
 
     .. math:: q = 3 L_2 / (n (e^\varepsilon - 1)^2)
 

@@ -1,5 +1,6 @@
-"""Shuffled bits and dummy records (Zhilyaev, section 5) as published: reports sent without randomization, hidden among dummy
-records, then dummy records with flipped bits.
+"""Section 5 of Zhilyaev, shuffled bits and dummy records, as published.
+
+First reports sent without randomization are hidden among dummy records; then the bits of reports and dummy records are flipped.
 """
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def _chernoff_level(delta: float) -> float:
     where=_FLIP,
 )
 def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
-    r"""Published number of dummy records per bin that hides a report sent without randomization.
+    r"""Published number of dummy records per bin that is needed to hide a report sent without randomization.
 
     .. math:: \frac md = 3 \ln\frac4\delta \Bigl(\frac{e^\varepsilon + 1}{e^\varepsilon - 1}\Bigr)^2
 
@@ -44,7 +45,7 @@ def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
 
 @cache
 def _flip_found(users: int, bins: int, fakes: int) -> float:
-    """Return the smallest flip probability that meets eps = 1, delta = 10^-6 if only the sum of each bin is published."""
+    """Return the smallest flip probability that meets eps = 1, delta = 10^-6 if only the sum of the bits of each bin is seen."""
     return FlippedReports.calibrate(users=users, bins=bins, eps=1.0, delta=1e-6, fakes=fakes, view="sums").flip
 
 
@@ -54,7 +55,7 @@ def _flip_found(users: int, bins: int, fakes: int) -> float:
     comparison=At("10^6 reports, no dummy reports, eps = 1, delta = 10^-6", CASE, lambda n, *_: _flip_found(n, 2, 0), "flip"),
 )
 def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
-    r"""Published flip probability of the bits of n reports and m dummy reports, where the analyst sees the sum of each bin.
+    r"""Published flip probability of the bits of n reports and m dummy reports, if the analyst sees only the sum of each bin.
 
     .. math:: q = \frac{3 \ln(4/\delta)}{(n+m) B^2} + \frac{4}{(n+m) B}, \quad B = 1 - e^{-\varepsilon/2}
 
@@ -96,7 +97,7 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
                   lambda fakes, *_: _flip_found(1, 10**9, fakes), "flip"),
 )
 def zhilyaev_flip_fakes(fakes: int, eps: float, delta: float) -> float:
-    r"""Published flip probability of the bits where m dummy records in many more bins hide a single record.
+    r"""Published flip probability of the bits if m dummy records, in many more bins than m, hide a single record.
 
     .. math:: q = \frac{3}{m} \ln\frac4\delta \Bigl(\frac{e^\varepsilon + 1}{e^\varepsilon - 1}\Bigr)^2
 

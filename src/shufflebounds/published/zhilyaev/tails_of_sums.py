@@ -20,7 +20,7 @@ _PAPER = "Zhilyaev"
 
 
 def _flip_groups(users: int, flip: float, ones: int) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the probabilities that a user's bit is set, 1 - flip and flip, and the number of users with each of them."""
+    """Return the probabilities 1 - flip and flip that a user's bit is set, and the number of users with each probability."""
     chances = np.array([1 - flip, flip])
     counts = np.array([ones, users - ones])
     return chances[counts > 0], counts[counts > 0]
@@ -50,7 +50,7 @@ def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
 
     .. math:: \max_k\; (2 p e^\varepsilon - 1) P(k) - (e^\varepsilon - 1) \sum_{i \le k} P(i)
 
-    P is the distribution of the other users' sum, and p = 1 - q for the flip probability q.
+    P is the distribution of the sum of the other users' bits, and p = 1 - q for the flip probability q.
 
     >>> import math
     >>> round(published.zhilyaev_lemma(5, 0.2, math.log(1.5)), 10)
@@ -67,7 +67,10 @@ def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
 
 
 def _losses_above(users: int, flip: float, eps: float) -> float:
-    """Return the larger probability that the loss exceeds eps, over the target's values 0 and 1; all other users have value 0."""
+    """Return the probability that the privacy loss exceeds eps, for the worse one of the target's values 0 and 1.
+
+    All other users have the value 0.
+    """
     k = np.arange(users + 1)
     zero, one = (np.asarray(poisson_binom_logpmf(k, *_flip_groups(users, flip, ones))) for ones in (0, 1))
     return float(max(np.exp(zero[zero - one > eps]).sum(), np.exp(one[one - zero > eps]).sum()))
@@ -85,8 +88,8 @@ def _losses_above(users: int, flip: float, eps: float) -> float:
 def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> float:
     r"""Published bound of the probability that the privacy loss exceeds eps: :math:`\delta(\varepsilon)` itself.
 
-    With L the privacy loss, a valid bound is
-    :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1 - e^{\varepsilon-\varepsilon'})` for :math:`\varepsilon' > \varepsilon`.
+    Let L be the privacy loss. A valid bound is :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1 -
+    e^{\varepsilon-\varepsilon'})` for :math:`\varepsilon' > \varepsilon`.
 
     >>> import math
     >>> round(published.zhilyaev_pointwise(1, 0.25, math.log(2)), 10)
@@ -119,7 +122,7 @@ def _two_sided_tail(users: int, flip: float, ones: int, distance: float) -> floa
 def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
     r"""Published tail of the sum s of n flipped bits: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}`.
 
-    :math:`\mu_m` is the mean of s if m of the bits are 1 before they are flipped with probability q.
+    :math:`\mu_m` is the mean of s if m of the n bits are 1 before each bit is flipped with probability q.
 
     >>> round(published.zhilyaev_tail_relative(1000, 0.1, 0.5), 10)
     0.000480739
@@ -137,7 +140,7 @@ def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
 def zhilyaev_tail(users: int, flip: float, distance: float) -> float:
     r"""Published tail of the sum s of n flipped bits: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}`.
 
-    :math:`\mu_m` is the mean of s if m of the bits are 1 before they are flipped with probability q.
+    :math:`\mu_m` is the mean of s if m of the n bits are 1 before each bit is flipped with probability q.
 
     >>> print(f"{published.zhilyaev_tail(1000, 0.1, 1.0):.9e}")
     6.676475591e-15
