@@ -18,7 +18,7 @@ from shufflebounds import mechanisms as m
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from tests.densities import tilted
 
-__all__ = ["EXAMPLES", "Example", "profile_classes"]
+__all__ = ["EXAMPLES", "Example", "class_of", "profile_classes"]
 
 
 class Example(NamedTuple):
@@ -471,3 +471,14 @@ EXAMPLES = {
     ),
 }
 """The public classes by the last part of their module and their name. DominatingPair is abstract; its examples are made by it."""
+
+
+def class_of(profile):
+    """Return the name in `EXAMPLES` of the public class of a profile, for a shuffled protocol with the class of its randomizer."""
+    names = {getattr(getattr(shufflebounds, home), kind): name for name in EXAMPLES for home, kind in [name.split(".")]}
+    # An object of a private class without a public base prints the public function that makes it.
+    printed = repr(profile).partition(".")[0]
+    name = next((names[kind] for kind in type(profile).__mro__ if kind in names), None) or next(
+        name for name in EXAMPLES if name.endswith(f".{printed}"))
+    randomizer = getattr(profile, "randomizer", None)
+    return name if randomizer is None else f"{name} of {type(randomizer).__name__}"

@@ -182,6 +182,22 @@ def test_flipped_reports_of_few_users(users, fakes, bins, view, fake):
     assert protocol.delta(0.4, bound="lower") <= exact <= protocol.delta(0.4)
 
 
+@pytest.mark.parametrize(("bins", "users", "share"), [(3, 4, 1.0), (4, 3, 1.0), (5, 2, 0.5)])
+def test_every_dataset_of_kary_response(bins, users, share):
+    protocol, odds = mechanisms.KaryResponse(bins, 0.8).shuffled(users, share), mp.exp(mp.mpf(0.8))
+    # With participation, the output `bins` is that of no message.
+    rows = [{**{y: share * (odds if y == x else 1) / (odds + bins - 1) for y in range(bins)}, bins: mp.mpf(1 - share)}
+            for x in range(bins)]
+    for eps in (0.0, 0.4):
+        assert_certified(protocol, eps, worst(rows, users - 1, records, eps))
+
+
+def test_eight_bins_are_enumerated_up_to_their_order():
+    protocol = mechanisms.KaryResponse(8, 1.0).shuffled(3)
+    assert protocol.argument(0.3) == "every dataset"
+    assert protocol.log_delta(0.3, bound="lower") <= float(protocol.certify(0.3).log()) <= protocol.log_delta(0.3)
+
+
 def test_personalized_bits_of_every_dataset():
     budgets, found = (0.5, 1.0, 2.0), []
     kept = [mp.exp(b) / (1 + mp.exp(b)) for b in budgets]

@@ -9,7 +9,7 @@ import pytest
 from shufflebounds import mechanisms, shuffle
 from shufflebounds.profile import Composition
 from shufflebounds.profile.profile import DominatingPair
-from shufflebounds.sampling import RandomAllocation, Subsampled
+from shufflebounds.sampling import RandomAllocation, ShuffledBatches, Subsampled
 
 DIGITS = 30
 P, Q = (0.5, 0.25, 0.125, 0.125), (0.125, 0.125, 0.25, 0.5)
@@ -122,7 +122,7 @@ def test_a_composition_of_different_releases():
     [
         shuffle.PersonalizedClones.laplace([0.5, 1.0]),
         shuffle.RealSum(10, 3.0, 2, view="columns"),
-        RandomAllocation(mechanisms.LaplaceMechanism(1.0), 3),
+        ShuffledBatches(mechanisms.GaussianMechanism(1.0), 3),
     ],
 )
 def test_classes_without_certified_digits_say_so(profile):

@@ -49,7 +49,10 @@ def test_the_window_contains_the_definition(users, local_eps, eps, stronger):
 def test_every_window_is_valid(monkeypatch):
     with mp.workdps(90):
         odds = flint().arb(1).exp()
-        pair = clones_window.Pair(lambda: 2 / (odds + 1), lambda factor: clones_window.divergence_weights(odds, factor))
+
+        def pair(factor):
+            return 2 / (odds + 1), *clones_window.divergence_weights(odds, factor)
+
         value = exact(40, 1.0, 0.5, True)
         for low, high in ((0, 39), (15, 25), (20, 20), (0, 3), (36, 39)):
             monkeypatch.setattr(clones_window, "_window", lambda *given, ends=(low, high): (30.0, *ends))

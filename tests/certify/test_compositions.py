@@ -136,11 +136,15 @@ LATTICES = [
 @pytest.mark.parametrize(("profile", "eps", "exact"), LATTICES)
 def test_bounds_on_a_lattice(profile, eps, exact):
     exact = exact()
-    with pytest.raises(TypeError, match="pass bound="):
-        profile.certify(eps)
-    upper, lower = (profile.certify(eps, bound=bound) for bound in ("upper", "lower"))
-    assert exact * (1 - mp.mpf(1e-12)) <= float(upper.upper()) <= exact * mp.mpf(1.021)
-    assert exact * (1 + mp.mpf(1e-12)) >= float(lower.lower()) >= exact / mp.mpf(1.021)
+    if profile is LATTICES[0][0]:
+        with pytest.raises(TypeError, match="pass bound="):
+            profile.certify(eps)
+    else:
+        assert abs(float(profile.certify(eps)) / exact - 1) < 1e-12
+    for answer in compositions.on_lattice(profile, eps, True):
+        assert exact * (1 - mp.mpf(1e-12)) <= float(certified(answer, eps, 15, 10.0).upper()) <= exact * mp.mpf(1.021)
+    for answer in compositions.on_lattice(profile, eps, False):
+        assert exact * (1 + mp.mpf(1e-12)) >= float(certified(answer, eps, 15, 10.0).lower()) >= exact / mp.mpf(1.021)
 
 
 @pytest.mark.parametrize(("profile", "eps", "exact"), LATTICES)
@@ -200,3 +204,26 @@ def test_too_many_outcomes_are_refused():
     with pytest.raises(CertificateGap):
         # The choice of the dataset after the earlier results gives less than the largest delta of all datasets at every eps.
         shuffle.ShuffledBits(200, 0.2).self_compose(10).certify(0.9, bound="upper")
+
+
+@pytest.mark.parametrize("protocol", [shuffle.RealSum(4, 2.0, 2, view="columns"), shuffle.RealSum(3, 1.5, 3, view="columns")])
+def test_several_columns(protocol):
+    # Every column is a release of shuffled bits, whose dataset may depend on the columns before.
+    users, flip, times = protocol.users, protocol.flip, protocol.bits
+    one = bits(users, flip, range(users))
+    for eps in (0.0, 0.6):
+        factor = mp.exp(mp.mpf(eps))
+        upper, lower = (float(protocol.certify(eps, bound=bound)) for bound in ("upper", "lower"))
+        assert abs(upper / best([one] * times, mp.mpf(1), factor) - 1) < 1e-12
+        assert lower <= upper
+        assert math.log(lower) >= protocol.log_delta(eps, bound="lower") - 1e-9
+    with pytest.raises(TypeError, match="pass bound="):
+        protocol.certify(0.5)
+
+
+def test_two_releases_of_clones_of_many_users():
+    composed = shuffle.StrongerClones(200, 1.0).self_compose(2)
+    for eps in (0.1, 0.5):
+        ball = composed.certify(eps)
+        assert ball.rel_accuracy_bits() > 49
+        assert composed.log_delta(eps, bound="lower") <= float(ball.log()) <= composed.log_delta(eps)

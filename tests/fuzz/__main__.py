@@ -32,6 +32,7 @@ def main():
     parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default=None, help="part of the names, or of the kinds (enumeration)")
+    parser.add_argument("--record", action="store_true", help="certify: add the counts of each class to tests/fuzz/certified.json")
     parser.add_argument("--memory", type=float, default=3.0, help="hostile: GB of address space (default 3)")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -47,6 +48,9 @@ def main():
         counts, found = datasets.attack(options.seed, options.cases, late)
     elif options.which == "certify":
         counts, found = certify.attack(options.seed, options.cases, late, options.only)
+        if options.record and not found:
+            certify.record(counts, options.seed, options.seconds)
+        counts = {f"{title}: {kind}": many for (title, kind), many in counts.items()}
     elif options.which == "protocols":
         counts, found = protocols.attack(options.seed, options.cases, late, options.only)
     elif options.which == "at_hand":

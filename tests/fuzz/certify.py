@@ -6,9 +6,9 @@ lower bound, and that of a lower bound not above the stated upper one, without t
 but must not contradict the stated bounds: this tests the checker.
 Violations found earlier are in found.json, which runs first.
 
-Objects are drawn by tests/examples.py, every class for about the same time, and eps where the upper delta is between 1e-300 and 1,
-at 0, and within four ulp of the pure budget. A certificate that would take longer than `SECONDS`, or does not exist, is counted,
-but is not a violation.
+Objects are drawn by tests/examples.py, every class for about the same time (`WEIGHTS`), and eps where the upper delta is between
+1e-300 and 1, at 0, and within four ulp of the pure budget. A certificate that would take longer than `SECONDS`, or does not exist,
+is counted, but is not a violation. ``--record`` adds the counts of each class to certified.json, which docs/trust.md shows.
 """
 
 import collections
@@ -26,9 +26,10 @@ from shufflebounds import CertificateGap, InfeasibleError, mechanisms, sampling,
 from shufflebounds.certify import bounds_of
 from shufflebounds.certify.balls import certified
 from shufflebounds.profile import Composition
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, class_of
 
-FOUND = pathlib.Path(__file__).with_name("found.json")
+FOUND, CERTIFIED = (pathlib.Path(__file__).with_name(name) for name in ("found.json", "certified.json"))
+"""The violations found earlier, and the recorded counts of each class."""
 
 SECONDS = 2.5
 """Largest predicted run time of a certificate. Raised: fewer draws in the same time, and more classes with certificates."""
@@ -36,8 +37,12 @@ SECONDS = 2.5
 SHRINKING = 60.0
 """Seconds in which simpler parameters with the same kind of violation are sought."""
 
-SLOW = {"sampled Gaussian": 10.0, "noise on an interval": 15.0, "shuffled RAPPOR": 5.0}
+SLOW = {"sampled Gaussian": 10.0, "allocated noise": 5.0, "sampling.RandomAllocation": 10.0, "noise on an interval": 15.0,
+        "shuffled RAPPOR": 5.0}
 """The same for draws whose certificates take longer."""
+
+WEIGHTS = {"shuffle.Shuffled": 15, "many users": 7, "shuffled noise": 3}
+"""Multiples of the time of a class for draws of several randomizers, whose counts are kept apart."""
 
 
 def stop(number, frame):
@@ -66,7 +71,8 @@ def _sampled(r):
 
 
 def _allocated(r):
-    return sampling.AllocationPair(mechanisms.GaussianMechanism(r.uniform(0.7, 4)), r.randint(1, 300), r.random() < 0.5)
+    noise = r.choice([mechanisms.GaussianMechanism(r.uniform(0.7, 4)), mechanisms.LaplaceMechanism(10 ** r.uniform(-0.7, 0.7))])
+    return sampling.AllocationPair(noise, r.randint(1, 300), r.random() < 0.5)
 
 
 def _interval(r):
@@ -104,7 +110,7 @@ def _composed(r):
 
 DRAWS = {
     **{name: example.draw for name, example in EXAMPLES.items()},
-    "many clones": _many_clones, "many users": _blankets, "sampled Gaussian": _sampled, "allocated Gaussian": _allocated,
+    "many clones": _many_clones, "many users": _blankets, "sampled Gaussian": _sampled, "allocated noise": _allocated,
     "noise on an interval": _interval, "shuffled noise": _shuffled_noise, "shuffled RAPPOR": _rappor, "compositions": _composed,
 }
 """Functions of a random generator: one for each class, and one for each family of certificates of many users or releases."""
@@ -188,9 +194,10 @@ def exact_violation(profile, eps, sides, seconds=SECONDS):
 @contextlib.contextmanager
 def perturbed(r):
     """Multiply the free numbers of every witness by random factors."""
-    from shufflebounds.certify import blanket, clones_window, compositions, interval_noise, sampled_gaussians
+    from shufflebounds.certify import blanket, clones_window, compositions, interval_noise, personalized, sampled_gaussians
 
     kept = blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen
+    reach, thresholds = personalized._reach, personalized.thresholds
     tolerance = compositions.TOLERANCE
     factors = [r.choice([0.7, 0.9, 1.1, 1.3]) for _ in range(4)]
 
@@ -213,15 +220,18 @@ def perturbed(r):
 
     blanket.witness, clones_window._window, sampled_gaussians._tilt = of_blanket, of_window, of_tilt
     interval_noise.chosen, compositions.TOLERANCE = of_interval, tolerance * 20 * factors[2]
+    personalized._reach = lambda *given: reach(*given) * factors[0]
+    personalized.thresholds = lambda *given: [at * factors[1] for at in thresholds(*given)]
     try:
         yield
     finally:
         blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen = kept
-        compositions.TOLERANCE = tolerance
+        compositions.TOLERANCE, personalized._reach, personalized.thresholds = tolerance, reach, thresholds
 
 
 def contradiction(profile, eps, seconds=SECONDS):
-    """Return a line if a certificate at a perturbed witness is on the wrong side of a stated bound."""
+    """Return the number of certificates at a perturbed witness, and a line if one is on the wrong side of a stated bound."""
+    number = 0
     for bound in ("upper", "lower"):
         other = profile.log_delta(eps, bound="lower" if bound == "upper" else "upper")
         try:
@@ -232,12 +242,13 @@ def contradiction(profile, eps, seconds=SECONDS):
         for ball in balls:
             if not ball.is_finite():
                 continue
+            number += 1
             end = ball.upper() if bound == "upper" else ball.lower()
             if bound == "upper" and other > -math.inf and (end <= 0 or end.log() < other):
-                return f"{profile!r} at {eps!r}: at a perturbed witness the upper end {end} is below the lower bound e^{other!r}"
+                return number, f"{profile!r} at {eps!r}: perturbed: the upper end {end} is below the lower bound e^{other!r}"
             if bound == "lower" and end > 0 and end.log() > other:
-                return f"{profile!r} at {eps!r}: at a perturbed witness the lower end {end} is above the upper bound e^{other!r}"
-    return None
+                return number, f"{profile!r} at {eps!r}: perturbed: the lower end {end} is above the upper bound e^{other!r}"
+    return number, None
 
 
 def smaller(value):
@@ -286,32 +297,34 @@ def earlier():
 
 
 def attack(seed, cases=None, late=lambda: False, only=None):
-    """Return the numbers of certificates by class and kind, and the violations."""
+    """Return the numbers of bounds by (class, kind of answer), and the violations."""
     counts, found = collections.Counter(), earlier()
     names = [name for name in DRAWS if only is None or only in name]
     drawn, spent = collections.Counter(), dict.fromkeys(names, 0.0)
     signal.signal(signal.SIGALRM, stop)
     while drawn.total() != cases and not late():
         # Every class has a turn, then the class that has taken the least time; a given number of cases is drawn in turns.
-        name = min(names, key=lambda name: drawn[name] if cases is not None else (min(drawn[name], 1), spent[name]))
+        name = min(names, key=lambda name: drawn[name] if cases is not None else (
+            min(drawn[name], 1), spent[name] / WEIGHTS.get(name, 1)))
         start, r = time.monotonic(), random.Random(f"{seed} {name} {drawn[name]}")
         drawn[name] += 1
         profile, seconds = DRAWS[name](r), SLOW.get(name, SECONDS)
-        eps = 0.0
+        title, eps = class_of(profile), 0.0
         try:
             signal.setitimer(signal.ITIMER_REAL, 4 * seconds)
             eps = points(r, profile)
             if not 0 <= eps <= 700:
                 continue
+            counts[title, "asked"] += 2
             proved, line = violation(profile, eps, seconds)
             for kind in proved:
-                counts[f"{name}: {kind}"] += 1
+                counts[title, kind] += 1
             if line is None and r.random() < 0.3:
                 with perturbed(r):
-                    line = contradiction(profile, eps, seconds)
-                counts["perturbed"] += 1
+                    number, line = contradiction(profile, eps, seconds)
+                counts[title, "perturbed"] += number
         except TimeoutError:
-            counts[f"{name}: slow"] += 1
+            counts[title, "slow"] += 1
             continue
         except Exception as error:
             line = f"{profile!r}: {type(error).__name__} {error}"
@@ -326,3 +339,13 @@ def attack(seed, cases=None, late=lambda: False, only=None):
             signal.setitimer(signal.ITIMER_REAL, 0)
             found.append(f"{line}; the simplest found: {simple[0]!r} at {simple[1]!r}")
     return counts, found
+
+
+def record(counts, seed, seconds):
+    """Add the counts of a run without violations to certified.json."""
+    kept = json.loads(CERTIFIED.read_text()) if CERTIFIED.exists() else {"runs": [], "classes": {}}
+    kept["runs"].append({"seed": seed, "seconds": seconds})
+    for (title, kind), many in sorted(counts.items()):
+        numbers = kept["classes"].setdefault(title, {})
+        numbers[kind] = numbers.get(kind, 0) + many
+    CERTIFIED.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")

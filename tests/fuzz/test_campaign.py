@@ -115,7 +115,7 @@ def test_certified_digits_are_as_many_as_asked_for():
 @pytest.mark.parametrize(("only", "cases"), [("mechanisms", 8), ("sampling", 8), ("many clones", 3), ("sampled Gaussian", 3)])
 def test_stated_bounds_meet_their_certificates(only, cases):
     counts, found = certify.attack(5, cases=cases, only=only)
-    assert sum(many for kind, many in counts.items() if kind.endswith(("upper", "lower"))) >= 1
+    assert sum(many for (_, kind), many in counts.items() if kind in ("upper", "lower")) >= 1
     assert not found
 
 

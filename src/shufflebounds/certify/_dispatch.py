@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.validate import CertificateGap, InfeasibleError
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, certified, flint, hockey_stick
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, certified, flint, hockey_stick
 
 __all__ = ["bounds_of", "by_kind", "certify", "confirms", "hockey_stick_of", "kinds_of", "of_people", "outcomes_of", "pairs_of",
            "reached"]
@@ -25,7 +26,7 @@ OPERATIONS = 100.0
 REASONS = {
     "AccountingProfile": "the numbers of another program are not recomputed",
     "DensityRandomizer": "no family of certificates integrates a density that is given as a function",
-    "_Guarantee": "the rates of clones are not certified, only given rates are",
+    **dict.fromkeys(("_Guarantee", "RealSum"), "it has two bounds, so pass bound='upper' or bound='lower'"),
 }
 """Classes without a certificate, with the reason."""
 
@@ -48,9 +49,18 @@ class by_kind(Generic[_Result]):
     def __init__(self, default: Callable[[Any], _Result]) -> None:
         self.default, self._known, self.__doc__ = default, dict[str, Callable[[Any], _Result]](), default.__doc__
 
-    def of(self, kind: str) -> Callable[[Callable[[Any], _Result]], Callable[[Any], _Result]]:
-        """Return a decorator for the implementation of a kind."""
-        return lambda function: self._known.setdefault(kind, function)
+    def of(self, *kinds: str) -> Callable[[Callable[[Any], _Result]], Callable[[Any], _Result]]:
+        """Return a decorator for the implementation of some kinds."""
+        def register(function: Callable[[Any], _Result]) -> Callable[[Any], _Result]:
+            self._known.update(dict.fromkeys(kinds, function))
+            return function
+
+        return register
+
+    def computed(self, *kinds: str, size: Callable[[Any], float], make: Callable[[float, Any], Any] = lambda *both: both
+                 ) -> Callable[[Callable[..., Any]], Callable[[Any], _Result]]:
+        """Return a decorator for a function of the object and what is known later; `make` joins it to the size of the result."""
+        return lambda function: self.of(*kinds)(lambda subject: make(size(subject), partial(function, subject)))
 
     def __call__(self, subject: Any) -> _Result:
         # Colluding and missing users are not counted.
@@ -143,8 +153,8 @@ def confirms(ball: Ball, stated: float, bound: str, tolerance: float = 0.0) -> b
     if not isinstance(ball, flint().arb):
         raise TypeError(f"ball={_validate.short_repr(ball)} must be an arb of python-flint")
     if not _validate.upper_side(bound):
-        return bool(stated == -math.inf or (ball > 0 and ball.lower().log() >= flint().arb(stated) - tolerance))
+        return bool(stated == -math.inf or (ball > 0 and ball.lower().log() >= arb(stated) - tolerance))
     if stated == -math.inf:
         # At the end of the pure budget, a difference of equal numbers is a small ball around 0. A wide ball proves nothing.
         return bool(ball.contains(0) and ball.upper() < ZERO)
-    return bool(ball.upper() <= 0 or ball.upper().log() <= flint().arb(stated) + tolerance)
+    return bool(ball.upper() <= 0 or ball.upper().log() <= arb(stated) + tolerance)

@@ -14,7 +14,7 @@ import numpy as np
 
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, reached
 from shufflebounds.certify._shuffle import moved_noise
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, polynomial
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, flint, polynomial
 
 SECONDS = 10.0
 """Limit of the predicted run time for one record at one eps."""
@@ -25,9 +25,9 @@ def _difference(protocol: Any) -> Callable[[], list[Ball]] | None:
 
     def law() -> list[Ball]:
         if "ClearReports" in kinds_of(protocol):
-            share = flint().arb(1) / protocol.bins
+            share = arb(1) / protocol.bins
             return list(flint().arb_poly([share, 1 - 2 * share, share]) ** protocol.fakes)
-        gamma = flint().arb(protocol.gamma)
+        gamma = arb(protocol.gamma)
         return polynomial([(gamma, 1 - gamma, protocol.users), (1 - gamma, gamma, protocol.users)])
 
     return law if {"ClearReports", "ShuffledHistogram"} & set(kinds_of(protocol)) else None
@@ -64,14 +64,13 @@ def _chain(group: Any, one: Bounds, eps: float) -> Answer:
     operations = sum(min((way.operations for way in ways[:-1] or ways), default=0.0) for ways in listed.values())
 
     def value(factor: Ball) -> Ball:
-        ball = flint().arb
         deltas = {at: reached(profile, ways, at, "upper", 15, SECONDS).upper() for at, ways in listed.items()}
-        total, before = ball(0), ball(1)
+        total, before = arb(0), arb(1)
         for at, many in zip(split, counts, strict=True):
-            step = ball(at).exp()
+            step = arb(at).exp()
             total += before * deltas[at] * ((step**many - 1) / (step - 1) if at > 0 else many)
             before *= step**many
-        return total.min(ball(1))
+        return total.min(arb(1))
 
     return Answer(operations, value, max(way.tolerance for ways in listed.values() for way in ways), refined=False)
 

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from shufflebounds.certify._dispatch import hockey_stick_of, kinds_of, outcomes_of
-from shufflebounds.certify._mechanisms import NOISES, Noise, noise_of
-from shufflebounds.certify.allocated_gaussian import delta
-from shufflebounds.certify.balls import (
-    Answer,
-    Ball,
-    NoCertificateError,
-    Outcomes,
-    flint,
-    hockey_stick,
-    larger,
-    largest_answer,
-    multisets,
-)
-from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, flint, hockey_stick, larger, largest_answer
 from shufflebounds.certify.families import family_of
+from shufflebounds.certify.noise import NOISES, Noise, noise_of
 
 
 def _value(one: Answer, factor: Ball) -> Ball:
@@ -32,20 +19,20 @@ def _value(one: Answer, factor: Ball) -> Ball:
     if one.refined:
         return one.value(factor)
     near = float(factor.log())
-    below, above = (one.value(flint().arb(math.nextafter(near, way)).exp()) for way in (-math.inf, math.inf))
+    below, above = (one.value(arb(math.nextafter(near, way)).exp()) for way in (-math.inf, math.inf))
     return below.union(above)
 
 
-@outcomes_of.of("SampledPair")
-def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
-    size, outcomes = outcomes_of(pair.mechanism)
+def _sampled(one: Answer, rate: Ball, factor: Ball) -> Ball:
+    """Return delta of a record that is removed from a sample of this rate."""
+    return rate * _value(one, 1 + (factor - 1) / rate)
 
-    def mixed() -> Outcomes:
-        rate = flint().arb(pair.rate)
-        both = [(rate * p + (1 - rate) * q, q) for p, q in outcomes()]
-        return both if pair.removed else [(q, p) for p, q in both]
 
-    return size, mixed
+@outcomes_of.computed("SampledPair", size=lambda pair: outcomes_of(pair.mechanism)[0])
+def _(pair: Any) -> Outcomes:
+    rate = arb(pair.rate)
+    both = [(rate * p + (1 - rate) * q, q) for p, q in outcomes_of(pair.mechanism)[1]()]
+    return both if pair.removed else [(q, p) for p, q in both]
 
 
 @hockey_stick_of.of("SampledPair")
@@ -54,17 +41,16 @@ def _(pair: Any) -> Answer:
     one = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
 
     def sampled(factor: Ball) -> Ball:
-        rate = flint().arb(pair.rate)
+        rate = arb(pair.rate)
         if pair.removed:
-            return rate * _value(one, 1 + (factor - 1) / rate)
+            return _sampled(one, rate, factor)
         left = 1 - factor * (1 - rate)
-        return left * _value(one, factor * rate / left) if left > 0 else left.max(flint().arb(0))
+        return left * _value(one, factor * rate / left) if left > 0 else left.max(arb(0))
 
     return one._replace(value=sampled)
 
 
-@hockey_stick_of.of("Subsampled")
-@hockey_stick_of.of("RandomAllocation")
+@hockey_stick_of.of("Subsampled", "RandomAllocation")
 def _(profile: Any) -> Answer:
     return largest_answer(hockey_stick_of(pair) for pair in profile.pairs())
 
@@ -73,11 +59,7 @@ def _(profile: Any) -> Answer:
 def _(profile: Any) -> Answer:
     one = hockey_stick_of(profile.mechanism)
 
-    def sampled(factor: Ball) -> Ball:
-        rate = flint().arb(profile.batch) / profile.records
-        return rate * _value(one, 1 + (factor - 1) / rate)
-
-    return one._replace(value=sampled)
+    return one._replace(value=lambda factor: _sampled(one, arb(profile.batch) / profile.records, factor))
 
 
 @hockey_stick_of.of("ReplaceOne")
@@ -86,13 +68,13 @@ def _(profile: Any) -> Answer:
         raise NoCertificateError("only a replaced record of one release on a sample is certified")
     mechanism, rate = profile.profile.mechanism, profile.profile.rate
     if NOISES.keys() & set(kinds_of(mechanism)):
-        return Answer(1e5, lambda factor: _opposite(noise_of(mechanism), flint().arb(rate), factor))
+        return Answer(1e5, lambda factor: _opposite(noise_of(mechanism), arb(rate), factor))
     size, family = family_of(mechanism)
 
     def value(factor: Ball) -> Ball:
-        inputs, best = family(), flint().arb(0)
+        inputs, best = family(), arb(0)
         for absent in inputs.rows:
-            mixed = [[(1 - flint().arb(rate)) * p + rate * q for p, q in zip(absent, row, strict=True)] for row in inputs.rows]
+            mixed = [[(1 - arb(rate)) * p + rate * q for p, q in zip(absent, row, strict=True)] for row in inputs.rows]
             best = larger(best, *(hockey_stick(zip(mixed[i], mixed[j], strict=True), factor) for i, j in inputs.pairs))
         return best
 
@@ -111,66 +93,25 @@ def _opposite(noise: Noise, rate: Ball, factor: Ball) -> Ball:
     c; bisection encloses c. Opposite contributions d and -d are the worst of all old and new contributions
     (`sampling/_opposite.py`).
     """
-    ball, d = flint().arb, noise.sensitivity
+    d = noise.sensitivity
 
     def sign(y: Ball) -> Ball:
         return (1 - rate) * (1 - factor) + rate * (noise.log_ratio(y).exp() - factor * noise.log_ratio(-y).exp())
 
     def value(y: Ball) -> Ball:
         none, more, less = (noise.tail(y + shift) for shift in (0 * d, -d, d))
-        return ((1 - rate) * none + rate * more - factor * ((1 - rate) * none + rate * less)).max(ball(0))
+        return ((1 - rate) * none + rate * more - factor * ((1 - rate) * none + rate * less)).max(arb(0))
 
-    low, high = ball(0), ball(1 if noise.whole else d.mid())
+    low, high = arb(0), arb(1 if noise.whole else d.mid())
     while not sign(high) > 0:
         # Beyond d, the ratios of Laplace and geometric noise are constant.
         if high > d and sign(high).overlaps(sign(2 * high)):
             return value(high)
         low, high = (high, 2 * high) if sign(high) < 0 else (low, 2 * high)
-    while high - low > (1 if noise.whole else high * ball(2) ** -flint().ctx.prec):
+    while high - low > (1 if noise.whole else high * arb(2) ** -flint().ctx.prec):
         middle = ((low + high) / 2).floor() if noise.whole else ((low + high) / 2).mid()
         at = sign(middle)
         if not (at > 0 or at < 0):
             return value(middle).max(value(middle + 1)) if noise.whole else value(low.union(high))
         low, high = (middle, high) if at < 0 else (low, middle)
     return value(high) if noise.whole else value(low.union(high))
-
-
-@hockey_stick_of.of("AllocationPair")
-def _(pair: Any) -> Answer:
-    noise = pair.mechanism
-    if "GaussianMechanism" in kinds_of(noise):
-        # Only the number of digits depends on the stated bound, whose logarithm is a guess of the size of delta.
-        return Answer(4e6, lambda factor: delta(noise.sigma, noise.sensitivity, pair.steps, factor, pair.removed, max(
-            -700.0, pair.log_delta(float(factor.log()), bound="lower"))), tolerance=1e-8, refined=False)
-    size, outcomes = outcomes_of(noise)
-    few = enumeration_operations(int(size), pair.steps)
-    phi = enumerated if few < 1e6 else contour
-
-    def value(factor: Ball) -> Ball:
-        # P and Q are the distributions of the output of a step with and without the record. delta of random allocation is
-        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket` computes. With L = dP/dQ and
-        # E = e^eps, X is L - E if the record is removed and 1 - E L if it is added. An outcome that is impossible under Q
-        # identifies the step that used the record.
-        laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
-        alone, shared = values_of(laws, factor)
-        return alone + phi(shared, pair.steps, flint().arb(0))
-
-    return Answer(few, value) if phi is enumerated else Answer(phi_operations(int(size)), value, TOLERANCE, refined=False)
-
-
-@hockey_stick_of.of("_SeveralPair")
-def _(pair: Any) -> Answer:
-    (size, outcomes), steps, chosen = outcomes_of(pair.mechanism), pair.steps, pair.chosen
-
-    def value(factor: Ball) -> Ball:
-        # The coefficient of z^k in the product of (q + z p)^c over the outcomes, seen c times each, is the probability of these
-        # counts if k of the steps use the record, times binom(steps, k).
-        line = flint().arb_poly
-        rows, listed = [(line([1]), steps)], outcomes()
-        for p, q in listed[:-1]:
-            rows = [(row * line([q, p]) ** c * math.comb(left, c), left - c) for row, left in rows for c in range(left + 1)]
-        chances = [row * line([listed[-1][1], listed[-1][0]]) ** left for row, left in rows]
-        both = [(row[chosen] / math.comb(steps, chosen), row[0]) for row in chances]
-        return hockey_stick(both if pair.removed else [(q, p) for p, q in both], factor)
-
-    return Answer(multisets(int(size), steps) * steps**2, value)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial, reduce
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ import numpy as np
 from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, outcomes_of, pairs_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, hockey_stick, larger, polynomial
-from shufflebounds.certify.blanket import TOLERANCE, contour, enumerated, enumeration_operations, phi_operations, values_of
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, hockey_stick, larger, polynomial
+from shufflebounds.certify.blanket import phi_answers, values_of
 from shufflebounds.certify.by_definition import all_shares, bit_reports, kind_reports, of_datasets, of_sum
-from shufflebounds.certify.clones_window import Pair, binomial_window, divergence_weights, every_count, window_operations
+from shufflebounds.certify.clones_window import divergence_weights, of_window
 from shufflebounds.certify.compositions import Listed
-from shufflebounds.certify.families import Family, bit_rows, family_of, kary_family, matrix_of
+from shufflebounds.certify.families import Family, bit_rows, family_of, kary_family, matrix_of, sent
 from shufflebounds.certify.interval_noise import interval_every_dataset, interval_outputs
 from shufflebounds.certify.worst_dataset import worst_dataset
 
@@ -28,7 +29,7 @@ def _(protocol: Any) -> Callable[[int], Answer]:
     # Dummy reports are zeros, so they have no mirror image.
     every = range(protocol.users) if protocol.fakes else None
     datasets = every if isinstance(protocol.ones, str) else [protocol.ones]
-    return lambda size: of_bits(protocol._bits, lambda: flint().arb(protocol.flip), size, datasets)
+    return lambda size: of_bits(protocol._bits, lambda: arb(protocol.flip), size, datasets)
 
 
 @pairs_of.of("ShuffledBits")
@@ -43,44 +44,29 @@ def _(protocol: Any) -> list[tuple[float, Callable[[], Outcomes]]]:
 
 @hockey_stick_of.of("_UniformClones")
 def _(protocol: Any) -> Answer:
-    def odds() -> Ball:
-        return flint().arb(protocol.local_eps).exp()
+    def pair(factor: Ball) -> tuple[Ball, Ball, Ball]:
+        odds = arb(protocol.local_eps).exp()
+        return 2 / (odds + 1) if protocol._is_stronger_clones else 1 / odds, *divergence_weights(odds, factor)
 
-    pair = Pair(lambda: 2 / (odds() + 1) if protocol._is_stronger_clones else 1 / odds(),
-                lambda factor: divergence_weights(odds(), factor))
-    return _window(protocol.users - 1, pair)
+    return of_window(protocol.users - 1, pair)
 
 
 @hockey_stick_of.of("ClearReports")
 def _(protocol: Any) -> Answer:
-    if protocol.bins == 1:
-        return Answer(1.0, lambda factor: 0 * factor)
-    # The pair of the clone bounds for an infinite local budget, and a clone with probability 2/bins.
-    pair = Pair(lambda: flint().arb(2) / protocol.bins, lambda factor: (flint().arb(1), factor))
-    return _window(protocol.fakes, pair)
+    # The pair of the clone bounds for an infinite local budget, and a clone with probability 2/bins; delta is 0 for one bin.
+    bins = protocol.bins
+    return of_window(protocol.fakes, lambda factor: (arb(2) / max(bins, 2), arb(min(bins - 1, 1)), factor))
 
 
-@hockey_stick_of.of("GeometricDummies")
-def _(protocol: Any) -> Answer:
-    if protocol.bins == 1:
-        return Answer(1.0, lambda factor: 0 * factor)
-
-    def value(factor: Ball) -> Ball:
-        left, right, keep = (flint().arb(x) for x in (protocol.left, protocol.right, protocol.keep))
-        power = left**protocol.shift
-        middle = (1 - power) / (1 - left)
-        masses = power, middle, right / (1 - right)
-        ratios = 1 - keep, 1 - keep + keep * left, 1 - keep + keep / right
-        norm = left * middle + 1 / (1 - right)
-        return sum((p * q * (u - factor * v).max(0 * factor) for p, u in zip(masses, ratios) for q, v in zip(masses, ratios)),
-                   0 * factor) / norm**2
-
-    return Answer(1.0, value)
-
-
-def _window(others: int, pair: Pair) -> Answer:
-    """Return delta if each of the other users is a clone with the probability of `pair`."""
-    return Answer(window_operations(others, float(pair.probability())), lambda factor: binomial_window(others, pair, factor))
+@hockey_stick_of.computed("GeometricDummies", size=lambda protocol: 100.0, make=Answer)
+def _(protocol: Any, factor: Ball) -> Ball:
+    left, right, keep, zero = (arb(x) for x in (protocol.left, protocol.right, protocol.keep, 0))
+    middle = (1 - left**protocol.shift) / (1 - left)
+    masses = left**protocol.shift, middle, right / (1 - right)
+    ratios = 1 - keep, 1 - keep + keep * left, 1 - keep + keep / right
+    norm = left * middle + 1 / (1 - right)
+    total = sum((p * q * (u - factor * v).max(zero) for p, u in zip(masses, ratios) for q, v in zip(masses, ratios)), zero)
+    return zero if protocol.bins == 1 else total / norm**2
 
 
 @of_people.of("BinomialNoise")
@@ -93,19 +79,19 @@ def _(protocol: Any) -> Callable[[int], Answer]:
     return partial(moved_noise, partial(_binomial, protocol.users, protocol.gamma), 30.0 * (protocol.users + 1))
 
 
-@outcomes_of.of("_ShiftedBinomial")
-def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
-    return pair.trials + 2.0, lambda: _moved(_binomial(pair.trials, pair.prob))[0 if pair.shifted_first else 1]
+@outcomes_of.computed("_ShiftedBinomial", size=lambda pair: pair.trials + 2.0)
+def _(pair: Any) -> Outcomes:
+    return _moved(_binomial(pair.trials, pair.prob))[0 if pair.shifted_first else 1]
 
 
 def _binomial(trials: int, prob: float) -> list[Ball]:
-    chance = flint().arb(prob)
+    chance = arb(prob)
     return polynomial([(1 - chance, chance, trials)])
 
 
 def _moved(law: list[Ball], shift: int = 1) -> tuple[Outcomes, Outcomes]:
     """Return the outcomes of (B + shift, B) and of (B, B + shift) for B with this distribution."""
-    gap = [flint().arb(0)] * shift
+    gap = [arb(0)] * shift
     first, second = [*gap, *law], [*law, *gap]
     return list(zip(first, second, strict=True)), list(zip(second, first, strict=True))
 
@@ -115,25 +101,28 @@ def moved_noise(law: Callable[[], list[Ball]], operations: float, shift: int = 1
     return Answer(operations, lambda factor: larger(*(hockey_stick(pair, factor) for pair in _moved(law(), shift))))
 
 
-@hockey_stick_of.of("ShuffledHistogram")
-def _(protocol: Any) -> Answer:
-    users = protocol.users
-    if protocol.bins == 1:
-        return Answer(1.0, lambda factor: 0 * factor)
-
-    def value(factor: Ball) -> Ball:
-        # The two counts that change are B + 1 or B, and B or B + 1.
-        gain, loss = map(Listed, _moved(_binomial(users, protocol.gamma)))
-        return gain.then(loss.value, factor)
-
-    return Answer(100.0 * (users + 2), value)
+@hockey_stick_of.computed("ShuffledHistogram", size=lambda protocol: 100.0 * (protocol.users + 2), make=Answer)
+def _(protocol: Any, factor: Ball) -> Ball:
+    # The two counts that change are B + 1 or B, and B or B + 1.
+    gain, loss = map(Listed, _moved(_binomial(protocol.users, protocol.gamma)))
+    return 0 * factor if protocol.bins == 1 else gain.then(loss.value, factor)
 
 
 @of_people.of("RealSum")
-def _(protocol: Any) -> Callable[[int], Answer]:
+def _(protocol: Any) -> Callable[[int], Answer] | None:
     if protocol.view == "columns" and protocol.bits > 1:
-        raise NoCertificateError("the composition of several columns is not certified, view='total' is")
-    return lambda size: of_bits(protocol.users * protocol.bits, lambda: flint().arb(protocol.flip), size * protocol.bits)
+        return None
+    return lambda size: of_bits(protocol.users * protocol.bits, lambda: arb(protocol.flip), size * protocol.bits)
+
+
+@bounds_of.of("RealSum")
+def _(protocol: Any) -> Bounds:
+    if of_people(protocol) is not None:
+        return bounds_of.default(protocol)
+    # One pair of neighbours changes the target's bits in all columns, and the total is a function of the columns.
+    below, above = map(bounds_of, protocol._closed.composed)
+    total = bounds_of(replace(protocol, view="total"))
+    return lambda eps, upper: above(eps, True) if upper else chain(total(eps, False), below(eps, False))
 
 
 @hockey_stick_of.of("FlippedReports")
@@ -146,7 +135,7 @@ def _(protocol: Any) -> Answer:
 
     def ones(kinds: int, shown: int) -> list[list[Ball]]:
         """Return the chances that the bits of the first `shown` bins are 1, for reports of each of the first `kinds` bins."""
-        flip = flint().arb(protocol.flip)
+        flip = arb(protocol.flip)
         return [[1 - flip if j == x else flip for j in range(shown)] for x in range(kinds)]
 
     if protocol.view == "sums" and not hidden:
@@ -156,24 +145,12 @@ def _(protocol: Any) -> Answer:
         return of_datasets(bit_reports(kinds, 2, partial(ones, kinds, 2), total), total - 1, datasets)
 
     def rows() -> list[list[Ball]]:
-        flip = flint().arb(protocol.flip)
+        flip = arb(protocol.flip)
         return bit_rows([(x,) for x in range(bins)], bins, 1 - flip, flip)
 
     reports = (bit_reports(bins, bins, partial(ones, bins, bins), total) if protocol.view == "sums"
                else kind_reports(bins, 2**bins, rows, total))
     return of_datasets(reports, total - hidden - 1, dummies=hidden)
-
-
-@hockey_stick_of.of("PersonalizedClones")
-def _(protocol: Any) -> Answer:
-    def value(factor: Ball) -> Ball:
-        ball = flint().arb
-        law = polynomial([(1 - 2 * ball(rate), 2 * ball(rate), int(many))
-                          for rate, many in zip(protocol.rates.tolist(), protocol.counts.tolist())])
-        weight = ball(protocol.weight)
-        return protocol.scale * every_count(law, (1 - weight) / weight, factor)
-
-    return Answer(12.0 * protocol.counts.sum() + 0.5 * float(protocol.rates.size) * protocol.counts.sum(), value)
 
 
 @hockey_stick_of.of("PersonalizedBits")
@@ -189,7 +166,7 @@ def _(protocol: Any) -> Answer:
 
     def value(factor: Ball) -> Ball:
         divergences = []
-        kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (flint().arb(e).exp() for e in protocol.local_eps.tolist())]
+        kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (arb(e).exp() for e in protocol.local_eps.tolist())]
         for target in targets:
             for ones in given:
                 # The target is one user of its group; the other users of the group have the bits of the dataset.
@@ -228,7 +205,7 @@ def _stronger_bits(protocol: Any, flip: float) -> Answer:
     _, family = family_of(protocol.randomizer)
 
     def allowed() -> Ball:
-        change, rows = flint().arb(flip), family().rows
+        change, rows = arb(flip), family().rows
         if len(rows) != 2 or not all(p * change <= q * (1 - change) for one, other in (rows, rows[::-1])
                                      for p, q in zip(one, other, strict=True)):
             raise ArithmeticError(f"bits of flip probability {flip!r} do not bound the randomizer")
@@ -292,7 +269,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
         family = _family(protocol)
         yield from _sums(protocol, [(family, i, j, lambda laws: laws.blanket) for i, j in family().pairs])
     elif argument == "worst dataset" and "GaussianMechanism" in kinds_of(protocol.randomizer):
-        yield interval_every_dataset(protocol, protocol.log_delta(eps))
+        yield interval_every_dataset(protocol, eps)
     elif argument == "worst dataset":
         yield worst_dataset(protocol)
     elif argument == "every dataset":
@@ -301,13 +278,9 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
         for data in protocol._bounds.upper._stronger_protocols:
             for share in {protocol.participation, 1.0}:
                 yield _matrix(protocol, data._every._users, share)
-    yield _of_one(protocol)
-
-
-def _of_one(protocol: Any) -> Answer:
-    """Return delta of one message: all messages are a post-processing of the target's, sent with probability `participation`."""
+    # All messages are a post-processing of the target's, which is sent with probability `participation`.
     one = hockey_stick_of(protocol.randomizer)
-    return one._replace(value=lambda factor: protocol.participation * one.value(factor))
+    yield one._replace(value=lambda factor: protocol.participation * one.value(factor))
 
 
 def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
@@ -326,7 +299,9 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     # All other users have one input in the engine's dataset: the input for which X has the same second moment.
     law, candidates = bounds.lower._laws.below[place][2], []
     moment = _log_moment(law.log_mass, law.values(eps))
-    for family in _attained(protocol):
+    # The lower bound of a pure budget is attained by k-ary response with two or three values.
+    three: list[Callable[[], Family]] = [lambda: kary_family(3, protocol.randomizer.local_eps).thinned(protocol.participation)]
+    for family in [_family(protocol), *(three if "PureLocal" in kinds_of(protocol.randomizer) else [])]:
         laws, factor = family(), math.exp(eps)
         rows = [np.array([float(p) for p in row]) for row in laws.rows]
         for (i, j), k in product(laws.pairs, laws.others or range(len(rows))):
@@ -342,13 +317,15 @@ def _matrix(protocol: Any, users: int, participation: float,
             chosen: Sequence[tuple[Sequence[int], tuple[int, int] | None]] | None = None) -> Answer:
     """Return the maximum of delta over datasets of a randomizer with a matrix."""
     inputs, outputs, matrix = matrix_of(protocol.randomizer)
+    if chosen is None and "KaryResponse" in kinds_of(protocol.randomizer):
+        # By symmetry, the target has the bins 0 and 1, and the order of the other bins does not matter.
+        chosen = [(shares, (0, 1)) for shares in all_shares(users - 1, inputs) if [*shares[2:]] == sorted(shares[2:])]
 
     def rows() -> list[list[Ball]]:
         # The messages of the protocol must be a post-processing of those that are enumerated.
         if users > protocol.users or participation < protocol.participation:
             raise ArithmeticError(f"{users} users of participation {participation!r} are no stronger protocol")
-        share = flint().arb(participation)
-        return [[*(share * p for p in row), *([1 - share] if participation < 1 else [])] for row in matrix()]
+        return [sent(row, participation) for row in matrix()]
 
     return of_datasets(kind_reports(inputs, outputs + (participation < 1), rows, users), users - 1, chosen)
 
@@ -366,20 +343,13 @@ def _family(protocol: Any) -> Callable[[], Family]:
     return lambda: family().thinned(protocol.participation)
 
 
-def _attained(protocol: Any) -> list[Callable[[], Family]]:
-    """Return the functions that make the families in which a lower bound is attained."""
-    if "PureLocal" not in kinds_of(protocol.randomizer):
-        return [_family(protocol)]
-    kary = [kary_family(bins, protocol.randomizer.local_eps) for bins in (2, 3)]
-    return [lambda one=one: one().thinned(protocol.participation) for one in kary]  # type: ignore[misc]
-
-
-def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[[Family], list[Ball]]]]) -> Iterator[Answer]:
-    """Yield the certificates of the largest Phi_n (`blanket`) of several (family, target's inputs i and j, m)."""
+def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[[Family], list[Ball]]]]
+          ) -> tuple[Answer, Answer]:
+    """Return the certificates of the largest Phi_n (`blanket`) of several (family, target's inputs i and j, m)."""
     users, kinds = protocol.users, max(len(family().blanket) for family, *_ in choices)
 
     def value(factor: Ball, *, phi: Callable[..., Ball]) -> Ball:
-        one, values = flint().arb(1), []
+        one, values = arb(1), []
         for family, i, j, measure_of in choices:
             laws = family()
             measure = measure_of(laws)
@@ -387,5 +357,4 @@ def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Cal
             values.append(alone + phi(law, users, (one - sum(measure)).max(0 * one)))
         return larger(*values)
 
-    yield Answer(len(choices) * enumeration_operations(kinds, users), partial(value, phi=enumerated))
-    yield Answer(len(choices) * phi_operations(kinds), partial(value, phi=contour), TOLERANCE, refined=False)
+    return phi_answers(kinds, users, value, len(choices))

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 
-from shufflebounds.certify.balls import Ball, flint
+from shufflebounds.certify.balls import Ball, acb, arb, flint, log_of, pi
 
 __all__ = ["delta"]
 
@@ -36,71 +36,64 @@ class _Transform:
     """The function lambda of the module docstring, at the precision of the quadrature."""
 
     def __init__(self, mu: Ball, bits: int) -> None:
-        ball = flint().arb
-        self.mu, self.a = mu, ball.pi() / (2 * mu)
+        self.mu, self.a = mu, pi() / (2 * mu)
         wide = (math.pi / float(mu)) ** 2 / 2  # the largest (s + a)^2/2
-        self.step = 2 * ball.pi() * self.a / ball(0.7 * bits + wide)
+        self.step = 2 * pi() * self.a / arb(0.7 * bits + wide)
         self.last = math.ceil(math.sqrt(1.4 * bits + 2 * wide) / float(self.step))
 
     def value(self, z: Ball) -> Ball:
         """Return lambda(z) for Re z > 0 and Im z >= 0."""
-        ball, pair = flint().arb, flint().acb
         s = z.arg() / self.mu
-        total, factor = pair(0), -z * (pair(0, -1) * self.mu * s - self.mu**2 / 2).exp()
+        total, factor = acb(0), -z * (acb(0, -1) * self.mu * s - self.mu**2 / 2).exp()
         for j in range(-self.last, self.last + 1):
             x = j * self.step
-            total += (factor * (self.mu * x).exp() - pair(x, -s) ** 2 / 2).exp()
-        cut = ((s * s) / 2).exp() * (self.last * self.step / ball(2).sqrt()).erfc()
+            total += (factor * (self.mu * x).exp() - acb(x, -s) ** 2 / 2).exp()
+        cut = ((s * s) / 2).exp() * (self.last * self.step / arb(2).sqrt()).erfc()
         edge = abs(s) + self.a
-        error = ball(0, (2 * (edge * edge / 2).exp() / (2 * ball.pi() * self.a / self.step).expm1() + cut).upper())
-        return total * self.step / (2 * ball.pi()).sqrt() + pair(error, error)
+        error = arb(0, (2 * (edge * edge / 2).exp() / (2 * pi() * self.a / self.step).expm1() + cut).upper())
+        return total * self.step / (2 * pi()).sqrt() + acb(error, error)
 
     def beyond(self, t: Ball, steps: int) -> Ball:
         """Return a bound of |lambda(z)|^steps for Im z >= t."""
-        ball, best = flint().arb, flint().arb(1)
+        best = arb(1)
         for scale in (1.0, 0.6, 0.3):
-            s = ball(min(float(t) * float(self.mu) * scale, math.pi / 4 / float(self.mu) * 0.9999))
-            best = best.min(((s * s / 2).exp() * self.value(flint().acb(t * (self.mu * s).sin())).real) ** steps)
+            s = arb(min(float(t) * float(self.mu) * scale, math.pi / 4 / float(self.mu) * 0.9999))
+            best = best.min(((s * s / 2).exp() * self.value(acb(t * (self.mu * s).sin())).real) ** steps)
         return best.upper()
 
 
 def _put(mu: Ball, steps: int, c: Ball, digits: float, near: tuple[float, float] | None) -> Ball:
     """Return E (c - S)_+ (module docstring) with an absolute error of about 10^-digits; `near` is (theta, y)."""
-    library = flint()
-    ball, pair = library.arb, library.acb
     depth = math.log(10) * digits + math.log(steps) + 5
     bits = math.ceil(2.6 * depth + 20 + 1.45 * math.log2(steps))
-    library.ctx.prec = math.ceil(bits + 40 + 0.75 * (math.pi / float(mu)) ** 2)
+    flint().ctx.prec = math.ceil(bits + 40 + 0.75 * (math.pi / float(mu)) ** 2)
     transform, most = _Transform(mu, bits), float(c.upper())
     # theta (y - c) is `depth`, so that the term j = 1 is negligible. A larger y has more nodes, a larger theta c loses digits.
-    theta, y = (ball(x) for x in near or (depth / (1.4 * most), 2.5 * most))
+    theta, y = (arb(x) for x in near or (depth / (1.4 * most), 2.5 * most))
     if not (theta > 0 and y >= c):
         raise ArithmeticError("theta and y are not a witness of this theorem")
-    h = 2 * ball.pi() / y
-    total, m, wanted = (theta * c).exp() * transform.value(pair(theta)).real ** steps / theta**2 / 2, 0, ball(10) ** -int(digits)
+    h = 2 * pi() / y
+    total, m, wanted = (theta * c).exp() * transform.value(acb(theta)).real ** steps / theta**2 / 2, 0, arb(10) ** -int(digits)
     while True:
         m += 1
-        z = pair(theta, m * h)
+        z = acb(theta, m * h)
         total += (transform.value(z) ** steps / (z * z) * (z * c).exp()).real
         if m >= 8 and m & (m - 1) == 0:
             rest = transform.beyond(m * h, steps) / (h * h * m) * (theta * c).exp()
             if rest < wanted or m >= NODES:
                 break
-    upper = h / ball.pi() * (total + ball(0, rest.upper()))
+    upper = h / pi() * (total + arb(0, rest.upper()))
     decay = (-theta * y).exp()
     alias = decay * (c + y / (1 - decay)) / (1 - decay)
-    return (upper - alias).lower().max(ball(0)).union(upper.upper())
+    return (upper - alias).lower().max(arb(0)).union(upper.upper())
 
 
 def delta(sigma: float, sensitivity: float, steps: int, factor: Ball, removed: bool, log_size: float,
           near: tuple[float, float] | None = None) -> Ball:
     """Return delta; `log_size` is a guess of log delta, by which the number of digits is chosen."""
-    library, digits = flint(), 10 + max(0.0, -log_size) / math.log(10)
-    eps = float(factor.log())
-    if not factor.log().contains(eps):
-        raise ArithmeticError("e^eps is not that of a double eps")
-    library.ctx.prec = 200 + math.ceil(4 * digits)
-    mu, loss = library.arb(sensitivity) / sigma, library.arb(eps).exp()
+    eps, digits = log_of(factor), 10 + max(0.0, -log_size) / math.log(10)
+    flint().ctx.prec = 200 + math.ceil(4 * digits)
+    mu, loss = arb(sensitivity) / sigma, arb(eps).exp()
     if removed:
-        return (_put(mu, steps, steps * loss, digits, near) / steps + 1 - loss).max(library.arb(0))
+        return (_put(mu, steps, steps * loss, digits, near) / steps + 1 - loss).max(arb(0))
     return loss / steps * _put(mu, steps, steps / loss, digits, near)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, NamedTuple
 
 from shufflebounds._base import validate as _validate
 
-__all__ = ["Answer", "Ball", "NoCertificateError", "Outcomes", "Outputs", "certified", "flint", "hockey_stick", "larger",
-           "largest_answer", "multisets", "polynomial"]
+__all__ = ["Answer", "Ball", "NoCertificateError", "Outcomes", "Outputs", "acb", "arb", "certified", "flint", "hockey_stick",
+           "larger", "largest_answer", "log_of", "multisets", "normal_tail", "pi", "polynomial"]
 
 Ball = Any
 
@@ -50,6 +50,7 @@ BALL_SECONDS = 5e-7
 """Measured seconds of a ball operation, for the message that refuses a long call."""
 
 
+@cache
 def flint() -> Any:
     """Return python-flint, or raise ImportError naming the extra."""
     try:
@@ -57,6 +58,21 @@ def flint() -> Any:
     except ImportError:
         raise ImportError("certify() needs python-flint: pip install 'shufflebounds[certify]'") from None
     return flint
+
+
+def arb(*parts: Any) -> Ball:
+    """Return a real number with an error bound."""
+    return flint().arb(*parts)
+
+
+def acb(*parts: Any) -> Ball:
+    """Return a complex number with an error bound."""
+    return flint().acb(*parts)
+
+
+def pi() -> Ball:
+    """Return the number pi."""
+    return flint().arb.pi()
 
 
 def certified(answer: Answer, eps: float, digits: int, seconds: float) -> Ball:
@@ -69,24 +85,36 @@ def certified(answer: Answer, eps: float, digits: int, seconds: float) -> Ball:
     if time > seconds:
         raise _validate.InfeasibleError(f"certify() would take about {answer.operations:.2g} ball operations, {time:.2g} s: "
                                         f"seconds={seconds:g} is the limit")
-    library = flint()
     wanted = math.ceil(digits * math.log2(10)) + 1
-    before, precision = library.ctx.prec, 64 + wanted
+    before, precision = flint().ctx.prec, 64 + wanted
     try:
         while True:
-            library.ctx.prec = precision
-            ball = answer.value(library.arb(eps).exp())
+            flint().ctx.prec = precision
+            ball = answer.value(arb(eps).exp())
             settled = ball.rel_accuracy_bits() >= wanted or ball == 0
             if settled or not answer.refined or precision > 2**14 or time * precision > 512 * seconds:
                 return ball
             precision *= 2
     finally:
-        library.ctx.prec = before
+        flint().ctx.prec = before
+
+
+def log_of(factor: Ball) -> float:
+    """Return the double eps of which `factor` is e^eps."""
+    eps = float(factor.log())
+    if not factor.log().contains(eps):
+        raise ArithmeticError("e^eps is not that of a double eps")
+    return eps
+
+
+def normal_tail(x: Ball) -> Ball:
+    """Return the probability that a standard normal number is above x."""
+    return (x / arb(2).sqrt()).erfc() / 2
 
 
 def hockey_stick(outcomes: Iterable[tuple[Ball, Ball]], factor: Ball) -> Ball:
     """Return the sum over all outcomes of max(0, p - factor q), the hockey-stick divergence at factor = e^eps."""
-    zero = flint().arb(0)
+    zero = arb(0)
     return sum(((p - factor * q).max(zero) for p, q in outcomes), zero)
 
 
@@ -100,10 +128,9 @@ def multisets(kinds: int, times: int) -> float:
 
 def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:
     """Return the distribution of a sum of bits; each factor is (probability of 0, probability of 1, number of such bits)."""
-    library = flint()
-    out = library.arb_poly([1])
+    out = flint().arb_poly([1])
     for zero, one, many in factors:
-        out *= library.arb_poly([zero, one]) ** many
+        out *= flint().arb_poly([zero, one]) ** many
     return [out[k] for k in range(1 + sum(many for *_, many in factors))]
 
 

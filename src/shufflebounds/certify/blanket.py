@@ -26,15 +26,16 @@ of all users' values are few, :func:`enumerated` adds them up instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from scipy.optimize import minimize_scalar
 
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.certify.balls import Ball, Outputs, flint, multisets
+from shufflebounds.certify.balls import Answer, Ball, Outputs, acb, arb, flint, multisets, pi
 
-__all__ = ["TOLERANCE", "Witness", "contour", "enumerated", "enumeration_operations", "phi_operations", "values_of", "witness"]
+__all__ = ["TOLERANCE", "Witness", "contour", "enumerated", "enumeration_operations", "phi_answers", "values_of", "witness"]
 
 TOLERANCE = 3e-5
 """Allowed width of the ball in log delta: 1e-5 was seen for 1e6 users. The ball is wider if the sum is 0 with a large
@@ -65,14 +66,16 @@ class Witness(NamedTuple):
 
 def values_of(outputs: Outputs, factor: Ball) -> tuple[Ball, list[tuple[Ball, Ball]]]:
     """Return the contribution of outputs with m = 0, which reveal the target's message, and (X, m) of all others."""
-    zero = flint().arb(0)
+    zero = arb(0)
     alone = sum(((a - factor * b).max(zero) for a, b, m in outputs if m == 0), zero)
     return alone, [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
 
 
-def phi_operations(kinds: int) -> float:
-    """Return the number of ball operations of :func:`contour` at a typical number of nodes."""
-    return 1.5e5 * (10 + 3 * kinds)
+def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int = 1) -> tuple[Answer, Answer]:
+    """Return how `value`, which contains Phi_n `times` times, is computed: by `phi=enumerated`, and by `phi=contour`."""
+    # The second estimate is that of a typical number of nodes.
+    return (Answer(times * enumeration_operations(kinds, users), partial(value, phi=enumerated)),
+            Answer(times * 1.5e5 * (10 + 3 * kinds), partial(value, phi=contour), TOLERANCE, refined=False))
 
 
 def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS) -> Witness:
@@ -99,10 +102,8 @@ def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS
 def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Witness | None = None,
             digits: float = DIGITS) -> Ball:
     """Return a ball that contains Phi_n; `law` has the values of X with their probabilities, and `rest` is that of X = 0."""
-    library = flint()
-    library.ctx.prec = PRECISION
-    ball, complex_ball = library.arb, library.acb
-    zero = ball(0)
+    flint().ctx.prec = PRECISION
+    zero = arb(0)
     above = sum((p * x.max(zero) for x, p in law), zero)
     if not any(x > 0 for x, _ in law):
         # E(X_1 + ... + X_n)_+ <= n E X_+, which is 0 or so small that the sign of X is not known.
@@ -111,41 +112,41 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
         given = given or witness(law, users, digits)
     except (ValueError, OverflowError):
         raise ArithmeticError("no witness was found: the values of X are too large") from None
-    theta, t, y, eta = (ball(x) for x in given[:4])
+    theta, t, y, eta = (arb(x) for x in given[:4])
     last = given.last
     if not (theta > 0 and t > theta and y > 0 and eta > 0 and last >= 1 and (rest >= 0 or rest.contains(0))):
         raise ArithmeticError(f"{given} is not a witness of this theorem")
     if last > NODES:
         raise InfeasibleError(f"the sum has {last} nodes: at most {NODES} are tried")
-    step, half = 2 * ball.pi() / y, eta * eta / 2
+    step, half = 2 * pi() / y, eta * eta / 2
     mass = rest + sum((p for _, p in law), zero)
 
     def moment(at: Ball) -> Ball:
         return (mass + sum((p * (at * x).expm1() for x, p in law), zero)) ** users
 
     here = moment(theta)
-    grown, turns, still = [p * (theta * x).exp() for x, p in law], [step * x for x, _ in law], complex_ball(rest)
+    grown, turns, still = [p * (theta * x).exp() for x, p in law], [step * x for x, _ in law], acb(rest)
     # Repeated multiplication by e^(iDx) would lose half a bit each time, so e^(ijDx) is a product of two exponentials.
-    near = [[complex_ball(0, i * turn).exp() for i in range(BLOCK)] for turn in turns]
+    near = [[acb(0, i * turn).exp() for i in range(BLOCK)] for turn in turns]
     total = here * (half * theta * theta).exp() / (theta * theta)
     smooth = here * (half * theta * theta).exp()
     for j in range(1, last + 1):
         place = j % BLOCK
         if place == 0 or j == 1:
-            far = [p * complex_ball(0, (j - place) * turn).exp() for p, turn in zip(grown, turns, strict=True)]
-        z = complex_ball(theta, j * step)
+            far = [p * acb(0, (j - place) * turn).exp() for p, turn in zip(grown, turns, strict=True)]
+        z = acb(theta, j * step)
         term = sum((one * table[place] for one, table in zip(far, near, strict=True)), still) ** users * (half * z * z).exp()
         total += 2 * (term / (z * z)).real
         smooth += 2 * term.real
     bound = here * (half * (theta * theta - ((last + 1) * step) ** 2)).exp()
     tail = (2 * bound / (step * step * last)).upper()
     later = (2 * bound / (1 - (-half * step * step * (2 * last + 3)).exp())).upper()
-    scale = step / (2 * ball.pi())
+    scale = step / (2 * pi())
     gap = eta * eta * scale * (smooth + later)
     d = (-theta * y).exp()
     spread = users * sum((p * abs(x) for x, p in law), zero) * mass ** (users - 1) + eta * mass**users
     ahead = d / (1 - d) * (spread + mass**users * y / (1 - d))
-    behind = moment(t) * (t * t * half).exp() / (t * ball(1).exp()) / ((t - theta) * y).expm1()
+    behind = moment(t) * (t * t * half).exp() / (t * arb(1).exp()) / ((t - theta) * y).expm1()
     upper, lower = scale * (total + tail), scale * (total - tail) - gap - ahead - behind
     return (lower.lower().max(zero) / users).union(upper.upper() / users)
 
@@ -160,11 +161,10 @@ def enumeration_operations(kinds: int, users: int) -> float:
 
 def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:
     """Return Phi_n as the sum over all multisets of values."""
-    library = flint()
-    zero = library.arb(0)
+    zero = arb(0)
     # `tables` has mass^c/c!, c = 0, 1, ..., for each value and for X = 0.
     masses = [*(m for _, m in law), rest]
-    tables = [[library.arb(1)] for _ in masses]
+    tables = [[arb(1)] for _ in masses]
     for table, mass in zip(tables, masses, strict=True):
         for c in range(1, users + 1):
             table.append(table[-1] * mass / c)
@@ -177,4 +177,4 @@ def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball
                 value += over(kind + 1, left - c, total + c * law[kind][0], weight * tables[kind][c])
         return value
 
-    return over(0, users, zero, library.arb(math.factorial(users))) / users
+    return over(0, users, zero, arb(math.factorial(users))) / users

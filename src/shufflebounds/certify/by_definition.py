@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import permutations, zip_longest
 from typing import Any
 
-from shufflebounds.certify.balls import Answer, Ball, flint, hockey_stick, multisets, polynomial
+from shufflebounds.certify.balls import Answer, Ball, arb, flint, hockey_stick, multisets, polynomial
 
 __all__ = ["Reports", "all_shares", "bit_reports", "kind_reports", "of_datasets", "of_sum"]
 
@@ -32,13 +32,9 @@ def kind_reports(inputs: int, outputs: int, rows: Callable[[], list[list[Ball]]]
     """Return reports of one of several kinds of outputs each; `total` is the number of reports."""
 
     def polynomials() -> list[Any]:
-        shifts, out = [0, *((total + 1) ** y for y in range(outputs - 1))], []
-        for row in rows():
-            one = [flint().arb(0)] * (shifts[-1] + 1)
-            for shift, mass in zip(shifts, row, strict=True):
-                one[shift] = mass
-            out.append(flint().arb_poly(one))
-        return out
+        shifts = [0, *((total + 1) ** y for y in range(outputs - 1))]
+        laws = [dict(zip(shifts, row, strict=True)) for row in rows()]
+        return [flint().arb_poly([law.get(k, 0) for k in range(shifts[-1] + 1)]) for law in laws]
 
     # The largest exponent is 0 for one kind of outputs; numbers above e^700 are only compared with a limit.
     return inputs, math.exp(min((outputs - 2) * math.log(total + 1), 700.0)) if outputs > 1 else 0.0, polynomials
@@ -49,13 +45,8 @@ def bit_reports(inputs: int, columns: int, chances: Callable[[], list[list[Ball]
     shifts = [(total + 1) ** j for j in range(columns)]
 
     def polynomials() -> list[Any]:
-        library, out = flint(), []
-        for row in chances():
-            one = library.arb_poly([1])
-            for shift, p in zip(shifts, row, strict=True):
-                one *= library.arb_poly([1 - p, *[0] * (shift - 1), p])
-            out.append(one)
-        return out
+        return [math.prod((flint().arb_poly([1 - p, *[0] * (shift - 1), p]) for shift, p in zip(shifts, row, strict=True)),
+                          start=flint().arb_poly([1])) for row in chances()]
 
     return inputs, float(sum(shifts)), polynomials
 
@@ -72,16 +63,16 @@ def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[i
     number = len(chosen) if chosen is not None else multisets(inputs, others) * inputs**2
 
     def value(factor: Ball) -> Ball:
-        library = flint()
-        rows, best = polynomials(), library.arb(0)
-        hidden = (sum(rows[1:], rows[0]) * (library.arb(1) / inputs)) ** dummies if dummies else library.arb_poly([1])
+        rows, best = polynomials(), arb(0)
+        hidden = (sum(rows[1:], rows[0]) * (arb(1) / inputs)) ** dummies if dummies else flint().arb_poly([1])
         for shares, pair in chosen if chosen is not None else [(shares, None) for shares in all_shares(others, inputs)]:
             rest = hidden
             for row, count in zip(rows, shares):
                 rest *= row**count
-            laws = [[law[k] for k in range(law.degree() + 1)] for law in (rest * row for row in rows)]
-            for first, second in permutations(laws, 2) if pair is None else [(laws[pair[0]], laws[pair[1]])]:
-                best = best.max(hockey_stick(zip_longest(first, second, fillvalue=library.arb(0)), factor))
+            wanted = rows if pair is None else [rows[i] for i in pair]
+            laws = [[law[k] for k in range(law.degree() + 1)] for law in (rest * row for row in wanted)]
+            for first, second in permutations(laws, 2) if pair is None else [laws]:
+                best = best.max(hockey_stick(zip_longest(first, second, fillvalue=arb(0)), factor))
         return best
 
     return Answer(size * number, value)

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
 
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.certify.balls import Ball, flint
+from shufflebounds.certify.balls import Answer, Ball, arb, flint
 
-__all__ = ["Pair", "binomial_window", "divergence_weights", "every_count", "window_operations"]
+__all__ = ["Pair", "binomial_window", "divergence_weights", "every_count", "of_window"]
 
 MOST_COUNTS = 5e6
 """Resource limit: largest number of clone counts of a window. Raised: longer calls."""
@@ -35,49 +35,45 @@ MOST_COUNTS = 5e6
 
 def _log_pmf(n: int, k: int, p: Ball) -> Ball:
     """Return log P(Bin(n, p) = k)."""
-    ball = flint().arb
-    return ball(n + 1).lgamma() - ball(k + 1).lgamma() - ball(n - k + 1).lgamma() + k * p.log() + (n - k) * (1 - p).log()
+    return arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma() + k * p.log() + (n - k) * (1 - p).log()
 
 
 def _first_tail(c: int, k: int) -> tuple[Ball, Ball]:
     """Return P(A >= k) and P(A = k - 1) for A ~ Bin(c, 1/2) and k >= c/2 - 1."""
-    ball, half = flint().arb, flint().arb(1) / 2
-    tail, term = ball(0), _log_pmf(c, k, half).exp() if k <= c else ball(0)
+    half = arb(1) / 2
+    tail, term = arb(0), _log_pmf(c, k, half).exp() if k <= c else arb(0)
     for j in range(k, c + 1):
         tail += term
         term = term * (c - j) / (j + 1)
-        if term < tail * ball(2) ** -flint().ctx.prec:
+        if term < tail * arb(2) ** -flint().ctx.prec:
             # The later terms decrease at least geometrically.
-            ratio = ball(c - j - 1) / (j + 2)
-            tail += (term / (1 - ratio)).union(ball(0))
+            ratio = arb(c - j - 1) / (j + 2)
+            tail += (term / (1 - ratio)).union(arb(0))
             break
-    return tail, _log_pmf(c, k - 1, half).exp() if k - 1 <= c else ball(0)
+    return tail, _log_pmf(c, k - 1, half).exp() if k - 1 <= c else arb(0)
 
 
 def _divergences(u: Ball, v: Ball, low: int, high: int) -> Iterator[Ball]:
     """Yield H(c) for c = low..high."""
-    ball, share = flint().arb, v / (u + v)
+    share = v / (u + v)
     # The lower end of the ball is rounded down to an integer exactly, since a later start would not be the first integer.
     k = max(1, int((share * (low + 1)).lower().floor().unique_fmpz()))
     tail, before = _first_tail(low, k)
     for c in range(low, high + 1):
         edge = share * (c + 1)
-        while ball(k) <= edge:
+        while arb(k) <= edge:
             before, k = before * (c - k + 1) / k, k + 1
             tail -= before
         best = u * (tail + before) - v * tail
-        if not ball(k) > edge:
+        if not arb(k) > edge:
             at = before * (c - k + 1) / k
             best = best.max(u * tail - v * (tail - at))
         yield best
         tail, before = tail + before / 2, before * (c + 1) / (2 * (c + 2 - k))
 
 
-class Pair(NamedTuple):
-    """The probability of a clone, and the function from e^eps to (u, v), each computed at the precision of the call."""
-
-    probability: Callable[[], Ball]
-    weights: Callable[[Ball], tuple[Ball, Ball]]
+Pair = Callable[[Ball], tuple[Ball, Ball, Ball]]
+"""The function from e^eps to the probability of a clone, u and v, at the precision of the call."""
 
 
 def divergence_weights(odds: Ball, factor: Ball) -> tuple[Ball, Ball]:
@@ -89,8 +85,8 @@ def every_count(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
     """Return delta if the number of clones is c with probability law[c]."""
     u, v = divergence_weights(odds, factor)
     if not u > 0:
-        return u.max(flint().arb(0))
-    return sum((weight * here for weight, here in zip(law, _divergences(u, v, 0, len(law) - 1), strict=True)), flint().arb(0))
+        return u.max(arb(0))
+    return sum((weight * here for weight, here in zip(law, _divergences(u, v, 0, len(law) - 1), strict=True)), arb(0))
 
 
 def _window(n: int, p: float, share: float, bits: int) -> tuple[float, int, int]:
@@ -103,31 +99,31 @@ def _window(n: int, p: float, share: float, bits: int) -> tuple[float, int, int]
     return depth, max(0, math.floor(n * p - wide)), min(n, math.ceil(n * p + wide))
 
 
-def window_operations(n: int, p: float) -> float:
-    """Return an estimate of the ball operations of :func:`binomial_window` at eps = 0, where delta is largest."""
-    _, low, high = _window(n, p, 0.5, 115)
-    return 12.0 * (high - low) + 4.0 * math.sqrt(100.0 * n) + 12
+def of_window(n: int, pair: Pair) -> Answer:
+    """Return delta if each of n other users is a clone with the probability of `pair`."""
+    # The estimate is that at eps = 0, where delta is largest.
+    _, low, high = _window(n, float(pair(arb(1))[0]), 0.5, 115)
+    return Answer(12.0 * (high - low) + 4.0 * math.sqrt(100.0 * n) + 12, partial(binomial_window, n, pair))
 
 
 def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
     """Return delta if the number of clones is Bin(n, p)."""
-    library = flint()
-    ball, bits = library.arb, library.ctx.prec
-    u, v = pair.weights(factor)
+    bits = flint().ctx.prec
+    p, u, v = pair(factor)
     if not u > 0:
-        return u.max(ball(0))
-    depth, low, high = _window(n, float(pair.probability()), float(v / (u + v)), bits)
+        return u.max(arb(0))
+    depth, low, high = _window(n, float(p), float(v / (u + v)), bits)
     if high - low > MOST_COUNTS:
         raise InfeasibleError(f"the window has {high - low} clone counts: at most {MOST_COUNTS:g} are tried")
     # log(v/u) is at most the budget; next to it the share of the best test is within 1/e^budget of 1.
-    library.ctx.prec = bits + 64 + math.ceil(1.5 * depth + float((1 + v / u).log()))
+    flint().ctx.prec = bits + 64 + math.ceil(1.5 * depth + float((1 + v / u).log()))
     try:
-        (u, v), p = pair.weights(factor), pair.probability()
-        weight = _log_pmf(n, low, p).exp() if p < 1 else ball(low == n)
-        total = below = above = ball(0)
+        p, u, v = pair(factor)
+        weight = _log_pmf(n, low, p).exp() if p < 1 else arb(low == n)
+        total = below = above = arb(0)
         if low:
             ratio = low * (1 - p) / ((n - low + 1) * p)
-            below = weight * ratio / (1 - ratio) if ratio < 1 else ball(1)
+            below = weight * ratio / (1 - ratio) if ratio < 1 else arb(1)
         for c, best in enumerate(_divergences(u, v, low, high), low):
             total += weight * best
             if c < high:
@@ -137,4 +133,4 @@ def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
             above = weight * ratio / (1 - ratio) * best if ratio < 1 else u
         return total.union(total + below * u + above)
     finally:
-        library.ctx.prec = bits
+        flint().ctx.prec = bits

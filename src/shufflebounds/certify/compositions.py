@@ -33,7 +33,7 @@ from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from shufflebounds.certify._dispatch import OPERATIONS, Bounds, bounds_of, hockey_stick_of, kinds_of, outcomes_of, pairs_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, flint, larger, largest_answer, multisets
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, flint, larger, largest_answer, multisets
 from shufflebounds.certify.sampled_gaussians import SAMPLED_OPERATIONS, SAMPLED_TOLERANCE, Part, delta
 
 __all__ = ["Listed", "curve_of", "every_outcome", "on_lattice"]
@@ -55,7 +55,7 @@ class Listed:
     """A pair with listed outcomes, in the order of their likelihood ratios."""
 
     def __init__(self, outcomes: Outcomes) -> None:
-        known, zero = [], flint().arb(0)
+        known, zero = [], arb(0)
         # `rest` contains the part of the outcomes whose likelihood ratio is not known accurately, for every e^eps.
         self.rest = zero
         for p, q in outcomes:
@@ -73,7 +73,7 @@ class Listed:
 
     def value(self, factor: Ball) -> Ball:
         """Return the divergence at e^eps = `factor` >= 0."""
-        at, zero = flint().arb(math.inf) if factor == 0 else -factor.log(), flint().arb(0)
+        at, zero = arb(math.inf) if factor == 0 else -factor.log(), arb(0)
         if at.is_nan():
             raise ArithmeticError("it is not known whether e^eps is positive")
         first, last = (bisect_right(self._logs, float(end) + way * SLACK) for way, end in ((-1, at.lower()), (1, at.upper())))
@@ -88,7 +88,7 @@ class Listed:
 
 def _multisets(outcomes: Outcomes, times: int) -> Outcomes:
     """Return the probabilities of every multiset of `times` independent outcomes."""
-    one = flint().arb(1)
+    one = arb(1)
     # The probabilities of a multiset, the place of its last outcome in the list, and how often it has this outcome.
     rows = [(one, one, 0, 0)]
     for before in range(times):
@@ -100,7 +100,7 @@ def _multisets(outcomes: Outcomes, times: int) -> Outcomes:
 
 def _product(parts: Sequence[tuple[Callable[[], Outcomes], int]]) -> Listed:
     """Return the outcomes of independent releases, each made a number of times."""
-    one = flint().arb(1)
+    one = arb(1)
     out = [(one, one)]
     for listed, times in parts:
         out = [(p * r, q * s) for p, q in out for r, s in _multisets(listed(), times)]
@@ -154,7 +154,7 @@ def _masses(curves: Sequence[Curve], step: Ball, last: int) -> tuple[list[Ball],
 
     `curves` are D, and that of (Q, P) unless it is the same.
     """
-    points = [((i + flint().arb(0.5)) * step).exp() for i in range(last)]
+    points = [((i + arb(0.5)) * step).exp() for i in range(last)]
     up, *others = ([curve(x) for x in points] for curve in curves)
     # D(1/x) = 1 - (1 - d)/x for the value d of (Q, P) at x.
     low = [(1 / x, 1 - (1 - d) / x) for x, d in zip(points, others[0] if others else up, strict=True)]
@@ -165,11 +165,10 @@ def _masses(curves: Sequence[Curve], step: Ball, last: int) -> tuple[list[Ball],
 
 def _excess(parts: Sequence[tuple[list[Ball], int]], step: Ball, factor: Ball) -> Ball:
     """Return E (1 - e^-sum factor)_+ for independent losses; their masses are those of multiples of `step` around 0."""
-    ball = flint().arb
     whole = math.prod((flint().arb_poly(masses) ** times for masses, times in parts), start=flint().arb_poly([1]))
     end = sum((len(masses) - 1) * times for masses, times in parts)
     start = max(0, math.floor(end / 2 + float(factor.log() / step)) - 1)
-    return sum((whole[j] * (1 - factor * ((ball(end) / 2 - j) * step).exp()).max(ball(0)) for j in range(start, end + 1)), ball(0))
+    return sum((whole[j] * (1 - factor * ((arb(end) / 2 - j) * step).exp()).max(arb(0)) for j in range(start, end + 1)), arb(0))
 
 
 def _attained(factors: Factors) -> Iterator[Factors]:
@@ -193,7 +192,7 @@ def on_lattice(composition: Any, eps: float, upper: bool) -> Iterator[Answer]:
         parts = [(both, last, times) for both, last, (_, times) in zip(curves, lasts, factors, strict=True)]
 
         def value(factor: Ball, parts: list[tuple[list[tuple[float, Callable[[], Curve]]], int, int]]) -> Ball:
-            h = flint().arb(step)
+            h = arb(step)
             laws = [(*_masses([curve() for _, curve in both], h, last), times) for both, last, times in parts]
             if upper:
                 # The probability of an infinite loss is at most the sum of those of all releases.
@@ -204,24 +203,16 @@ def on_lattice(composition: Any, eps: float, upper: bool) -> Iterator[Answer]:
         yield Answer(operations, partial(value, parts=parts), TOLERANCE)
 
 
-@outcomes_of.of("_ListedPair")
-def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
-    def outcomes() -> Outcomes:
-        ball = flint().arb
-        # Lists whose sums are not 1 are completed first, by the rules of `DominatingPair.from_pmfs`.
-        first, second = ([ball(x).exp() if x > -math.inf else ball(0) for x in law.tolist()] for law in pair._complete[:2])
-        return list(zip(first, second, strict=True))
-
-    return float(len(pair.log_p)), outcomes
+@outcomes_of.computed("_ListedPair", size=lambda pair: float(len(pair.log_p)))
+def _(pair: Any) -> Outcomes:
+    # Lists whose sums are not 1 are completed first, by the rules of `DominatingPair.from_pmfs`.
+    first, second = ([arb(x).exp() if x > -math.inf else arb(0) for x in law.tolist()] for law in pair._complete[:2])
+    return list(zip(first, second, strict=True))
 
 
-@outcomes_of.of("MassPair")
-def _(pair: Any) -> tuple[float, Callable[[], Outcomes]]:
-    def outcomes() -> Outcomes:
-        ball = flint().arb
-        return [(ball(p), ball(q)) for p, q in zip(pair.p, pair.q, strict=True)]
-
-    return float(len(pair.p)), outcomes
+@outcomes_of.computed("MassPair", size=lambda pair: float(len(pair.p)))
+def _(pair: Any) -> Outcomes:
+    return [(arb(p), arb(q)) for p, q in zip(pair.p, pair.q, strict=True)]
 
 
 @hockey_stick_of.of("Composition")

@@ -12,9 +12,9 @@ import numpy as np
 
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.certify._dispatch import by_kind
-from shufflebounds.certify.balls import Ball, NoCertificateError, flint
+from shufflebounds.certify.balls import Ball, NoCertificateError, arb, flint
 
-__all__ = ["Family", "bit_rows", "chances_of", "family_of", "geometric_row", "kary_family", "matrix_of"]
+__all__ = ["Family", "bit_rows", "chances_of", "family_of", "geometric_row", "kary_family", "matrix_of", "sent"]
 
 
 class Family(NamedTuple):
@@ -38,20 +38,24 @@ class Family(NamedTuple):
 
     def thinned(self, share: float) -> Family:
         """Return the family with the output "no message" of probability 1 - share."""
-        if share == 1:
-            return self
+        centre = self.centre and sent(self.centre, share)
+        return self._replace(rows=[sent(row, share) for row in self.rows], blanket=sent(self.blanket, share), centre=centre)
 
-        def sent(row: list[Ball]) -> list[Ball]:
-            return [*(share * p for p in row), 1 - flint().arb(share)]
 
-        centre = None if self.centre is None else sent(self.centre)
-        return self._replace(rows=[sent(row) for row in self.rows], blanket=sent(self.blanket), centre=centre)
+def sent(row: list[Ball], share: float) -> list[Ball]:
+    """Return a distribution with the output "no message" of probability 1 - share, if it is positive."""
+    return [*(share * p for p in row), *([1 - arb(share)] if share < 1 else [])]
 
 
 @by_kind
 def family_of(randomizer: object) -> tuple[int, Callable[[], Family]]:
     """Return the product of the numbers of pairs, inputs and outputs, and a function that makes the family."""
     raise NoCertificateError(f"the messages of {type(randomizer).__name__} are not a family of finitely many outputs")
+
+
+def few(randomizer: object) -> int:
+    """Return the largest product of a family of up to four inputs and nine classes of outputs with one pair."""
+    return 36
 
 
 @by_kind
@@ -66,9 +70,7 @@ def _two_level_of(randomizer: object) -> tuple[int, Callable[[], Family]]:
     raise NoCertificateError(f"the lifted sets of {type(randomizer).__name__} are not known")
 
 
-@family_of.of("FiniteRandomizer")
-@family_of.of("Rappor")
-@family_of.of("FrequencyOracle")
+@family_of.of("FiniteRandomizer", "Rappor", "FrequencyOracle")
 def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     twin = getattr(randomizer, "_twin", randomizer)
     if hasattr(twin, "_rows"):
@@ -82,12 +84,12 @@ def _matrix_family(randomizer: Any, centre: Callable[[], list[float]]) -> tuple[
     pairs = list(itertools.permutations(range(inputs), 2))
 
     def family() -> Family:
-        ball, rows = flint().arb, matrix()
+        rows = matrix()
         blanket = [reduce(lambda p, q: p.min(q), column) for column in zip(*rows, strict=True)]
         if not all(p > 0 for p in blanket):
             return Family(rows, pairs, blanket)
-        weights = [ball(w) for w in centre()]
-        return Family(rows, pairs, blanket, [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), ball(0))
+        weights = [arb(w) for w in centre()]
+        return Family(rows, pairs, blanket, [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), arb(0))
                                              for y in range(len(blanket))])
 
     return len(pairs) * inputs * outputs, family
@@ -112,7 +114,7 @@ def geometric_row(mechanism: Any, x: int) -> list[Ball]:
     output of the list, and so are all outputs from the sensitivity on.
     """
     d, bound, law = mechanism.sensitivity, mechanism.bound, []
-    q = (-flint().arb(mechanism.eps) / d).exp()
+    q = (-arb(mechanism.eps) / d).exp()
     for y in range(-(bound or 0), d + (bound or 0) + 1):
         k = abs(y - x)
         ends = y in (0, d) if bound is None else k == bound
@@ -126,66 +128,48 @@ def _lifted(shares: Sequence[tuple[Ball, tuple[bool, ...]]], ratio: Ball, common
     A class of outputs has its probability under B, and for each input whether its probability is multiplied by `ratio`. `common` is
     the probability under B of one more class, which is multiplied by `ratio` for all inputs of the randomizer.
     """
-    ball = flint().arb
     more = [] if common is None else [common]
-    lifted = sum((share for share, inside in shares if inside[0]), sum(more, ball(0)))
+    lifted = sum((share for share, inside in shares if inside[0]), sum(more, arb(0)))
     base = 1 / (1 + lifted * (ratio - 1))
     same = [base * share * ratio for share in more]
     rows = [[*(base * share * (ratio if inside[x] else 1) for share, inside in shares), *same] for x in range(len(shares[0][1]))]
-    return Family(rows, [(0, 1)], [*(base * share for share, _ in shares), *same], [*(ball(share) for share, _ in shares), *same])
+    return Family(rows, [(0, 1)], [*(base * share for share, _ in shares), *same], [*(arb(share) for share, _ in shares), *same])
 
 
 def _patterns(inputs: int) -> Iterable[tuple[bool, ...]]:
     return itertools.product([True, False], repeat=inputs)
 
 
-@_two_level_of.of("LocalHashing")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    inputs = min(randomizer.bins, 3)
-
-    def family() -> Family:
-        # The hashes of up to three bins are independent and uniform.
-        hit = flint().fmpq(1, randomizer._g)
-        shares = [(flint().arb(math.prod([hit if one else 1 - hit for one in inside])), inside) for inside in _patterns(inputs)]
-        return _lifted(shares, flint().arb(randomizer.local_eps).exp())
-
-    return inputs * 2**inputs, family
+@_two_level_of.computed("LocalHashing", size=few)
+def _(randomizer: Any) -> Family:
+    # The hashes of up to three bins are independent and uniform.
+    hit, inputs = flint().fmpq(1, randomizer._g), min(randomizer.bins, 3)
+    shares = [(arb(math.prod([hit if one else 1 - hit for one in inside])), inside) for inside in _patterns(inputs)]
+    return _lifted(shares, arb(randomizer.local_eps).exp())
 
 
-@_two_level_of.of("SubsetSelection")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    inputs, bins, size = min(randomizer.bins, 3), randomizer.bins, randomizer._d
-
-    def family() -> Family:
-        shares = []
-        for inside in _patterns(inputs):
-            # The number of sets with these bins, relative to all: a quotient of binomial coefficients.
-            drawn, total = [size - i for i in range(sum(inside))] + [bins - size - i for i in range(inputs - sum(inside))], bins
-            share = math.prod(drawn)
-            if min(drawn) > 0:
-                shares.append((flint().arb(flint().fmpq(share, math.prod(total - i for i in range(inputs)))), inside))
-        return _lifted(shares, flint().arb(randomizer.local_eps).exp())
-
-    return inputs * 2**inputs, family
+@_two_level_of.computed("SubsetSelection", size=few)
+def _(randomizer: Any) -> Family:
+    inputs, bins, size, shares = min(randomizer.bins, 3), randomizer.bins, randomizer._d, []
+    for inside in _patterns(inputs):
+        # The number of sets with these bins, relative to all: a quotient of binomial coefficients.
+        drawn = [size - i for i in range(sum(inside))] + [bins - size - i for i in range(inputs - sum(inside))]
+        if min(drawn) > 0:
+            shares.append((arb(flint().fmpq(math.prod(drawn), math.prod(bins - i for i in range(inputs)))), inside))
+    return _lifted(shares, arb(randomizer.local_eps).exp())
 
 
-@_two_level_of.of("HadamardResponse")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+@_two_level_of.computed("HadamardResponse", size=few)
+def _(randomizer: Any) -> Family:
     # The codes of the bins are 1, 2, 3, ...; 3 is the exclusive or of 1 and 2. Parities with 1, 2 and 4 are independent.
-    inputs = min(randomizer.bins, 4)
-
-    def family() -> Family:
-        free, fraction = 3 if inputs == 4 else 2, flint().fmpq
-        # The word 0 has even parity for all bins.
-        common, shares = fraction(1, randomizer._labels), []
-        for inside in _patterns(free):
-            summed = inside[0] == inside[1]
-            share = fraction(1, 2**free) - (common if all(inside) else 0)
-            if share > 0:
-                shares.append((flint().arb(share), (*inside[:2], summed, *inside[2:])[:inputs]))
-        return _lifted(shares, flint().arb(randomizer.local_eps).exp(), flint().arb(common))
-
-    return inputs * 9, family
+    inputs, fraction = min(randomizer.bins, 4), flint().fmpq
+    # The word 0 has even parity for all bins.
+    free, common, shares = 3 if inputs == 4 else 2, fraction(1, randomizer._labels), []
+    for inside in _patterns(free):
+        share = fraction(1, 2**free) - (common if all(inside) else 0)
+        if share > 0:
+            shares.append((arb(share), (*inside[:2], inside[0] == inside[1], *inside[2:])[:inputs]))
+    return _lifted(shares, arb(randomizer.local_eps).exp(), arb(common))
 
 
 def _bit_family(sets: Sequence[Iterable[int]], bits: int, one: Ball, other: Ball) -> Family:
@@ -199,45 +183,37 @@ def _bit_family(sets: Sequence[Iterable[int]], bits: int, one: Ball, other: Ball
 def bit_rows(sets: Sequence[Iterable[int]], bits: int, one: Ball, other: Ball) -> list[list[Ball]]:
     """Return the distributions of reports of independent bits for values that set the bits of one of `sets`."""
     chances = [[one if j in inside else other for j in range(bits)] for inside in map(set, sets)]
-    return [[math.prod((p if bit else 1 - p for p, bit in zip(row, report, strict=True)), start=flint().arb(1))
+    return [[math.prod((p if bit else 1 - p for p, bit in zip(row, report, strict=True)), start=arb(1))
              for report in itertools.product((False, True), repeat=bits)] for row in chances]
 
 
-@_two_level_of.of("UnaryEncoding")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
+@_two_level_of.computed("UnaryEncoding", size=few)
+def _(randomizer: Any) -> Family:
     inputs = min(randomizer.bins, 3)
-    sets = [(x,) for x in range(inputs)]
-    return inputs * 2**inputs, lambda: _bit_family(sets, inputs, flint().arb(randomizer.p), flint().arb(randomizer.q))
+    return _bit_family([(x,) for x in range(inputs)], inputs, arb(randomizer.p), arb(randomizer.q))
 
 
-def kary_family(bins: int, local_eps: float) -> Callable[[], Family]:
-    """Return the function that makes the family of k-ary response; its outputs are up to three values, and all others."""
-    inputs = min(bins, 3)
-    sizes = [1] * inputs + ([bins - 3] if bins > 3 else [])
-
-    def family() -> Family:
-        odds = flint().arb(local_eps).exp()
-        small = 1 / (odds + bins - 1)
-        rows = [[size * small * (odds if y == x else 1) for y, size in enumerate(sizes)] for x in range(inputs)]
-        return Family(rows, [(0, 1)], [size * small for size in sizes])
-
-    return family
+def kary_family(bins: int, local_eps: float) -> Family:
+    """Return the family of k-ary response; its outputs are up to three values, and all others."""
+    inputs, odds = min(bins, 3), arb(local_eps).exp()
+    sizes, small = [1] * inputs + ([bins - 3] if bins > 3 else []), 1 / (odds + bins - 1)
+    rows = [[size * small * (odds if y == x else 1) for y, size in enumerate(sizes)] for x in range(inputs)]
+    return Family(rows, [(0, 1)], [size * small for size in sizes])
 
 
-# The bit of randomized response for a value inside of the range is a mixture of those of the two ends.
-@family_of.of("RandomizedResponse")
-@family_of.of("KaryResponse")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-    return 12, kary_family(getattr(randomizer, "bins", 2), randomizer.local_eps)
+# The bit of randomized response for a value inside of the range is a mixture of those of the two ends. The blanket of every
+# randomizer of a pure budget is that of the bit.
+@family_of.computed("RandomizedResponse", "KaryResponse", "PureLocal", size=few)
+def _(randomizer: Any) -> Family:
+    return kary_family(getattr(randomizer, "bins", 2), randomizer.local_eps)
 
 
-@matrix_of.of("RandomizedResponse")
-@matrix_of.of("KaryResponse")
+@matrix_of.of("RandomizedResponse", "KaryResponse")
 def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
     bins = getattr(randomizer, "bins", 2)
 
     def rows() -> list[list[Ball]]:
-        odds = flint().arb(randomizer.local_eps).exp()
+        odds = arb(randomizer.local_eps).exp()
         return [[(odds if y == x else 1) / (odds + bins - 1) for y in range(bins)] for x in range(bins)]
 
     return bins, bins, rows
@@ -246,7 +222,7 @@ def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
 @matrix_of.of("FiniteRandomizer")
 def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
     columns, counts = np.unique(randomizer._rows[:, randomizer._rows.any(axis=0)], axis=1, return_counts=True)
-    return *columns.shape, lambda: [[many * flint().arb(p) for p, many in zip(row, counts.tolist(), strict=True)]
+    return *columns.shape, lambda: [[many * arb(p) for p, many in zip(row, counts.tolist(), strict=True)]
                                     for row in columns.tolist()]
 
 
@@ -259,47 +235,28 @@ def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
     return randomizer.bins, len(family().blanket), lambda: family().rows
 
 
-@family_of.of("RatioBounded")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-
-    def family() -> Family:
-        p, beta, q = (flint().arb(x) for x in (randomizer.p, randomizer.beta, randomizer.q))
-        alpha = beta / (p - 1)
-        rest = (1 - (p + 1) * alpha).max(flint().arb(0))
-        others = [p * alpha / q, p * alpha / q, rest / q, (1 - (1 + beta) / q).max(flint().arb(0))]
-        rows = [[p * alpha, alpha, rest, 0 * p], [alpha, p * alpha, rest, 0 * p], others]
-        # Other users need not be permitted to have the target's inputs.
-        return Family(rows, [(0, 1)], [*others[:3], 0 * p], others=(2,))
-
-    return 12, family
+@family_of.computed("RatioBounded", size=few)
+def _(randomizer: Any) -> Family:
+    p, beta, q = (arb(x) for x in (randomizer.p, randomizer.beta, randomizer.q))
+    alpha = beta / (p - 1)
+    rest = (1 - (p + 1) * alpha).max(arb(0))
+    others = [p * alpha / q, p * alpha / q, rest / q, (1 - (1 + beta) / q).max(arb(0))]
+    rows = [[p * alpha, alpha, rest, 0 * p], [alpha, p * alpha, rest, 0 * p], others]
+    # Other users need not be permitted to have the target's inputs.
+    return Family(rows, [(0, 1)], [*others[:3], 0 * p], others=(2,))
 
 
-@family_of.of("PureLocal")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-
-    def family() -> Family:
-        odds = flint().arb(randomizer.local_eps).exp()
-        low, high = 1 / (odds + 1), odds / (odds + 1)
-        return Family([[high, low], [low, high]], [(0, 1)], [low, low])
-
-    return 4, family
-
-
-@family_of.of("PrivUnit")
-def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
-
-    def family() -> Family:
-        cap = flint().arb(randomizer.cap)
-        # The caps of two opposite vectors are disjoint.
-        shares = [(cap, (True, False)), (cap, (False, True)), ((1 - 2 * cap).max(0 * cap), (False, False))]
-        return _lifted(shares, flint().arb(randomizer.local_eps).exp())._replace(centre=None)
-
-    return 12, family
+@family_of.computed("PrivUnit", size=few)
+def _(randomizer: Any) -> Family:
+    cap = arb(randomizer.cap)
+    # The caps of two opposite vectors are disjoint.
+    shares = [(cap, (True, False)), (cap, (False, True)), ((1 - 2 * cap).max(0 * cap), (False, False))]
+    return _lifted(shares, arb(randomizer.local_eps).exp())._replace(centre=None)
 
 
 def chances_of(randomizer: Any) -> tuple[Ball, Ball]:
     """Return the probabilities of ones of RAPPOR: of the bits that a value sets, and of others."""
-    f, p, q = (flint().arb(x) for x in (randomizer.f, randomizer.p, randomizer.q))
+    f, p, q = (arb(x) for x in (randomizer.f, randomizer.p, randomizer.q))
     return p - f * (p - q) / 2, q + f * (p - q) / 2
 
 

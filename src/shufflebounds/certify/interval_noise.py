@@ -50,12 +50,12 @@ from scipy.optimize import minimize_scalar
 from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD, SumChoices
 from shufflebounds._engines.datasets.pair_weights import Weights
 from shufflebounds._engines.datasets.worst import Choices
-from shufflebounds.certify._mechanisms import noise_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outputs, flint, larger
-from shufflebounds.certify.blanket import contour, enumerated, enumeration_operations, values_of
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, larger, normal_tail, pi
+from shufflebounds.certify.blanket import contour, enumerated, enumeration_operations
+from shufflebounds.certify.noise import noise_of
 from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass
 
-__all__ = ["TOLERANCE", "interval_every_dataset", "interval_outputs"]
+__all__ = ["TOLERANCE", "cells_of", "interval_every_dataset", "interval_outputs", "two_atoms"]
 
 TOLERANCE = 0.02
 """Allowed distance from the stated bound in log delta: bins and cells are wider than those of the library."""
@@ -66,26 +66,16 @@ WIDTH = 0.06
 SLACK = 1e-3
 """A cell is not divided if it raises the bound by less than this fraction."""
 
-CELLS, FINEST = 12, 2000
+CELLS, FINEST = 12, 100
 """Numbers of cells: at first, and if all are divided as often as allowed."""
 
 PAIRS = (0, *range(1, 9), 10, 12, 14, 17, 20, 24, 28, 34, 40, 48, 58, 70, 85, 100, 120, 150, 200, 300, 500, 1000, 3000, 10000)
 """Numbers s of pairs of users that are tried."""
 
 
-def below(y: Ball, x: Ball) -> Ball:
-    """Return R_x(-inf, y)."""
-    return (-(y - x) / flint().arb(2).sqrt()).erfc() / 2
-
-
-def above(y: Ball, x: Ball) -> Ball:
-    """Return R_x(y, inf)."""
-    return ((y - x) / flint().arb(2).sqrt()).erfc() / 2
-
-
 def density(y: Ball, x: Ball) -> Ball:
     """Return the density of R_x at y."""
-    return (-(y - x) * (y - x) / 2).exp() / (2 * flint().arb.pi()).sqrt()
+    return (-(y - x) * (y - x) / 2).exp() / (2 * pi()).sqrt()
 
 
 def ratio(g: Ball, x: Ball, y: Ball) -> Ball:
@@ -93,12 +83,24 @@ def ratio(g: Ball, x: Ball, y: Ball) -> Ball:
     return ((g - x) * (y - (g + x) / 2)).exp()
 
 
+def thinned(law: Law, share: Ball, factor: Ball) -> Law:
+    """Return the distribution of X if a message is sent with probability `share`: "no message" has X = 1 - E."""
+    return [(x, share * p) for x, p in law] + ([(1 - factor, 1 - share)] if share < 1 else [])
+
+
+def two_atoms(low: Ball, high: Ball, mass: Ball, integral: Ball) -> Law:
+    """Return the atoms at `low` and `high` with this mass and integral of X; one ball if they may be equal."""
+    if not high > low:
+        return [(low.union(high), mass)]
+    up = (integral - low * mass) / (high - low)
+    return [(high, up), (low, mass - up)]
+
+
 class Noise:
     """Gaussian noise with inputs in [0, `length`], and bins of outputs up to `depth` beyond both ends."""
 
     def __init__(self, length: Ball, depth: float, share: float, width: float) -> None:
-        ball = flint().arb
-        self.length, self.share, self.zero = length, ball(share), ball(0)
+        self.length, self.share, self.zero = length, arb(share), arb(0)
         half = math.ceil((depth + float(length) / 2) / width)
         # The middle of the interval is an edge, because m = min(R_0, R_L) changes there.
         self.edges = [length / 2 + width * i for i in range(-half, half + 1)]
@@ -106,17 +108,13 @@ class Noise:
         self.middle = half
         self.ends = self.masses(self.zero), self.masses(length)
         # The largest probability of outputs to the left of all bins is that of input 0, and to the right that of L.
-        self.beyond = self.share * (below(self.edges[0], self.zero) + above(self.edges[-1], length))
+        self.beyond = self.share * (normal_tail(-self.edges[0]) + normal_tail(self.edges[-1] - length))
 
     def masses(self, x: Ball) -> list[Ball]:
         """Return the probabilities of the bins, as differences of the smaller tails."""
         beyond = sum(1 for y in self.edges if y < x) + 1
-        low, high = [below(y, x) for y in self.edges[:beyond]], [above(y, x) for y in self.edges[beyond - 1:]]
+        low, high = [normal_tail(x - y) for y in self.edges[:beyond]], [normal_tail(y - x) for y in self.edges[beyond - 1:]]
         return [b - a for a, b in pairwise(low)] + [a - b for a, b in pairwise(high)]
-
-    def thinned(self, law: Law, factor: Ball) -> Law:
-        """Return the distribution of X if a message is sent with probability `share`: "no message" has X = 1 - E."""
-        return [(x, self.share * p) for x, p in law] + ([(1 - factor, 1 - self.share)] if self.share < 1 else [])
 
     def spread(self, mass: list[Ball], integral: list[Ball], value: Callable[[int, Ball], Ball],
                slope: Callable[[int, Ball], Ball]) -> Law:
@@ -135,11 +133,7 @@ class Noise:
             else:
                 box = value(i, y) + turn * (inside - y)
                 low, high = box.lower(), box.upper()
-            if not high > low:
-                out.append((high, p))
-                continue
-            up = (whole - low * p) / (high - low)
-            out += [(high, up), (low, p - up)]
+            out += two_atoms(low, high, p, whole)
         return out
 
     # ------------------------------------------------------------------------------------------------------- the three families
@@ -154,7 +148,7 @@ class Noise:
 
         # R_0/R_g does not increase with y, and R_L/R_g does not decrease.
         integral = [a - factor * b for a, b in zip(*self.ends, strict=True)]
-        return self.spread([v * p for v, p in zip(w, self.masses(g), strict=True)], integral, value, lambda i, y: flint().arb(-1))
+        return self.spread([v * p for v, p in zip(w, self.masses(g), strict=True)], integral, value, lambda i, y: arb(-1))
 
     def cell(self, g: Ball, h: Ball, factor: Ball, *, first: bool) -> Iterator[Law]:
         """Yield the four distributions of family B (`first`) or C for the cell [g, g + h]."""
@@ -188,14 +182,8 @@ class Noise:
 
     def blanket(self, factor: Ball) -> Law:
         """Return the distribution of X for the privacy blanket of the pair (0, L)."""
-        first, second = self.ends
-
-        def value(i: int, y: Ball) -> Ball:
-            return ratio(self.zero, self.length, y) - factor if i < self.middle else 1 - factor * ratio(self.length, self.zero, y)
-
-        mass = [*second[: self.middle], *first[self.middle :]]
-        integral = [a - factor * b for a, b in zip(first, second, strict=True)]
-        return self.spread(mass, integral, value, lambda i, y: flint().arb(-1))
+        ratios = [ratio(self.zero, self.length, y) for y in self.edges]
+        return _blanket([_Cell(*cell) for cell in zip(*self.ends, self.ends[0], pairwise(ratios), strict=True)], factor)
 
 
 def chosen(laws: Sequence[Law], users: int) -> SumChoices:
@@ -216,13 +204,13 @@ class IntervalBound(EveryDataset):
     """The theorem of docs/theorems/worst-dataset for Gaussian noise on an interval."""
 
     def __init__(self, noise: Noise, users: int, near: float) -> None:
-        self._noise, self._near, length, ball, half = noise, near, noise.length, flint().arb, noise.length / 2
-        overlap = 2 * below(-half, noise.zero)
+        self._noise, self._near, length, half = noise, near, noise.length, noise.length / 2
+        overlap = 2 * normal_tail(half)
         # The integral of R_0^2/m: left of L/2 it is e^(L^2) times that of normal noise around -L.
-        self._square = (length * length).exp() * below(3 * half, noise.zero) + below(-half, noise.zero)
+        self._square = (length * length).exp() * normal_tail(-3 * half) + normal_tail(half)
         self._overlap = overlap
         super().__init__(users, 1 - noise.share + noise.share * overlap, noise.share * (self._square - (2 - overlap)) / 2)
-        self._one = ball(1)
+        self._one = arb(1)
 
     def spread(self, factor: Ball) -> Ball:
         share, less = self._noise.share, (factor - 1) * (factor - 1)
@@ -234,10 +222,11 @@ class IntervalBound(EveryDataset):
         length = self._noise.length
         # ln R_0/R_L under R_0 is normal with the mean L^2/2 and the variance L^2; inputs at a smaller
         # distance have smaller tails.
-        return negative_mass(lambda t: above(t.log() / length, length / 2), weights.pairs) if weights.pairs else self._noise.zero
+        pairs, zero = weights.pairs, self._noise.zero
+        return negative_mass(lambda t: normal_tail(t.log() / length - length / 2), pairs) if pairs else zero
 
     def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
-        law = self._noise.thinned(self._noise.blanket(factor), factor)
+        law = thinned(self._noise.blanket(factor), self._noise.share, factor)
         return LemmaH(chosen([law], self._users)).value(law) / self._users + self._noise.beyond
 
     def ratios(self) -> list[Law]:
@@ -246,18 +235,18 @@ class IntervalBound(EveryDataset):
         # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. To the left of all bins R_0/m is replaced by 0. This is allowed,
         # because only increasing functions of the negative height are used.
         law = noise.spread(second[: noise.middle], first[: noise.middle], lambda i, y: ratio(*ends, y), lambda i, y: -self._one)
-        right = above(noise.edges[noise.middle], noise.zero)
-        law += [(self._one, right), (noise.zero, below(noise.edges[0], noise.length))]
-        return [[(x, noise.share * p) for x, p in law] + ([(self._one, 1 - noise.share)] if noise.share < 1 else [])]
+        right = normal_tail(noise.edges[noise.middle])
+        law += [(self._one, right), (noise.zero, normal_tail(noise.length - noise.edges[0]))]
+        return [thinned(law, noise.share, noise.zero)]
 
     def main(self, factor: Ball, sums: SumChoices) -> Ball:
         noise, length, narrow = self._noise, self._noise.length, self._noise.length / (4 * CELLS)
-        ends = [noise.thinned(noise.law_a(g, narrow, factor), factor) for g in (noise.zero, length / 2, length)]
+        ends = [thinned(noise.law_a(g, narrow, factor), noise.share, factor) for g in (noise.zero, length / 2, length)]
         lemma = LemmaH(chosen(ends, sums.users))
         enough = (1 + SLACK) * larger(*(lemma.value(law, accuracy=SLACK) for law in (ends[0], ends[-1])))
 
         def bound(law: Law) -> Ball:
-            return lemma.value(noise.thinned(law, factor), enough, SLACK)
+            return lemma.value(thinned(law, noise.share, factor), enough, SLACK)
 
         for i in range(1, 4 * CELLS):
             value = bound(noise.law_a(narrow * i, narrow, factor))
@@ -295,18 +284,19 @@ class IntervalBound(EveryDataset):
         return self.total(best, choices.sums._replace(users=self._users - 2 * best.pairs), factor, probability)
 
 
-def interval_every_dataset(protocol: Any, stated: float) -> Answer:
-    """Return the upper bound over all datasets; `stated` is about log delta."""
-    datasets, depth = protocol._bounds.upper.over_datasets, math.sqrt(2 * (9 - max(stated, -1e4)))
+def interval_every_dataset(protocol: Any, eps: float) -> Answer:
+    """Return the upper bound over all datasets, at eps."""
+    stated, choices = protocol.log_delta(eps), protocol._bounds.upper.over_datasets.choices(eps)
+    depth = math.sqrt(2 * (9 - max(stated, -1e4)))
 
     def value(factor: Ball) -> Ball:
-        choices, length = datasets.choices(float(factor.log().mid())), flint().arb(protocol.randomizer.sensitivity)
-        noise = Noise(length / flint().arb(protocol.randomizer.sigma), depth, protocol.participation, WIDTH)
+        length = arb(protocol.randomizer.sensitivity)
+        noise = Noise(length / arb(protocol.randomizer.sigma), depth, protocol.participation, WIDTH)
         return IntervalBound(noise, protocol.users, stated).value(choices, factor)
 
-    # The number of operations is proportional to the number of bins.
-    far = depth + 0.5 * protocol.randomizer.sensitivity / protocol.randomizer.sigma
-    return Answer(1e7 * far / 7.5, value, TOLERANCE, refined=False)
+    # The number of operations is proportional to the number of bins, and to the number of bounds over all datasets.
+    far, bounds = depth + 0.5 * protocol.randomizer.sensitivity / protocol.randomizer.sigma, 2 if choices.earlier else 1
+    return Answer(7e6 * bounds * far / 7.5, value, TOLERANCE, refined=False)
 
 
 NUMBER = 120
@@ -335,9 +325,9 @@ class _Cell(NamedTuple):
     ratios: tuple[Ball, Ball]
 
 
-def _cells(noise: Any, edges: list[Ball], others: Sequence[tuple[float, float]]) -> list[_Cell]:
+def cells_of(noise: Any, edges: list[Ball], others: Sequence[tuple[float, float]]) -> list[_Cell]:
     """Return both outer half-lines, and the intervals between the edges; whole numbers are in the interval to their right."""
-    ball, d = flint().arb, noise.sensitivity
+    d = noise.sensitivity
 
     def mass(y: Ball, z: Ball) -> Ball:
         # The smaller tails are subtracted. For noise on whole numbers, P(N >= y) = 1 - P(N >= 1 - y).
@@ -349,22 +339,22 @@ def _cells(noise: Any, edges: list[Ball], others: Sequence[tuple[float, float]])
         inside = [mass(y - x, z - x) for y, z in pairwise(edges)]
         return [noise.tail(noise.whole + x - edges[0]), *inside, noise.tail(edges[-1] - x)]
 
-    other = [sum(column, ball(0)) for column in zip(*([q * p for p in masses((d * x).floor() if noise.whole else d * x)]
+    other = [sum(column, arb(0)) for column in zip(*([q * p for p in masses((d * x).floor() if noise.whole else d * x)]
                                                       for x, q in others), strict=True)]
     # R_0/R_d is the reciprocal of R_d/R_0.
     ratios = [(-noise.log_ratio(y)).exp() for y in (edges[0], *edges, edges[-1])]
     both = zip(ratios, ratios) if noise.whole else pairwise(ratios)
-    return [_Cell(*cell) for cell in zip(masses(ball(0)), masses(d), other, both)]
+    return [_Cell(*cell) for cell in zip(masses(arb(0)), masses(d), other, both)]
 
 
-def _spread(cell: _Cell, factor: Ball, left: bool) -> Outputs:
-    """Return the atoms of a cell to the left or to the right of the middle, as outputs (x, 0, 1) m, for the privacy blanket."""
-    mass = cell.last if left else cell.first
-    low, high = ((r - factor if left else 1 - factor / r) for r in cell.ratios[::-1])
-    if not high > low:
-        return [(mass * low.union(high), 0 * mass, mass)]
-    up = (cell.first - factor * cell.last - low * mass) / (high - low)
-    return [(high * up, 0 * mass, up), (low * (mass - up), 0 * mass, mass - up)]
+def _blanket(cells: Sequence[_Cell], factor: Ball) -> Law:
+    """Return the distribution of X for the privacy blanket; half of the cells are to the left of the middle."""
+    law = []
+    for i, cell in enumerate(cells):
+        left = 2 * i + 1 < len(cells)
+        low, high = ((r - factor if left else 1 - factor / r) for r in cell.ratios[::-1])
+        law += two_atoms(low, high, cell.last if left else cell.first, cell.first - factor * cell.last)
+    return law
 
 
 def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]:
@@ -379,20 +369,18 @@ def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]
     number = math.ceil(sigma * depth) if whole else math.ceil((depth + d / 2 / sigma) / NARROW) if sigma else NUMBER // 2
 
     def value(factor: Ball, digits: int) -> Ball:
-        ball, noise = flint().arb, noise_of(mechanism)
-        half = noise.sensitivity / 2 + ball(sigma * depth)
-        cells = _cells(noise, [ball(k) for k in range(-number, d + number + 2)] if whole else
+        noise = noise_of(mechanism)
+        half = noise.sensitivity / 2 + arb(sigma * depth)
+        cells = cells_of(noise, [arb(k) for k in range(-number, d + number + 2)] if whole else
                        [noise.sensitivity / 2 + half * i / number for i in range(-number, number + 1)], others)
-        beyond = cells[0].first + cells[-1].first if upper and sigma else ball(0)
+        beyond = cells[0].first + cells[-1].first if upper and sigma else arb(0)
         if upper:
             cells = cells[1:-1] if sigma else cells
-            outputs = [one for i, cell in enumerate(cells) for one in _spread(cell, factor, 2 * i + 1 < len(cells))]
+            law = _blanket(cells, factor)
         else:
-            outputs = [(cell.first - factor * cell.last, 0 * cell.other, cell.other) for cell in cells]
-        none = 1 - ball(share)
-        outputs = [*((share * a, b, share * m) for a, b, m in outputs), (none * (1 - factor), ball(0), none)]
-        _, law = values_of(outputs, ball(0))
-        rest = (1 - sum((m for _, m in law), ball(0))).max(ball(0))
+            law = [((cell.first - factor * cell.last) / cell.other, cell.other) for cell in cells if cell.other != 0]
+        law = thinned(law, arb(share), factor)
+        rest = (1 - sum((m for _, m in law), arb(0))).max(arb(0))
         return (contour(law, users, rest, digits=digits) if digits else enumerated(law, users, rest)) + share * beyond
 
     kinds = 2 * number + (d if whole else 0)

@@ -36,7 +36,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.certify.balls import Ball, flint
+from shufflebounds.certify.balls import Ball, acb, arb, flint, log_of, normal_tail, pi
 
 __all__ = ["SAMPLED_OPERATIONS", "SAMPLED_TOLERANCE", "Part", "delta"]
 
@@ -71,10 +71,10 @@ class _Plain:
     """G of a release on all records, on the line Re z = a; the two methods are those of `_Sampled`."""
 
     def __init__(self, part: Part, a: Ball) -> None:
-        self.half, self.a = 2 * (flint().arb(part.sigma) / part.sensitivity) ** 2, a
+        self.half, self.a = 2 * (arb(part.sigma) / part.sensitivity) ** 2, a
 
     def value(self, t: Ball) -> Ball:
-        z = flint().acb(self.a, t)
+        z = acb(self.a, t)
         return ((z * z - z) / self.half).exp()
 
     def beyond(self, t: Ball) -> Ball:
@@ -85,21 +85,20 @@ class _Sampled:
     """G of a release on a sample, on the line Re z = a; values that do not depend on t are computed once."""
 
     def __init__(self, part: Part, a: Ball, bits: int) -> None:
-        ball = flint().arb
-        self.sigma, self.q, self.a = ball(part.sigma) / part.sensitivity, ball(part.rate), a
+        self.sigma, self.q, self.a = arb(part.sigma) / part.sensitivity, arb(part.rate), a
         self.near = sigma = part.sigma / part.sensitivity
         shift = min(0.78 * sigma**2, 3.0 * sigma)
-        self.b, self.step = ball(shift), ball(2 * math.pi * shift / (0.7 * bits + 2 * (shift / sigma) ** 2))
-        if not (self.b > 0 and 4 * self.b <= ball.pi() * self.sigma**2):
+        self.b, self.step = arb(shift), arb(2 * math.pi * shift / (0.7 * bits + 2 * (shift / sigma) ** 2))
+        if not (self.b > 0 and 4 * self.b <= pi() * self.sigma**2):
             raise ArithmeticError("the shift of the quadrature is outside of its range")
         far, step = sigma * math.sqrt(1.4 * bits + (shift / sigma) ** 2), float(self.step)
         self.nodes = range(math.floor(-far / step), math.ceil((max(float(a), 0) + far) / step) + 1)
-        rate = 1 / (2 * ball.pi() * self.b / self.step).expm1()
+        rate = 1 / (2 * pi() * self.b / self.step).expm1()
         grown = (self.b**2 / (2 * self.sigma**2)).exp()
         self.tails = self._tails()
         if a >= 0:
             # The rule on the real line has an error of at most 2 grown |G| rate, so it gives a bound of |G| = G(a).
-            total = sum((self._point(j, ball(0))[0].real for j in self.nodes), ball(0)) + self.tails
+            total = sum((self._point(j, arb(0))[0].real for j in self.nodes), arb(0)) + self.tails
             if not 2 * grown * rate < 1:
                 raise ArithmeticError("the step of the quadrature is too large")
             self.absolute = (total / (1 - 2 * grown * rate)).upper()
@@ -109,51 +108,46 @@ class _Sampled:
         self.points = [self._point(j, self.b) for j in self.nodes]
 
     def _log_v(self, x: Ball) -> Ball:
-        return (1 - self.q + self.q * ((x - flint().arb(0.5)) / self.sigma**2).exp()).log()
+        return (1 - self.q + self.q * ((x - arb(0.5)) / self.sigma**2).exp()).log()
 
     def _point(self, j: int, b: Ball) -> tuple[Ball, Ball]:
         """Return the integrand for t = 0 times the step, and log v."""
-        x = flint().acb(j * self.step, b)
+        x = acb(j * self.step, b)
         log_v = self._log_v(x)
         weight = (-x * x / (2 * self.sigma**2) + self.a * log_v).exp()
-        return weight * self.step / (self.sigma * (2 * flint().arb.pi()).sqrt()), log_v
+        return weight * self.step / (self.sigma * (2 * pi()).sqrt()), log_v
 
     def _tails(self) -> Ball:
         """Return a bound of the terms on the real line beyond the last nodes: decreasing sums, each below its integral."""
-        ball, q, a = flint().arb, self.q, self.a
-
-        def normal(x: Ball) -> Ball:
-            return (x / (self.sigma * ball(2).sqrt())).erfc() / 2
-
+        q, a, s = self.q, self.a, self.sigma
         low, high = self.nodes[0] * self.step, self.nodes[-1] * self.step
         if a < 0:
-            return (1 - q) ** a * (normal(-low) + normal(high))
+            return (1 - q) ** a * (normal_tail(-low / s) + normal_tail(high / s))
         if not high > a:
             raise ArithmeticError("the nodes end before the terms decrease")
-        less = (a * self._log_v(low)).exp() * normal(-low)
+        less = (a * self._log_v(low)).exp() * normal_tail(-low / s)
         # Beyond x = high, v <= e^u (q + (1 - q) e^-u(high)); N(x) e^(a u) is a normal density around a.
-        top = q + (1 - q) * (-(high - ball(0.5)) / self.sigma**2).exp()
-        return less + top**a * ((a * a - a) / (2 * self.sigma**2)).exp() * normal(high - a)
+        top = q + (1 - q) * (-(high - arb(0.5)) / s**2).exp()
+        return less + top**a * ((a * a - a) / (2 * s**2)).exp() * normal_tail((high - a) / s)
 
     def value(self, t: Ball) -> Ball:
         """Return G(a + it) (module docstring), t >= 0."""
-        ball, pair = flint().arb, flint().acb
-        error = ball(0, self.error)
-        return sum((weight * pair(-t * log_v.imag, t * log_v.real).exp() for weight, log_v in self.points), pair(error, error))
+        error = arb(0, self.error)
+        return sum((weight * acb(-t * log_v.imag, t * log_v.real).exp() for weight, log_v in self.points), acb(error, error))
 
     def beyond(self, t: Ball) -> Ball:
         """Return a bound of |G(a + is)| for all s >= t. Every shift is valid; the one that is used is near the best."""
-        ball, bounds = flint().arb, []
+        bounds = []
         weights = [(float(abs(weight)), float(log_v.imag)) for weight, log_v in self.points]
         slope = math.fsum(w * turn for w, turn in weights) / math.fsum(w for w, _ in weights) / float(self.b)
         for scale in (1.0, 0.5):
-            half = ball(min(float(self.b) / 2, self.near**2 * slope * float(t) * scale))
-            width, total = 2 * self.b - half, ball(0)
+            half = arb(min(float(self.b) / 2, self.near**2 * slope * float(t) * scale))
+            width, total = 2 * self.b - half, arb(0)
             for j in self.nodes:
-                log_v = self._log_v(flint().acb(j * self.step, half))
+                log_v = self._log_v(acb(j * self.step, half))
                 total += self.step * (-(j * self.step) ** 2 / (2 * self.sigma**2) + self.a * log_v.real - t * log_v.imag).exp()
-            total = total / (self.sigma * (2 * ball.pi()).sqrt()) + self.tails
-            total += 2 * (width**2 / (2 * self.sigma**2)).exp() * self.absolute / (2 * ball.pi() * width / self.step).expm1()
+            total = total / (self.sigma * (2 * pi()).sqrt()) + self.tails
+            total += 2 * (width**2 / (2 * self.sigma**2)).exp() * self.absolute / (2 * pi() * width / self.step).expm1()
             total *= (half**2 / (2 * self.sigma**2)).exp()
             bounds.append(total)
         return bounds[0].min(bounds[1]).upper()
@@ -188,48 +182,44 @@ def delta(parts: Sequence[Part], factor: Ball, removed: bool, witness: tuple[flo
     """Return delta of the composition for a record that is removed or added; `witness` has the form of the result of
     :func:`_tilt`.
     """
-    library = flint()
-    ball, pair = library.arb, library.acb
-    eps = float(factor.log())
-    if not factor.log().contains(eps):
-        raise ArithmeticError("e^eps is not that of a double eps")
+    eps = log_of(factor)
     if not removed and all(part.rate < 1 for part in parts):
         # v >= 1 - q, so the loss of addition is at most -ln(1 - q) in each release.
-        most = -sum((part.times * (1 - ball(part.rate)).log() for part in parts), ball(0))
+        most = -sum((part.times * (1 - arb(part.rate)).log() for part in parts), arb(0))
         if most <= eps:
-            return ball(0)
+            return arb(0)
     small = math.log(10) * DIGITS + 5
     theta, log_size, more = witness or _tilt(parts, eps, removed, small)
     bits = math.ceil(1.5 * (small - min(log_size, 0)) + 40)
     if bits > MOST_BITS:
         raise InfeasibleError(f"the precision would be {bits} bits: at most {MOST_BITS} are tried")
-    library.ctx.prec = bits + 40
-    at, t_more, loss = ball(theta), ball(more), ball(eps)
+    flint().ctx.prec = bits + 40
+    at, t_more, loss = arb(theta), arb(more), arb(eps)
 
     def lines(z: Ball) -> list[tuple[_Plain | _Sampled, int]]:
         a = z + 1 if removed else -z
         return [(_Plain(part, a) if part.rate == 1 else _Sampled(part, a, bits), part.times) for part in parts]
 
     def product(factors: list[tuple[_Plain | _Sampled, int]], t: Ball) -> Ball:
-        return math.prod((line.value(t) ** times for line, times in factors), start=pair(1))
+        return math.prod((line.value(t) ** times for line, times in factors), start=acb(1))
 
     base = lines(at)
-    peak = product(base, ball(0)).real * (-at * loss).exp()
-    above = product(lines(t_more), ball(0)).real * (-t_more * loss).exp()
-    y = ball(max((small - log_size) / theta, (small + float(above.log()) - log_size) / (more - theta)))
+    peak = product(base, arb(0)).real * (-at * loss).exp()
+    above = product(lines(t_more), arb(0)).real * (-t_more * loss).exp()
+    y = arb(max((small - log_size) / theta, (small + float(above.log()) - log_size) / (more - theta)))
     if not (at > 0 and t_more > at and y > 0):
         raise ArithmeticError(f"theta={theta!r}, t={more!r} is not a witness of this theorem")
-    h, m = 2 * ball.pi() / y, 0
+    h, m = 2 * pi() / y, 0
     total = peak / (at * (at + 1)) / 2
     while True:
         m += 1
         t = m * h
-        z, grown = pair(at, t), product(base, t)
+        z, grown = acb(at, t), product(base, t)
         total += ((grown if removed else grown.conjugate()) * (-z * loss).exp() / (z * (z + 1))).real
         if m >= 8 and m & (m - 1) == 0:
-            rest = math.prod((line.beyond(t) ** times for line, times in base), start=ball(1)) * (-at * loss).exp() / (h * t)
+            rest = math.prod((line.beyond(t) ** times for line, times in base), start=arb(1)) * (-at * loss).exp() / (h * t)
             if m >= NODES or rest.log() < log_size - small:
                 break
-    upper = (total + ball(0, rest.upper())) * h / ball.pi()
+    upper = (total + arb(0, rest.upper())) * h / pi()
     alias = 1 / (at * y).expm1() + above / ((t_more - at) * y).expm1()
-    return (upper - alias).lower().max(ball(0)).union(upper.upper())
+    return (upper - alias).lower().max(arb(0)).union(upper.upper())

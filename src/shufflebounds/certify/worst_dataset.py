@@ -34,7 +34,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -44,7 +43,7 @@ from shufflebounds._engines.datasets.largest_sum import SumChoices
 from shufflebounds._engines.datasets.pair_weights import EXCEEDED, ORDERS, Weights
 from shufflebounds._engines.datasets.worst import FACTORS, TILTS, Choices
 from shufflebounds.certify._dispatch import kinds_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, flint, hockey_stick, larger
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, acb, arb, flint, hockey_stick, larger, pi
 from shufflebounds.certify.families import Family, family_of
 
 __all__ = ["EveryDataset", "Law", "LemmaH", "largest_sum", "negative_mass", "square", "worst_dataset"]
@@ -57,9 +56,8 @@ class LemmaH:
     """The numbers B_x for one witness."""
 
     def __init__(self, choices: SumChoices) -> None:
-        ball = flint().arb
         self._users, self._nodes = choices.users, choices.nodes
-        self._theta, self._step, half = ball(choices.theta), ball(choices.step), ball(choices.smoothing) / 2
+        self._theta, self._step, half = arb(choices.theta), arb(choices.step), arb(choices.smoothing) / 2
         if not (self._users >= 1 and self._theta > 0 and self._step > 0 and half >= 0 and self._nodes >= 1):
             raise ArithmeticError(f"{choices} is not a witness of Lemma H")
 
@@ -70,18 +68,17 @@ class LemmaH:
                          for m in range(self._nodes + 1)]
         # This adds a bound of the terms beyond the last node.
         self._weights[0] += 2 * smoothed(self._nodes + 1) / (self._step**2 * self._nodes)
-        self._scale = self._step / (2 * ball.pi())
+        self._scale = self._step / (2 * pi())
 
     def value(self, law: Law, enough: Ball | float = 0, accuracy: float = 1e-12) -> Ball:
         """Return a bound of B_x. It is below `enough`, or close to B_x to the relative `accuracy`."""
-        ball, complex_ball = flint().arb, flint().acb
-        still = 1 - sum((p for _, p in law), ball(0))
+        still = 1 - sum((p for _, p in law), arb(0))
         points = [(p * (self._theta * x).exp(), x) for x, p in law]
-        size = 1 + sum((p * (self._theta * x).expm1() for x, p in law), ball(0))
-        centre = ball(float(sum((q * x for q, x in points), ball(0)) / size))
+        size = 1 + sum((p * (self._theta * x).expm1() for x, p in law), arb(0))
+        centre = arb(float(sum((q * x for q, x in points), arb(0)) / size))
         parts, moments = [(still, -centre), *((q, x - centre) for q, x in points)], []
         for _ in range(5):
-            moments.append(sum((q for q, _ in parts), ball(0)))
+            moments.append(sum((q for q, _ in parts), arb(0)))
             parts = [(q * gap, gap) for q, gap in parts]
         spread = moments[0] * moments[2] - moments[1] * moments[1]
         fourth = (2 * moments[0] * moments[4] - 8 * moments[1] * moments[3] + 6 * moments[2] * moments[2]) / 24
@@ -91,14 +88,14 @@ class LemmaH:
             square = (whole - spread * t + fourth * t * t).min(whole)
             bounds.append((self._weights[m] * self._power(square.upper().sqrt()), m))
         bounds.sort(key=lambda one: float(one[0]))
-        left = list(itertools.accumulate((term for term, _ in bounds), initial=ball(0)))
+        left = list(itertools.accumulate((term for term, _ in bounds), initial=arb(0)))
         total = self._weights[0] * self._power(size)
         # The largest bounds are replaced by the absolute values themselves.
         while bounds and not (self._scale * (total + left[-1]) < enough or left[-1] < accuracy * total):
             _, m = bounds.pop()
             left.pop()
             # Powers of e^(iDx) by repeated multiplication would lose half a bit each.
-            phi = sum((q * complex_ball(0, m * self._step * x).exp() for q, x in points), complex_ball(still))
+            phi = sum((q * acb(0, m * self._step * x).exp() for q, x in points), acb(still))
             total += self._weights[m] * self._power(abs(phi))
         return self._scale * (total + left[-1])
 
@@ -109,7 +106,7 @@ class LemmaH:
 
 def largest_sum(laws: Sequence[Law], choices: SumChoices) -> Ball:
     """Return an upper bound of the largest E(X_1 + ... + X_k)_+/k over the distributions of the k = `choices.users` terms."""
-    zero = flint().arb(0)
+    zero = arb(0)
     alone = larger(*(sum((p * x.max(zero) for x, p in law), zero) for law in laws))
     if choices.theta == 0:
         return alone
@@ -129,21 +126,21 @@ def negative_mass(beyond: Callable[[Ball], Ball], pairs: int) -> Ball:
 
     `beyond` returns an upper bound of R_a{R_a/R_j > t} for all inputs a and j.
     """
-    ball, ratio = flint().arb, 1 + pairs
-    points = [ball(w) for w in EXCEEDED.tolist()]
+    ratio = 1 + pairs
+    points = [arb(w) for w in EXCEEDED.tolist()]
     # The likelihood ratio is ratio (1 + w), and w is rounded up to the next of the points, or to infinity.
-    tails = [beyond(ratio * (1 + w)) for w in [ball(0), *points]]
-    mass = [high - low for high, low in itertools.pairwise([*tails, ball(0)])]
-    smallest = (ratio - 1) * (ratio + 1) / ball(ratio) ** 2
+    tails = [beyond(ratio * (1 + w)) for w in [arb(0), *points]]
+    mass = [high - low for high, low in itertools.pairwise([*tails, arb(0)])]
+    smallest = (ratio - 1) * (ratio + 1) / arb(ratio) ** 2
     ends = [w / (1 + w) for w in points]
-    table = [[((v * w - smallest) / ((1 + v) * (1 + w))).max(ball(0)) for w in points] + [end]
-             for v, end in zip(points, ends, strict=True)] + [[*ends, ball(1)]]
+    table = [[((v * w - smallest) / ((1 + v) * (1 + w))).max(arb(0)) for w in points] + [end]
+             for v, end in zip(points, ends, strict=True)] + [[*ends, arb(1)]]
     mean = sum((p * q * share for p, row in zip(mass, table, strict=True) for q, share in zip(mass, row, strict=True)
-                if p * q != 0), ball(0))
+                if p * q != 0), arb(0))
     return ((1 + 2 * mean / pairs) ** pairs - 1) / 2
 
 
-class EveryDataset(ABC):
+class EveryDataset:
     """The bound for one randomizer and number of users.
 
     Parameters
@@ -156,31 +153,26 @@ class EveryDataset(ABC):
         r^2.
     """
 
+    main: Callable[[Ball, SumChoices], Ball]
+    """Returns an upper bound of Gamma for `sums.users` users."""
+
+    signed: Callable[[Weights], Ball]
+    """Returns a bound of c_-, the mass of the negative part of W (docs/theorems/worst-dataset).
+
+    Raises ArithmeticError if the weights are not allowed.
+    """
+
+    spread: Callable[[Ball], Ball]
+    """Returns V, the largest over all pairs of the target's inputs."""
+
+    blanket: Callable[[Ball, SumChoices], Ball]
+    """Returns an upper bound of delta by the privacy blanket."""
+
+    ratios: Callable[[], list[Law]]
+    """Returns the distributions of R_x/m under m, each of mass g, for the inputs x with the largest ones."""
+
     def __init__(self, users: int, mass: Ball, distance: Ball) -> None:
         self._users, self._mass, self._distance = users, mass, distance
-
-    @abstractmethod
-    def main(self, factor: Ball, sums: SumChoices) -> Ball:
-        """Return an upper bound of Gamma for `sums.users` users."""
-
-    @abstractmethod
-    def signed(self, weights: Weights) -> Ball:
-        """Return a bound of c_-, the mass of the negative part of W (docs/theorems/worst-dataset).
-
-        Raises ArithmeticError if the weights are not allowed.
-        """
-
-    @abstractmethod
-    def spread(self, factor: Ball) -> Ball:
-        """Return V, the largest over all pairs of the target's inputs."""
-
-    @abstractmethod
-    def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
-        """Return an upper bound of delta by the privacy blanket."""
-
-    @abstractmethod
-    def ratios(self) -> list[Law]:
-        """Return the distributions of R_x/m under m, each of mass g, for the inputs x with the largest ones."""
 
     def value(self, choices: Choices, factor: Ball) -> Ball:
         """Return the upper bound of delta at e^eps = `factor`, with the parameters in `choices`."""
@@ -195,18 +187,18 @@ class EveryDataset(ABC):
 
     def error(self, weights: Weights, factor: Ball, probability: Ball | None) -> Ball:
         """Return the error term."""
-        ball, users, distance = flint().arb, self._users, self._distance
+        users, distance = self._users, self._distance
         if weights.omegas is not None:
-            omegas = [ball(1), *(ball(omega.numerator) / ball(omega.denominator) for omega in weights.omegas)]
+            omegas = [arb(1), *(arb(omega.numerator) / arb(omega.denominator) for omega in weights.omegas)]
         else:
-            omegas = [ball(math.comb(weights.pairs, k)) / ball(weights.pairs) ** k if weights.pairs else ball(k == 0)
+            omegas = [arb(math.comb(weights.pairs, k)) / arb(weights.pairs) ** k if weights.pairs else arb(k == 0)
                       for k in range(min(weights.pairs, ORDERS) + 1)]
-        steps = [(k, abs(one - other)) for k, (one, other) in enumerate(itertools.pairwise([*omegas, ball(0)]), 1) if k <= ORDERS]
-        spread, total = self.spread(factor), ball(0)
+        steps = [(k, abs(one - other)) for k, (one, other) in enumerate(itertools.pairwise([*omegas, arb(0)]), 1) if k <= ORDERS]
+        spread, total = self.spread(factor), arb(0)
 
         def root(k: int) -> Ball:
             """Return l_(2k+1) times r^2k, in the notation of docs/theorems/worst-dataset."""
-            first, second = (ball(math.prod(range(n - q + 1, n + 1))) for n, q in ((users, 2 * k + 1), (users - 1, 2 * k)))
+            first, second = (arb(math.prod(range(n - q + 1, n + 1))) for n, q in ((users, 2 * k + 1), (users - 1, 2 * k)))
             return distance**k * (math.factorial(2 * k + 1) * spread / first
                                   + math.factorial(2 * k) * square(factor - 1) / second).sqrt()
 
@@ -214,7 +206,7 @@ class EveryDataset(ABC):
             if step != 0:
                 total += step * self._variance(probability, 2 * k + 1).sqrt() * root(k)
         if weights.omegas is None and weights.pairs >= ORDERS:
-            ratio = ball(1 + 1 / (ball(ORDERS) ** 2 - 1)) * (2 * ORDERS + 3) / ORDERS * distance / (users - 2 * weights.pairs - 2)
+            ratio = arb(1 + 1 / (arb(ORDERS) ** 2 - 1)) * (2 * ORDERS + 3) / ORDERS * distance / (users - 2 * weights.pairs - 2)
             if not ratio < 1:
                 raise ArithmeticError("the later orders of the worst-dataset bound do not converge")
             total += steps[-1][1] * root(ORDERS) / 2 * ratio / (1 - ratio)
@@ -224,19 +216,17 @@ class EveryDataset(ABC):
         """Return a bound of the probability of the best test at the given e^eps, or None."""
         if choices.blanket is None:
             return None
-        ball = flint().arb
-        before = ball(choices.before).exp()
+        before = arb(choices.before).exp()
         if not before < factor:
             return None
         bound = self.blanket(before, choices.blanket)
         if choices.earlier is not None:
             bound = bound.min(self.value(choices.earlier, before))
-        return bound / -(ball(choices.before) - factor.log()).expm1()
+        return bound / -(arb(choices.before) - factor.log()).expm1()
 
     def _variance(self, probability: Ball | None, changed: int) -> Ball:
         """Return mu_q of the theorem, a bound of p(1 - p), for q = `changed` messages drawn from b instead."""
-        ball = flint().arb
-        value = ball(0.5)
+        value = arb(0.5)
         if probability is not None:
             for log_f, most in self._changes:
                 value = value.min(log_f.exp() ** changed * probability + (log_f * changed).expm1() / log_f.expm1() * most)
@@ -245,19 +235,19 @@ class EveryDataset(ABC):
     @cached_property
     def _changes(self) -> list[tuple[Ball, Ball]]:
         """Values of ln F, and for each a bound of the divergence at F if one message is drawn from b = m/g."""
-        ball, users, changes, ratios = flint().arb, self._users, list[tuple[Ball, Ball]](), self.ratios()
-        variance = larger(*(sum((m * square(1 - ratio) for ratio, m in law), ball(0)) for law in ratios))
+        users, changes, ratios = self._users, list[tuple[Ball, Ball]](), self.ratios()
+        variance = larger(*(sum((m * square(1 - ratio) for ratio, m in law), arb(0)) for law in ratios))
         deviation = math.sqrt(float(variance) / users)
         for step in (FACTORS * deviation).tolist():
             if not 0 < step < 3:
                 continue
-            factor, best = ball(step).exp(), None
+            factor, best = arb(step).exp(), None
             for theta in ((step / deviation**2 + TILTS / deviation) / users).tolist():
-                sizes = [1 + sum((m * (theta * (1 / self._mass - factor * ratio)).expm1() for ratio, m in law), ball(0))
+                sizes = [1 + sum((m * (theta * (1 / self._mass - factor * ratio)).expm1() for ratio, m in law), arb(0))
                          for law in ratios]
-                chernoff = larger(*sizes) ** users / (ball(theta) * users * ball(1).exp())
+                chernoff = larger(*sizes) ** users / (arb(theta) * users * arb(1).exp())
                 best = chernoff if best is None else best.min(chernoff)
-            changes.append((ball(step), best))
+            changes.append((arb(step), best))
         return changes
 
 
@@ -267,7 +257,7 @@ class _Bound(EveryDataset):
     def __init__(self, family: Family, users: int) -> None:
         if family.centre is None:
             raise NoCertificateError("the bound over every dataset is not certified for this randomizer")
-        zero = flint().arb(0)
+        zero = arb(0)
         distances = [sum((square(p - c) / m for p, c, m in zip(row, family.centre, family.blanket, strict=True)), zero)
                      for row in family.rows]
         super().__init__(users, sum(family.blanket, zero), larger(*distances))
@@ -279,25 +269,28 @@ class _Bound(EveryDataset):
         local = larger(*(hockey_stick(zip(rows[i], rows[j], strict=True), factor) for i, j in self._family.pairs))
         return super().value(choices, factor).min(local)
 
+    def _sum(self, factor: Ball, sums: SumChoices, measures: list[list[Ball]]) -> Ball:
+        """Return the largest E(X_1 + ... + X_k)_+/k for X = (R_i - E R_j)/r under r, over the target's inputs and measures r."""
+        rows = self._family.rows
+        return largest_sum([[((a - factor * b) / r, r) for a, b, r in zip(rows[i], rows[j], measure, strict=True)]
+                            for i, j in self._family.pairs for measure in measures], sums)
+
     def main(self, factor: Ball, sums: SumChoices) -> Ball:
-        family = self._family
-        laws = [[((a - factor * b) / r, r) for a, b, r in zip(family.rows[i], family.rows[j], row, strict=True)]
-                for i, j in family.pairs for row in family.rows]
-        return largest_sum(laws, sums)
+        return self._sum(factor, sums, self._family.rows)
 
     def signed(self, weights: Weights) -> Ball:
-        ball, rows, pairs = flint().arb, self._family.rows, weights.pairs
+        rows, pairs = self._family.rows, weights.pairs
         if pairs == 0:
-            return ball(0)
+            return arb(0)
         if weights.omegas is not None:
             ratios = [larger(*column) / -larger(*(-p for p in column)) for column in zip(*rows, strict=True)]
             most = larger(*ratios)
             if not ((most + 1 / most) / 2 - 1 <= weights.less and _nonnegative(weights.omegas, pairs, weights.less)):
                 raise ArithmeticError("the weights of the worst-dataset bound are not allowed")
-            return ball(0)
+            return arb(0)
 
         def beyond(ratio: Ball) -> Ball:
-            return larger(*(sum((p for p, q in zip(one, other, strict=True) if not p <= ratio * q), ball(0))
+            return larger(*(sum((p for p, q in zip(one, other, strict=True) if not p <= ratio * q), arb(0))
                             for one, other in itertools.permutations(rows, 2)))
 
         return negative_mass(beyond, pairs)
@@ -305,14 +298,11 @@ class _Bound(EveryDataset):
     def spread(self, factor: Ball) -> Ball:
         family, shift = self._family, (factor - 1) / self._mass
         return larger(*(sum((square(a - factor * b + shift * m) / m
-                             for a, b, m in zip(family.rows[i], family.rows[j], family.blanket, strict=True)), flint().arb(0))
+                             for a, b, m in zip(family.rows[i], family.rows[j], family.blanket, strict=True)), arb(0))
                         for i, j in family.pairs))
 
     def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
-        family = self._family
-        laws = [[((a - factor * b) / m, m) for a, b, m in zip(family.rows[i], family.rows[j], family.blanket, strict=True)]
-                for i, j in family.pairs]
-        return largest_sum(laws, sums)
+        return self._sum(factor, sums, [self._family.blanket])
 
     def ratios(self) -> list[Law]:
         return [[(p / m, m) for p, m in zip(row, self._family.blanket, strict=True)] for row in self._family.rows]

@@ -42,7 +42,7 @@ from shufflebounds._losses.budget import Budget
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Sampling
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 
-__all__ = ["attained_pairs"]
+__all__ = ["attained_pairs", "thresholds"]
 
 TAILS = (-700.0, TABLE_SIZE // 8), (-60.0, TABLE_SIZE)
 """Pairs of the log of the truncated mass of a sum of bits and of the largest permitted number of its values: the first pair for
@@ -65,7 +65,7 @@ def attained_pairs(population: Population, place: int) -> list[tuple[DominatingP
         pair = _ThirdValue.of(population.family.categories, budget, *others)
         info = pair and DominatingPairInfo(partial(at_each, pair.log_delta), budget, sampling=Sampling(1e-4, 0.1), attained=SINGLE)
         return [(info, info)] if info else []
-    orders = (_above(population.family, budget, *others, at) for at in _thresholds(population, budget))
+    orders = (_above(population.family, budget, *others, at) for at in thresholds(population, budget))
     return [pair for pair in orders if pair]
 
 
@@ -162,7 +162,7 @@ def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
     return DominatingPairInfo(atoms.log_delta, pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
 
 
-def _thresholds(population: Population, budget: float) -> list[float]:
+def thresholds(population: Population, budget: float) -> list[float]:
     """Return thresholds for a target: the best one for many users, and one for each expected number of exceeding users in EXCEEDED.
 
     A number in EXCEEDED is omitted if more users than this number are expected to exceed every trial threshold.

@@ -1,0 +1,80 @@
+"""Additive noise in interval arithmetic: its tails and its likelihood ratios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from shufflebounds.certify._dispatch import kinds_of
+from shufflebounds.certify.balls import Ball, arb, flint, normal_tail
+
+__all__ = ["NOISES", "Noise", "noise_of"]
+
+
+class Noise(NamedTuple):
+    """Noise N: ln r(y) and its inverse, Pr[N > y] (for whole numbers Pr[N >= y]), the sensitivity, and whether N is whole.
+
+    r(y) is the ratio of the densities of N + sensitivity and N at y. Where it is constant, the inverse is beyond these y.
+    """
+
+    log_ratio: Callable[[Ball], Ball]
+    inverse: Callable[[Ball], Ball]
+    tail: Callable[[Ball], Ball]
+    sensitivity: Ball
+    whole: bool = False
+
+
+def _normal(mechanism: Any) -> Noise:
+    sigma, d = arb(mechanism.sigma), arb(mechanism.sensitivity)
+    return Noise(lambda y: d * (2 * y - d) / 2 / sigma**2, lambda s: sigma**2 * s / d + d / 2, lambda y: normal_tail(y / sigma), d)
+
+
+def _discrete(mechanism: Any) -> Noise:
+    d = arb(mechanism.sensitivity)
+    square = 2 * arb(mechanism.sigma) ** 2
+
+    def beyond(j: int) -> Ball:
+        """Return the sum of e^(-i^2/square) over i >= j > 0; the ratios of its terms decrease."""
+        last = math.ceil(math.sqrt(j**2 + 1.4 * mechanism.sigma**2 * (flint().ctx.prec + 15))) + 1
+        rest = (-arb(last) ** 2 / square).exp() / -(-(2 * arb(last) + 1) / square).expm1()
+        return sum(((-arb(i) ** 2 / square).exp() for i in range(j, last)), rest.union(arb(0)))
+
+    whole = 1 + 2 * beyond(1)
+
+    def tail(y: Ball) -> Ball:
+        k = int(y.unique_fmpz())
+        return beyond(k) / whole if k > 0 else 1 - beyond(1 - k) / whole
+
+    return Noise(lambda y: d * (2 * y - d) / square, lambda s: square * s / d / 2 + d / 2, tail, d, True)
+
+
+def _laplace(mechanism: Any) -> Noise:
+    scale, d = arb(mechanism.scale), arb(mechanism.sensitivity)
+
+    def tail(y: Ball) -> Ball:
+        half = (-abs(y) / scale).exp() / 2
+        return half if y > 0 else 1 - half if y < 0 else half.union(1 - half)
+
+    return Noise(lambda y: (abs(y) - abs(y - d)) / scale, lambda s: (scale * s + d) / 2, tail, d)
+
+
+def _geometric(mechanism: Any) -> Noise:
+    d = arb(mechanism.sensitivity)
+    rate = arb(mechanism.eps) / d
+
+    def tail(y: Ball) -> Ball:
+        beyond = (-rate * (y if y > 0 else 1 - y)).exp() / (1 + (-rate).exp())
+        return beyond if y > 0 else 1 - beyond
+
+    return Noise(lambda y: rate * (abs(y) - abs(y - d)), lambda s: (s / rate + d) / 2, tail, d, True)
+
+
+NOISES = {"GaussianMechanism": _normal, "DiscreteGaussianMechanism": _discrete, "LaplaceMechanism": _laplace,
+          "GeometricMechanism": _geometric}
+"""Functions from a mechanism to its noise, by class."""
+
+
+def noise_of(mechanism: Any) -> Noise:
+    """Return the noise of a mechanism that is one of `NOISES`, at the precision of the call."""
+    return next(NOISES[kind](mechanism) for kind in kinds_of(mechanism) if kind in NOISES)

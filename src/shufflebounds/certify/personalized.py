@@ -1,0 +1,176 @@
+r"""delta for users with personalized budgets: the bounds of k-ary response, Laplace and Gaussian noise.
+
+R_0 and R_1 are the distributions of the target's message for its two values (0 and 1 for noise), b is the target's budget (1/sigma
+for Gaussian noise), F = e^eps, and R_i is the distribution of the message of another user with budget c, for any value.
+
+**Upper bounds.** Theorem (docs/theorems/stronger-clones, users of different budgets). If the ratio of R_0 and R_1 is at most p,
+where p >= F, and R_i >= c_i max(R_0, R_1), then delta is at most that of `clones_window` where user i is a clone with probability
+2 r_i, r_i = min(1/2, c_i p/(p + 1)). The condition R_i >= r_i (R_0 + R_1) suffices. Three decompositions are used:
+
+- S1: r_i = inf R_i/(R_0 + R_1).
+- S2: with T the total variation distance of R_0 and R_1, D+ and D- the distributions with the densities (R_0 - R_1)_+/T and
+  (R_1 - R_0)_+/T, and lambda = T (p + 1)/(p - 1), both R_0 >= lambda (p D+ + D-)/(p + 1) and R_1 >= lambda (D+ + p D-)/(p + 1), and
+  the two rests are equal. So delta is at most lambda times that of a target with the messages D+ and D-, for which
+  r_i = inf R_i/(D+ + D-) = T inf R_i/|R_0 - R_1|.
+- Window: whether the target's message is in a set G, of mass kappa under R_0 and R_1, is revealed. So delta is at most kappa times
+  that of the theorem with R_0/kappa and R_1/kappa on G, plus the divergence outside of G.
+
+Rates. *k-ary response*: R_i >= 1/(e^c + k - 1), R_0 + R_1 <= (p + 1)/(p + k - 1) and T = (p - 1)/(p + k - 1) for p = e^b.
+*Laplace noise*: at the distance s from [0, 1], R_i >= (c/2) e^(-c (1 + s)), while R_0 + R_1 and |R_0 - R_1| are at most
+(b/2) e^(-b s) (1 + e^-b) and (b/2) e^(-b s) (1 - e^-b); T = 1 - e^(-b/2). For c > b, the ratio is bounded in the window s <= reach
+only. *Gaussian noise*: in the window [1/2 - reach, 1/2 + reach], p = e^(reach b^2). At 1/2 - t, t >= 0, the value 1 is the worst,
+and ln R_i/R_0 = ln c/b + (b^2 (t - 1/2)^2 - c^2 (t + 1/2)^2)/2 is smallest at an end, or at its turning point if b > c.
+
+*Privacy blanket* of k-ary response: user i sends a uniform message with probability k/(e^c + k - 1), and this is revealed; so
+delta is at most the mean of (X_1 + ... + X_m)_+/m, where m - 1 is the number of uniform messages and X = k (R_0 - F R_1) of a
+uniform message: m - s of them are other values, and j of the remaining s are the first one.
+
+**Lower bounds**, each delta of one dataset seen through one statistic. k-ary response: all other users have a third value, and the
+numbers of messages with the target's two values are seen. Noise: all other users have the value 0, and the number of messages above
+a threshold is seen, a sum of independent bits.
+
+The witness is the window's reach and the threshold. Budgets are the stored doubles; the maximum over targets is over all users.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from typing import Any
+
+from shufflebounds._engines.clones.attained import thresholds
+from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, outcomes_of
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, hockey_stick, larger, normal_tail, polynomial
+from shufflebounds.certify.by_definition import of_sum
+from shufflebounds.certify.clones_window import every_count
+
+Users = list[tuple[Ball, int]]
+"""The budgets of the other users, or their rates, each with the number of users."""
+
+
+def _count(rates: Users) -> list[Ball]:
+    """Return the distribution of the number of clones."""
+    capped = [(rate.min(arb(0.5)), many) for rate, many in rates]
+    return polynomial([(1 - 2 * rate, 2 * rate, many) for rate, many in capped])
+
+
+def clone_outcomes(law: Sequence[Ball], odds: Ball, share: Ball | int = 1) -> Outcomes:
+    """Return the outcomes (M, number of first messages) if C has the distribution `law`.
+
+    With probability `share` the target sends one of both messages, the first one with the odds `odds` or 1/`odds`, and M = C + 1;
+    otherwise M = C. Each of the C other messages is the first one with probability 1/2.
+    """
+    out, seen = [], [arb(0), *law, arb(0)]
+    for m in range(len(law) + 1):
+        for k in range(m + 1):
+            first, second = (share * seen[m] * math.comb(max(m - 1, 0), j) / 2 ** max(m - 1, 0) / (odds + 1) if j >= 0 else arb(0)
+                             for j in (k - 1, k))
+            rest = (1 - share) * seen[m + 1] * math.comb(m, k) / 2**m
+            out.append((odds * first + second + rest, first + odds * second + rest))
+    return out
+
+
+def _kary(categories: int, b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Ball]:
+    odds, k = b.exp(), categories
+    low, own = [(1 / (c.exp() + k - 1), many) for c, many in users], (odds + 1) / (odds + k - 1)
+    yield every_count(_count([(rate / own, many) for rate, many in low]), odds, factor)
+    yield own * every_count(_count(low), odds, factor)
+    first, second, third = odds - factor, 1 - factor * odds, 1 - factor
+    hidden, total = polynomial([(1 - k * rate, k * rate, many) for rate, many in low]), arb(0)
+    for m, p in enumerate(hidden, 1):
+        for s in range(m + 1):
+            here = sum(math.comb(s, j) * (j * first + (s - j) * second + (m - s) * third).max(arb(0)) for j in range(s + 1))
+            total += p * here * (math.comb(m, s) * (k - 2) ** (m - s)) / k ** (m - 1) / m
+    yield total / (odds + k - 1)
+
+
+def _laplace(b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Ball]:
+    small, slow = (-b).exp(), [(c, many) for c, many in users if c <= b]
+
+    def clones(scale: Ball, others: Users, far: float) -> Ball:
+        rates = [(scale * c / b * (-c - (c - b).max(arb(0)) * far).exp() / (1 + small), many) for c, many in others]
+        return scale * every_count(_count(rates), 1 / small, factor)
+
+    yield clones(arb(1), slow, 0.0)
+    yield clones((1 + small) / (1 + (-b / 2).exp()), slow, 0.0)
+    if reach:
+        beyond = (-b * reach).exp() / 2
+        yield clones(1 - beyond * (1 + small), users, reach) + beyond * (1 - factor * small).max(arb(0))
+
+
+def _gaussian(b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Ball]:
+    half, p, far = arb(0.5), (reach * b**2).exp(), factor.log() / b
+    yield normal_tail(far - b / 2) - factor * normal_tail(far + b / 2)
+    if not (reach and p >= factor):
+        return
+    inner, outer = normal_tail(b * (reach - half)), normal_tail(b * (reach + half))
+    kappa, rates = 1 - inner - outer, []
+    for c, many in users:
+        turns = [arb(0), arb(reach)] + ([((b * b + c * c) / (2 * (b * b - c * c))).min(arb(reach))] if b > c else [])
+        least = -larger(*((c * (t + half)) ** 2 / 2 - (b * (t - half)) ** 2 / 2 for t in turns))
+        rates.append((kappa * c / b * least.exp() * p / (p + 1), many))
+    yield kappa * every_count(_count(rates), p, factor) + (inner - factor * outer).max(arb(0))
+
+
+def _reach(population: Any, eps: float, target: int) -> float:
+    """Return the reach of the window that the engine has chosen, or 0; every reach gives a valid bound."""
+    masses = dict(population.candidates(eps, target))
+    return float(population._terms("window", eps, target, target, masses["window"]).reach) if "window" in masses else 0.0
+
+
+@bounds_of.of("_Guarantee")
+def _(guarantee: Any) -> Bounds:
+    population, kinds = guarantee.population, kinds_of(guarantee.population.family)
+    kary, normal = "RandomizedResponseFamily" in kinds, "GaussianFamily" in kinds
+    k = population.family.categories if kary else 0
+    number, budgets, counts = guarantee.users, population.budgets.tolist(), population.counts.tolist()
+    targets = range(len(budgets)) if guarantee.index is None else [guarantee.index]
+    bounds: Callable[..., Iterator[Ball]] = partial(_kary, k) if kary else _gaussian if normal else _laplace
+
+    def others(target: int) -> Users:
+        return [(arb(c), int(many) - (j == target)) for j, (c, many) in enumerate(zip(budgets, counts, strict=True))]
+
+    def largest(factor: Ball, *, eps: float) -> Ball:
+        deltas = []
+        for i in targets:
+            ways = bounds(arb(budgets[i]), others(i), 0.0 if kary or number == 1 else _reach(population, eps, i), factor)
+            deltas.append(reduce(lambda one, other: one.min(other), ways))
+        return larger(*deltas)
+
+    def third_value(factor: Ball, *, i: int) -> Ball:
+        odds, rates = arb(budgets[i]).exp(), [(1 / (arb(c).exp() + k - 1), many) for c, many in others(i)]
+        return hockey_stick(clone_outcomes(_count(rates), odds, (odds + 1) / (odds + k - 1)), factor)
+
+    def above(factor: Ball, *, i: int, at: float) -> Ball:
+        def bit(budget: Ball, value: float, many: int = 1) -> tuple[Ball, Ball, int]:
+            y = budget * (arb(at) - value)
+            tail = normal_tail(y) if normal else (-y).exp() / 2 if y > 0 else 1 - y.exp() / 2
+            return 1 - tail, tail, many
+
+        zero, one = (bit(arb(budgets[i]), x) for x in (0, 1))
+        return of_sum([bit(c, 0, many) for c, many in others(i)], zero, one, factor)
+
+    def ways(eps: float, upper: bool) -> Iterator[Answer]:
+        if upper:
+            each = 3.0 * number * (24 + len(budgets)) + (1.5 * number**3 if kary else 0)
+            yield Answer(len(targets) * each, partial(largest, eps=eps))
+        for i in [] if upper else guarantee._below.places:
+            seen = [partial(above, i=i, at=at) for at in thresholds(population, budgets[i])] if not kary else []
+            yield from (Answer(20.0 * number**2, one) for one in seen or [partial(third_value, i=i)])
+
+    return ways
+
+
+@hockey_stick_of.computed("PersonalizedClones", size=lambda one: (12 + 0.5 * one.rates.size) * one.counts.sum(), make=Answer)
+def _(protocol: Any, factor: Ball) -> Ball:
+    rates = [(arb(rate), int(many)) for rate, many in zip(protocol.rates.tolist(), protocol.counts.tolist())]
+    weight = arb(protocol.weight)
+    return protocol.scale * every_count(_count(rates), (1 - weight) / weight, factor)
+
+
+@outcomes_of.computed("_UniformClones", size=lambda protocol: (protocol.users + 1) ** 2 / 2)
+def _(protocol: Any) -> Outcomes:
+    odds = arb(protocol.local_eps).exp()
+    rate = 1 / (odds + 1) if protocol._is_stronger_clones else 1 / odds / 2
+    return clone_outcomes(_count([(rate, protocol.users - 1)]), odds)
