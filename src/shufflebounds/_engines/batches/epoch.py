@@ -13,12 +13,14 @@ The second bound has a number k < T of pivots and a level A > 1. Its f is an upp
 :math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
 
 Every choice of N, k and A is valid. The choice is made with approximations of :math:`\Gamma`, and the bound itself is evaluated
-once.
+once. If it shows that the approximation is wrong, as for few terms or heavy tails, a search with values of :math:`\Gamma` finds
+another N for the first bound, and the smaller bound is used.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +29,7 @@ from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.limits import CACHED_ANSWERS, COMPUTED_ERROR, FEW, TINY
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core._gaussian import gaussian_epsilon
-from shufflebounds._engines.batches.dominating_law import Approximation, log_mean_excess
+from shufflebounds._engines.batches.dominating_law import DEEPEST, Approximation, closer_mean, largest_kind, log_mean_excess
 from shufflebounds._engines.batches.weights import CUTS, Weights, log_binomial_excess, log_divergence
 
 __all__ = ["LARGEST_MU", "Epoch"]
@@ -63,6 +65,10 @@ run time."""
 _FLAT = 1e-3
 """The search for a smaller eps ends where the relative fall of the bound is below this multiple of the relative fall of eps.
 Raised: the search may end before a smaller bound. Lowered: more evaluations, of 10 ms each."""
+
+_WRONG = 0.05
+"""If the log of the bound differs from its approximation by more than this, N is chosen again by a search of about 10 ms. Raised:
+the bound is less tight for few terms and heavy tails. Lowered: longer run time."""
 
 _PART = 0.15
 """The mean excess of batches may add this fraction of the excess of single records. Any fraction is valid."""
@@ -140,19 +146,39 @@ class Epoch:
         at = self._best_below(eps)
         if at < eps:
             return min(alone, self.log_delta(at))
-        value, terms, place = self._choice(eps)
-        one, weight = self._step(eps)
-        if value >= one:
-            return alone
+        near, one = self._choice(eps), self._step(eps)[0]
+        found = self._by_choice(eps, near) if near.value < one else 0.0
+        if not abs(found - math.log(near.value)) <= _WRONG:
+            closer = self._closer_choice(eps, near.value)
+            if closer.value < math.exp(found):
+                found = min(found, self._by_choice(eps, closer))
+        # The bound may rise with eps from its value at 0 on, by less than the error of the approximations.
+        return min(alone, found, self.log_delta(0.0) if eps > 0 else 0.0)
+
+    def _by_choice(self, eps: float, choice: _Choice) -> float:
+        """Return the log of the bound with the given choice."""
+        value, terms, place = choice
         if place < 0:
-            return min(alone, math.log(self._by_one(self.steps, eps, terms, value)))
+            return math.log(self._by_one(self.steps, eps, terms, value))
         count, level, chosen, near, _, excess = (float(part[place]) for part in self._pivots)
         f = self._pivot_bound(count, level, chosen, near)
         eta, factor = (1 + level) * f, math.exp(eps)
         shift = max(0.0, level * (level - factor)) * count * terms / (self.steps - count)
         main = (1 - count / self.steps) * math.exp(log_mean_excess(self.mu, eps, terms, shift, math.log(value) - _BELOW))
-        more = count / self.steps * (eta if level > factor else f) + weight * (eta + excess)
-        return min(alone, math.log(main + more) + COMPUTED_ERROR)
+        more = count / self.steps * (eta if level > factor else f) + self._step(eps)[1] * (eta + excess)
+        return math.log(main + more) + COMPUTED_ERROR
+
+    def _closer_choice(self, eps: float, near: float) -> _Choice:
+        """Return the choice with the smallest bound with one pivot, by values with a gap of 1e-3; `near` approximates the bound."""
+        (one, weight), terms = self._step(eps), np.unique(self._terms(np.array([float(self.steps)])))
+        law = largest_kind(self.mu, eps, False, max(math.log(min(near, one)) - 2 * _BELOW, DEEPEST))
+        tails = weight * self._tail(self.steps / terms)
+        # A tail above delta of one step is not used.
+        number, tail = terms[tails < one].tolist(), tails[tails < one].tolist()
+        if not number:
+            return _Choice(one, 1.0, -1)
+        value, place = _least_of(lambda i: closer_mean(*law, number[i]) + tail[i], len(number))
+        return _Choice(max(value, TINY), number[place], -1)
 
     def approximate(self, eps: float) -> float:
         """Return an approximation of the bound at one eps, in less time."""
@@ -259,3 +285,22 @@ def _log_below(level: float) -> float:
     the bound of delta grow with A, and use `level` itself.
     """
     return max(0.0, math.log(level) - 8 * ULP)
+
+
+def _least_of(value: Callable[[int], float], count: int) -> tuple[float, int]:
+    """Return the minimum of a sequence that falls and then rises, and its place, by a golden-section search."""
+    values = dict[int, float]()
+
+    def at(place: int) -> float:
+        if place not in values:
+            values[place] = value(place)
+        return values[place]
+
+    low, high = 0, count - 1
+    while high - low > 2:
+        step = min(math.ceil(0.382 * (high - low)), (high - low - 1) // 2)
+        if at(high - step) < at(low + step):
+            low += step
+        else:
+            high -= step
+    return min((at(place), place) for place in range(low, high + 1))
