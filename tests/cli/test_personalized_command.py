@@ -52,7 +52,7 @@ def test_text_and_explanation(budgets, capsys):
     out = capsys.readouterr().out
     assert out.startswith("eps = ")
     assert "every user" in out
-    assert "replace the target's bit" in out
+    assert "replace one user's bit" in out
 
 
 @pytest.mark.parametrize(

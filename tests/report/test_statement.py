@@ -155,6 +155,21 @@ def test_the_statement_names_what_the_analyst_sees_and_no_other_view():
     assert "exactly 5 of the other users" in shuffle.ShuffledBits(100, 0.1, ones=5).statement(delta=1e-6).sentences[0]
 
 
+def test_the_statement_names_the_one_target_and_the_one_dataset():
+    budgets, bits = [1.0, 2.0, 1.5], [0, 1, 0]
+    ary = shuffle.PersonalizedClones.randomized_response
+    cases = {
+        "the target's bit where the other users have the given bits": shuffle.PersonalizedBits(budgets, bits=bits, target=0),
+        "one user's bit where the other users have the given bits": shuffle.PersonalizedBits(budgets, bits=bits),
+        "the target's bit": shuffle.PersonalizedBits(budgets, target=0),
+        "one user's bit": shuffle.PersonalizedBits(budgets),
+        "the target's input, every user keeping budget and randomizer": ary(budgets, 3, target=0),
+        "one user's input, every user keeping budget and randomizer": ary(budgets, 3),
+    }
+    for changes, profile in cases.items():
+        assert f": replace {changes}." in str(profile.statement(delta=1e-3))
+
+
 def test_the_statement_of_several_releases_covers_a_contribution_to_each():
     text = str(shuffle.ClearReports(fakes=4000, bins=64).self_compose(52).statement(delta=1e-7))
     assert "one contribution of a person to each of these releases" in text

@@ -248,6 +248,23 @@ def test_batches_by_brute_force(records, batch):
     between(bound, 0.2, exact)
 
 
+@pytest.mark.parametrize(("records", "batch"), [(4, 1), (4, 4)])
+def test_batches_of_one_ordered_pair_cover_both_orders(records, batch):
+    """The mechanism with the distribution P for batches with the record, and Q for others, and the one with P and Q exchanged."""
+    p, q, rate = np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.25, 0.5]), batch / records
+    with np.errstate(divide="ignore"):
+        pair = DominatingPair.from_pmfs(np.log(p), np.log(q))
+    for one in (pair, pair.reverse()):
+        bound = WithoutReplacement(one, records, batch)
+        for eps in (0.0, 0.1, 0.5):
+            exact = max(np.maximum((1 - rate) * b + rate * a - math.exp(eps) * b, 0).sum() for a, b in ((p, q), (q, p)))
+            between(bound, eps, exact)
+        assert bound.epsilon(0.0) == bound.gdp_mu() == bound.rdp(2.0) == math.inf
+        twice = bound.self_compose(2)
+        assert twice.delta(0.5, bound="lower") <= twice.delta(0.5)
+        assert twice.delta(0.5) >= bound.delta(0.5)
+
+
 @pytest.mark.slow
 def test_composed_batches_have_valid_bounds():
     step = WithoutReplacement(GaussianMechanism(2.0, 2.0), 1000, 20)

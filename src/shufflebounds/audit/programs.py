@@ -47,7 +47,8 @@ def program(
         The protocol that the program is meant to implement. It chooses the score; :meth:`Refuted.p_value` tests its guarantee.
     data, neighbour : array_like
         The two datasets (the values of all users), as arguments of `run`. If their lengths are equal, they must differ in one
-        user ("replace-one"); otherwise one of them must have one user more ("add-remove").
+        user ("replace-one"); otherwise one of them must have one user more ("add-remove"). Whether they are neighbours in the sense
+        of the tested claim is not checked: two numbers, for example, may differ by at most the claim's sensitivity.
     runs : int
         Number of runs on each dataset, 10 to 10**7. A tenth of this number and 10 further runs are pilot runs, which choose the
         thresholds and do not count.

@@ -57,7 +57,7 @@ def _(profile: Any) -> Answer:
 
 @hockey_stick_of.of("WithoutReplacement")
 def _(profile: Any) -> Answer:
-    one = hockey_stick_of(profile.mechanism)
+    one = largest_answer(hockey_stick_of(order) for order in profile._orders)
 
     return one._replace(value=lambda factor: _sampled(one, arb(profile.batch) / profile.records, factor))
 

@@ -426,14 +426,19 @@ class RandomAllocation(OfPresence):
 
     Notes
     -----
-    Adjacency: **add or remove** one record. Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any
-    `chosen` if the mechanism has few outcomes; their numbers in all steps are then enumerated. For other mechanisms and chosen = k
-    > 1 the lower bound is that of tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda < k/t`,
-    where :math:`L_i` is the likelihood ratio of step i. These tests are also used for compositions of several epochs. The upper
-    bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). For a removed record there is
-    a second upper bound, by a sum over the steps (see ``sampling/_several.py``); one epoch uses the smaller bound, a composition of
-    several epochs the first one. At delta = 1e-6 the two bounds of eps differ by less than 1 % for t >= 1000 steps of Gaussian
-    noise with sigma >= 1, and by up to 3 % otherwise; the gap decreases as t grows.
+    Adjacency: **add or remove** one record. A step may depend on the outputs of earlier steps: (P, Q) dominates each step, so its
+    output is a random function of an outcome of (P, Q) and of the earlier outputs, the same function with and without the record.
+    All outputs are thus a post-processing of t outcomes, drawn from P in the steps that the record enters and from Q elsewhere.
+
+    Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any `chosen` if the mechanism has few outcomes;
+    their numbers in all steps are then enumerated. For other mechanisms and chosen = k > 1 the lower bound is that of tests of the
+    sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda < k/t`, where :math:`L_i` is the likelihood ratio of
+    step i. These tests are also used for compositions of several epochs. The upper bound is that of k epochs of floor(t/k) steps
+    with one chosen step each (Feldman, Shenfeld 2025): the k steps may be drawn one from each of k disjoint random sets of
+    floor(t/k) steps, and by joint convexity delta is at most that for given sets. For a removed record there is a second upper
+    bound, by a sum over the steps (see ``sampling/_several.py``); one epoch uses the smaller bound, a composition of several epochs
+    the first one. At delta = 1e-6 the two bounds of eps differ by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >=
+    1, and by up to 3 % otherwise; the gap decreases as t grows.
 
     Shuffling the records and cutting them into batches of fixed size is *not* random allocation, because there the batches of the
     other records depend on the batch of this record: use :class:`ShuffledBatches`.

@@ -14,7 +14,7 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import FIRST_TAIL
-from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray, largest
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import CHANGES
@@ -39,7 +39,7 @@ class WithoutReplacement(OfMechanism):
     ----------
     mechanism : PrivacyProfile
         The mechanism on the batch, under the replacement of one of its records. Noise on a sum needs the sensitivity under
-        replacement, which is twice that under removal.
+        replacement, which is twice that under removal. Of one ordered pair (P, Q), both orders are used.
     records : int
         Number n of records, 1 to 2**53.
     batch : int
@@ -104,31 +104,39 @@ class WithoutReplacement(OfMechanism):
         """The probability that a record is in the batch."""
         return self.batch / self.records
 
+    @property
+    def _orders(self) -> tuple[PrivacyProfile, ...]:
+        """The mechanism, and the mechanism with both datasets exchanged if it is one ordered pair."""
+        return tuple({id(one): one for one in (self.mechanism, self.mechanism.reverse())}.values())
+
     def describe(self) -> DominatingPairInfo:
-        info = self.mechanism._pair_info()
-        # The error 16 ULP covers the rounding of the rate, a quotient.
+        info, orders = self.mechanism._pair_info(), self._orders
         return DominatingPairInfo(
-            partial(sampled_sides, self.mechanism, self.rate, 16 * ULP),
-            sampled_budget(self.mechanism._pure_epsilon(), self.rate, True),
+            partial(_largest, orders, self.rate),
+            sampled_budget(max(one._pure_epsilon() for one in orders), self.rate, True),
             sampling=Sampling(info.sampling.effort, info.sampling.spacing),
-            attained=Attained(profiles=partial(_attained, self.mechanism, self.rate)),
+            attained=Attained(profiles=partial(_attained, orders, self.rate)),
         )
 
     def closed_forms(self) -> OfMechanismForms:
         # The replaced record is in the batch with probability `rate`. Batches without it have the same distribution for both
         # datasets.
-        sides = self.mechanism, self.mechanism.reverse()
-        return OfMechanismForms(self.mechanism, tuple({id(side): side for side in sides}.values()), self.rate)
+        return OfMechanismForms(self.mechanism, self._orders, self.rate)
 
 
-def _attained(mechanism: PrivacyProfile, rate: float) -> tuple[DominatingPair, ...]:
-    if not mechanism._pair_info().attained.single:
+def _largest(orders: tuple[PrivacyProfile, ...], rate: float, eps: FloatArray) -> IntervalArray:
+    # The error 16 ULP covers the rounding of the rate, a quotient.
+    return largest(sampled_sides(one, rate, 16 * ULP, eps) for one in orders)
+
+
+def _attained(orders: tuple[PrivacyProfile, ...], rate: float) -> tuple[DominatingPair, ...]:
+    if not orders[0]._pair_info().attained.single:
         return ()
     # The first pair has the same divergence in both directions, if such a pair is known. The other pairs are those of the
     # mechanism that also reveals whether the record was drawn: (P, Q) and (Q, P).
-    remove = SampledPair(mechanism, rate)
-    both = both_orders(mechanism, rate) if rate < 1 else None
-    return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())
+    pairs = tuple(SampledPair(one, rate, removed) for one in orders for removed in (True, False))
+    both = both_orders(orders[0], rate) if rate < 1 else None
+    return pairs if both is None else (both, *pairs)
 
 
 def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:

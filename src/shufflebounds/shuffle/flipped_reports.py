@@ -367,13 +367,13 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
 
     **Records, uniform dummies**: the upper bound is the smallest of four: the local guarantee :math:`p^2 - e^\varepsilon q^2` (0
     for :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q); the bound of :class:`ClearReports`; for up to 1024 bins, a bound by
-    weighted labels (theorem w of docs/theorems/weighted-labels); and that of a privacy blanket. The blanket consists of the records
-    that have the bits 10 or 01 in the target's two bins, with equal probabilities, and the same bits as the target's record in all
-    other bins. A user's record is one of these with probability at least :math:`2q^2`, a dummy with probability at least
-    :math:`2((p^2+q^2)/d + (1-2/d) q^2)`. The lower bound is that of tests of a sum of scores of the records, if all other users are
-    in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies, the two bounds of eps
-    differ by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the error term of weighted labels dominates, and they may
-    differ by a factor of 2. For two bins and at most 24 reports delta over all datasets is exact.
+    weighted labels (theorem w of docs/theorems/weighted-labels); and that of a privacy blanket. The blanket consists of records
+    that have the bits 10 or 01 in the target's two bins, with equal probabilities, and in all other bins bits distributed as those
+    of the target's record. The distribution of a user's record contains it with the weight :math:`2q^2`, that of a dummy with the
+    weight :math:`2((p^2+q^2)/d + (1-2/d) q^2)`. The lower bound is that of tests of a sum of scores of the records, if all other
+    users are in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies, the two
+    bounds of eps differ by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the error term of weighted labels dominates, and
+    they may differ by a factor of 2. For two bins and at most 24 reports delta over all datasets is exact.
 
     The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
     bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the

@@ -240,9 +240,11 @@ class _Guarantee(EqualByKey, PrivacyProfile):
     target: int | None
     index: int | None = None
 
-    neighbours: ClassVar[str] = (
-        "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
-    )
+    @property
+    def neighbours(self) -> str:  # type: ignore[override]
+        """The neighbouring relation, with the target if the guarantee is for one target only."""
+        who = "one user's" if self.index is None else "the target's"
+        return f"replace {who} input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
 
     @property
     def users(self) -> int:

@@ -60,11 +60,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     Here :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`, :math:`A
     \sim \mathrm{Bin}(c, 1/2)`, and the analyst knows the number c of clones.
 
-    Let :math:`R_0, R_1` be the target's two output distributions, and :math:`R_i(x)` that of another user i for the input x. With
-    :math:`\lambda = 1` the formula is an upper bound for the target if :math:`\max(R_0/R_1, R_1/R_0) \le (1-w)/w` and
-    :math:`(1-w)\,R_i(x) \ge r_i \max(R_0, R_1)` **pointwise** for every i and x. The second condition follows from
-    :math:`R_i(x) \ge r_i (R_0 + R_1)` (docs/theorems/stronger-clones). The constructors :meth:`randomized_response`,
-    :meth:`laplace` and :meth:`gaussian` compute such rates and return the smallest of several bounds.
+    Let :math:`R_b = \lambda S_b + (1-\lambda) V`, b = 0 and 1, be the target's two output distributions; for :math:`\lambda = 1`,
+    :math:`S_b = R_b`. Let :math:`R_i(x)` be that of another user i for the input x. The formula is an upper bound for the target if
+    :math:`\max(S_0/S_1, S_1/S_0) \le (1-w)/w` and :math:`(1-w)\,R_i(x) \ge r_i \max(S_0, S_1)` **pointwise** for every i and x. The
+    second condition follows from :math:`R_i(x) \ge r_i (S_0 + S_1)` (docs/theorems/stronger-clones). The constructors
+    :meth:`randomized_response`, :meth:`laplace` and :meth:`gaussian` compute such rates and return the smallest of several bounds.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     rates : array_like, shape (groups,)
         Rates r_i of the other users, without the target, each in [0, 1/2].
     scale : float
-        :math:`\lambda`, in (0, 1]: the mass of the target's distribution on the part of the output space that is decomposed.
+        :math:`\lambda`, in (0, 1]: the weight of :math:`S_0` and :math:`S_1` in the target's two output distributions.
     counts : array_like of int, shape (groups,), optional
         Number of users with each rate, 1 each by default; the total is at most 2**53.
     {absent}
@@ -117,7 +117,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
 
     theorem: ClassVar[str] = (
         "clone bound of one user with personalized rates (after Feldman, McMillan, Talwar 2023): proven where "
-        "(1 - w) R_i(x) >= r_i max(R_0, R_1) pointwise for every other user"
+        "max(S_0/S_1, S_1/S_0) <= (1 - w)/w and (1 - w) R_i(x) >= r_i max(S_0, S_1) pointwise for every other user, "
+        "where S_0 and S_1 are the target's two output distributions, or their parts of weight `scale`"
     )
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace the target's input; the analyst sees the shuffled messages"
