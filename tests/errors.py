@@ -11,6 +11,8 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 WIDE = decimal.Context(prec=60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -72,3 +74,13 @@ def log_of(exact):
 def reference(name):
     """Return the parsed file tests/reference/<name>.json."""
     return json.loads((REFERENCE / f"{name}.json").read_text())
+
+
+def survey_cases(quantities):
+    """Return parameters for tests: the entries of survey.json of the named quantities, each after the function that answers it."""
+    found = []
+    for case in reference("survey"):
+        key = next((key for key in quantities if f"/{key}" in case["id"]), None)
+        if key:
+            found.append(pytest.param(quantities[key], case, id=case["id"]))
+    return found

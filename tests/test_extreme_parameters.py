@@ -124,7 +124,7 @@ def deltas(name, profile):
 
 
 def budgets(name, profile):
-    yield both(profile.epsilon, [0.0, 1e-300, 1e-33, 1e-16, 1e-9, 1e-3, 0.3])
+    yield both(profile.epsilon, [0.0, 1e-300, 1e-16, 1e-9, 0.3])
 
 
 def tails(name, profile):
@@ -132,7 +132,7 @@ def tails(name, profile):
 
 
 def curves(name, profile):
-    levels = np.array([0.0, 1e-300, 1e-16, 1e-6, 0.05, 0.5, 1 - 2.0**-53, 1.0])
+    levels = np.array([0.0, 1e-300, 1e-16, 0.05, 1 - 2.0**-53, 1.0])
     lower, upper = (np.asarray(profile.tradeoff(bound=bound).beta(levels)) for bound in ("lower", "upper"))
     # The breakpoints of both curves are rounded.
     yield lower * (1 - 4e-15), upper
@@ -147,7 +147,7 @@ def gaussian(name, profile):
 
 
 def compositions(name, profile):
-    yield both(profile.self_compose(3).log_delta, points(name, profile)[-1::-4])
+    yield both(profile.self_compose(3).log_delta, points(name, profile)[-1::-6])
 
 
 VIEWS = [deltas, budgets, tails, curves, divergences, gaussian, compositions]

@@ -42,7 +42,7 @@ CALLS = {
 @pytest.mark.parametrize("name", [slow(name) if name == "shuffled_epsilons of heavy tails" else name for name in CALLS])
 def test_the_number_of_threads_does_not_change_a_bit(name):
     alone = np.asarray(CALLS[name]())
-    for threads in (1, 2, 5):
+    for threads in (2, 5):
         assert np.asarray(CALLS[name](threads=threads)).tobytes() == alone.tobytes()
 
 

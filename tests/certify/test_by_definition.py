@@ -7,6 +7,8 @@ import mpmath as mp
 import pytest
 
 from shufflebounds import mechanisms, shuffle
+from tests.certify.test_certify import assert_certified
+from tests.strategies import slow
 
 pytest.importorskip("flint")
 
@@ -53,14 +55,6 @@ def worst(rows, others, seen, eps, extra=()):
         laws = [merged([row, *(rows[x] for x in data), *extra], seen) for row in rows]
         found += [stick(p, q, eps) for p, q in itertools.permutations(laws, 2)]
     return max(found)
-
-
-def assert_certified(profile, eps, exact, digits=20):
-    ball = profile.certify(eps, digits=digits)
-    middle, radius = (mp.mpf(x.str(60, radius=False)) for x in (ball.mid(), ball.rad()))
-    assert abs(middle - exact) <= radius + abs(exact) * mp.mpf(10) ** -45
-    assert radius <= abs(exact) * mp.mpf(10) ** -digits
-    assert profile.delta(eps, bound="lower") <= exact <= profile.delta(eps)
 
 
 @pytest.fixture(autouse=True)
@@ -166,10 +160,9 @@ def test_sums_of_several_bits():
     assert_certified(shuffle.RealSum(4, 2.0, 2), 0.6, max(found))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("users", "fakes", "bins", "view", "fake"), [
-    (3, 0, 3, "sums", "uniform"), (2, 1, 3, "records", "known"), (2, 1, 3, "sums", "known"), (2, 1, 3, "records", "uniform"),
-    (2, 2, 2, "sums", "uniform"),
+    slow(3, 0, 3, "sums", "uniform"), slow(2, 1, 3, "records", "known"), (2, 1, 3, "sums", "known"),
+    slow(2, 1, 3, "records", "uniform"), (2, 2, 2, "sums", "uniform"),
 ])
 def test_flipped_reports_of_few_users(users, fakes, bins, view, fake):
     rows, others = one_hot(bins, 0.2), users - 1 + (fakes if fake == "known" else 0)

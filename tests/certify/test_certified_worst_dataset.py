@@ -27,20 +27,26 @@ RANDOMIZERS = [
 ]
 
 
-@pytest.mark.parametrize(("users", "share"), [(300, 1.0), (10**6, 0.3)])
-@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
-def test_the_ball_is_between_the_bounds(randomizer, users, share):
+FEW, MANY = (300, 1.0, 1e-5), (10**6, 0.3, 1e-9)
+"""Users, participation and delta at which the bound over all datasets is the smallest one, but for some of the randomizers."""
+
+OTHERS = {FEW: [mechanisms.FiniteRandomizer(STEEP), mechanisms.HadamardResponse(3, 1.0)],
+          MANY: [mechanisms.HadamardResponse(3, 1.0), mechanisms.HadamardResponse(50, 3.0)]}
+
+
+@pytest.mark.parametrize(("randomizer", "users", "share", "delta"), [
+    *((one, *case) for case in (FEW, MANY) for one in RANDOMIZERS if one not in OTHERS[case]), (RANDOMIZERS[0], 10**6, 0.3, 1e-3),
+], ids=repr)
+def test_the_ball_is_between_the_bounds(randomizer, users, share, delta):
     protocol = randomizer.shuffled(users, participation=share)
-    for delta in (1e-3, 1e-9) if users > 300 else (1e-5,):
-        eps = protocol.epsilon(delta)
-        if protocol.argument(eps) != "worst dataset":
-            continue
-        ball = protocol.certify(eps, bound="upper", digits=12)
-        above = protocol.log_delta(eps) - float(ball.log())
-        assert ball.rel_accuracy_bits() > 40
-        # The kernel adds 1e-9 of the error term, and less than 1e-10 for its rounding errors.
-        assert 0 <= above < 1e-8
-        assert protocol.log_delta(eps, bound="lower") <= float(ball.log())
+    eps = protocol.epsilon(delta)
+    assert protocol.argument(eps) == "worst dataset"
+    ball = protocol.certify(eps, bound="upper", digits=12)
+    above = protocol.log_delta(eps) - float(ball.log())
+    assert ball.rel_accuracy_bits() > 40
+    # The kernel adds 1e-9 of the error term, and less than 1e-10 for its rounding errors.
+    assert 0 <= above < 1e-8
+    assert protocol.log_delta(eps, bound="lower") <= float(ball.log())
 
 
 def test_the_ball_is_that_of_the_given_factor_and_not_of_the_choices():
@@ -111,7 +117,7 @@ def test_other_randomizers_say_so():
     assert flint().ctx.prec == before
 
 
-@pytest.mark.parametrize("bins", [2, 3, 4, 5])
+@pytest.mark.parametrize("bins", [2, 3, 4])
 @pytest.mark.parametrize("participation", [1.0, 0.4])
 def test_sets_of_one_bin_are_certified_as_k_ary_response(bins, participation):
     """A list of fewer outputs than were counted, or of three inputs for more bins, once raised an error or missed the bound."""

@@ -79,14 +79,14 @@ CASES = [
     ([(shuffle.BinomialNoise(3, 0.3), 2)], lambda: [moved(3, 0.3)] * 2),
     ([(shuffle.BinomialNoise(4, 0.5), 3)], lambda: [moved(4, 0.5)[:1]] * 3),
     ([(shuffle.ShuffledBits(3, 0.25), 2)], lambda: [bits(3, 0.25, range(3))] * 2),
-    ([(shuffle.ShuffledBits(4, 0.25, ones=1), 1), (shuffle.BinomialNoise(2, 0.75), 1), (mechanisms.KaryResponse(2, 0.5), 2)],
-     lambda: [bits(4, 0.25, [1]), moved(2, 0.75), *[[[(p, 1 - p), (1 - p, p)]] for p in [1 / (1 + mp.exp(mp.mpf(-0.5)))] * 2]]),
+    ([(shuffle.ShuffledBits(4, 0.25, ones=1), 1), (shuffle.BinomialNoise(2, 0.75), 1), (mechanisms.KaryResponse(2, 0.5), 1)],
+     lambda: [bits(4, 0.25, [1]), moved(2, 0.75), *[[[(p, 1 - p), (1 - p, p)]] for p in [1 / (1 + mp.exp(mp.mpf(-0.5)))]]]),
     ([(mechanisms.FiniteRandomizer(MATRIX), 3)], lambda: [both_orders([tuple(map(mp.mpf, pair)) for pair in zip(*MATRIX)])] * 3),
 ]
 
 
 @pytest.mark.parametrize(("factors", "releases"), CASES)
-@pytest.mark.parametrize("eps", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("eps", [0.0, 0.9])
 def test_every_adaptive_strategy(factors, releases, eps):
     profile, exact = Composition(factors), best(releases(), mp.mpf(1), mp.exp(mp.mpf(eps)))
     ball = profile.certify(eps, digits=20)
@@ -148,8 +148,7 @@ def test_bounds_on_a_lattice(profile, eps, exact):
 
 
 @pytest.mark.parametrize(("profile", "eps", "exact"), LATTICES)
-@pytest.mark.parametrize("coarser", [3.0, 40.0])
-@pytest.mark.parametrize("reach", [1.0, 0.3])
+@pytest.mark.parametrize(("coarser", "reach"), [(3.0, 0.3), (40.0, 1.0)])
 def test_every_lattice_gives_bounds(profile, eps, exact, coarser, reach, monkeypatch):
     exact = float(exact())
     monkeypatch.setattr(compositions, "TOLERANCE", coarser * compositions.TOLERANCE)
@@ -163,14 +162,12 @@ def test_every_lattice_gives_bounds(profile, eps, exact, coarser, reach, monkeyp
 
 def test_a_pair_in_one_order():
     listed = [(0.5, 0.125), (0.25, 0.5), (0.25, 0.375)]
-    pair = DominatingPair.from_pmfs(*np.log(list(zip(*listed))))
+    pair, y = DominatingPair.from_pmfs(*np.log(list(zip(*listed)))), np.linspace(-40, 41, 81_001)
+    a, b = (np.exp(-abs(y - x) / 2) / 4 * 1e-3 for x in (0, 1))
     for profile, outcomes in ((pair, listed), (pair.reverse(), both_orders(listed)[1])):
-        composed, exact = profile.compose(mechanisms.LaplaceMechanism(2.0)), []
-        for y in np.linspace(-40, 41, 81_001):
-            # Cells of width .001 of Laplace noise; the sum is a lower bound, up to the error of the rule.
-            a, b = (math.exp(-abs(y - x) / 2) / 4 * 1e-3 for x in (0, 1))
-            exact.append(sum(max(p * a - math.exp(0.6) * q * b, 0.0) for p, q in outcomes))
-        value = math.fsum(exact)
+        composed = profile.compose(mechanisms.LaplaceMechanism(2.0))
+        # The sum over cells of width .001 of Laplace noise is a lower bound, up to the error of the rule.
+        value = sum(float(np.maximum(p * a - math.exp(0.6) * q * b, 0.0).sum()) for p, q in outcomes)
         for bound, way in (("upper", 1), ("lower", -1)):
             ball = composed.certify(0.6, bound=bound)
             assert -1e-4 <= way * (float(ball) / value - 1) <= 0.021
@@ -198,12 +195,12 @@ def test_stated_bounds_are_confirmed(profile):
 
 def test_too_many_outcomes_are_refused():
     with pytest.raises(InfeasibleError, match="ball operations"):
-        shuffle.BinomialNoise(10**4, 0.5).self_compose(4).certify(0.1)
+        shuffle.BinomialNoise(3000, 0.5).self_compose(4).certify(0.1)
     with pytest.raises(TypeError, match="two bounds"):
-        mechanisms.KaryResponse(4, 1.0).shuffled(1000).compose(mechanisms.LaplaceMechanism(1.0)).certify(0.1, bound="upper")
+        mechanisms.KaryResponse(4, 1.0).shuffled(100).compose(mechanisms.LaplaceMechanism(1.0)).certify(0.1, bound="upper")
     with pytest.raises(CertificateGap):
         # The choice of the dataset after the earlier results gives less than the largest delta of all datasets at every eps.
-        shuffle.ShuffledBits(200, 0.2).self_compose(10).certify(0.9, bound="upper")
+        shuffle.ShuffledBits(20, 0.2).self_compose(3).certify(0.9, bound="upper")
 
 
 @pytest.mark.parametrize("protocol", [shuffle.RealSum(4, 2.0, 2, view="columns"), shuffle.RealSum(3, 1.5, 3, view="columns")])

@@ -23,7 +23,7 @@ pytest.importorskip("flint")
 
 @pytest.mark.parametrize("group", [
     shuffle.ClearReports(200, 4).for_group(3), shuffle.ShuffledHistogram(60, 3, 0.2).for_group(2),
-    shuffle.StrongerClones(1000, 2.0).for_group(70), shuffle.StrongerClones(1000, 2.0).for_group(900),
+    shuffle.StrongerClones(300, 2.0).for_group(70), shuffle.StrongerClones(300, 2.0).for_group(270),
     KaryResponse(3, 0.5).for_group(2),
 ], ids=lambda group: repr(group)[:40])
 def test_a_chain_is_certified_from_the_split_of_the_engine(group):

@@ -46,9 +46,8 @@ def noise():
     flint().ctx.prec = before
 
 
-@pytest.mark.parametrize("eps", [0.0, 0.2])
 @pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize(("low", "width"), [(0.0, 0.1), (0.55, 0.3), (1.1, 0.1)])
+@pytest.mark.parametrize(("low", "width", "eps"), [(0.0, 0.1, 0.2), (0.55, 0.3, 0.0), (1.1, 0.1, 0.2)])
 def test_cells_are_larger_in_the_convex_order(noise, eps, first, low, width):
     ball, length, factor = flint().arb, 1.2, math.exp(eps)
     laws = list(noise.cell(ball(low), ball(width), ball(eps).exp(), first=first))
@@ -63,8 +62,7 @@ def test_cells_are_larger_in_the_convex_order(noise, eps, first, low, width):
             assert bound <= exact + (1e-2 if width > 0.2 else 4e-3)
 
 
-@pytest.mark.parametrize("eps", [0.0, 0.2])
-@pytest.mark.parametrize("low", [0.0, 0.6, 1.15])
+@pytest.mark.parametrize(("low", "eps"), [(0.0, 0.2), (0.6, 0.0), (1.15, 0.2)])
 def test_inputs_between_the_ends_are_covered(noise, eps, low):
     ball, length, width, factor = flint().arb, 1.2, 0.05, math.exp(eps)
     ends = [noise.law_a(ball(low) + shift, ball(width), ball(eps).exp()) for shift in (0, ball(width))]
@@ -151,7 +149,7 @@ def test_other_witnesses_give_valid_bounds(monkeypatch):
             return found._replace(theta=found.theta * change["theta"], step=found.step * change["step"])
 
         monkeypatch.setattr(certified, "chosen", other)
-        found = certified.interval_every_dataset(protocol, eps).value(flint().arb(eps).exp())
+        found = certified.interval_every_dataset(protocol, 0.06).value(flint().arb(0.06).exp())
         assert lower <= float(found.upper().log())
 
 
@@ -187,15 +185,15 @@ def test_the_main_term_covers_every_family_and_the_whole_interval(monkeypatch):
 
 
 def test_the_pairs_of_users_are_removed_from_the_main_term(monkeypatch):
-    protocol = mechanisms.GaussianMechanism(2.0).shuffled(1000)
-    eps, given = protocol.epsilon(1e-6), []
+    protocol, given = mechanisms.GaussianMechanism(2.0).shuffled(1000), []
 
     def total(self, weights, sums, *_):
         given.append((weights, sums))
         return flint().arb(1)
 
     monkeypatch.setattr(certified.IntervalBound, "total", total)
-    certified.interval_every_dataset(protocol, eps).value(flint().arb(eps).exp())
+    certified.interval_every_dataset(protocol, 0.06).value(flint().arb(0.06).exp())
+    assert given
     for weights, sums in given:
         assert weights.pairs > 0
         assert sums.users == 1000 - 2 * weights.pairs

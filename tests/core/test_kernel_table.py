@@ -12,14 +12,16 @@ PACKAGE = ROOT / "src" / "shufflebounds"
 pytestmark = pytest.mark.skipif(not SOURCES.is_dir(), reason="the sources of the kernels are in the repository only")
 
 
+def imported(text):
+    """Return the kernels that a Python module imports, or names of which it imports."""
+    lists = re.findall(r"from shufflebounds\._core import ([\w, ]+)", text)
+    listed = {name for one in lists for name in re.split(r",\s*", one)}
+    return listed.union(re.findall(r"from shufflebounds\._core\.(\w+) import", text))
+
+
 def called_by(name, modules, sources):
     """Return the packages whose Python modules import the kernel, and the kernels that cimport it."""
-    packages = set()
-    for path, text in modules.items():
-        imported = re.findall(r"from shufflebounds\._core import ([\w, ]+)", text)
-        imported += re.findall(r"from shufflebounds\._core\.(\w+) import", text)
-        if any(name in re.split(r",\s*", names) for names in imported):
-            packages.add(str(path.parent.relative_to(PACKAGE)))
+    packages = {str(path.parent.relative_to(PACKAGE)) for path, kernels in modules.items() if name in kernels}
     pattern = rf"from shufflebounds\._core\.{name} cimport|from shufflebounds\._core cimport [^\n]*\b{name}\b"
     kernels = {
         path.stem for path, text in sources.items() if path.stem != name and re.search(pattern, text)
@@ -31,7 +33,7 @@ def test_every_kernel_stands_in_the_table_with_its_callers():
     text = (SOURCES / "README.md").read_text(encoding="utf-8")
     rows = {cells[0]: cells[2:] for cells in re.findall(r"^\| `(\w+)` \|([^|]+)\|([^|]*)\|([^|]*)\|$", text, re.M)}
     assert sorted(rows) == sorted(path.stem for path in SOURCES.glob("*.pyx"))
-    modules = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    modules = {path: imported(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
     sources = {path: path.read_text(encoding="utf-8") for folder in (SOURCES, PACKAGE, PACKAGE / "_core")
                for path in [*folder.glob("*.pyx"), *folder.glob("*.pxd")]}
     for name, listed in rows.items():

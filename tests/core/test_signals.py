@@ -17,7 +17,7 @@ LONG = {
     "ufunc": lambda: tails.binom_logsf(np.broadcast_to(5.0, 10**8), 10.0, 0.3),
     "ufunc in small loops": lambda: tails.binom_logsf(np.arange(5, 10**6 + 5)[:, None], np.arange(100), 0.3),
     "ufunc that converts": lambda: _special.log_add_exp(np.broadcast_to(np.int16(5), 10**9), 0.0),
-    "clones": lambda: shuffle.clones_log_deltas(np.full(10**7, 10**6), 1.0, 0.005),
+    "clones": lambda: shuffle.clones_log_deltas(np.full(10**6, 10**6), 1.0, 0.005),
 }
 
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from mpmath import exp, expm1, mp, mpf
 
-from shufflebounds._base.quadrature import STEEPEST
 from shufflebounds._losses.sampled_profile import _pieces
+
+STEEPEST = 8.0
+"""Largest change of the log of an integrand over an interval on which the rule is used."""
 
 
 def exponential(rate, width):

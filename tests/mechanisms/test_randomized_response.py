@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shufflebounds.mechanisms import RandomizedResponse
 from shufflebounds.shuffle import ShuffledBits, StrongerClones
-from tests.errors import reference, relative
+from tests.errors import reference, relative, survey_cases
 from tests.mechanisms import exact
 from tests.oracles import assert_sides_and_monotone
 
@@ -59,12 +59,9 @@ QUANTITIES = {
 }
 
 
-@pytest.mark.parametrize(
-    "case", [v for v in reference("survey") if any(f"/{k}" in v["id"] for k in QUANTITIES)], ids=lambda v: v["id"]
-)
-def test_reference(case):
-    answer = next(f for k, f in QUANTITIES.items() if f"/{k}" in case["id"])(case["params"])
-    assert relative(answer, case["value"]) < 1e-13
+@pytest.mark.parametrize(("answer", "case"), survey_cases(QUANTITIES))
+def test_reference(answer, case):
+    assert relative(answer(case["params"]), case["value"]) < 1e-13
 
 
 def test_warner():

@@ -47,7 +47,7 @@ class Exact:
 
 
 CASES = [pytest.param(budget, releases, marks=() if budget > 1e3 else pytest.mark.slow)
-         for budget in (700, 3e3, 1e5, 1e6) for releases in (2, 10)]
+         for budget in (700, 3e3, 1e6) for releases in (2, 10)]
 
 
 def test_the_sum_by_parts_is_the_integral():
@@ -75,7 +75,7 @@ def test_delta_and_eps(budget, releases):
         assert high - low <= 2e-7 * total + 1e-5
 
 
-@pytest.mark.parametrize(("budget", "releases"), [slow(1e3, 3), *CASES[:-3:2]])
+@pytest.mark.parametrize(("budget", "releases"), [slow(1e3, 3), *CASES[::2]])
 def test_tail_of_the_loss_curve_and_divergences(budget, releases):
     noise = LaplaceMechanism(1 / budget)
     many, exact = noise.self_compose(releases), Exact(noise, releases)

@@ -17,9 +17,8 @@ SEEDS = range(8)
 
 @pytest.fixture(autouse=True)
 def precision():
-    before, ctx.prec = ctx.prec, BITS
-    yield
-    ctx.prec = before
+    with ctx.workprec(BITS):
+        yield
 
 
 def random_row(rng, outputs, kind):

@@ -56,9 +56,11 @@ def test_bad_arguments_are_named(name, value):
         SparseVector(0.0, (1.0, 2.0, None, 1))
 
 
-@pytest.mark.parametrize(
-    ("threshold", "one", "two", "moment"), [(0.0, 1.0, 3**0.5, 2.0), (5.0, 1.0, 2.0, 3.0), (-3.0, 2.0, 9.0, 1.0)]
-)
+@pytest.mark.parametrize(("threshold", "one", "two", "moment"), [
+    (0.0, 1.0, 3**0.5, 2.0), (5.0, 1.0, 2.0, 3.0), (-3.0, 2.0, 9.0, 1.0),
+    # The integral was once truncated at z = 25, three standard deviations above its mode, and the bound was too small by .09.
+    (-0.02, 0.56, 8.75, 187.0),
+])
 def test_the_length_by_another_quadrature(threshold, one, two, moment):
     def log_term(z):
         return -z * z / 2 - math.log(2 * math.pi) / 2 - moment * log_ndtr(-(threshold + one * z) / two)

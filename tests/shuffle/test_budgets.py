@@ -14,9 +14,8 @@ BITS = 600
 
 @pytest.fixture(autouse=True)
 def precision():
-    before, ctx.prec = ctx.prec, BITS
-    yield
-    ctx.prec = before
+    with ctx.workprec(BITS):
+        yield
 
 
 def near(budget):

@@ -18,6 +18,7 @@ from shufflebounds._base.limits import FIRST_TAIL, LARGEST_EXPONENT, NEGLIGIBLE
 from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.excess.excess_law import PairLaws
+from shufflebounds._engines.inputs.listed_inputs import ListedInputs, named, several_values
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.chain import GroupInfo
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from shufflebounds.sampling.poisson import Subsampled
     from shufflebounds.shuffle.shuffled import Shuffled
 
-__all__ = ["AdditiveNoise", "LocalRandomizer", "exact_product", "exp_remainder", "next_float", "ratio", "shift_by_error"]
+__all__ = [
+    "AdditiveNoise", "LocalRandomizer", "RealNoise", "exact_product", "exp_remainder", "next_float", "ratio", "shift_by_error",
+]
 
 
 def ratio(name: str, over: str, numerator: float, denominator: float, high: float = 1e6) -> tuple[float, float]:
@@ -322,3 +325,46 @@ class AdditiveNoise(LocalRandomizer):
             return float(t)
         # The inverse has rounding errors, so t is increased until the evaluated tail is at most beta.
         return _search.expand_bracket(near, lambda reach: self._error_tail(reach, k) <= beta, math.ulp(near), math.inf)
+
+
+class RealNoise(AdditiveNoise):
+    """A value in an interval plus noise with a density."""
+
+    sensitivity: float
+
+    @abstractmethod
+    def dataset_laws(self, inputs: tuple[float, ...] = ()) -> DatasetLaws | None:
+        """Return the `DatasetLaws` of the interval, or of the given inputs, or None."""
+
+    @abstractmethod
+    def _cells(self, places: FloatArray) -> tuple[FloatArray, float]:
+        """Return the probabilities of cells of the output (`ListedInputs.below`) for inputs at increasing distances from the first.
+
+        The second value bounds the relative error of the likelihood ratios of two inputs; the last one is `sensitivity` from the
+        first.
+        """
+
+    def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
+        """Return the distributions of X (see :meth:`excess_laws`) if users have one of the given values.
+
+        :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
+
+        Parameters
+        ----------
+        inputs : tuple of float
+            Increasing values in an interval of length `sensitivity`.
+
+        Returns
+        -------
+        ListedInputs
+            The distributions for the upper and the lower bound.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than two different values, or they are further apart than `sensitivity`.
+        """
+        inputs = several_values(inputs)
+        apart = replace(self, sensitivity=inputs[-1] - inputs[0])  # type: ignore[type-var]
+        below, error = apart._cells(np.array(inputs) - inputs[0])
+        return ListedInputs(named(inputs, self.sensitivity), apart, below, inputs, error)

@@ -109,9 +109,8 @@ class _Lines:
     def ends(self) -> FloatArray:
         """Return log x of the zero of each line, rounded down. Beyond its zero a line is negative."""
         y = log1mexp(self.delta)
-        end: FloatArray = y - self.eps
-        # The line 1 - x has its zero exactly at 1.
-        return np.where(end < 0, end - 8 * ULP * (np.abs(y) + self.eps), 0.0)
+        # The line 1 - x has its zero exactly at 1, because y and eps are 0 for it.
+        return y - self.eps - 8 * ULP * (np.abs(y) + self.eps)
 
     def heights(self, x: FloatArray, which: slice) -> FloatArray:
         """Return log y and log(1 - y) of the chosen lines at alpha = e^x, rounded down for a lower curve and up for an upper one.

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -10,6 +11,8 @@ import scipy.stats
 
 from shufflebounds import mechanisms, shuffle
 from shufflebounds._core import _bits
+from shufflebounds._engines.bits.curve_of_sum import BitTable
+from tests.oracles import hockey_stick, logarithm, rational, with_bit
 from tests.strategies import slow
 
 
@@ -106,3 +109,19 @@ def test_merged_losses_bound_the_divergence_from_below():
         for eps in (0.0, 0.05, 0.3):
             exact, less = (np.maximum(a - math.exp(eps) * b, 0).sum() for a, b in ((p, q), merged))
             assert exact * (1 - most) <= less <= exact * (1 + 1e-11)
+
+
+@pytest.mark.parametrize("flip", [Fraction(1, 4), Fraction(3, 7), Fraction(1, 100)])
+def test_a_table_of_masses_at_eps_within_rounding_of_a_loss(flip):
+    """It is then uncertain which outcome is the last one with a loss of at least eps."""
+    masses = [Fraction(1)]
+    for chance in (Fraction(1, 4), Fraction(1, 10), Fraction(3, 5), Fraction(1, 3), Fraction(1, 50)):
+        masses = with_bit(masses, chance)
+    p, q = with_bit(masses, flip), with_bit(masses, 1 - flip)
+    logs, budget = np.array([float(logarithm(mass)) for mass in masses]), float(logarithm((1 - flip) / flip))
+    table = BitTable(budget, logs, 2e-16 * (1 + float(np.abs(logs).max())), -2000.0)
+    losses = [loss for loss in (float(logarithm(a / b)) for a, b in zip(p, q)) if 0 < loss < budget * (1 - 1e-9)]
+    for eps in (loss + part * table._blur for loss in losses for part in (-0.9, -0.5, 0.0, 0.5, 0.9)):
+        lower, upper = (float(side[0]) for side in table.log_delta(np.array([eps])))
+        assert lower <= logarithm(hockey_stick(p, q, rational(eps))) <= upper
+    assert float(table.log_delta(np.array([0.9 * losses[0]])).lower[0]) > -math.inf

@@ -13,6 +13,7 @@ from shufflebounds import mechanisms
 from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, negative_mass
 from shufflebounds._engines.datasets.worst import WorstDataset
 from shufflebounds._engines.inputs import gaussian_blocks as blocks
+from tests.engines.datasets.test_worst_dataset_theorem import plus
 from tests.strategies import slow
 
 MATCHINGS = [((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2))]
@@ -26,14 +27,6 @@ def multiplied(*laws):
         for (one, p), (other, q) in itertools.product(out.items(), law.items()):
             new[tuple(sorted(one + other))] += p * q
         out = new
-    return out
-
-
-def plus(*terms):
-    out = Counter()
-    for factor, law in terms:
-        for key, p in law.items():
-            out[key] += factor * p
     return out
 
 

@@ -182,9 +182,8 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
             continue
         others = (users - 1) * (mean - float(gain[place]) - error * size) / (1 - prob)
         others -= 2 * error * abs(others)
-        total = x[place:] + others
-        total -= 4 * ULP * (x[place:] + abs(others))
-        part = float(mass[place:] @ np.maximum(total, 0.0)) * (1 - error)
+        # `error` also covers the rounding of the values below.
+        part = float(mass[place:] @ np.maximum(x[place:] + others, 0.0)) * (1 - error)
         if part > 0:
             log_alone = (users - 1) * math.log1p(-prob * (1 + error))
             lower = math.log(users) + log_alone + math.log(part)

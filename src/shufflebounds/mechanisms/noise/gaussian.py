@@ -26,11 +26,11 @@ from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_cases import GaussianNoise, gaussian_ratio_tail, interval_datasets
-from shufflebounds._engines.inputs.listed_inputs import ListedInputs, gaussian_cells, named, several_values
+from shufflebounds._engines.inputs.listed_inputs import gaussian_cells
 from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs, normal_outputs
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases
-from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
+from shufflebounds.mechanisms._base import RealNoise, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import least_of_goal, least_parameter, meets
 from shufflebounds.profile.goals import target_goal
 from shufflebounds.tradeoff import Tradeoff
@@ -100,7 +100,7 @@ class _Shift(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class GaussianMechanism(AdditiveNoise):
+class GaussianMechanism(RealNoise):
     r"""A real value, or vector, plus independent normal noise.
 
     .. math::
@@ -384,30 +384,8 @@ class GaussianMechanism(AdditiveNoise):
         return replace(laws, blocks=Blocks(partial(negative_mass, length, inputs=places), partial(rough_negative_mass, length),
                                            FEWEST_LEFT))
 
-    def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return the distributions of X (see :meth:`excess_laws`) if users have one of the given values.
-
-        :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
-
-        Parameters
-        ----------
-        inputs : tuple of float
-            Increasing values in an interval of length `sensitivity`.
-
-        Returns
-        -------
-        ListedInputs
-            The distributions for the upper and the lower bound.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer than two different values, or they are further apart than `sensitivity`.
-        """
-        inputs = several_values(inputs)
-        apart = replace(self, sensitivity=inputs[-1] - inputs[0])
-        places = (np.array(inputs) - inputs[0]) / self.sigma
-        return ListedInputs(named(inputs, self.sensitivity), apart, gaussian_cells(places), inputs, GaussianNoise(apart.mu).error)
+    def _cells(self, places: FloatArray) -> tuple[FloatArray, float]:
+        return gaussian_cells(places / self.sigma), GaussianNoise(self.mu).error
 
     @property
     def variance(self) -> float:

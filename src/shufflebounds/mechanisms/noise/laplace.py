@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -20,12 +20,12 @@ from shufflebounds._engines.datasets.cases import DatasetLaws
 from shufflebounds._engines.excess.excess_law import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_cases import LaplaceNoise, interval_datasets
-from shufflebounds._engines.inputs.listed_inputs import ListedInputs, laplace_cells, named, several_values
+from shufflebounds._engines.inputs.listed_inputs import laplace_cells
 from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs, laplace_outputs
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
-from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
+from shufflebounds.mechanisms._base import RealNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import meets
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import LaplaceCurve
@@ -96,7 +96,7 @@ class _Shift(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class LaplaceMechanism(AdditiveNoise):
+class LaplaceMechanism(RealNoise):
     r"""A real value plus noise of density :math:`e^{-|y|/b}/(2b)`.
 
     .. math::
@@ -272,28 +272,5 @@ class LaplaceMechanism(AdditiveNoise):
         places = [(x - inputs[0]) / self.scale for x in inputs]
         return interval_datasets(LaplaceNoise(length), pair.upper, length, ratio_tail, places)
 
-    def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return the distributions of X (see :meth:`excess_laws`) if users have one of the given values.
-
-        :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
-
-        Parameters
-        ----------
-        inputs : tuple of float
-            Increasing values in an interval of length `sensitivity`.
-
-        Returns
-        -------
-        ListedInputs
-            The distributions for the upper and the lower bound.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer than two different values, or they are further apart than `sensitivity`.
-        """
-        inputs = several_values(inputs)
-        apart = replace(self, sensitivity=inputs[-1] - inputs[0])
-        places = (np.array(inputs) - inputs[0]) / self.scale
-        return ListedInputs(named(inputs, self.sensitivity), apart, laplace_cells(places), inputs,
-                            LaplaceNoise(apart._pure_epsilon()).error)
+    def _cells(self, places: FloatArray) -> tuple[FloatArray, float]:
+        return laplace_cells(places / self.scale), LaplaceNoise(self._pure_epsilon()).error
