@@ -27,7 +27,7 @@ def stated(page, pattern):
 
 @pytest.mark.slow
 def test_standard_error_of_printed_flips():
-    low, high = stated("published.md", r"1e-9, it is ([\d.]+) to ([\d.]+) times the error with the smallest valid one")
+    low, high = stated("published.md", r"1e-9, the published flip probability gives ([\d.]+) to ([\d.]+) times the standard error")
     ratios = []
     for users, eps in ((10**4, 0.1), (10**6, 0.1), (10**6, 0.5), (10**6, 1.0), (10**6, 2.0)):
         for delta in (1e-6, 1e-9):
