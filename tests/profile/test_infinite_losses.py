@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GeometricMechanism
+from shufflebounds.mechanisms import (
+    DiscreteGaussianMechanism,
+    FiniteRandomizer,
+    GaussianMechanism,
+    GaussianVector,
+    GeometricMechanism,
+    LaplaceMechanism,
+)
 from shufflebounds.profile import DominatingPair
-from shufflebounds.sampling import AllocationPair, RandomAllocation, Subsampled
-from shufflebounds.shuffle import BinomialNoise, ShuffledBits
+from shufflebounds.sampling import AllocationPair, RandomAllocation, ShuffledBatches, Subsampled
+from shufflebounds.shuffle import BinomialNoise, PersonalizedClones, Shuffled, ShuffledBits
 from tests.oracles import at, hull, thresholds
 
 EPSILONS = [0.0, 1e-3, 0.1, 1.0, 3.0, 30.0, 700.0]
@@ -206,3 +213,25 @@ def test_an_allocation_counts_what_only_one_law_produces():
         profile = AllocationPair(GeometricMechanism(eps=0.013278948837213627, bound=6), 2, removed)
         for eps in (0.5, 5.0, 700.0):
             between(profile.delta(eps, bound="lower"), hockey_stick([pair], eps), profile.delta(eps), 1e-9)
+
+
+@pytest.mark.parametrize("profile", [
+    *(build(noise) for noise in (GaussianMechanism(1.0), DiscreteGaussianMechanism(0.8)) for build in (
+        lambda noise: noise, lambda noise: noise.subsampled(0.1), lambda noise: noise.shuffled(1), lambda noise: noise.shuffled(2),
+        lambda noise: noise.shuffled(10, participation=0.5), lambda noise: noise.shuffled(10).self_compose(3))),
+    GaussianVector(1.0, 3).shuffled(10), Shuffled(GaussianMechanism(1.0), 10, inputs=(0.0, 0.25)),
+    ShuffledBatches(GaussianMechanism(1.0), 10), PersonalizedClones.gaussian([1.0, 2.0]),
+], ids=repr)
+def test_unbounded_losses_have_no_pure_budget(profile):
+    # Each message may have any likelihood ratio in favour of the target's first value, so that no eps has delta = 0.
+    for bound in ("lower", "upper"):
+        assert profile.epsilon(0.0, bound=bound) == profile.rdp(math.inf, bound=bound) == math.inf
+        assert profile.epsilon([0.0, 0.0], bound=bound)[1] == math.inf
+
+
+@pytest.mark.parametrize("profile", [LaplaceMechanism(0.5).shuffled(5), LaplaceMechanism(1.0).shuffled(1),
+                                     PersonalizedClones.laplace([1.0, 2.0])], ids=repr)
+def test_the_largest_loss_is_the_pure_budget(profile):
+    largest = profile.rdp(math.inf, bound="lower")
+    assert 0 < profile.epsilon(0.0, bound="lower") == pytest.approx(largest, rel=1e-11)
+    assert largest <= profile.epsilon(0.0)

@@ -8,8 +8,8 @@ from mpmath import mp
 from scipy.special import ndtr
 
 from shufflebounds import DominatingPair
-from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse
-from shufflebounds.shuffle import ShuffledBits, StrongerClones
+from shufflebounds.mechanisms import GaussianMechanism, GeometricMechanism, KaryResponse, LaplaceMechanism, RandomizedResponse
+from shufflebounds.shuffle import BinomialNoise, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import hockey_stick, loss_tail, privacy_losses
 
 P, Q = np.array([0.4, 0.3, 0.2, 0.1, 0.0]), np.array([0.1, 0.2, 0.3, 0.2, 0.2])
@@ -62,6 +62,44 @@ def test_bits_by_their_law_and_bounds_for_all_data():
         assert truth <= ShuffledBits(3, 0.2).loss_tail(eps)
     clones = StrongerClones(1000, 1.0)
     assert clones.delta(0.1) <= clones.loss_tail(0.1, bound="lower") <= clones.loss_tail(0.1) <= 1
+
+
+def test_the_tail_of_a_composition_is_that_of_the_product_of_its_pairs():
+    both, one = GaussianMechanism(4.0).compose(GaussianMechanism(3.0)), GaussianMechanism(12 / 5)
+    for eps in (0.1, 0.5, 1.5):
+        truth = float(mp.exp(gaussian_tail(one, eps)))
+        assert both.loss_tail(eps, bound="lower") <= truth <= both.loss_tail(eps) <= 1.001 * truth
+    # All outcomes of two releases of a sampled mechanism, for a removed and for an added record.
+    rate, p = 0.3, np.array([0.8, 0.2])
+    mixed = rate * p + (1 - rate) * p[::-1]
+    twice, without = np.log(np.outer(mixed, mixed).ravel()), np.log(np.outer(p[::-1], p[::-1]).ravel())
+    sampled = RandomizedResponse(math.log(4.0)).subsampled(rate).self_compose(2)
+    for eps in (0.1, 0.3, 0.6):
+        truth = max(loss_tail(twice, without, eps), loss_tail(without, twice, eps))
+        assert sampled.loss_tail(eps, bound="lower") <= truth <= sampled.loss_tail(eps) <= 1.001 * truth
+
+
+def test_the_tail_of_a_group_is_that_of_the_mechanism_with_the_larger_sensitivity():
+    group, one = GeometricMechanism(0.0014, 2).for_group(10), GeometricMechanism(0.014, 20)
+    for eps in (0.004, 0.0086, 0.0125):
+        assert group.loss_tail(eps) == pytest.approx(one.loss_tail(eps), rel=1e-6)
+    shifted = np.log(np.convolve([0, 0, 1.0], probabilities := np.array([math.comb(100, k) / 2**100 for k in range(101)])) + 1e-300)
+    plain = np.log(np.append(probabilities, [0.0, 0.0]) + 1e-300)
+    noise = BinomialNoise(100, 0.5).for_group(2)
+    for eps in (0.31, 0.9):
+        truth = loss_tail(shifted, plain, eps)
+        assert noise.loss_tail(eps, bound="lower") <= truth * (1 + 1e-9) <= noise.loss_tail(eps) * (1 + 2e-9) <= 1.0001 * truth
+
+
+def test_tails_of_compositions_are_at_least_those_of_their_pairs():
+    # Three releases of a discrete loss, and of a loss with atoms and a density.
+    response, noise = KaryResponse(3, 0.7).self_compose(3), LaplaceMechanism(1.0).self_compose(2)
+    low, high = 1 / (math.exp(0.7) + 2), math.exp(0.7) / (math.exp(0.7) + 2)
+    first, second = np.array([high, low, low]), np.array([low, high, low])
+    p, q = (np.log(np.einsum("i,j,k->ijk", one, one, one).ravel()) for one in (first, second))
+    for eps in (0.3, 1.0, 1.9):
+        assert response.loss_tail(eps, bound="lower") <= loss_tail(p, q, eps) <= response.loss_tail(eps)
+    assert noise.loss_tail(0.5) <= 1.01 * noise.loss_tail(0.5, bound="lower")
 
 
 @pytest.mark.parametrize("eps", [0.0, -1.0, math.inf, math.nan])

@@ -18,6 +18,7 @@ from shufflebounds.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
+from shufflebounds.profile import Composition
 from shufflebounds.profile.extend import IntegerNoise
 from shufflebounds.sampling import ReplaceOne, Subsampled
 from tests.oracles import hockey_stick
@@ -315,3 +316,24 @@ def test_a_record_that_is_always_sampled_and_hardly_hidden(sigma):
         assert lower <= exact + 1e-15
         assert exact <= upper <= 0
     assert 0 <= replaced.epsilon(1e-3, bound="lower") <= replaced.epsilon(1e-3)
+
+
+@pytest.mark.parametrize(("noise", "doubled"), [
+    (GaussianMechanism(1.0), GaussianMechanism(0.5)), (LaplaceMechanism(2.0), LaplaceMechanism(1.0)),
+    (DiscreteGaussianMechanism(1.0), DiscreteGaussianMechanism(1.0, 2)), (GeometricMechanism(1.0), GeometricMechanism(2.0, 2)),
+    (GaussianMechanism(3.0).compose(LaplaceMechanism(2.0)), GaussianMechanism(1.5).compose(LaplaceMechanism(1.0))),
+    (GaussianMechanism(1.0).self_compose(5), GaussianMechanism(0.5).self_compose(5)),
+], ids=repr)
+@pytest.mark.parametrize("rate", [None, 1.0])
+def test_a_replacement_without_sampling_moves_the_sum_by_twice_the_sensitivity(noise, doubled, rate):
+    if rate is not None and isinstance(noise, Composition):
+        sampled = [(part.subsampled(rate), times) for part, times in noise.factors]
+        replaced = ReplaceOne(Composition(tuple(sampled)))
+    else:
+        replaced = ReplaceOne(noise if rate is None else noise.subsampled(rate))
+    for bound in ("lower", "upper"):
+        for eps in (0.0, 0.7, 1.9):
+            assert replaced.log_delta(eps, bound=bound) == pytest.approx(doubled.log_delta(eps, bound=bound), rel=1e-9)
+        assert replaced.epsilon(1e-5, bound=bound) == pytest.approx(doubled.epsilon(1e-5, bound=bound), rel=1e-7)
+        assert replaced.rdp(2.0, bound=bound) == pytest.approx(doubled.rdp(2.0, bound=bound), rel=1e-9)
+        assert replaced.gdp_mu(bound=bound) == pytest.approx(doubled.gdp_mu(bound=bound), rel=1e-6)

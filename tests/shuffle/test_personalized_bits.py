@@ -278,3 +278,32 @@ def test_sums_of_subnormal_values():
     bounds = [(protocol.log_delta(eps, bound="lower"), protocol.log_delta(eps)) for eps in (0.0, 8.487891963774117e-289)]
     assert all(lower <= upper < 0 for lower, upper in bounds)
     assert bounds[1][1] < bounds[0][0]
+
+
+@pytest.mark.parametrize("spread", [1e-12, 1e-3, 0.3])
+@pytest.mark.parametrize(("users", "budget"), [(5, 1.9), (10, 0.5), (1000, 2.0)])
+def test_budgets_that_are_nearly_equal_are_between_equal_ones(users, budget, spread):
+    budgets = np.linspace(budget * (1 - spread), budget, users)
+    groups = [np.quantile(budgets, part, method="higher") for part in (0.0, 0.5, 1.0)]
+    protocol = PersonalizedBits(groups, counts=[1, users - 2, 1])
+    least, most = (KaryResponse(2, groups[place]).shuffled(users) for place in (0, -1))
+    for eps in (0.0, 0.1 * budget, 0.5 * budget):
+        assert least.log_delta(eps, bound="lower") <= protocol.log_delta(eps, bound="lower")
+        assert protocol.log_delta(eps) <= most.log_delta(eps)
+    if spread < 1e-9:
+        for bound in ("lower", "upper"):
+            assert protocol.epsilon(1e-3, bound=bound) == pytest.approx(most.epsilon(1e-3, bound=bound), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_of_the_largest_budget_contain_every_dataset(seed):
+    r = random.Random(seed)
+    users, base = r.choice([3, 5]), r.uniform(0.1, 3)
+    budgets = [base * (1 - r.choice([0.01, 0.3, 0.9]) * r.random()) for _ in range(users)]
+    target = r.choice([None, r.randrange(users)])
+    protocol, qs = PersonalizedBits(budgets, target=target), flips(budgets)
+    for eps in (0.0, 0.3 * base, 0.8 * base):
+        factor = Fraction(math.exp(eps))
+        largest = max(exact(qs, bits, one, factor) for bits in itertools.product((0, 1), repeat=users)
+                      for one in (range(users) if target is None else [target]))
+        assert protocol.delta(eps, bound="lower") * (1 - 1e-12) <= largest <= protocol.delta(eps) * (1 + 1e-12)

@@ -149,3 +149,87 @@ def test_extreme_budgets_of_users_with_one_budget(eps0, users):
         assert profile.epsilon(0.0) == eps0
         assert profile.log_delta(eps0) == -math.inf
         assert profile.log_delta(eps0 * (1 - 1e-9)) > -math.inf
+
+
+@pytest.mark.parametrize(("noise", "users", "participation"), [
+    (m.GeometricMechanism(1.0, 1, 3), 12, 0.1), (m.GeometricMechanism(0.5, 1, 25), 5, 1.0),
+    (m.GeometricMechanism(2.0, 4, 20), 3, 1.0), (m.GeometricMechanism(1.0, 2, 5), 5, 0.5),
+    (m.GeometricMechanism(0.56, 1, 1), 50, 1.0),
+], ids=repr)
+def test_clipped_counts_of_few_users_are_a_finite_matrix(noise, users, participation):
+    k = np.arange(-noise.bound, noise.bound + 1)
+    rate = noise.eps / noise.sensitivity
+    masses = np.exp(-rate * abs(k)) * np.where(abs(k) == noise.bound, 1, -math.expm1(-rate)) / (1 + math.exp(-rate))
+    shifts = range(noise.sensitivity + 1)
+    rows = np.array([np.concatenate([np.zeros(x), masses, np.zeros(noise.sensitivity - x)]) for x in shifts])
+    matrix = m.FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True))
+    one, other = noise.shuffled(users, participation), matrix.shuffled(users, participation)
+    for eps in (0.0, 0.3 * noise.eps, 0.9 * noise.eps):
+        for bound in ("lower", "upper"):
+            assert one.log_delta(eps, bound=bound) == pytest.approx(other.log_delta(eps, bound=bound), rel=1e-9)
+    delta = 0.5 * (one.delta(0.0) + one.delta(2 * noise.eps))
+    assert one.epsilon(delta) == pytest.approx(other.epsilon(delta), rel=1e-7)
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_one_batch_of_all_records_is_one_release_of_the_noise(epochs):
+    noise = m.GaussianMechanism(0.5)
+    one, other = sampling.ShuffledBatches(noise, 1, 10).self_compose(epochs), noise.self_compose(epochs)
+    for bound in ("lower", "upper"):
+        assert one.log_delta(5.0, bound=bound) == other.log_delta(5.0, bound=bound)
+        assert one.rdp(2.0, bound=bound) == pytest.approx(4.0 * epochs, rel=1e-12)
+        assert one.loss_tail(5.0, bound=bound) == other.loss_tail(5.0, bound=bound)
+
+
+@pytest.mark.parametrize(("noise", "steps", "epochs"), [
+    (m.LaplaceMechanism(0.5), 1, 1), (m.GaussianMechanism(0.5), 5, 1), (m.LaplaceMechanism(3.0), 2, 3),
+    (m.KaryResponse(3, 0.35), 1, 2),
+], ids=repr)
+def test_a_record_in_every_step_has_the_composition_of_all_steps(noise, steps, epochs):
+    one, other = sampling.RandomAllocation(noise, steps, steps), noise.self_compose(steps * epochs)
+    one = one.self_compose(epochs) if epochs > 1 else one
+    for bound in ("lower", "upper"):
+        for eps in (0.1, 1.0, 1.9):
+            assert one.log_delta(eps, bound=bound) == pytest.approx(other.log_delta(eps, bound=bound), rel=1e-9)
+            assert one.loss_tail(eps, bound=bound) == pytest.approx(other.loss_tail(eps, bound=bound), rel=1e-3)
+        assert one.rdp(2.0, bound=bound) == pytest.approx(other.rdp(2.0, bound=bound), rel=1e-6)
+        assert one.gdp_mu(bound=bound) == pytest.approx(other.gdp_mu(bound=bound), rel=1e-4)
+
+
+@pytest.mark.parametrize("randomizer", [
+    m.GaussianMechanism(1.0), m.DiscreteGaussianMechanism(0.3), m.LaplaceMechanism(0.6), m.GaussianVector(1.0, 2),
+    m.GeometricMechanism(1.0, 2, 3), m.KaryResponse(4, 2.0), m.FiniteRandomizer(((0.5, 0.3, 0.2), (0.2, 0.5, 0.3))),
+    m.RandomizedResponse(1.0),
+], ids=repr)
+def test_the_only_message_has_the_guarantee_of_the_randomizer(randomizer):
+    one = s.Shuffled(randomizer, 4, colluding=2, missing=1)
+    for bound in ("lower", "upper"):
+        for eps in (0.0, 0.4, 0.9):
+            assert one.log_delta(eps, bound=bound) == randomizer.log_delta(eps, bound=bound)
+        assert one.loss_tail(0.4, bound=bound) == randomizer.loss_tail(0.4, bound=bound)
+        assert [one.epsilon(delta, bound=bound) for delta in (0.0, 0.01)] == [
+            randomizer.epsilon(delta, bound=bound) for delta in (0.0, 0.01)]
+        assert list(one.rdp([1.0, 2.0], bound=bound)) == list(randomizer.rdp([1.0, 2.0], bound=bound))
+        assert one.gdp_mu(bound=bound) == randomizer.gdp_mu(bound=bound)
+    assert one.argument(0.4) == "one message alone"
+    assert s.shuffled_log_deltas(randomizer, [1, 2], 0.4)[0] == randomizer.log_delta(0.4)
+
+
+@pytest.mark.parametrize("clones", [s.Clones, s.StrongerClones])
+def test_clone_bounds_of_one_user_are_the_local_guarantee(clones):
+    one, other = clones(3, 20.0, colluding=1, missing=1), m.KaryResponse(2, 20.0)
+    for bound in ("lower", "upper"):
+        assert one.log_delta(15.0, bound=bound) == pytest.approx(other.log_delta(15.0, bound=bound), rel=1e-11)
+        assert one.gdp_mu(bound=bound) == pytest.approx(other.gdp_mu(bound=bound), rel=1e-9)
+        several = [profile.self_compose(5).log_delta(99.98, bound=bound) for profile in (one, other)]
+        assert several[0] == pytest.approx(several[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("users", [2, 5, 40])
+@pytest.mark.parametrize("eps0", [1.0, 10.0, 20.0])
+def test_mu_of_bits_is_that_of_their_matrix(users, eps0):
+    flip = 1 / (1 + math.exp(eps0))
+    pairs = [s.ShuffledBits(users, flip).pair(ones) for ones in range(users)]
+    largest = max(one.gdp_mu() for pair in pairs for one in (pair, pair.reverse()))
+    for bits in (s.ShuffledBits(users, flip), m.RandomizedResponse(eps0).shuffled(users)):
+        assert largest * (1 - 1e-9) <= bits.gdp_mu() <= largest * (1 + 1e-6)

@@ -104,6 +104,15 @@ class ClosedForms:
         """Return a curve close to a bound of log delta that takes less time to evaluate; the search for eps begins with it."""
         return None
 
+    def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
+        """Return bounds of the probability that the privacy loss exceeds each eps; only the one that `upper` selects is used."""
+        return None
+
+    @property
+    def of_one_pair(self) -> bool:
+        """Whether the exact delta is that of one pair at every eps; False if this is not known, or if `describe` states it."""
+        return False
+
     @property
     def mu_in_tails(self) -> float | None:
         """A lower bound of the limit of t_0 - t_1 (below) as the probability that a test rejects tends to 0; None if not known.

@@ -236,6 +236,8 @@ def _(protocol: Any) -> Callable[[int], Answer]:
 
 @hockey_stick_of.of("Shuffled")
 def _(protocol: Any) -> Answer:
+    if protocol._message is not None:
+        return _of_one(protocol)
     if protocol._exact is not None:
         return exact_bits(protocol)
     if protocol._bounds.mixed is None:
@@ -285,6 +287,9 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
 
 def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     """Yield the certificates of the datasets that the engine names."""
+    if protocol._message is not None:
+        yield _of_one(protocol)
+        return
     if protocol._exact is not None or _is_noise(protocol.randomizer):
         yield from interval_outputs(protocol, eps, False) if protocol._exact is None else [exact_bits(protocol)]
         return

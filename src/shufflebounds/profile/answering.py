@@ -39,7 +39,7 @@ class Answering(metaclass=Explaining):
                                             0: `pure` or `_last_positive`  from `rough`
     `_epsilon`          `epsilon`           as above                       a search on `_log_side` from `rough`
     `_last_positive`    `last_positive`     -                              a search on `_log_side`
-    `_loss_tail`        -                   largest of the pairs           secants of `_log_side`; `quicker` if expensive
+    `_loss_tail`        `loss_tail`         largest of the pairs           secants of `_log_side`; `quicker` if expensive
     `_tradeoff`         `tradeoff`          outcomes; hull of pairs        samples; in stages if expensive
     `_gdp_mu`           `mu`                inf if unbounded; outcomes;    samples, at most `mu_limit`
                                             largest of the pairs
@@ -210,14 +210,22 @@ class Answering(metaclass=Explaining):
         closed = self._closed.last_positive(pure)
         return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if closed is None else closed
 
+    @property
+    def _of_one_pair(self) -> bool:
+        """Whether the exact delta is that of one pair at every eps, and its bounds are convex."""
+        info = self._pair_info()
+        return (info.attained.single or self._closed.of_one_pair) and info.sampling.convex
+
     def _loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray:
-        pairs = self._listed_pairs()
+        closed, pairs = self._closed.loss_tail(eps, upper), self._listed_pairs()
+        if closed is not None:
+            return closed
         if pairs:
             return largest(pair._loss_tail(eps, upper) for pair in pairs)
 
         below, above = (partial(self._known_side, upper=side) for side in (False, True))
         info = self._pair_info()
-        single = info.attained.single and info.sampling.convex
+        single = self._of_one_pair
         if not info.sampling.expensive:
             return loss_tail(below, above, eps, single)
 
@@ -276,6 +284,9 @@ class Answering(metaclass=Explaining):
             values[missing] = self._sampled_rdp(orders[missing], upper)
         if not upper and missing.any():
             values[missing] = np.maximum(values[missing], self._closed.renyi_limit(orders[missing], False))
+        if not upper and (orders == np.inf).any():
+            # The divergence of order inf and eps at delta = 0 are both the largest loss.
+            values = np.where(orders == np.inf, np.maximum(values, self._epsilon(0.0, False)), values)
         return values
 
     def _sampled_rdp(self, orders: FloatArray, upper: bool) -> FloatArray:

@@ -45,6 +45,16 @@ class Between(ClosedForms):
     def mu(self, upper: bool) -> float | None:
         return self.sides[upper]._gdp_mu(upper)
 
+    def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
+        below, above = self.sides
+        return above._loss_tail(eps, upper) if below is above else None
+
+    @property
+    def of_one_pair(self) -> bool:
+        # If both are of one class, a parameter of the profile, such as the sensitivity, is between theirs.
+        below, above = self.sides
+        return type(below) is type(above) and below._of_one_pair and above._of_one_pair
+
     @property
     def mu_in_tails(self) -> float | None:
         return self.sides[False]._closed.mu_in_tails

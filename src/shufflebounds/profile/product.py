@@ -17,10 +17,11 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import LOOSE
-from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
+from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent, largest
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
+from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
 from shufflebounds.profile.sampled_answers import Samples
 from shufflebounds.tradeoff import Tradeoff
@@ -48,8 +49,7 @@ def flattened(factors: Sequence[tuple[Any, int]]) -> Factors:
     """Return the factors, with compositions among them expanded and equal mechanisms combined."""
     flat: list[tuple[Any, int]] = []
     for profile, count in factors:
-        closed = profile._closed
-        for part, number in closed.factors if isinstance(closed, Product) else ((profile, 1),):
+        for part, number in profile.factors if isinstance(profile._closed, Product) else ((profile, 1),):
             # `place` is the index of an equal factor in the list, or the length of the list if there is none.
             place = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), len(flat))
             before = sum(times for _, times in flat[place : place + 1])
@@ -151,8 +151,8 @@ class Product(ClosedForms):
         # added and for a removed record differ, the curve follows from the larger delta, which is the same for (P, Q) and (Q, P).
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
         info = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(spacing=self._spacing, curve=curve))
-        if not self.ways and self._all_outcomes:
-            info = replace(info, attained=SINGLE, losses=Losses(lambda log_tail: self._all_outcomes))
+        if not self.ways and self._enumerated:
+            info = replace(info, attained=SINGLE, losses=Losses(lambda log_tail: self._enumerated))
         return info if self.ways or opposite is self else replace(info, reverse=Reverse(opposite.log_delta, opposite.pure))
 
     @cached_property
@@ -267,15 +267,7 @@ class Product(ClosedForms):
 
     @cached_property
     def _enumerated(self) -> LossAtoms | None:
-        """The joint outcomes of all releases, if they are few; None if all losses lie on a lattice: there the grid is exact."""
-        return self._all_outcomes if self.composer.steps.lattice is None else None
-
-    @cached_property
-    def _all_outcomes(self) -> LossAtoms | None:
-        """The joint outcomes of all releases if they are few, otherwise None.
-
-        A trade-off function uses them even if all losses lie on a lattice.
-        """
+        """The joint outcomes of all releases if they are few, otherwise None."""
         if not all(info.attained.single and info.losses.listed and not info.releases.parts for info, _ in self.released.pairs):
             return None
         product = LossAtoms.product([(info.atoms, times) for info, times in self.above if info.atoms])
@@ -291,10 +283,10 @@ class Product(ClosedForms):
         if self._is_one:
             whole = "a single release" if self.factors[0][1] == 1 == len(self.factors) else "all releases as one release"
             return [f"method: {whole}, by its own bounds"]
-        if self._enumerated is not None:
-            return [f"method: all {self._enumerated.loss.size} outcomes of all releases are enumerated"]
         if eps >= self.pure:
             return [f"method: the sum of the pure budgets is {self.pure:.12g}, and delta is 0 from there on"]
+        if self._enumerated is not None:
+            return [f"method: all {self._enumerated.loss.size} outcomes of all releases are enumerated"]
         if self._by_gaussian_rule:
             return [f"method: more releases than a grid can resolve; Gaussian guarantees above (mu = {self._gaussian_rule:.6g}), "
                     "a single release below"]
@@ -327,6 +319,23 @@ class Product(ClosedForms):
         # exceed the target, so are the lower bounds. By joint convexity, delta of a sampled mechanism is at most the largest delta
         # of the profiles in `mixture`. At an eps far above their losses, these profiles take little time.
         return math.inf if exceeds(True, mixed=True) and exceeds(True) and exceeds(False) else None
+
+    def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
+        if not self.ways:
+            return None
+
+        def tail(way: Product) -> IntervalArray:
+            def bound(at: FloatArray, *, upper: bool) -> FloatArray:
+                return np.where(at < way.pure, np.minimum(way.side(at, upper), 0.0), -np.inf)
+
+            return loss_tail(partial(bound, upper=False), partial(bound, upper=True), eps, way.of_one_pair)
+
+        return largest(map(tail, self.ways))
+
+    @property
+    def of_one_pair(self) -> bool:
+        # The product of the pairs of the factors is the worst pair of the composition.
+        return not self.ways and all(profile._of_one_pair for profile, _ in self.factors)
 
     @property
     def eps_scale(self) -> float:
@@ -367,7 +376,7 @@ class Product(ClosedForms):
 
     def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         ways = self.ways or (self,)
-        exact = [way.samples.exact_curve(upper) if way._all_outcomes else None for way in ways]
+        exact = [way.samples.exact_curve(upper) if way._enumerated else None for way in ways]
         curves = [curve for curve in exact if curve is not None]
         if len(curves) == len(ways):
             return convex_hull(curves)
@@ -393,7 +402,7 @@ class Product(ClosedForms):
         if all(info.releases.gdp_adds for info, _ in self.above):
             squares = (times * profile._gdp_mu(upper) ** 2 for profile, times in self.factors)
             return math.sqrt(math.fsum(squares)) * (1 + EXP_SLACK if upper else 1 - EXP_SLACK)
-        exact = self.samples.exact_mu(upper) if self._all_outcomes else None
+        exact = self.samples.exact_mu(upper) if self._enumerated else None
         if exact is not None:
             return exact
         if upper:

@@ -441,6 +441,9 @@ class KnownPair(PrivacyProfile):
     def __init__(self, info: DominatingPairInfo) -> None:
         self._known = info
 
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        return (self._known.profiles if self._known.attained.all_pairs else ()) or super().pairs()
+
     def describe(self) -> DominatingPairInfo:
         return self._known
 
@@ -823,7 +826,9 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _product(self) -> Product:
-        return Product(self.factors, self.rtol)
+        # Releases that reveal nothing change no number.
+        revealing = tuple(factor for factor in self.factors if factor[0]._pure_epsilon() > 0)
+        return Product(revealing or self.factors[:1], self.rtol)
 
     @cached_property
     def _by_adjacency(self) -> tuple[Composition, ...]:
@@ -948,6 +953,10 @@ class Group(PrivacyProfile):
     @property
     def _pure(self) -> float:
         return self.size * self.profile._pure_epsilon() * (1 + 2 * ULP)
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        below, above, _ = self._known
+        return above.pairs() if above is not None and above is below else super().pairs()
 
     def closed_forms(self) -> ClosedForms:
         below, above, _ = self._known

@@ -52,7 +52,7 @@ class OfMechanism(PrivacyProfile):
         yield from super().claims(eps, upper=upper)
         yield from self.mechanism.claims(eps, upper=upper)
 
-    def closed_forms(self) -> OfMechanismForms:
+    def closed_forms(self) -> ClosedForms:
         return OfMechanismForms(self.mechanism)
 
 

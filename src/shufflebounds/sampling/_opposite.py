@@ -29,12 +29,14 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.convex_order import log_shares, log_to_nodes
 from shufflebounds._base.types import ULP
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds.mechanisms._base import AdditiveNoise
 from shufflebounds.profile import Composition, PrivacyProfile
+from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.profile import OutcomePair
 from shufflebounds.sampling._replaced import ReplacedValues, mixed_with_error
 from shufflebounds.sampling.poisson import Subsampled
 
-__all__ = ["OppositeContributions", "opposite"]
+__all__ = ["OppositeContributions", "opposite", "without_sampling"]
 
 
 @dataclass(frozen=True)
@@ -90,16 +92,31 @@ class OppositeContributions(OutcomePair):
 
 
 def opposite(profile: PrivacyProfile, spread: bool = False) -> PrivacyProfile | None:
-    """Return the profile of the worst replacement of a record of a sampled mechanism or of a composition, or None if this
+    """Return the profile of the worst replacement of a record of a sampled mechanism, of noise or of a composition, or None if this
     replacement is not known. If `spread`, only the upper bound of the profile is valid, otherwise only the lower bound.
     """
     if isinstance(profile, Composition):
         factors = [(opposite(factor, spread), times) for factor, times in profile.factors]
         opposites = tuple((factor, times) for factor, times in factors if factor is not None)
         return Composition(opposites, profile.rtol) if len(opposites) == len(factors) else None
-    if not isinstance(profile, Subsampled):
-        return None
-    mechanism, rate = profile.mechanism, profile.rate
+    if isinstance(profile, Subsampled) and profile.rate < 1:
+        return _of_sampled(profile.mechanism, profile.rate, spread)
+    mechanism = profile.mechanism if isinstance(profile, Subsampled) else profile
+    if isinstance(mechanism, AdditiveNoise):
+        # Without sampling, the replacement moves the sum by twice the sensitivity.
+        moved: GroupInfo = mechanism.describe_group(2)
+        known: PrivacyProfile | None = moved.above if spread else moved.below
+        return known
+    return _of_sampled(mechanism, 1.0, spread) if mechanism is not profile else None
+
+
+def without_sampling(profile: PrivacyProfile) -> bool:
+    """Return whether a profile that `opposite` returned is of noise without sampling, whose outputs are not in cells."""
+    parts = profile.factors if isinstance(profile, Composition) else ((profile, 1),)
+    return all(isinstance(part, AdditiveNoise) for part, _ in parts)
+
+
+def _of_sampled(mechanism: PrivacyProfile, rate: float, spread: bool) -> PrivacyProfile | None:
     outputs = mechanism._noise_outputs
     if outputs is None:
         return ReplacedValues.of(mechanism, rate)

@@ -24,9 +24,11 @@ from shufflebounds._engines.allocation.multisets import counted_allocation
 from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds._losses.renyi import log_levels
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.profile.between import Between
 from shufflebounds.profile.product import CURVE_DEPTH
 from shufflebounds.profile.profile import KnownPair, OutcomePair, largest_of, outcome_info
 from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
@@ -172,9 +174,7 @@ class _SeveralForms(_OneForms):
 
     @cached_property
     def alone(self) -> PrivacyProfile:
-        """The output of one step, which uses the record with probability k/t; if every step uses it, the outputs of all steps."""
-        if self.chosen == self.steps:
-            return self.parts[0]
+        """The output of one step, which uses the record with probability k/t."""
         # For the lower bound the rate is rounded down: sampling at a smaller rate only decreases delta.
         return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
 
@@ -203,6 +203,27 @@ class _SeveralForms(_OneForms):
 
     def last_positive(self, pure: float) -> float | None:
         return (self.blocks if pure < math.inf else self.block)._last_positive(pure)
+
+
+class _EveryStep(Between):
+    """Results of a composition of all steps, each of which uses the record."""
+
+    def __init__(self, one_step: PrivacyProfile, steps: int) -> None:
+        whole = Composition(((one_step, steps),))
+        super().__init__(whole, whole, whole._pure_epsilon())
+        self.whole, self.parts = whole, ((one_step._pair_info(), steps),)
+
+    def sampled(self, eps: FloatArray) -> IntervalArray:
+        return self.log_delta(eps)
+
+    def at_most(self, eps: FloatArray) -> FloatArray:
+        return np.full(eps.size, np.inf)
+
+    def last_positive(self, pure: float) -> float | None:
+        return self.whole._last_positive(pure)
+
+    def described(self) -> DominatingPairInfo:
+        return replace(self.whole.describe(), attained=SINGLE, releases=Releases(parts=self.parts))
 
 
 class _EpochForms(OfMechanismForms):
@@ -377,18 +398,23 @@ class AllocationPair(OfPresence, DominatingPair):
         return ListedAllocation(*listed, self.steps)
 
     @cached_property
-    def _forms(self) -> _OneForms:
-        return _OneForms(self.mechanism, self.steps, self.removed, self._engine)
+    def _every_step(self) -> _EveryStep | None:
+        """The results if every step uses the record; otherwise None."""
+        one_step = self.mechanism if self.removed else self.mechanism.reverse()
+        return _EveryStep(one_step, self.steps) if self._chosen == self.steps else None
 
-    def closed_forms(self) -> OfMechanismForms:
-        forms: OfMechanismForms = super().closed_forms() if self._counted else self._forms
-        return forms
+    @cached_property
+    def _forms(self) -> _OneForms | _EveryStep:
+        return self._every_step or _OneForms(self.mechanism, self.steps, self.removed, self._engine)
+
+    def closed_forms(self) -> ClosedForms:
+        return super().closed_forms() if self._counted else self._forms
 
     def describe(self) -> DominatingPairInfo:
         if self._counted:
             pure = (self.mechanism if self.removed else self.mechanism.reverse())._pure_epsilon()
             return outcome_info(self._counted, self._chosen * pure * (1 if self._chosen == 1 else 1 + ULP))
-        return self._described_by_sums()
+        return self._described_by_sums() if self._every_step is None else self._every_step.described()
 
     def _described_by_sums(self) -> DominatingPairInfo:
         forms, listed = self._forms, self._listed()
@@ -476,7 +502,7 @@ class RandomAllocation(OfPresence):
         return type(self), (self.mechanism, self.steps, self.chosen)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        if self.chosen > 1 and not self._counted:
+        if 1 < self.chosen < self.steps and not self._counted:
             raise TypeError(f"{self!r} is bounded by a composition and has no list of pairs: pass chosen=1, or a mechanism of few "
                             "outcomes, for exact pairs")
         return self._ways
@@ -492,7 +518,7 @@ class RandomAllocation(OfPresence):
         """Whether the distributions of both pairs are enumerated."""
         return self._ways[0]._counted is not None
 
-    def closed_forms(self) -> OfMechanismForms:
+    def closed_forms(self) -> ClosedForms:
         return super().closed_forms() if self._counted else self._epoch
 
     @property
@@ -545,8 +571,8 @@ class _SeveralPair(AllocationPair):
         return PairOfTests(StepTests(self._block._engine, self.steps, self.chosen), self.removed)
 
     @cached_property
-    def _forms(self) -> _SeveralForms:
-        return _SeveralForms(self.mechanism, self.steps, self.removed, self.chosen, self._block, self._tested)
+    def _forms(self) -> _SeveralForms | _EveryStep:
+        return self._every_step or _SeveralForms(self.mechanism, self.steps, self.removed, self.chosen, self._block, self._tested)
 
     def _described_by_sums(self) -> DominatingPairInfo:
         forms, parts = self._forms, ((self._block._pair_info(), self.chosen),)

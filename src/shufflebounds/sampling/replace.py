@@ -21,7 +21,7 @@ from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, 
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
 from shufflebounds.profile.profile import of_one_record
-from shufflebounds.sampling._opposite import opposite
+from shufflebounds.sampling._opposite import opposite, without_sampling
 
 __all__ = ["ReplaceOne"]
 
@@ -52,8 +52,8 @@ class ReplaceOne(PrivacyProfile):
 
     For other profiles the lower bound is that of replacing a record by one that contributes nothing, such as 0 in a sum, or the
     reverse: the larger of removal and addition. The upper bound of eps is often about twice eps of a removal, and less if delta is
-    due to rare large losses; no smaller bound holds for every mechanism. For noise on a sum without sampling, use the mechanism
-    with twice the sensitivity instead, which has a smaller eps.
+    due to rare large losses; no smaller bound holds for every mechanism. Noise without sampling has the guarantee of the noise at
+    twice the sensitivity.
 
     References
     ----------
@@ -119,7 +119,8 @@ class ReplaceOne(PrivacyProfile):
         forms = _TwoSteps(*self._both(), below, above, 2 * self.profile._eps_scale())
         # Without a pure budget, and if delta is below the mass of the cells at both ends, the upper bounds for a removal followed
         # by an addition are smaller than those for the worst pair; `forms` uses the smaller ones.
-        return _Worst(*self._known, forms) if self._known and forms.pure < math.inf else forms
+        closed = self._known and (forms.pure < math.inf or without_sampling(self._known[1]))
+        return _Worst(*self._known, forms) if self._known and closed else forms
 
     def describe(self) -> DominatingPairInfo:
         forms, (pair, worst) = self._closed, self._known or (None, None)

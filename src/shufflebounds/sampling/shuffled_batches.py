@@ -18,6 +18,7 @@ from shufflebounds._engines.batches.dominating_law import all_opposite
 from shufflebounds._engines.batches.epoch import Epoch
 from shufflebounds._engines.excess.evaluation import BLUR
 from shufflebounds._engines.excess.excess_law import ExcessLaw
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
@@ -71,6 +72,10 @@ class _Forms(OfMechanismForms):
         searched = eps_at(self.epoch.log_delta, delta, upper=True, rough=self.rough(True), pure=math.inf, cap=1e6 * self.eps_scale)
         # The search has a tolerance, so that it may end above the exact eps of one step.
         return min(searched, self.noise._epsilon(delta, True))
+
+    def last_positive(self, pure: float) -> float | None:
+        # The outputs of all steps may be so far in the direction of the target's vector that each has any likelihood ratio.
+        return pure
 
     def rough(self, upper: bool) -> Curve | None:
         if upper:
@@ -159,11 +164,13 @@ class ShuffledBatches(PrivacyProfile):
         _validate.integer_field(self, "batches", 1)
         _validate.integer_field(self, "batch_size", 1)
 
-    def closed_forms(self) -> _Forms:
-        return _Forms(self.noise, self.batches, self.batch_size)
+    def closed_forms(self) -> ClosedForms:
+        # In one batch of all records, the target's vector is shifted by the sum of all other vectors, which is known.
+        return _Forms(self.noise, self.batches, self.batch_size) if self.batches > 1 else self.noise.closed_forms()
 
     def describe(self) -> DominatingPairInfo:
         forms = self._closed
-        assert isinstance(forms, _Forms)
+        if not isinstance(forms, _Forms):
+            return self.noise.describe()
         return DominatingPairInfo(forms.log_delta, sampling=Sampling(_EFFORT, _SPACING, convex=False),
                                   attained=Attained(pairs=forms.below))

@@ -20,7 +20,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT, MANY, SEARCH_GAP
+from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT, MANY, SEARCH_GAP
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._core import _worst_bits
@@ -282,6 +282,20 @@ class _WorstBits(ClosedForms):
     def mu(self, upper: bool) -> float | None:
         # In 120 random protocols, the dataset without ones had the largest mu and Renyi divergences of the five datasets above.
         return None if upper else self._pair(0)._gdp_mu(False)
+
+    def mu_limit(self) -> float:
+        return self._largest_mu
+
+    @cached_property
+    def _largest_mu(self) -> float:
+        """The largest mu of all datasets of few users, otherwise inf.
+
+        The event that all bits are equal may decide mu, at a probability below those of the samples of delta.
+        """
+        if self.users > COMPARED or self.others > MANY:
+            return math.inf
+        # Mu of (P, Q) is that of (Q, P), so without dummy reports half of the datasets suffice.
+        return max(self._pair(ones)._gdp_mu(True) for ones in range(self.users if self.fakes else self.others // 2 + 1))
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         if not self.listed:

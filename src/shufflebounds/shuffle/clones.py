@@ -23,6 +23,7 @@ from shufflebounds._core import _binomial, _clones
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import curve_of_masses
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases, Sampling
+from shufflebounds.mechanisms.ratio_bounded import PureLocal
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.sizing import fewest_users, largest_budget
@@ -102,6 +103,9 @@ class _UniformClones(PrivacyProfile, AbsentUsers):
     _is_stronger_clones: ClassVar[bool]
 
     def describe(self) -> DominatingPairInfo:
+        if self.users == 1:
+            # Without other users there is no clone: the pair is that of the local guarantee, whose outcomes are listed.
+            return PureLocal(self.local_eps).describe()
         # One more user adds one possible clone. A clone is a fair coin, and adding it is post-processing, so delta does not
         # increase with the number of users.
         ordered = (type(self), self.local_eps), float(self.users)

@@ -21,14 +21,17 @@ from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds._engines.clones.attained import attained_pairs
+from shufflebounds._engines.clones.clone_families import RandomizedResponseFamily
 from shufflebounds._engines.clones.population import Population, SearchBox
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling, never
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
+from shufflebounds.shuffle.shuffled import Shuffled
 
-__all__ = ["CloneBound", "OfEveryUser", "OfOneUser", "users_of_each"]
+__all__ = ["BetweenBudgets", "CloneBound", "OfEveryUser", "OfOneUser", "users_of_each"]
 
 
 def users_of_each(name: str, values: FloatArray, counts: ArrayLike, low: int) -> FloatArray:
@@ -65,27 +68,68 @@ class _OneUser(ClosedForms):
         Compositions use the dominating pair of the convex hull of the bound. (P, Q) and (Q, P) have the same delta for this pair,
         so one of them is enough.
         """
-        return len(self.population.family.kinds) == 1 and not self.population.family.windowed
+        return len(self.population.family.kinds) == 1 and not self.population.family.windowed and not self.equal
+
+    @cached_property
+    def equal(self) -> tuple[Shuffled, ...]:
+        """Protocols of responses with equal budgets whose largest delta over all datasets is at least this one; () for noise.
+
+        A response with a small budget is a mixture of responses to all values with a larger budget, and delta is jointly convex.
+        So delta is at most the largest delta if all users have the largest budget. It is also at most that of the users with at
+        most the target's budget, because the messages of the others do not depend on the target's value.
+        """
+        most = self.population.budgets.size - 1
+        places = sorted({most if self.place is None else self.place, most})
+        return tuple(self._responses(place, place) for place in places) if self._of_responses else ()
+
+    @cached_property
+    def least(self) -> Shuffled | None:
+        """Responses with the least budget, whose largest delta over all datasets is at most this one; None for noise.
+
+        The reason is that of `equal`.
+        """
+        return self._responses(0, self.population.budgets.size - 1) if self._of_responses else None
+
+    @property
+    def _of_responses(self) -> bool:
+        return isinstance(self.population.family, RandomizedResponseFamily)
+
+    def _responses(self, place: int, last: int) -> Shuffled:
+        """Return the protocol of the users with the budgets 0..last, if all of them have the budget with index `place`."""
+        family, users = self.population.family, int(self.population.counts[: last + 1].sum())
+        assert isinstance(family, RandomizedResponseFamily)
+        with _validate.quiet():
+            return Shuffled(KaryResponse(family.categories, float(self.population.budgets[place])), users)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return self._rounded(eps, at_each(lambda e: self.population.single(e, self.index), eps))
+        return self._smaller(eps, at_each(lambda e: self.population.single(e, self.index), eps))
 
     def method(self, eps: float) -> list[str]:
         worst = self.index if self.place is not None else self.population.every(eps, self.index)[2]
         computed, omitted = self.population.compared(eps, worst)
         if self.population.rounds:
             computed["privacy blanket of rounded budgets"] = self.population.rounded_blanket(eps, self.place)
+        for one in self.equal:
+            name = f"responses of {one.users} users with the budget {one.randomizer.local_eps:.9g}"  # type: ignore[attr-defined]
+            computed[name] = one._log_side_at(eps, upper=True)
         parameter = "budget" if self.pure < math.inf else "1/sigma"
         return [f"method: the smallest bound of the target with {parameter} = {self.population.budgets[worst]:.9g}",
                 *(f"  at most {value:.9g} by {name}" for name, value in sorted(computed.items(), key=lambda one: one[1])),
                 *(f"  not computed: the clone decomposition {kind}, which is larger by an estimate" for kind in omitted)]
 
-    def _rounded(self, eps: FloatArray, sides: IntervalArray) -> IntervalArray:
-        """Return the bounds `sides`, or those of the privacy blanket with rounded budgets if the latter are smaller."""
-        if not self.population.rounds:
-            return sides
-        rounded = [self.population.rounded_blanket(e, self.place) for e in eps.tolist()]
-        return IntervalArray(*(np.minimum(side, rounded) for side in sides))
+    def _smaller(self, eps: FloatArray, sides: IntervalArray) -> IntervalArray:
+        """Return the bounds `sides`, or those of equal or of rounded budgets (by the privacy blanket) if these are smaller."""
+        others = [one._log_side(eps, upper=True) for one in self.equal]
+        if self.population.rounds:
+            others.append(np.array([self.population.rounded_blanket(e, self.place) for e in eps.tolist()]))
+        return IntervalArray(*(np.min([side, *others], axis=0) for side in sides)) if others else sides
+
+    def _least(self, curve: Curve) -> Curve:
+        """Return the smaller one of an approximation of the clone bounds and of the bounds of equal budgets."""
+        def log_delta(eps: float) -> float:
+            return min(curve.log_delta(eps), *(one._log_side_at(eps, upper=True) for one in self.equal))
+
+        return replace(curve, log_delta=log_delta) if self.equal else curve
 
     def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # delta is at most that of the target's own message, because all messages together are a post-processing of this message.
@@ -94,7 +138,8 @@ class _OneUser(ClosedForms):
     def rough(self, upper: bool) -> Curve | None:
         # If budgets are rounded, the bound is that of the privacy blanket, and the clone bounds are too far above this bound for an
         # approximation.
-        return self.population.rough_single(self.index) if self.population.exact and not self.population.rounds else None
+        rough = self.population.exact and not self.population.rounds
+        return self._least(self.population.rough_single(self.index)) if rough else None
 
     def described(self) -> DominatingPairInfo:
         """Return the description of the pair whose divergence is the bound; neighbours need not attain it."""
@@ -133,7 +178,7 @@ class _EveryUser(_OneUser):
                 # To bound all boxes (`SearchBox`) of the last search would take longer than a new search.
                 frontier.clear()
             out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
-        return self._rounded(eps, IntervalArray(out[0], out[1]))
+        return self._smaller(eps, IntervalArray(out[0], out[1]))
 
     def rough(self, upper: bool) -> Curve | None:
         if self.population.rounds:
@@ -144,7 +189,7 @@ class _EveryUser(_OneUser):
         settles = 1e-4 * SEARCH_GAP if self.population.budgets.size > COMPARED else SAME_LOG
         one = replace(self.population.rough_single(start), settles=settles)
         if not self.population.exact:
-            return one if self.population.budgets.size > FEW else None
+            return self._least(one) if self.population.budgets.size > FEW else None
         frontier: list[SearchBox] = []
 
         def log_delta(eps: float) -> float:
@@ -153,7 +198,7 @@ class _EveryUser(_OneUser):
             _, above, best = self.population.every(eps, best, 50 * SEARCH_GAP, frontier, coarse=True)
             return min(0.0, above)
 
-        return Curve(log_delta, one, rtol=1e-4, settles=settles)
+        return self._least(Curve(log_delta, one, rtol=1e-4, settles=settles))
 
     def described(self) -> DominatingPairInfo:
         # With few distinct budgets no bins are used (`population.exact` is 0). The search over targets then reuses no results of
@@ -172,7 +217,8 @@ class _EveryUser(_OneUser):
 class CloneBound(PrivacyProfile):
     """The profile whose delta is the clone bound of one user, or of every user if `index` is None."""
 
-    theorem: ClassVar[str] = "the smallest of several clone decompositions and, for k-ary response, the privacy blanket"
+    theorem: ClassVar[str] = ("the smallest of several clone decompositions and, for k-ary response, the privacy blanket and "
+                              "the bound of the largest budget (docs/personalized)")
 
     def __init__(self, population: Population, index: int | None) -> None:
         self.forms = _EveryUser(population) if index is None else _OneUser(population, index, index)
@@ -182,6 +228,23 @@ class CloneBound(PrivacyProfile):
 
     def closed_forms(self) -> _OneUser:
         return self.forms
+
+
+class BetweenBudgets(Between):
+    """Bounds for personalized budgets: those of `below` and of the least budget, and the clone bound `above`."""
+
+    def __init__(self, below: PrivacyProfile, above: CloneBound, pure: float) -> None:
+        super().__init__(below, above, pure)
+        self.least = above.forms.least
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        bound = super().side(eps, upper)
+        return bound if upper or self.least is None else np.maximum(bound, self.least._log_side(eps, upper=False))
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        bound = super().epsilon(delta, upper)
+        least = self.least if not upper and bound is not None else None
+        return bound if least is None or bound is None else max(bound, least._epsilon(delta, False))
 
 
 class _AttainedPair(DominatingPair):
@@ -198,12 +261,12 @@ class _AttainedPair(DominatingPair):
 
 
 class _LargestLoss(ClosedForms):
-    """The largest loss of a target with a pure budget is the budget: every message may have the largest likelihood ratio in
-    favour of the same value.
+    """The largest loss of a target is that of one message: every message may have the largest likelihood ratio in favour of the
+    same value. It is the pure budget, or infinite for Gaussian noise.
     """
 
     def last_positive(self, pure: float) -> float | None:
-        return pure * (1 - 4 * ULP) if pure < math.inf else None
+        return pure * (1 - 4 * ULP)
 
 
 class _Datasets(PrivacyProfile):
@@ -284,7 +347,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
 
     def closed_forms(self) -> Between:
         above = CloneBound(self.population, self.index)
-        return Between(self._below, above, above.forms.pure)
+        return BetweenBudgets(self._below, above, above.forms.pure)
 
     @cached_property
     def _below(self) -> _Datasets:
@@ -300,7 +363,8 @@ class OfOneUser(_Guarantee):
         "upper bound of one user's loss, proven for the named family (noise: for the user's values 0 and 1): "
         "the smallest of the clone decompositions S1, S2 and window "
         "(after Feldman, McMillan, Talwar 2023, with personal rates) and, for k-ary randomized response, the privacy blanket "
-        "(after Balle, Bell, Gascon, Nissim 2019); lower bound by a dataset with equal values of the other users"
+        "(after Balle, Bell, Gascon, Nissim 2019) and the bound of the largest budget (docs/personalized); lower "
+        "bound by a dataset with equal values of the other users"
     )
 
     @property
@@ -315,6 +379,6 @@ class OfEveryUser(_Guarantee):
     theorem: ClassVar[str] = (
         "upper bound of every user's loss, proven for the named family (noise: for the user's values 0 and 1): "
         "the maximum over all users (none assumed to be the worst) "
-        "of the smallest of the clone decompositions S1, S2 and window and, for k-ary randomized response, the privacy blanket; "
-        "lower bound by a dataset with equal values of the other users"
+        "of the smallest of the clone decompositions S1, S2 and window and, for k-ary randomized response, the privacy blanket "
+        "and the bound of the largest budget (docs/personalized); lower bound by a dataset with equal values of the other users"
     )

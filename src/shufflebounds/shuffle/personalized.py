@@ -172,10 +172,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     ) -> PrivacyProfile:
         r"""Return the guarantee for users who run k-ary randomized response with personalized budgets.
 
-        The bound is the smallest of three: the clone decomposition S1 with :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`; the
-        clone decomposition S2 with :math:`r_i = \frac{1}{E_i+k-1}` and :math:`\lambda = \frac{E_1+1}{E_1+k-1}`; and, for k >= 3,
-        the privacy blanket in which user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i =
-        e^{\varepsilon_i}`, and user 1 is the target.
+        The bound is the smallest of four: the clone decomposition S1 with :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`; the
+        clone decomposition S2 with :math:`r_i = \frac{1}{E_i+k-1}` and :math:`\lambda = \frac{E_1+1}{E_1+k-1}`; for k >= 3,
+        the privacy blanket in which user i sends a uniform message with probability :math:`k/(E_i+k-1)`; and the bound of
+        :class:`Shuffled` if all users have the largest budget (docs/personalized). Here :math:`E_i = e^{\varepsilon_i}`, and
+        user 1 is the target.
 
         Parameters
         ----------

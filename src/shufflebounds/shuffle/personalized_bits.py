@@ -33,7 +33,7 @@ from shufflebounds.mechanisms.randomized_response import RandomizedResponse
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
 from shufflebounds.profile.chain import GroupInfo
-from shufflebounds.shuffle.guarantees import CloneBound, users_of_each
+from shufflebounds.shuffle.guarantees import BetweenBudgets, CloneBound, users_of_each
 from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
@@ -148,9 +148,9 @@ class _EveryTarget(ClosedForms):
         return self.worst.rough()
 
 
-class _EveryDataset(Between):
-    """Bounds of the maximum over all datasets: the lower bound is that of the dataset of zeros, the upper bound is the clone
-    bound or the bound by weighted labels.
+class _EveryDataset(BetweenBudgets):
+    """Bounds of the maximum over all datasets: the lower bound is that of the dataset of zeros or of the least budget, the upper
+    bound is the clone bound or that by weighted labels.
     """
 
     def __init__(self, protocol: PersonalizedBits) -> None:
@@ -186,11 +186,11 @@ class _EveryDataset(Between):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if self.users <= MANY:
             return None
-        # The two bounds of eps are searched separately. For the upper bound, delta is that of the clone bound or of weighted
-        # labels; for the lower bound, that of the dataset in which all bits are equal. A common search would save no time, because
-        # the search over targets leaves a gap of up to 1e-3 in log delta.
-        searched, labels = self.sides[upper]._epsilon(delta, upper), self.labels
-        if not upper or labels is None or not 0 < delta < 1:
+        # The two bounds of eps are searched separately. The upper bound uses the clone bound of delta (or the bound by weighted
+        # labels), the lower bound uses delta of the dataset in which all bits are equal. A common search would save no time,
+        # because the search over targets leaves a gap of up to 1e-3 in log delta.
+        searched, labels = super().epsilon(delta, upper), self.labels
+        if not upper or labels is None or searched is None or not 0 < delta < 1:
             return searched
 
         def meets(eps: float) -> bool:
@@ -231,13 +231,14 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     delta of this user among the users that remain, because the formula does not decrease in p and adding users is post-processing.
 
     For all datasets: if all budgets are equal, the bounds are those of :class:`Shuffled`. Otherwise the upper bound is the
-    smaller of two: the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`) and, for budgets up to 12, a bound
-    by weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are rounded up to one of 200 values. Larger
-    budgets only increase the largest delta over all datasets: by joint convexity, a further flip of a bit does not increase it. The
-    lower bound is delta of the dataset in which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, the
-    two bounds of eps differ by 0.2 % for 1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller upper bound.
-    The worst dataset depends on eps, and its bits are not always all equal: :meth:`ascend` searches for a dataset with a larger
-    delta, which gives a larger lower bound.
+    smallest of three: the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`); for budgets up to 12, a bound
+    by weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are rounded up to one of 200 values; and the
+    delta if all users have the largest budget (docs/personalized). Larger budgets only increase the largest delta over all
+    datasets: by joint convexity, a further flip of a bit does not increase it. The lower bound is the larger of two: delta of the
+    dataset in which all other users' bits are equal, and the delta if all users have the least budget. With budgets from 0.5 to 2
+    and delta = 1e-6, the two bounds of eps differ by 0.2 % for 1e4 users, and by 18 % for 1000 users, where the clone bound is the
+    smallest upper bound. The worst dataset depends on eps, and its bits are not always all equal: :meth:`ascend` searches for a
+    dataset with a larger delta, which gives a larger lower bound.
 
     Messages do not reveal their senders, so there is no unbiased estimate of the number of ones if the flip probabilities differ.
 
@@ -263,8 +264,8 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
     _prepares: ClassVar[bool] = True
     theorem: ClassVar[str] = (
-        "given dataset: exact for the protocol; all datasets: upper bound by clones with r_i = 1/(e^eps_i + 1) or by weighted "
-        "labels, lower bound exact for equal bits"
+        "given dataset: exact for the protocol; all datasets: upper bound by clones with r_i = 1/(e^eps_i + 1), by weighted "
+        "labels or by the largest budget (docs/personalized), lower bound exact for equal bits or by the least budget"
     )
 
     @property

@@ -25,6 +25,7 @@ from shufflebounds._engines.amplification.bounds import Bounds
 from shufflebounds._engines.amplification.group_tests import test_of_people
 from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
+from shufflebounds._engines.amplification.upper import MESSAGE
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
@@ -88,6 +89,9 @@ class _ByBounds(ClosedForms):
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         return self.bounds.side(eps, upper=upper)
+
+    def last_positive(self, pure: float) -> float | None:
+        return pure if self.bounds.unbounded else None
 
     def mu(self, upper: bool) -> float | None:
         # mu of the randomizer is an upper bound by joint convexity. For the lower bound let all other users have the target's first
@@ -194,10 +198,10 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     which upper bound is used.
 
     The lower bound is delta of the dataset that :meth:`data` describes: all other users have the same input, or i.i.d. inputs from
-    a mixture that the randomizer lists. For a matrix and few users (1023 users for two outputs; for two inputs, 100 users for three
-    outputs and 40 for four) every dataset is enumerated, and both bounds equal the largest delta, up to rounding. For two users of
-    Gaussian noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap is about a relative 1e-5 of
-    delta. The largest delta of few users is also an upper bound for more users.
+    a mixture that the randomizer lists. For a matrix or clipped geometric noise and few users (1023 users for two outputs; for two
+    inputs, 100 users for three outputs and 40 for four) every dataset is enumerated, and both bounds equal the largest delta, up to
+    rounding. For two users of Gaussian noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap
+    is about a relative 1e-5 of delta. The largest delta of few users is also an upper bound for more users.
 
     For Gaussian and discrete Gaussian noise and a delta below 1e-11, the upper bound is a privacy blanket with outputs truncated at
     a probability of e^-700, and the lower bound is that of a test of the largest message, if all other users have the value at one
@@ -305,12 +309,20 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         local = self.randomizer
         if not isinstance(local, PrivacyProfile):
             return LocalGuarantee(self.participation, self._laws.pure)
-        return LocalGuarantee(self.participation, min(self._laws.pure, local._pure_epsilon()),
-                              partial(local._log_side, upper=True), partial(local._epsilon, upper=True))
+        pure = min(self._laws.pure, local._pure_epsilon())
+        return LocalGuarantee(self.participation, pure, partial(local._log_side, upper=True), partial(local._epsilon, upper=True),
+                              pure == math.inf and local._epsilon(0.0, False) == math.inf)
+
+    @cached_property
+    def _message(self) -> PrivacyProfile | None:
+        """The guarantee of the only message, if there is one user, who always participates; otherwise None."""
+        local = self.randomizer
+        alone = self.users == 1 and self.participation == 1 and self.inputs is None
+        return local if alone and isinstance(local, PrivacyProfile) else None
 
     @cached_property
     def _bounds(self) -> Bounds:
-        """The engine that computes the bounds, unless `_exact` has them."""
+        """The engine that computes the bounds, unless `_message` or `_exact` has them."""
         bits = self._bits
 
         def of_bits(eps: float) -> float:
@@ -321,7 +333,7 @@ class Shuffled(PrivacyProfile, AbsentUsers):
 
     def _kernel_laws(self, upper: bool) -> list[ExcessLaw]:
         """Return the distributions of X if the bound is the largest E(X_1 + ... + X_n)_+/n of them; otherwise an empty list."""
-        return (self._bounds.kernel_laws(upper) or []) if self._exact is None else []
+        return (self._bounds.kernel_laws(upper) or []) if self._exact is None and self._message is None else []
 
     def _of_users(self, users: int, *, blanket: bool = False) -> Self:
         """Return the protocol for another number of users, with the distributions of X that are already computed.
@@ -366,6 +378,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         return ShuffledBits(self.users, flip_probability(budget).lower)
 
     def describe(self) -> DominatingPairInfo:
+        if self._message is not None:
+            return self._message._pair_info()
         if self._exact is None:
             return self._bounds.pair_info
         below, above = self._exact
@@ -375,6 +389,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
                        sampling=info.sampling._replace(curve=None, effort=2 * info.sampling.effort))
 
     def closed_forms(self) -> ClosedForms:
+        if self._message is not None:
+            return Between(self._message, self._message, self._message._pure_epsilon())
         if self._exact is not None:
             return _OfBits(*self._exact, self._local.pure)
         one = self.randomizer if isinstance(self.randomizer, PrivacyProfile) else None
@@ -435,6 +451,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
         'worst dataset'
         """
         eps = _validate.real("eps", eps, 0)
+        if self._message is not None:
+            return MESSAGE
         return "shuffled bits" if self._exact is not None else self._bounds.argument(eps)
 
     @classmethod

@@ -4,11 +4,12 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
 from shufflebounds import DominatingPair
-from shufflebounds.mechanisms import FiniteRandomizer
+from shufflebounds.mechanisms import FiniteRandomizer, RandomizedResponse
 from shufflebounds.shuffle import Shuffled
 from tests.fuzz.compositions import exact, neighbours, wrong
 from tests.strategies import slow
@@ -92,3 +93,21 @@ def test_four_outcomes_ten_times_are_enumerated(faint):
     for bound in ("lower", "upper"):
         assert many.delta(eps, bound=bound) == pytest.approx(float(exact), rel=1e-11)
     assert many._product._enumerated is not None
+
+
+@pytest.mark.parametrize("budget", [1e-11, 1e-7, 1e-3])
+@pytest.mark.parametrize("times", [2, 5, 40])
+def test_releases_of_a_small_budget_have_relative_accuracy(budget, times):
+    # The losses are multiples of the budget, so all outcomes are the numbers of true answers.
+    answers = RandomizedResponse(budget).self_compose(times)
+    with mpmath.workdps(60):
+        p = 1 / (1 + mpmath.exp(-mpmath.mpf(budget)))
+        for part in (0.1, 0.5, 0.9):
+            eps = part * times * budget
+            terms = (math.comb(times, k) * (p**k * (1 - p) ** (times - k) - mpmath.exp(eps) * p ** (times - k) * (1 - p) ** k)
+                     for k in range(times + 1))
+            exact = mpmath.log(sum(max(term, mpmath.mpf(0)) for term in terms))
+            lower, upper = (answers.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
+            assert lower <= exact <= upper
+            assert upper - lower < 1e-11
+    assert answers.epsilon(0.0, bound="lower") == pytest.approx(times * budget, rel=1e-12)

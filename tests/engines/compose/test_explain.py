@@ -9,7 +9,8 @@ from shufflebounds import mechanisms, shuffle
 
 @pytest.mark.parametrize(("composition", "eps", "fragments"), [
     (shuffle.BinomialNoise(10**3, 0.5).self_compose(10), 0.8, ["10 x BinomialNoise", "on a grid", "every release is one pair"]),
-    (mechanisms.KaryResponse(10, 1.0).self_compose(3), 1.0, ["a lattice that holds all losses", "step 1 "]),
+    (mechanisms.KaryResponse(10, 1.0).self_compose(3), 1.0, ["all 10 outcomes of all releases"]),
+    (mechanisms.KaryResponse(10, 1.0).self_compose(1000), 400.0, ["a lattice that holds all losses", "step 1 "]),
     (mechanisms.GaussianMechanism(2.0).subsampled(0.1).self_compose(10), 0.5, ["the larger of both, with the record removed"]),
     (mechanisms.GaussianMechanism(0.8).subsampled(1e-3).self_compose(10), 5.0, ["log delta(5)"]),
     (shuffle.ShuffledBits(1000, 0.25).self_compose(1), 0.5, ["a single release"]),

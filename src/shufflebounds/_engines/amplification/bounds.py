@@ -53,6 +53,11 @@ class Bounds:
         self.two_users = laws.two_users if users == 2 else None
         self.small_delta = SmallDelta(laws, users, local) if laws.deepest_cut > -math.inf and self.two_users is None else None
 
+    @property
+    def unbounded(self) -> bool:
+        """Whether the privacy loss is known to be unbounded."""
+        return self._local.unbounded
+
     def side(self, eps: FloatArray, *, upper: bool, effort: Effort = Effort.FINE) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps."""
         return self._side(eps, upper, effort, self.small_delta if effort is Effort.FINE else None)
@@ -160,7 +165,7 @@ class Bounds:
     def epsilon(self, delta: float, upper: bool) -> float:
         """Return the bound of eps at one delta."""
         small_delta = self.small_delta
-        if delta == 0 and upper:
+        if delta == 0 and (upper or self.unbounded):
             return self._local.pure
         if small_delta is None or not 0 < delta < math.exp(small_delta.limit):
             return self._searched(delta, upper, small_delta)

@@ -30,11 +30,14 @@ class LocalGuarantee:
         Returns upper bounds of the randomizer's log delta at each eps; None if no such bound is known.
     epsilon : callable, optional
         Returns an upper bound of the randomizer's eps at a delta.
+    unbounded : bool
+        Whether the loss of a message is known to be unbounded. Then the loss of all messages is unbounded, too, if all other users
+        have the target's second value: each message may have an arbitrarily large likelihood ratio, and so has their mean.
     """
 
     def __init__(self, participation: float, pure: float, log_delta: Callable[[FloatArray], FloatArray] | None = None,
-                 epsilon: Callable[[float], float] | None = None) -> None:
-        self.pure = pure
+                 epsilon: Callable[[float], float] | None = None, unbounded: bool = False) -> None:
+        self.pure, self.unbounded = pure, unbounded
         self._participation, self._log_delta, self._epsilon = participation, log_delta, epsilon
 
     def log_delta(self, eps: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import BLOCK, DEEPEST, FIRST_TAIL, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
+from shufflebounds._base.limits import BLOCK, COMPARED, DEEPEST, FIRST_TAIL, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, probability
 from shufflebounds._engines.datasets.cases import DatasetLaws
@@ -408,8 +408,18 @@ class GeometricMechanism(AdditiveNoise):
         """Return the matrix of probabilities of clipped noise for the inputs 0..sensitivity."""
         s, rate = self.sensitivity, self._rate
         k = np.abs(np.arange(-bound, bound + 1.0))
-        noise = np.exp(-k * rate) * np.where(k == bound, 1.0, -math.expm1(-rate)) / (1 + math.exp(-rate))
+        # `low` is the rounding error of `high` = k eps/s, so that the relative error of a probability is at most 4 ulp.
+        product, product_low = exact_product(self.eps, k)
+        high = product / s
+        back, back_low = exact_product(high, float(s))
+        low = ((product - back) - back_low + product_low) / s
+        noise = np.exp(-high) * (1 - low) * np.where(k == bound, 1.0, -math.expm1(-rate)) / (1 + math.exp(-rate))
         return np.array([np.concatenate([np.zeros(x), noise, np.zeros(s - x)]) for x in range(s + 1)])
+
+    def _matrix(self) -> FloatArray | None:
+        """Return the matrix of clipped noise of few outputs, for the enumeration of all datasets of few users."""
+        bound = self.bound
+        return None if bound is None or 2 * bound + self.sensitivity >= COMPARED else self._clipped_rows(bound)
 
     def _clipped_laws(self, bound: int) -> tuple[PairLaws, ...]:
         s = self.sensitivity
