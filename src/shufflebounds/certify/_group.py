@@ -6,7 +6,7 @@ e^(eps_1 + ... + eps_(j-1)) delta(eps_j) (docs/composition). The witness is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -20,17 +20,13 @@ SECONDS = 10.0
 """Limit of the predicted run time for one record at one eps."""
 
 
-def _difference(protocol: Any) -> Callable[[], list[Ball]] | None:
-    """Return the distribution of the difference of two counts that all records of a group change alike, or None."""
-
-    def law() -> list[Ball]:
-        if "ClearReports" in kinds_of(protocol):
-            share = arb(1) / protocol.bins
-            return list(flint().arb_poly([share, 1 - 2 * share, share]) ** protocol.fakes)
-        gamma = arb(protocol.gamma)
-        return polynomial([(gamma, 1 - gamma, protocol.users), (1 - gamma, gamma, protocol.users)])
-
-    return law if {"ClearReports", "ShuffledHistogram"} & set(kinds_of(protocol)) else None
+def _difference(protocol: Any) -> list[Ball]:
+    """Return the distribution of the difference of two counts that all records of a group change alike."""
+    if "ClearReports" in kinds_of(protocol):
+        share = arb(1) / protocol.bins
+        return list(flint().arb_poly([share, 1 - 2 * share, share]) ** protocol.fakes)
+    gamma = arb(protocol.gamma)
+    return polynomial([(gamma, 1 - gamma, protocol.users), (1 - gamma, gamma, protocol.users)])
 
 
 @hockey_stick_of.of("Group")
@@ -78,8 +74,7 @@ def _chain(group: Any, one: Bounds, eps: float) -> Answer:
 def _lower(group: Any, one: Bounds, eps: float) -> Iterator[Answer]:
     """Yield the lower bounds of one record, then that of a test of the whole group."""
     yield from one(eps, False)
-    difference = _difference(group.profile)
-    if difference is not None:
-        yield moved_noise(difference, 1e6, 2 * group.size)
+    if {"ClearReports", "ShuffledHistogram"} & set(kinds_of(group.profile)):
+        yield moved_noise(lambda: _difference(group.profile), 1e6, 2 * group.size)
     elif len(group._closed.ways) > 1:
         raise NoCertificateError("the test of a whole group is not certified")

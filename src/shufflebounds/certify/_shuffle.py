@@ -69,14 +69,10 @@ def _(protocol: Any, factor: Ball) -> Ball:
     return zero if protocol.bins == 1 else total / norm**2
 
 
-@of_people.of("BinomialNoise")
+@of_people.of("BinomialNoise", "ZeroSum")
 def _(protocol: Any) -> Callable[[int], Answer]:
-    return partial(moved_noise, partial(_binomial, protocol.trials, protocol.prob), 30.0 * (protocol.trials + 1))
-
-
-@of_people.of("ZeroSum")
-def _(protocol: Any) -> Callable[[int], Answer]:
-    return partial(moved_noise, partial(_binomial, protocol.users, protocol.gamma), 30.0 * (protocol.users + 1))
+    trials, prob = (protocol.users, protocol.gamma) if "ZeroSum" in kinds_of(protocol) else (protocol.trials, protocol.prob)
+    return partial(moved_noise, partial(_binomial, trials, prob), 30.0 * (trials + 1))
 
 
 @outcomes_of.computed("_ShiftedBinomial", size=lambda pair: pair.trials + 2.0)
@@ -236,10 +232,8 @@ def _(protocol: Any) -> Callable[[int], Answer]:
 
 @hockey_stick_of.of("Shuffled")
 def _(protocol: Any) -> Answer:
-    if protocol._message is not None:
-        return _of_one(protocol)
-    if protocol._exact is not None:
-        return exact_bits(protocol)
+    if protocol._message is not None or protocol._exact is not None:
+        return hockey_stick_of(protocol._message) if protocol._exact is None else exact_bits(protocol)
     if protocol._bounds.mixed is None:
         bounds_of(protocol)  # raises NoCertificateError if there is no certificate
         raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
@@ -250,6 +244,8 @@ def _(protocol: Any) -> Answer:
 def _(protocol: Any) -> Bounds:
     if protocol.inputs is not None:
         raise NoCertificateError("a list of inputs is given")
+    if protocol._message is not None or protocol._exact is not None:
+        return lambda eps, upper: [hockey_stick_of(protocol)]
     if not _is_noise(protocol.randomizer):
         family_of(protocol.randomizer)  # raises NoCertificateError
     return lambda eps, upper: _upper(protocol, eps) if upper else _lower(protocol, eps)
@@ -287,11 +283,8 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
 
 def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     """Yield the certificates of the datasets that the engine names."""
-    if protocol._message is not None:
-        yield _of_one(protocol)
-        return
-    if protocol._exact is not None or _is_noise(protocol.randomizer):
-        yield from interval_outputs(protocol, eps, False) if protocol._exact is None else [exact_bits(protocol)]
+    if _is_noise(protocol.randomizer):
+        yield from interval_outputs(protocol, eps, False)
         return
     bounds = protocol._bounds
     value, place = bounds.lower._best(eps, Effort.FINE)

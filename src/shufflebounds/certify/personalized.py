@@ -25,6 +25,9 @@ and ln R_i/R_0 = ln c/b + (b^2 (t - 1/2)^2 - c^2 (t + 1/2)^2)/2 is smallest at a
 delta is at most the mean of (X_1 + ... + X_m)_+/m, where m - 1 is the number of uniform messages and X = k (R_0 - F R_1) of a
 uniform message: m - s of them are other values, and j of the remaining s are the first one.
 
+*Equal budgets* of k-ary response: delta is between those of the protocols in which all users have the least and the largest budget
+(docs/personalized); their certificates are those of shuffled k-ary response.
+
 **Lower bounds**, each delta of one dataset seen through one statistic. k-ary response: all other users have a third value, and the
 numbers of messages with the target's two values are seen. Noise: all other users have the value 0, and the number of messages above
 a threshold is seen, a sum of independent bits.
@@ -158,6 +161,8 @@ def _(guarantee: Any) -> Bounds:
         for i in [] if upper else guarantee._below.places:
             seen = [partial(above, i=i, at=at) for at in thresholds(population, budgets[i])] if not kary else []
             yield from (Answer(20.0 * number**2, one) for one in seen or [partial(third_value, i=i)])
+        for equal in guarantee._closed.sides[True].forms.equal if upper else [guarantee._closed.least] if kary else []:
+            yield from bounds_of(equal)(eps, upper)
 
     return ways
 

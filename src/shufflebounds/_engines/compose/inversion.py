@@ -224,8 +224,8 @@ class Inversion:
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
         self._releases, self._rtol, self._most = tuple(releases), rtol, most
-        # `_tolerance` is the relative gap of eps that is aimed at. A larger fraction of rtol gives a larger gap, a smaller fraction
-        # needs more nodes.
+        # `_tolerance` is the relative gap between the bounds of eps that is aimed at. A larger fraction of rtol gives a larger gap,
+        # a smaller fraction needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
         # The range TILTS limits the number of entries.
         self._tilts: dict[int, _Tilt | None] = {}
@@ -303,7 +303,7 @@ class Inversion:
             return low
         above, below = self._known(low), self._tilt(low - 1)
         # The saddle point lies between the tilts `low - 1` and `low`. From one tilt to the next the cumulant may increase by orders
-        # of magnitude, so the integrands at both tilts are compared.
+        # of magnitude, so the integrands at both tilts are compared, and the tilt with the smaller one is returned.
         return low if above is not None and above.height(eps) < below.height(eps) else low - 1
 
     def chernoff(self, eps: float) -> float:
@@ -320,7 +320,7 @@ class Inversion:
         return min(0.0, self._tilt(self._saddle(eps)).approximate(eps))
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
-        """Return both bounds of the log hockey-stick divergence at eps, and whether the relative gap of eps is at most rtol."""
+        """Return both bounds of log delta at eps, and whether their gap changes eps by at most a relative rtol."""
         bounds, account = self.log_delta(eps)
         # log delta has about the slope -tilt.
         return bounds, account is not None and bounds.upper - bounds.lower <= self._rtol * max(account.tilt * eps, 1.0)
@@ -403,15 +403,15 @@ class Inversion:
         window = self._window(saddle)
         lower = window.places.index(saddle) + 1
         left = np.logaddexp(0.0, -goal) / window.theta[:lower]
-        # The term with k = 1 (module docstring) is bounded by the Chernoff bound at a larger tilt; adding 0.7 > log 2 covers the
-        # sum of all terms with k > 0.
+        # The error term of the trapezoidal rule with k = 1 (module docstring) is bounded by the Chernoff bound at a larger tilt;
+        # adding 0.7 > log 2 covers the sum of all terms with k > 0.
         beyond = np.maximum(window.chernoff(eps) - goal, 0.0) + 0.7
         with np.errstate(divide="ignore"):
             right = (beyond / window.apart[:lower]).min(axis=1)
         needed = np.maximum(left, right)
         # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than a factor e^digits: up to this factor the
-        # rounding error, about 1e-14 of the integrand, is below the tolerance. More digits: more cancellation. Fewer: longer
-        # periods.
+        # rounding error, about 1e-14 of the integrand, is below the tolerance. More digits: more cancellation. Fewer digits: fewer
+        # tilts, so the period may be longer.
         digits = min(16.0, math.log(tolerance / 1e-14))
         needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
         index = int(np.argmin(needed))
@@ -473,8 +473,8 @@ class Inversion:
         total, error = (value * spacing / (2 * math.pi) for value in (total, error * (1 + 1e-9)))
         cumulant = self._part(place).cumulant
         base = cumulant - tilt.theta * eps
-        # The transforms are evaluated at theta + 1 as rounded to a double. The rounding error e of this number changes the cumulant
-        # K by about e K'(theta); `slack` includes this change.
+        # The transforms are evaluated at the double nearest to theta + 1. The rounding error e of theta + 1 changes the cumulant K
+        # by about e K'(theta); `slack` includes this change.
         slack = 8 * ULP * (1 + abs(cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
         # `_decay` bounds the absolute value of the transform for all frequencies above a power of FREQUENCY_RATIO. Here it is
         # called with the largest such power that is at most the frequency of the last node.

@@ -12,9 +12,9 @@ divergence. For the lower bound, the mass is moved to one loss inside the cell s
 increase the divergence. All terms are positive, so small divergences have a small relative error.
 
 Outcomes, and products of the masses of two outcomes, are truncated if their mass is below FAINTEST; in one sum there are fewer than
-1e15 of them. Means of the loss in cells with a mass below 1e-300 are inaccurate. To cover both, every sum of an upper bound adds
-TINY to the mass of infinite loss. TINY exceeds the total mass under P of these outcomes and cells. Under Q this total has the
-weight e^eps in delta, so there is no lower bound if the upper bound is below TINY e^eps.
+1e15 of them. Means of the loss in cells with a mass below 1e-300 are inaccurate. To cover both errors, every sum of an upper bound
+adds TINY to the mass of infinite loss. TINY exceeds the total mass under P of these outcomes and cells. In delta the masses under Q
+have the weight e^eps, so there is no lower bound if the upper bound is below TINY e^eps.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class _Losses(NamedTuple):
 
     @classmethod
     def held(cls, loss: FloatArray, p: FloatArray, rest: float, *, upper: bool) -> _Losses:
-        """Return the outcomes with the given losses and masses under P; the caller adds TINY to `rest` for an upper bound.
+        """Return the outcomes with the given losses and masses under P; for an upper bound the caller adds TINY to `rest`, the mass
+        of infinite loss.
 
         Two kinds of outcomes are truncated: those with a mass below FAINTEST under P, and those with a loss below
         -LARGEST_EXPONENT, for which e^-loss would overflow. The mass under P of the latter is at most e^-LARGEST_EXPONENT. The
@@ -90,7 +91,8 @@ class PairSums:
     releases : sequence of (DominatingPairInfo, int)
         The ordered pairs, each attained by neighbouring datasets, and how often each is released.
     rtol : float
-        The largest relative gap of eps that the composition accepts. An rtol below `finest` has the same effect as `finest`.
+        The largest relative gap between the bounds of eps that the composition accepts. An rtol below `finest` has the same effect
+        as `finest`.
     scale : float
         The standard deviation of the sum of all losses; an eps below this number has the nodes of eps = `scale`.
     ratio : float, optional
@@ -180,10 +182,10 @@ class _Placed(NamedTuple):
 
 
 def _single(pair: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, upper: bool) -> _Losses:
-    """Return the outcomes of one release, enumerated or at or between the nodes, for an upper or a lower bound.
+    """Return the outcomes of one release for an upper or a lower bound.
 
-    Enumerated outcomes are merged if there are more of them than nodes. Without enumerated outcomes, the masses follow from the
-    hockey-stick divergences at the nodes.
+    If the outcomes are enumerated, they are merged only if there are more of them than nodes. Otherwise their masses follow from
+    the hockey-stick divergences at the nodes.
     """
     if pair.atoms is None:
         shape = connect_the_dots if upper else supporting_lines
@@ -215,7 +217,7 @@ class _Table:
         return sum(one.loss.nbytes + one.p.nbytes + one.q.nbytes for one in self._known.values())
 
     def _product(self, times: tuple[int, ...]) -> _Losses:
-        """Return the bound of the sum of the losses of times[i] releases of each kind i."""
+        """Return the outcomes whose losses are the sums for times[i] releases of each kind i."""
         if times not in self._known:
             first, second = (self._product(part) for part in _halves(times))
             self._known[times] = _sum(first, second, self._placed, upper=self._upper)
@@ -232,8 +234,10 @@ class _Table:
         tail, lost = self._p[place], np.exp(np.minimum(level, LARGEST_EXPONENT)) * self._q[place]
         if not self._upper:
             tail = np.where(level < LARGEST_EXPONENT, tail, 0.0)
-        # `error` covers two errors of `tail` - `lost`. Sums have a relative error of an ulp for each term. The rounding error of
-        # `level`, an ulp of eps + |loss|, causes a relative error of the same size in `lost`, and `lost` is at most `tail`.
+        # `tail` is the mass under P of the losses above `level` in the second group, and `lost` their mass under Q times e^`level`.
+        # `error` covers two errors of `tail` - `lost`. As sums of masses, both have a relative error of an ulp for each term. The
+        # rounding error of `level`, an ulp of eps + |loss|, causes a relative error of the same size in `lost`, and `lost` is at
+        # most `tail`.
         error = ULP * (2 * self._second.loss.size + 16 + 4 * (eps + np.abs(loss))) * tail
         value = float(p @ np.maximum(tail - lost + way * error, 0.0)) * (1 + way * ULP * (loss.size + 8))
         value += rest + self._second.rest if self._upper else 0.0
@@ -273,10 +277,10 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     else:
         p, moment = _cell_sums.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper, cut=FAINTEST)
     gap = np.diff(nodes)
-    # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the rounding errors of the sums of masses,
-    # of the sums of losses, and of the functions below. The function f(loss) = 1 - e^(a - loss) is concave. The mean of f over the
-    # cell is at most f at the mean loss (Jensen's inequality; used for the upper bound), and at least `lean`, the chord of f over
-    # the cell at the mean loss (used for the lower bound).
+    # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the rounding errors of `p`, of `moment`,
+    # and of the operations below. The function f(loss) = 1 - e^(a - loss) is concave. The mean of f over the cell is at most f at
+    # the mean loss (Jensen's inequality; used for the upper bound), and at least `lean`, the chord of f over the cell at the mean
+    # loss (used for the lower bound).
     charge = ULP * (2 * (first.loss.size + second.loss.size) + 32 + 16 * max(-low, high))
     mean = np.clip(moment / np.where(p > 0, p, 1.0) * (1 + (charge if upper else -charge)), 0.0, gap)
     width = -np.expm1(-gap)

@@ -28,8 +28,8 @@ class Released:
     factors : sequence of (DominatingPairInfo, int)
         The pair of each mechanism, with its number of releases.
     rtol : float
-        The relative gap of eps that the composition accepts. Pairs of one family whose parameters differ by at most ALIKE * rtol
-        are replaced by one pair.
+        The relative gap between the bounds of eps that the composition accepts. Pairs of one family whose parameters differ by at
+        most ALIKE * rtol are replaced by one pair.
     """
 
     def __init__(self, factors: Sequence[tuple[DominatingPairInfo, int]], rtol: float) -> None:
@@ -37,7 +37,7 @@ class Released:
 
     @cached_property
     def pairs(self) -> tuple[tuple[DominatingPairInfo, Pairs], ...]:
-        """For each mechanism (factor): its pair, and the pairs (with numbers) that are composed in place of its releases."""
+        """For each mechanism (factor): its pair, and the pairs composed in place of its releases, each with its number."""
         pairs = [one for one, _ in self._factors]
         releases = [one.times(number) for one, number in self._factors]
         powers = [one.releases.power for one in pairs]
@@ -67,8 +67,8 @@ class Released:
         Without `with_choice`, the adversary does not choose another pair of datasets in each release.
         """
         below = [self._below(i) for i in matched([len(pair.below) for pair, _ in self.pairs])]
-        # A repeated test needs many values of delta for each factor. They take too long for a factor whose releases are products of
-        # several parts, so such factors are not tested.
+        # The lower bound by a repeated test needs many values of delta for each factor. These values take too long for a factor
+        # whose releases are products of several parts, so such factors are not tested.
         tested = [(pair, times) for pair, times in self._factors if not pair.releases.parts]
         return Composer(self.above, below, rtol, self._free(bool(below)) if with_choice else None, tested, deepest)
 
@@ -96,9 +96,8 @@ class Released:
         if not places or sum(times for _, times in above) == 1:
             return None
         place = max(places, key=lambda i: above[i][1])
-        # AdaptiveChoice needs the factor whose only distribution is above[place]. If this distribution covers a part of each
-        # release only, there is no such factor, and no adaptive lower bound: equal parts of one release have the same pair of
-        # datasets.
+        # AdaptiveChoice needs the factor that is composed of above[place] alone. If above[place] is only a part of each release,
+        # there is no such factor, and no adaptive lower bound: all parts of one release have the same pair of datasets.
         factor = next((i for i, (_, releases) in enumerate(self.pairs) if releases == (above[place],)), None)
         if factor is None or not has_below:
             return AdaptiveChoice(place, 0, (), ())

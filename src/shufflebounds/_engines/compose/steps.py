@@ -24,16 +24,16 @@ have a preferred spacing (`GridSteps._hint`). Raised: longer run time of every c
 
 
 class GridSteps:
-    """The steps of grids, in nats, from the sizes of the losses of all releases.
+    """The steps of the grids, in nats, which follow from the sizes of the losses of all releases.
 
     Parameters
     ----------
     upper, lower : Releases
         The distributions of the upper bound, and those of all lower bounds.
     tight : bool
-        Whether the distributions of some lower bound are those of the upper bound.
+        Whether some lower bound is composed of the distributions of the upper bound.
     rtol : float
-        Grids are refined until the relative gap of eps is at most this number.
+        Grids are refined until the relative gap between the bounds of eps is at most this number.
     """
 
     def __init__(self, upper: Releases, lower: Releases, tight: bool, rtol: float) -> None:
@@ -81,7 +81,8 @@ class GridSteps:
             return 1.0
         step = self.accurate(self.rtol)
         if not self._tight:
-            # If the two bounds have different distributions, this difference causes a much larger gap than the grid does.
+            # If the upper bound and all lower bounds have different distributions, this difference causes a much larger gap than
+            # the grid does.
             step *= 8
         # At the default rtol of 1e-5, the step is reduced further as long as the grid takes little time: until 20 standard
         # deviations have FIRST_POINTS grid points, or the evaluation of delta at the grid points takes half of MOST_GRID_EFFORT.
@@ -108,7 +109,7 @@ class GridSteps:
 
     @property
     def rtol(self) -> float:
-        """The caller's rtol, but at least `PairSums.finest`. The step of the first grid follows from this number.
+        """The caller's rtol, but at least `PairSums.finest`.
 
         If the caller's rtol is below `PairSums.finest`, the first grid is the same as at `PairSums.finest`, and is then refined. So
         a smaller rtol never gives wider bounds.
@@ -127,13 +128,14 @@ class GridSteps:
     def shortest(self) -> float:
         """The shortest step of a grid on which no loss is more than TABLE_SIZE steps away from 0.
 
-        The losses of all lower bounds are included, because those of the upper bound may have variance 0 while others do not.
+        The losses of all lower bounds are included, because the losses of the upper bound may have variance 0 while those of a
+        lower bound do not.
         """
         scales = [release.scale(FIRST_TAIL) for release, _ in (*self._upper, *(() if self._tight else self._lower))]
         return max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE
 
     def _fitted(self, step: float) -> float:
-        """Return a grid step, at most `step`, for which the losses that should be grid points (`_hint`) are on or near them."""
+        """Return a grid step, at most `step`, for which the losses that `_hint` selects are on or near grid points."""
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
         if not hints:
             return step
@@ -155,8 +157,8 @@ class GridSteps:
 
         The lower bound merges a loss below a grid point with larger losses until their mean is the grid point. A loss slightly
         above a grid point is merged with smaller losses or rounded down (`_losses.merge`). If nearly all mass is within a few
-        steps, as for a record that is rarely sampled, merging losses below grid points would use up the large losses on which delta
-        depends.
+        steps, as for a record that is rarely sampled, merging the losses below grid points would use the mass of the large losses
+        on which delta depends.
         """
         hint = self._hint(release)
         if hint is None:
@@ -171,10 +173,10 @@ class GridSteps:
     def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
         """Return (offset, spacing) such that the losses offset + spacing j should be grid points, or None if there is no choice.
 
-        Normally the losses offset + spacing j are the release's own lattice, or its most probable loss is the offset and the
-        distance to the nearest other loss the spacing. If neither is known, and the loss has the same distribution for (P, Q) and
-        for (Q, P), the result is (eps0, 2 eps0), because the losses eps0 and -eps0 may be atoms. Here eps0 is the pure budget of
-        the release, which must be at most 30 standard deviations.
+        Normally these losses are the lattice of all losses of the release; or the offset is the most probable loss, and the spacing
+        is its distance from the nearest other loss. If neither is known, and the loss has the same distribution for (P, Q) and for
+        (Q, P), the result is (eps0, 2 eps0), because the losses eps0 and -eps0 may be atoms. Here eps0 is the pure budget of the
+        release, which must be at most 30 standard deviations.
         """
         hint = release.hint or own_lattice(release.atoms)
         if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):

@@ -55,14 +55,14 @@ class Cell(ABC):
 
     @abstractmethod
     def halves(self, loss: float) -> Sequence[Cell]:
-        """Return smaller cells that cover this one; none if the masses, a and b have a relative uncertainty of at most `loss`."""
+        """Return smaller cells that cover this one; none if masses and ratios have a relative uncertainty of at most `loss`."""
 
 
 class Cases(ABC):
     """The distributions of X (`ExcessLaw`) for the pairs of the target's inputs and the inputs of another user.
 
     If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise `cells` covers the other pairs and inputs,
-    which usually do not have the largest distribution.
+    for which the expected positive part of the sum of the X is usually not the largest.
     """
 
     @property
@@ -162,11 +162,11 @@ class FiniteCases(Cases):
 
 
 class Blocks(NamedTuple):
-    """Bounds of c_-, the negative mass of W (`pair_weights`), if the proof matches the users it draws at random in blocks of four.
+    """Bounds of c_-, the negative mass of W (`pair_weights`), if the proof matches the drawn users within blocks of four.
 
     `bound` returns an upper bound of c_- for an even number of drawn pairs, valid if at least `fewest` users remain without these
-    pairs. `rough` returns an approximation of this bound in less time; unless it is negligible, it decreases in the number of
-    pairs.
+    pairs. `rough` returns an approximation of this bound in less time. The approximation decreases in the number of pairs, unless
+    it is negligible.
     """
 
     bound: Callable[[int], float]
@@ -176,7 +176,7 @@ class Blocks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DatasetLaws:
-    r"""Distributions that bound every dataset from above, for all ordered pairs of inputs of the target user.
+    r"""Distributions for an upper bound of delta over all datasets and all ordered pairs of inputs of the target user.
 
     R_x is the distribution of the message of a user with input x, (R_0, R_1) are those of the target's two inputs, and m is a
     measure with :math:`m \le R_x` for every input x. X is the privacy-amplification random variable of a pair, see

@@ -32,7 +32,7 @@ __all__ = ["LargestMessage", "mean_renyi"]
 
 
 class LargestMessage:
-    """The tests of the module docstring; `law` must be a distribution of X for a lower bound."""
+    """Lower bounds by the test for the largest message; `law` must be a distribution of X for a lower bound."""
 
     def __init__(self, law: ExcessLaw, users: int) -> None:
         order = np.argsort(-law.log_a, kind="stable")
@@ -101,7 +101,7 @@ def mean_renyi(local: Callable[..., FloatArray], users: int, orders: FloatArray)
 
 
 def _log_exponent(log_prob: FloatArray) -> FloatArray:
-    """Return log(-log(1 - p)) for p = e^log_prob; if log p < -40, its lower bound log p."""
+    """Return log(-log(1 - p)) for p = e^log_prob; if log p < -40, return log p, a lower bound of this number."""
     with np.errstate(divide="ignore"):
         return np.where(log_prob < -40, log_prob, np.log(-log1mexp(np.minimum(log_prob, 0.0))))
 

@@ -93,7 +93,10 @@ bound. Lowered: a larger bound, less smooth in eps. Raised: longer tables."""
 
 
 class SumChoices(NamedTuple):
-    """The numbers k (`users`), theta, D (`step`), eta^2 and `nodes` of Lemma H. All give valid bounds; theta = 0 gives k E X_+."""
+    """The parameters of Lemma H: k (`users`), theta, D (`step`), eta^2 (`smoothing`), and the number of terms (`nodes`).
+
+    Every choice gives a valid bound; theta = 0 stands for the bound k E X_+.
+    """
 
     users: int
     theta: float
@@ -148,7 +151,7 @@ class LargestSums:
         self._laws, self._theta = laws, theta
 
     def _at_knots(self) -> FloatArray:
-        """Return the bounds at the numbers of users in `_knots`, without the cells, if large values are split off."""
+        """Return the bounds without the cells at the numbers of users `_knots`; call it only if large values are split off."""
         assert self._split is not None
         return np.asarray(np.array([self._split.log_sum(column) for column in range(self._knots.size)]) - np.log(self._knots))
 
@@ -204,7 +207,7 @@ class LargestSums:
 
 
 def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[float]:
-    """Return an upper bound of log Phi_n(X) for each distribution of X by Lemma H, in about 50 us each, to choose one of many."""
+    """Return an upper bound of log(E(X_1 + ... + X_n)_+/n) by Lemma H for each distribution of X, to choose one of many."""
     bounds, count, log_count = [], np.array([float(users)]), math.log(users)
     for law in laws:
         (log_mass, log_a, log_b), bound = law._distinct, -math.inf
@@ -336,8 +339,8 @@ class _Sum:
             if enough > limit:
                 return math.inf, lost
             cell = left.pop()
-            # Changing a and b of a cell by a relative r changes the log of the bound by about theta k r, for k = `self._counts[0]`
-            # users. So a cell is divided until its a and b are uncertain by at most `loss`.
+            # Changing the likelihood ratios a and b of a cell by a relative r changes the log of the bound by about theta k r, for
+            # k = `self._counts[0]` users. So a cell is divided until its a and b are uncertain by at most `loss`.
             loss = 0.25 * slack / (self._theta * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             total = self._bound.add(*parts[:4], first if smaller else math.inf)
@@ -352,7 +355,7 @@ class _Sum:
             if total > enough:
                 first, enough = total + 0.5 * slack, total + slack
             elif total > first:
-                # `first` is the bound above which a cell is divided. It is raised halfway to `enough`; otherwise all remaining
-                # cells would be divided.
+                # This cell cannot be divided. So `first`, the bound above which a cell is divided, is raised halfway to `enough`;
+                # otherwise all remaining cells would be divided.
                 first = 0.5 * (total + enough)
         return enough if enough <= limit else math.inf, lost

@@ -65,8 +65,8 @@ class MatrixDatasets:
         return tails
 
     def _tail(self, t: FloatArray) -> FloatArray:
-        # The tail probability at t is that of ratios above t. Decreasing t by the rounding error of a ratio makes sure that none is
-        # missed.
+        # The tail probability at t is that of ratios above t. Decreasing t by the rounding error of a ratio makes sure that no such
+        # ratio is omitted.
         below = t * (1 - 4 * ULP)
         largest = np.max([above[np.searchsorted(ratios, below, side="right")] for ratios, above in self._sorted_ratios], axis=0)
         return np.asarray(largest * (1.0 + 8.0 * ULP * self._rows.shape[1]))
@@ -78,7 +78,7 @@ class MatrixDatasets:
 
     @cached_property
     def _ball(self) -> tuple[float, FloatArray]:
-        """The squared radius of a ball that contains all rows, and the weights of the different rows whose mean is its centre.
+        """The squared radius of a ball that contains all rows, and its centre, given by weights of the different rows.
 
         Every centre gives a valid bound; the iterations approach the centre of the smallest ball.
         """
@@ -96,7 +96,7 @@ class MatrixDatasets:
 
     @property
     def centre(self) -> FloatArray:
-        """The weights with which the mean of all rows is the centre of `_ball`, on which `DatasetLaws.distance` depends."""
+        """The centre of `_ball`, given by weights of all rows; `DatasetLaws.distance` depends on this centre."""
         weights = np.zeros(len(self._rows))
         weights[self._cases] = self._ball[1]
         return weights

@@ -129,8 +129,8 @@ def _optimal(pairs: int, less: float) -> tuple[Fraction, ...] | None:
         return None
     # The unknowns of the linear program are the positive and negative parts of d_k = omega_(k-1) - omega_k, k = 1..K + 1; the d_k
     # have the sum 1. The constraints are W >= 0 at every corner, where W is the sum of the omega_k times a row of `terms`, or of
-    # the d_k times a column of `sums`. The program that is solved is the dual, with one unknown for the equation and one for each
-    # corner. Its point 0 is a vertex, where the simplex method starts; its multipliers are the parts of the d_k.
+    # the d_k times a column of `sums`. The dual program is solved: it has one unknown for the equation and one for each corner, the
+    # simplex method starts at its vertex 0, and its multipliers are the parts of the d_k.
     terms = np.column_stack([np.ones(pairs + 1), _corners(pairs, most, less) * (-0.5) ** np.arange(1.0, most + 1)])
     sums = np.cumsum(terms, axis=1).T
     sums = np.concatenate([np.ones((most + 1, 1)), sums], axis=1)
@@ -272,9 +272,9 @@ def negative_mass(ratio_tail: Callable[[FloatArray], FloatArray], pairs: int) ->
 
     Let A = 1 + s, and let A (1 + w) and A (1 + w') be the likelihood ratios R_a/R_j at two independent messages from R_a, where a
     and j are two inputs. Let F be the expectation of the positive part of :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))` over the
-    messages with positive w and w'. This quotient increases in w and w'. So F is at most its value for independent w and w' whose
-    tail probability Pr[w > x] is the bound `ratio_tail` at A (1 + x), both rounded up to the next number of EXCEEDED. The negative
-    part of the measure of one drawn pair has at most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`.
+    messages with positive w and w'. This quotient increases in w and w'. So F is at most the same expectation for independent w and
+    w' with the tail probability `ratio_tail` (A (1 + x)) at x. There w and w' are rounded up to the next number of EXCEEDED. The
+    negative part of the measure of one drawn pair has at most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`.
     """
     return _negative_mass(ratio_tail((1.0 + pairs) * _TIMES), pairs)
 

@@ -89,7 +89,7 @@ class WeightedLabels:
     firsts : ndarray
         Index of the first distribution of each group.
     spread : ndarray
-        For each pair of groups the largest (R - 1)^2/R over the likelihood ratios R of their messages.
+        For each pair of groups the largest (t - 1)^2/t over the likelihood ratios t of their messages.
     blanket : ndarray
         For each group a mass g_i with g_i b <= R_i, for one probability distribution b.
     norms : Norms
@@ -205,7 +205,7 @@ class WeightedLabels:
     def _drawn(self, weight: FloatArray) -> int:
         r"""Return the smallest number s >= 1 of drawn pairs for which the proof has no negative probability; 0 if s is too large.
 
-        The condition is, for all users a and j, that beta_aj is at most R/(R - 1)^2, where R is the largest likelihood ratio of
+        The condition is, for all users a and j, that beta_aj is at most t/(t - 1)^2, where t is the largest likelihood ratio of
         their messages and :math:`\beta_{aj} \le v_a v_j (n-1-2s)(n-2-2s)/(2 s V_-^2)`. Here v_a is the weight of user a, and V_-
         the sum of the weights of the users who remain (`_left`).
         """
@@ -225,7 +225,7 @@ class WeightedLabels:
         return tuple(sorted({0, self._drawn(self._weight)}))
 
     def _log_error(self, eps: float, pairs: int) -> float:
-        """Return the log of the error term for s = `pairs`, with the bound mu = 1/4 of the variance of the test."""
+        """Return the log of the error term for s = `pairs`, with 1/4 as the bound mu of the variance of the test."""
         n, more = self._users, math.expm1(eps)
         orders = np.arange(2, pairs + 2) if pairs else np.array([1])
         # The term of order k needs n >= 2k + 2 users, and the largest order is s + 1.

@@ -14,7 +14,7 @@ mass (the privacy blanket), and b = m/g. V is the squared norm of :math:`R_0 - E
 a ball that contains all R_x. The number c_- and the weights a_k follow from s (`pair_weights`).
 
 :math:`\mu_q` is an upper bound of the variance of f, the test that attains delta, if q users send a message drawn from b instead of
-their own (an exchanged message). It follows from a bound of the probability that f accepts. Without exchanged messages this
+their own (an exchanged message). This bound follows from a bound of the probability that f accepts. Without exchanged messages this
 probability is :math:`P_0(f) \le \Delta(E')/(1 - E'/E)`, with E' < E and any bound :math:`\Delta` of delta for all datasets. One
 more exchanged message raises the probability from P'(f) to at most :math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1, with the
 hockey-stick divergence H_F. Every E' and F gives a valid bound.
@@ -239,8 +239,8 @@ class WorstDataset:
     def _exchanges(self) -> tuple[FloatArray, FloatArray]:
         """Trial values of ln F, and for each an upper bound of log H_F(b || R_x) for every input x (module docstring).
 
-        H_F is at most E S_+/n for a sum S of n variables X with the distributions `DatasetLaws.ratios`. The bound is Chernoff's, E
-        S_+ <= E e^(theta S)/(e theta), at the best of a few theta.
+        H_F is at most E S_+/n, where S is the sum of the X of n users, with a distribution of `DatasetLaws.ratios` at eps = ln F.
+        Chernoff's bound E S_+ <= E e^(theta S)/(e theta) is used at the best of a few theta.
         """
         users, ratios, move = self._users, self._data.ratios, 4 * ULP - self._data.log_minorant
         cases = replace(ratios, log_a=ratios.log_a + move, cuts=tuple((cut + move, cut_b) for cut, cut_b in ratios.cuts))
@@ -305,7 +305,7 @@ class WorstDataset:
         return np.asarray(np.logaddexp.reduce(parts, axis=1) + _PADDING)
 
     def _less(self, eps: float, log_delta: float, shared: bool) -> float:
-        """Return eps - eps' > 0 for the eps' at which delta bounds the probability that the best test accepts.
+        """Return eps - eps' > 0 for the eps' where an upper bound of delta gives one of the probability that the best test accepts.
 
         If `shared`, eps' is rounded, so that neighbouring eps have the same eps'.
         """
@@ -353,7 +353,7 @@ class WorstDataset:
         return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared, ceiling)
 
     def least_log_delta(self, eps: float, near: float, enough: float) -> float:
-        """Return, in milliseconds, about the smallest value that :meth:`log_delta` may have; `near` is an estimate of log delta.
+        """Return about the smallest value that :meth:`log_delta` may have; `near` is an estimate of log delta.
 
         The probability that the best test accepts is replaced by the smallest value that its bound could have. If the result is at
         most `enough`, some choices that would decrease the result further may be omitted.

@@ -32,7 +32,7 @@ Of = Literal["bin", "any"]
 
 
 class Histogram(NamedTuple):
-    """The different numbers of users in a bin (`totals`), and for each the number of bins that have it (`bins`)."""
+    """The different numbers of users in a bin (`totals`), and for each number how many bins have it (`bins`)."""
 
     totals: tuple[int, ...]
     bins: tuple[int, ...]
@@ -241,7 +241,7 @@ class ErrorLaw(ABC):
 
 @contextmanager
 def of_truth() -> Iterator[None]:
-    """Add to the message of an error about `truth` that confidence intervals follow from an estimate by `interval`."""
+    """Extend the message of a ValueError about `truth`: confidence intervals are returned by `interval`."""
     try:
         yield
     except ValueError as problem:

@@ -21,7 +21,8 @@ __all__ = ["CountErrors", "SupportProbabilities"]
 class SupportProbabilities(NamedTuple):
     """Probabilities that a message supports the user's value (`own`), and another value (`other`).
 
-    `not_own` and `not_other` are the complements, and `gap` is own - other; all have small relative errors.
+    A message supports the values whose counts it increases. `not_own` and `not_other` are the complements, and `gap` is own -
+    other; all have small relative errors.
     """
 
     own: float
@@ -105,7 +106,7 @@ class CountErrors(CountErrorLaw):
         return Interval(lower, min(0.0, math.log(self.bins) + high))
 
     def _known(self, holders: int, others: int, reach: Fraction) -> Interval:
-        """Return bounds of log Pr[|error| > reach] if `holders` users have the value; `reach` counts supporting messages."""
+        """Return bounds of log Pr[|error| > reach] if `holders` users have the value; the unit of `reach` is one message."""
         own, not_own, other, not_other, _ = self.probabilities
         # `center`, the mean of the count, is computed with integers, because a sum of two products of fractions takes five times as
         # long.
@@ -130,7 +131,7 @@ def _envelope(points: list[tuple[int, float]], mean: float) -> float:
     increasing: list[float] = np.unique(np.maximum(slopes, 0.0)).tolist()
 
     def height(slope: float) -> tuple[float, float]:
-        """Return the value at the mean of the lowest line with this slope, and its derivative with respect to the slope."""
+        """Return the value at `mean` of the lowest line above the points with this slope, and its derivative in the slope."""
         values = slope * mean + (y - slope * x)
         at = int(values.argmax())
         return float(values[at]), mean - float(x[at])

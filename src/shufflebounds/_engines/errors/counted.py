@@ -126,7 +126,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
         Raises
         ------
         ValueError
-            If `values` contains anything but values, or more than `users` of them, or `rng` is no source of randomness.
+            If an entry of `values` is invalid, there are more than `users` values, or `rng` is no source of randomness.
         InfeasibleError
             If the messages would take more than a gigabyte (a ValueError).
         """
@@ -218,8 +218,8 @@ class Counted(ABC, Generic[Counts, Estimate]):
         Raises
         ------
         ValueError
-            If not exactly one of `messages` and `counts` is given, they are not possible, they are not those of `users` users, or
-            `messages` seem to be counts; or if the messages do not depend on the data.
+            If not exactly one of `messages` and `counts` is given; if the given array cannot occur, is not that of `users` users,
+            or seems to hold counts in place of messages; or if the messages do not depend on the data.
         """
         return self._estimated(*self._read(messages, counts, users))
 
@@ -307,7 +307,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
 
     @staticmethod
     def _stated_users(implied: int | None, users: int | None) -> int:
-        """Return the number of users that counts imply or the caller stated; raise ValueError if it is unknown or both differ."""
+        """Return the number of users that counts imply or the caller stated; raise ValueError if neither exists or both differ."""
         if users is None and implied is None:
             raise ValueError("users=None must be the number of users whose messages are in counts: pass users=...")
         if users is not None and implied is not None and users != implied:

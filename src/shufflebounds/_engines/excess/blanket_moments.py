@@ -84,8 +84,8 @@ class BlanketRenyi:
 
     def divergences(self, orders: FloatArray) -> FloatArray:
         """Return the bounds for the orders, at least 1."""
-        # (k - 1) D_k is convex in the order k, and 0 at k = 1, so between two orders it is at most its chord. For orders above the
-        # largest integer order that is evaluated, the right end of the chord is a bound for one message.
+        # (k - 1) D_k is convex in the order k, and 0 at k = 1, so between two orders it is at most its chord. Above the largest
+        # integer order that is evaluated, the chord ends at a larger order, with the value of (k - 1) D_k for one message.
         last = self._orders[-1]
         bound = self._local(orders)
         rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
@@ -120,7 +120,7 @@ class BlanketRenyi:
         return ExcessLaw.of(a, b, mass, math.exp(self._law.log_rest)).widened(upper=False, error=COMPUTED_ERROR)
 
     def level(self, order: float, eps: float) -> float:
-        """Return a lower bound of log Phi of the atoms at eps, or -inf if :meth:`log_rest` does not serve this order and eps."""
+        """Return a lower bound of log Phi of the atoms at eps, or -inf if :meth:`log_rest` is not valid for this order and eps."""
         if order not in self._orders[1:] or max((order - 1) * self._whole[int(order) - 1], order * eps) > LARGEST_EXPONENT / 2:
             return -math.inf
         return self._merged.log_phi_side(eps, self._users, upper=False, effort=Effort.SAMPLED)
@@ -158,7 +158,7 @@ class BlanketRenyi:
 
 def _whole_orders(law: ExcessLaw, users: int, whole: FloatArray, orders: FloatArray, ratio: float = _RATIO, *,
                   capped: bool = True) -> FloatArray:
-    """Return bounds of D_2, D_3, ... for `orders` 1, 2, 3, ...; `whole` has (k - 1) D_k of one message for k >= 1.
+    """Return bounds of D_2, D_3, ... of all messages; `orders` is 1, 2, 3, ..., and `whole` has (k - 1) D_k of one message.
 
     The moments T_j (module docstring) are bounded by those of the atoms and by those of one message. Without `capped`, only the
     moments of the atoms are used.

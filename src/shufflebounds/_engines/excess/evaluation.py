@@ -65,8 +65,7 @@ class Effort(Enum):
     FINE is for single results. SAMPLED is for many values of delta that are interpolated; the error of the interpolation is larger
     than this gap. ROUGH is for the choice of one of several distributions. If no method reaches the gap, the bounds are valid but
     have a larger gap. For heavy tails SAMPLED stops at a gap of _CLOSE, and ROUGH at larger gaps. For noise of sigma = .2 and 10 to
-    40 users, gaps up to 0.5 in log delta were seen, and no lower bound for E S_+ below 1e-207. Raised limit: longer run time.
-    Lowered: a larger gap.
+    40 users, gaps up to 0.5 in log delta were seen, and no lower bound for E S_+ below 1e-207.
     """
 
     FINE = (2e-7, 6e7)
@@ -104,9 +103,9 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
     """Return an approximation of log E S_+ for `users` users by the saddle point.
 
     For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted`, the atoms with the largest
-    absolute values are split off: as many atoms as together occur 1/4 times in a sum on average. The result is then about the
-    larger of the saddle point of the other values and of :func:`one_large_value`. The result is at most n E X_+, an upper bound
-    that is close to E S_+ if only one user at a time has a positive value.
+    absolute values are split off; a sum has 1/4 of them on average. The result is then about the larger of the saddle point of the
+    other values and of :func:`one_large_value`. The result is at most n E X_+, an upper bound that is close to E S_+ if only one
+    user at a time has a positive value.
     """
     gains = values > 0
     if not gains.any():
@@ -250,8 +249,8 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         kept[order[:place]] = False
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf
         parts = at_zero(values, log_mass, kept)
-        # Moving the atoms in `lossy` may change E S_+ by far more than the other atoms contribute. Then Chernoff's bound suffices
-        # for the other atoms.
+        # Moving the atoms in `lossy`, those with subnormal masses, may change E S_+ by far more than the other atoms contribute.
+        # Then Chernoff's bound suffices for the other atoms.
         omitted = place == fewest and floor + math.log(users) < moved
         lower, upper = -math.inf, chernoff(*parts, users) if omitted else math.inf
         if not upper < moved - NEGLIGIBLE:

@@ -162,8 +162,8 @@ class ExcessLaw:
         cut = sign * (ULP * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0))) + error)
         rest = self.log_rest
         if upper and error and rest > -math.inf:
-            # With probabilities in error by a relative `error`, only the measure (1 - `error`) m is certainly below every input's
-            # distribution. The mass `error` that this removes is added at X = 0.
+            # If the probabilities have relative errors of up to `error`, only the measure (1 - `error`) m is certainly below every
+            # input's distribution. The mass `error` that this removes is added at X = 0.
             rest = float(np.logaddexp(rest, math.log(error)))
         return replace(self, log_a=self.log_a + move, log_b=self.log_b - move, log_rest=rest, log_cut=self.log_cut + cut,
                        log_cut_b=self.log_cut_b - cut)
@@ -330,8 +330,8 @@ class ExcessLaw:
         mean = float(mass @ values) if largest < 1e100 else 0.0
         if not mean < 0:
             return None
-        # The candidates for t are multiples of the best t for a normal sum; smaller t are better if few outcomes have large X.
-        # Every t gives a valid bound.
+        # The candidates for the t of Chernoff's bound are multiples of the best t for a normal sum; smaller t are better if few
+        # outcomes have large X. Every t gives a valid bound.
         exponents = -mean / float(mass @ values**2) * np.array([0.001, 0.004, 0.015, 0.06, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0])
         moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
         moments += self._slack + 1e-13 * (1 + exponents * largest)
@@ -411,8 +411,8 @@ class ExcessLaw:
         Returns
         -------
         float
-            The error is below 0.1 for 100 users or more and light tails, and most often below 1 for heavy tails. For fewer users it
-            may be too large by orders of magnitude, or, with `parted`, too small.
+            For 100 users or more, the error is below 0.1 for light tails, and most often below 1 for heavy tails. For fewer users
+            the approximation of Phi may be too large by orders of magnitude, or, with `parted`, too small.
         """
         log_mass, log_a, log_b = self._distinct
         rough = -math.inf
@@ -596,7 +596,7 @@ def quick(laws: Sequence[ExcessLaw], users: float) -> bool:
 
 def log_phis(laws: Sequence[ExcessLaw], together: _deployments.LawTable, eps: FloatArray, users: float, effort: Effort,
              otherwise: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
-    """Return bounds of the largest log Phi_n(X) at each eps by one kernel call; `otherwise` serves eps where the gap is large.
+    """Return bounds of the largest log Phi_n(X) at each eps by one kernel call, or by `otherwise` where the gap is large.
 
     `together` are the distributions in the format of the kernel.
     """

@@ -113,7 +113,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     Returns
     -------
     Interval
-        (-inf, inf) if light values alone decide the sign of the sum, or if the distribution is outside the range of this method.
+        The bounds; (-inf, inf) if light values alone decide the sign of the sum, or if the distribution is outside the range of
+        this method.
     """
     if not float(np.abs(values).max()) < SQUARABLE:
         return _NOTHING
@@ -242,8 +243,8 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     Returns
     -------
     Interval
-        (-inf, inf) for one user, if the values are too large, if masses underflow, and for more than 2**20 users, whose sums
-        would take longer than 0.2 s.
+        The bounds; (-inf, inf) for one user, if the values are too large, if masses underflow, and for more than 2**20 users, whose
+        sums would take longer than 0.2 s.
     """
     if not (1 < users <= _DOUBLED and log_mass.min() > LOG_TINY):
         return _NOTHING

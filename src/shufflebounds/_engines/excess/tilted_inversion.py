@@ -268,12 +268,11 @@ class Gains:
         light, size = self.light, math.exp(-self.scale)
         mean = y[:, None] + light.mean * counts
         value_error = 8 * ULP * (light.size + np.abs(y)[:, None])
-        # The lower bound is the positive part of the mean (Jensen); the upper bound is Scarf's, by mean and variance, or
-        # Chernoff's.
+        # The lower bound of E(y + S)_+ is the positive part of the mean (Jensen); the upper bound is Scarf's, by mean and variance,
+        # or Chernoff's.
         root = np.hypot(mean, light.deviation)
         scarf = 0.5 * np.where(mean > 0, mean + root, light.deviation**2 / (root - np.minimum(mean, 0.0)))
         with np.errstate(over="ignore"):
-            # Bounds above the largest double are infinite; the caller then returns no bounds.
             lower, upper = np.maximum(mean - value_error, 0.0) * size, (scarf * (1 + 8 * ULP) + value_error) * size
         for way, outside in enumerate((y <= self.low, y > self.high)):
             if outside.any():

@@ -93,7 +93,7 @@ class Densities:
         """Return the probabilities of outputs between two points, given their tails, and bounds of the absolute errors.
 
         The probability is the difference of the tails below the two points, or of the tails above them, whichever tails are
-        smaller. If the median lies between the points, it is 1 minus the two outer tails.
+        smaller. If the median lies between the points, the probability is 1 minus the two outer tails.
         """
         (below, above), (below_right, above_right) = left, right
         lower, upper = below_right <= 0.5, above <= 0.5
@@ -203,7 +203,8 @@ class Cells:
         with np.errstate(invalid="ignore"):
             up, on = logs - left, right - logs
             slack = 4 * (densities.accuracy + ULP) * (1 + (np.abs(logs) + np.abs(left) + np.abs(right)).max(axis=0))
-            # The entries [a, b] are the changes of the log ratio of inputs a and b.
+            # The entries [a, b] are the changes of the log ratio of inputs a and b, from the left end of a cell to the point and
+            # from the point to the right end.
             first, second = up[:, None] - up[None, :], on[:, None] - on[None, :]
             turns = (first * second < 0) & (np.minimum(np.abs(first), np.abs(second)) > slack)
         if turns.any():
@@ -252,7 +253,8 @@ class Cells:
 def _middles(densities: Densities, cells: Cells, unknown: NDArray[np.bool_]) -> FloatArray:
     """Return a point in each cell at which to divide it: the middle, or a point nearer to an end at which no ratio is known.
 
-    Beyond a point near such an end, or in an unbounded cell, lies about e^-RARER of the probability.
+    The point near such an end divides the cell at a fraction e^-RARER of its width. In an unbounded cell, about e^-RARER of the
+    probability lies beyond the point.
     """
     finite = np.isfinite(cells.left) & np.isfinite(cells.right)
     with np.errstate(invalid="ignore"):

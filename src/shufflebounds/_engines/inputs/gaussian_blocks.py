@@ -8,16 +8,16 @@ Four steps bound :math:`\nu` for all inputs in [0, L]:
 
 - **Ends.** A contraction of the line plus noise maps the inputs 0, u, v, L to any other four inputs. So it suffices that one user
   has the input 0 and another one the input L.
-- **Cells.** W is a sum of positive and negative terms, products of densities such as R_u. If u is in a cell of width h, W is at
-  least a mixture, over the two ends of the cell, of W with an additional factor for each term. The factor of a positive term is at
-  least :math:`e^{-h^2 t^2/8}`, where t is the sum of y - u over the messages y with the density R_u in this term. The factor of a
-  negative term is at most :math:`e^{h^2/8}` for each of these messages.
+- **Cells.** W is a sum of positive and negative terms, and each term is a product of densities such as R_u. If u is in a cell of
+  width h, W is at least a mixture of the W for the two ends of the cell, with an additional factor for each term. The factor of a
+  positive term is at least :math:`e^{-h^2 t^2/8}`, where t is the sum of y - u over the messages y with the density R_u in this
+  term. The factor of a negative term is at most :math:`e^{h^2/8}` for each of these messages.
 - **Powers.** With :math:`r = R_L/R_0` every factor :math:`R_z/R_0` is a multiple of :math:`r^{z/L}`. In a bin of outputs this power
   is at least its chord and at most its tangent. The tangent is at most :math:`e^{\beta^2/8}` times the power at the ends of the
   bin, where :math:`2 \beta` is the width of the bin in :math:`\ln r`. So W is at least a function that is affine in r of each
   message.
-- **Bins.** The positive part of an affine function is convex: in each bin r is replaced by its values at the two ends of the bin,
-  with the same mean.
+- **Bins.** The negative part of an affine function is convex. So its mean does not decrease if in each bin r is replaced by its
+  values at the two ends of the bin, with the same mean.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _largest(length: float, pairs: int, inputs: tuple[float, ...]) -> float:
         places = [length * part for part in _GRID]
         gaps = np.diff(places)
         widths = np.maximum(np.append(gaps[0], gaps), np.append(gaps, gaps[-1])).tolist()
-        # By reflection the inputs (0, u, v, L) and (0, L - v, L - u, L) have the same mass.
+        # By reflection the inputs (0, u, v, L) and (0, L - v, L - u, L) give the same negative mass of W.
         count = len(places) - 1
         chosen = [((0.0, places[i], places[j], length), (widths[i], widths[j]))
                   for i, j in combinations_with_replacement(range(count + 1), 2) if i + j <= count]

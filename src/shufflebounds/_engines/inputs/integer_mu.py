@@ -1,8 +1,8 @@
 r"""Bounds of mu of discrete Gaussian noise: the least mu such that the release is mu-Gaussian differentially private.
 
 Let S_k = Pr[X >= k] and t_k = -Phi^{-1}(S_k), where X has probabilities e^(-k^2/(2 sigma^2))/Z. The trade-off function of (X, X +
-d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function is convex. So it is nowhere above the trade-off
-function of (X, X + d) if it is not above it at these points. Hence
+d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function G is convex. So if G is at most the trade-off
+function of (X, X + d) at these points, it is so everywhere. Hence
 
     mu = max over k of t_k - t_(k-d).
 
@@ -24,7 +24,7 @@ e^-u has a slope of at most 1/(sigma^2 u) = 1/(y + 1/2), and log sqrt(F) has at 
     (y/sigma^2) (y + 1/2) (1 - 1/B^2) >= y^2/sigma^2 + 2 log Z - log(2 pi) - 2 log(B + 1).
 
 The left side of this inequality is at least y^2/sigma^2 + y/(2 sigma^2) - (1 + 1/(2 y)) (1 + 1e-9), because log Z >= 0 and u >= 30.
-So it follows from y/(2 sigma^2) >= 2 log Z and log(2 pi) + 2 log(B + 1) >= 5 (B >= 5 as A >= 15).
+So the inequality follows from y/(2 sigma^2) >= 2 log Z and from log(2 pi) + 2 log(B + 1) >= 5, where B >= 5 because A >= 15.
 
 **Post-processing of normal noise.** Let Y be normal with mean theta and variance sigma^2 - tau^2, and let W given Y = y have
 probabilities proportional to e^(-(k-y)^2/(2 tau^2)). By Poisson summation the normalizing sums differ from tau sqrt(2 pi) by a
@@ -120,7 +120,7 @@ def _windows_beyond(sigma: float, log_total: float, j: float) -> float:
 
 
 def _smoothed(sigma: float, shift: int) -> float:
-    """Return the bound by post-processing of normal noise, at the best of several tau; inf if sigma is too small for any."""
+    """Return the upper bound of mu by post-processing of normal noise, at the best of several tau; inf if sigma is too small."""
     # `exponent` is 2 (pi tau)^2 in rho (module docstring): below 5 the term with eta exceeds 0.13, and at 40 this term is below the
     # rounding of mu.
     exponent = np.linspace(5.0, 45.0, 400)

@@ -142,7 +142,7 @@ def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _widest(rows: FloatArray, pairs: list[tuple[int, int]], others: FloatArray) -> NDArray[np.bool_]:
-    """Return for each pair of rows and each of the rows `others` whether their distribution of X is used for lower bounds.
+    """Return whether lower bounds use the distribution of X, for each of `pairs` (rows) and each of the rows `others` (columns).
 
     If there are at most COMPARED distributions, all are used. Otherwise a distribution is used if its second moment of X is among
     the COMPARED largest at eps = 0 or at some power of two; `Shuffled` compares distributions at these eps. The distribution with

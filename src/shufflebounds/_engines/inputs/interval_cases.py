@@ -7,7 +7,7 @@ proved in docs/theorems/worst-dataset, reduce a continuum of pairs and inputs to
   pairs (a, L) and (L, b) with x = 0 suffice if the noise is self-decomposable, such as Gaussian and Laplace noise. Noise on the
   integers needs all pairs (a, b) with x = 0; other x follow by shifts and reflection.
 - **Cells.** On a cell of inputs, R_x is a mixture of a few functions of the outputs, up to a factor or a term of high order in the
-  width of the cell. The functions are those of the two ends, or close to them.
+  width of the cell. The functions are equal or close to R_x for x at the two ends of the cell.
 - **Bins.** The outputs are divided into bins, on which R_a/R_x and R_b/R_x are monotone and have known means. X on a bin is
   replaced by two atoms at the ends of an interval that contains its values, with the same mean.
 """
@@ -88,7 +88,7 @@ class _Function(NamedTuple):
 
 
 class IntervalNoise(ABC):
-    """Symmetric log-concave noise on inputs in [0, length], in the unit of inputs and outputs that a subclass chooses.
+    """Symmetric log-concave noise on inputs in [0, length]; a subclass chooses the unit of inputs and outputs.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class _Normal(IntervalNoise):
         # and f(high), w = high - low, and an error of at most w^4/384 times the largest fourth derivative.
         third, sign, log_unit, rows = (high - low) / 3, 1 if upper else -1, self.log_masses(bins, 0.0), []
         for x, step, (mean, _, highest) in ((low, third, first), (high, -third, last)):
-            # (1 + step (y - x)) R_x/R_0 is monotone below one output and above it.
+            # As a function of y, (1 + step (y - x)) R_x/R_0 is monotone below one output and above it.
             y = np.stack([bins.left, bins.right, np.clip(x - 1 / step - 1 / max(x, TINY), bins.left, bins.right)])
             values = (1 + step * (y - x)) * np.exp(self.log_ratio(x, 0.0, y))
             error = 3 * sign * self.error * (1 + third * np.abs(y - x).max(axis=0)) * highest
@@ -226,7 +226,7 @@ class GaussianNoise(_Normal):
 
 @dataclass(frozen=True)
 class DiscreteGaussianNoise(_Normal):
-    """Discrete Gaussian noise: outputs and inputs are multiples of `unit` = 1/sigma, e^-log_total is its largest mass."""
+    """Discrete Gaussian noise: outputs and inputs are multiples of `unit` = 1/sigma, and the largest mass is e^-log_total."""
 
     length: float
     unit: float
@@ -315,7 +315,7 @@ class LaplaceNoise(_Exponential):
 
 @dataclass(frozen=True)
 class GeometricNoise(_Exponential):
-    """Two-sided geometric noise: inputs are 0, unit, ..., length, and outputs outside count as the nearest input."""
+    """Two-sided geometric noise: inputs are 0, unit, ..., length, and outputs outside count as the nearest end."""
 
     length: float
     unit: float
@@ -537,8 +537,8 @@ def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float
     Parameters
     ----------
     blanket : ExcessLaw
-        The distribution of (R_0/m, R_L/m) under m = min(R_0, R_L), L the length. X of this pair is proven to be the largest in the
-        convex order.
+        The distribution of (R_0/m, R_L/m) under m = min(R_0, R_L), where L is the length of the interval. X of the pair (0, L) is
+        proven to be the largest in the convex order.
     local_eps, ratio_tail, cut_norm
         As for `DatasetLaws`.
     inputs : sequence of float

@@ -43,7 +43,7 @@ class ListedInputs:
     noise : object
         The noise on the interval from the first to the last value.
     below : ndarray, shape (inputs, outputs)
-        Probabilities of cells of the output under each input, for lower bounds; the cell is a post-processing of the noise.
+        Probabilities of cells of the output under each input, for lower bounds; the cell is a post-processing of the output.
     inputs : tuple of float
         The values, increasing.
     error : float

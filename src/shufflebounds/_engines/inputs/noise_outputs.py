@@ -71,7 +71,10 @@ def laplace_outputs(budget: float) -> NoiseOutputs:
 
 
 def geometric_outputs(eps: float, delta: int) -> NoiseOutputs | None:
-    """Return the outputs of geometric noise on all whole numbers, with those beyond -Delta and Delta merged; None if too many."""
+    """Return the outputs of geometric noise: the whole numbers from -Delta to Delta, or None if there are too many.
+
+    All numbers below -Delta are merged with -Delta, and all above Delta with Delta.
+    """
     if 2 * delta + 1 > MOST_ENUMERATED:
         return None
     # The ratios are constant below -Delta and above Delta.

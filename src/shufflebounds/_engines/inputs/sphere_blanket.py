@@ -103,9 +103,9 @@ class SphereBlanket:
         log_norm = (1 - d / 2) * math.log(2) - math.lgamma(d / 2) + (d - 1) * math.log(x) - 0.5 * (x - 3 * tau) ** 2
         log_norm -= math.log(fall)
         if self._before > 0:
-            # These are the outputs with U or V below `_start`. If V is, R_e^2/m is e^(4 tau^2 + tau V^2) times the density of N(3
-            # e, I). If U is, R_e^2/m is at most e^(tau U^2) R_e. The bound `_before` of the mass of these outputs holds under R_e
-            # and under N(3 e, I).
+            # This term is for the outputs with U or V below `_start`. If V is below `_start`, R_e^2/m is e^(4 tau^2 + tau V^2)
+            # times the density of N(3 e, I). If U is below `_start`, R_e^2/m is at most e^(tau U^2) R_e. The bound `_before` of the
+            # mass of these outputs holds under R_e and under N(3 e, I).
             log_norm = float(np.logaddexp(log_norm, math.log(2 * self._before) + tau * self._start**2))
         log_norm += 4 * tau * tau
         return 2 * math.exp(log_norm) if log_norm < LARGEST_EXPONENT else math.inf
@@ -122,8 +122,8 @@ class SphereBlanket:
     def _rest(self) -> float:
         """The probability 1 minus the mass of m, which is 1 - E e^(-tau s - tau^2/2) for s with a chi distribution.
 
-        The density of s is integrated by the same rule of 200 nodes, and the result is divided by this integral. So the constant
-        factor of the density is not needed.
+        The expectation and the integral of the density of s are computed by the same rule, and divided. So the constant factor of
+        the density is not needed.
         """
         # s is within 12 of sqrt(d) up to a probability below 1e-28.
         points, weights = np.polynomial.legendre.leggauss(200)
@@ -198,7 +198,7 @@ class SphereBlanket:
         return np.searchsorted(edges[:-1], reach)
 
     def _panels(self, edges: FloatArray) -> FloatArray:
-        """Return the edges of panels on which the rule has a small error; they include the given edges from `_start` on."""
+        """Return the edges of panels on which quadrature has a small error; they include the given edges from `_start` on."""
         if self._start > 0:
             edges = np.append(self._start, edges[edges > self._start])
         while (coarse := self._log_errors(edges) > _LOG_ERROR).any():
@@ -206,7 +206,7 @@ class SphereBlanket:
         return edges
 
     def _log_errors(self, edges: FloatArray) -> FloatArray:
-        """Return for each panel of U the log of a bound of the relative error of the rule, over the panels of V that `_last`
+        """Return for each panel of U the log of a bound of the relative error of quadrature over the panels of V that `_last`
         counts.
 
         The integrand is the density, times 1 or times the share of a mass that moves to one of the ends of its cell.

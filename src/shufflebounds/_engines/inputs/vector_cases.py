@@ -1,4 +1,4 @@
-r"""Distributions of X for Gaussian noise on vectors of a ball, for all choices of the target's two vectors and another user's.
+r"""Distributions of X for Gaussian noise on vectors of a ball, for every choice of the target's two vectors and of another user's.
 
 The unit of length is the standard deviation of the noise. :math:`R_x = N(x, I)`, and :math:`X = (R_a - e^\varepsilon R_b)/R_x`
 under R_x has the distribution of :math:`e^u - e^{\varepsilon + v}`, where (u, v) is normal with the means :math:`-G_{11}/2` and
@@ -106,7 +106,7 @@ class VectorCases(Cases):
         return replace(self, share=self.share * share)
 
     def laws(self, eps: float, log_cut: float) -> LawTable:
-        # The worst triple (a, b, x) is most often one of two opposite vectors a and b, with x = a or x = b.
+        # In the worst triple (a, b, x), a and b are most often opposite vectors, and x = a or x = b.
         parts = [self._line.laws(eps, log_cut), *(corner.laws(eps, log_cut) for corner in self._corners)]
         sizes = np.concatenate([np.diff(part.starts) for part in parts])
         values, mass, log_mass = (np.concatenate([part[i] for part in parts]) for i in range(3))
