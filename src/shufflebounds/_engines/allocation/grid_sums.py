@@ -1,6 +1,6 @@
-"""Bounds of E max(0, S - K) for levels K and a sum S of independent numbers on a grid, and distributions on a grid.
+"""Bounds of E max(0, S - K) for levels K and a sum S of independent random variables whose values are points of a grid.
 
-The numbers are likelihood ratios of random allocation. For an upper bound the caller passes a distribution on the grid that is
+The summands are likelihood ratios of random allocation. For an upper bound the caller passes a distribution on the grid that is
 larger in the increasing convex order than the distribution of a ratio, and for a lower bound a smaller distribution.
 """
 
@@ -45,11 +45,11 @@ class GridLaw:
 
 
 def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) -> GridLaw:
-    """Return a distribution on the grid that is smaller in the increasing convex order than one with the given masses and means.
+    """Return a grid distribution that is smaller in the increasing convex order than one with these masses and means of cells.
 
-    Cell k lies between anchor + step k and anchor + step (k + 1); it has the mass `mass[k]` with the mean `means[k]`. At every grid
-    point, parts of the masses of the two adjacent cells are merged into one mass whose mean is this point. The remainder of the
-    mass of a cell is moved down to the lower end of the cell.
+    Cell k lies between anchor + step k and anchor + step (k + 1); its mass is `mass[k]`, and the mean of this mass is `means[k]`.
+    At every grid point, parts of the masses of the two adjacent cells are merged into one mass whose mean is this point. The
+    remainder of the mass of a cell is moved down to the lower end of the cell.
     """
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
@@ -74,7 +74,7 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
 
 
 def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
-    """Return for every grid point k the moment M[k] of the masses that `contracted` merges there, in units of mass times grid step.
+    """Return for every grid point k the moment M[k] of the masses merged there by `contracted`, in units of mass times grid step.
 
     The moment is the mass that an adjacent cell gives to the point, times the distance of the cell's mean from the point. Both
     adjacent cells give the same moment, so that the mean of the merged mass is the point.
@@ -82,8 +82,8 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     `inside[k]` is the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside[k] to its
     left end and M[k + 1]/(1 - inside[k]) to its right end, together at most its mass. If every cell gives all of its mass, M[k]
     determines M[k + 1] and vice versa. Errors of this recursion alternate in sign and shrink where masses grow, so one recursion
-    runs from each end of the grid to the heaviest cell. One cell near the heaviest may keep a remainder: a cell whose mean is a
-    grid point (`free`), or else the cell whose remainder changes the mean least.
+    runs from each end of the grid to the heaviest cell. One cell near the heaviest one may keep a part of its mass as a remainder:
+    a cell whose mean is a grid point (`free`), or else the cell whose remainder changes the mean least.
     """
     size = mass.size
     heaviest = int(np.argmax(mass))
@@ -106,7 +106,7 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
 
 
 class StopLoss(TiltedSum):
-    """Bounds, at levels K, of log E max(0, S - K) for the sum S of `times` independent numbers with one distribution `law`.
+    """Bounds, at levels K, of log E max(0, S - K) for the sum S of `times` independent variables of the distribution `law`.
 
     The masses of `law` need not sum to 1.
     """
@@ -128,16 +128,16 @@ class StopLoss(TiltedSum):
 
     @cached_property
     def _untilted(self) -> tuple[float, float, float]:
-        """Logarithm of the total mass of the sum S, and the mean and the standard deviation of S, without a tilt."""
+        """Log of the total mass of the sum S, and the mean and the standard deviation of S, all without exponential tilting."""
         log_total, mean, var = self.moments(0.0)
         return log_total, mean, math.sqrt(max(var, 0.25 * self.step**2))
 
     @cached_property
     def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Chernoff's upper bounds of log E max(0, S - K), one for each rate theta, are lines in the level K: the rates in units of
-        1/step, the intercepts, and the crossings of neighbouring lines.
+        """The rates in units of 1/step, the intercepts, and the crossings of neighbouring lines of Chernoff's bounds.
 
-        The intercept is convex in the rate. So each line is the smallest one between its crossings with the two neighbouring lines.
+        Each rate theta gives an upper bound of log E max(0, S - K), which is a line in the level K. The intercept of the line is
+        convex in the rate. So each line is the lowest one between its crossings with the two neighbouring lines.
         """
         rates = np.geomspace(LEAST_TILT * self.step / self._untilted[2], 40.0, 48)
         cumulants = np.array([self.moments(rate / self.step)[0] for rate in rates.tolist()])
@@ -163,7 +163,8 @@ class StopLoss(TiltedSum):
     def log_stop_loss(self, levels: FloatArray, *, floor: FloatArray | float = -math.inf) -> FloatArray:
         """Return the upper or the lower bound of log E max(0, S - K) for the sum S at every level K.
 
-        Where Chernoff's bound is below `floor`, no transform is computed: the upper bound is Chernoff's, the lower bound -inf.
+        Where Chernoff's bound is below `floor`, no transform is computed: Chernoff's bound is the upper bound, and the lower bound
+        is -inf.
         """
         out = np.full(levels.size, -np.inf)
         if not self.finite:

@@ -43,15 +43,15 @@ class ListedAllocation:
     steps: int
 
     def remove(self, eps: FloatArray, effort: Effort = Effort.FINE) -> IntervalArray:
-        """Return bounds of the log hockey-stick divergence H(average || Q^t) at each eps >= 0: the record is removed."""
+        """Return bounds, at each eps >= 0, of the log divergence of all outputs with the record from those without it."""
         return self._sides(eps, 1, effort)
 
     def add(self, eps: FloatArray, effort: Effort = Effort.FINE) -> IntervalArray:
-        """Return bounds of the log hockey-stick divergence H(Q^t || average) at each eps >= 0: the record is added."""
+        """Return bounds, at each eps >= 0, of the log divergence of all outputs without the record from those with it."""
         return self._sides(eps, -1, effort)
 
     def add_at_most(self, eps: FloatArray) -> FloatArray:
-        """Return at each eps a less tight upper bound than that of `add`, by Chernoff's inequality, in less time."""
+        """Return at each eps an upper bound by Chernoff's inequality, which takes less time than `add` and is less tight."""
         law, error, log_kept = self._law(-1, 1)
         log_mass, log_a, log_b = law._distinct
         above = [(at, Interval(-math.inf, chernoff(excesses(log_a, log_b, at), log_mass, self.steps))) for at in eps.tolist()]
@@ -66,7 +66,7 @@ class ListedAllocation:
 
     @kept(4)
     def _law(self, direction: int, side: int) -> tuple[ExcessLaw, float, float]:
-        """Return (distribution of X, bound of the relative error of delta, log of a factor by which delta is multiplied).
+        """Return (distribution of X, bound of the relative error of delta, log of delta divided by (1/t) E(X_1 + ... + X_t)_+).
 
         `direction` is 1 if the record is removed and -1 if it is added, `side` is 1 for the upper bound and -1 for the lower one.
         """
@@ -81,10 +81,10 @@ class ListedAllocation:
         none = np.zeros_like(loss)
         ratio = np.append(base.moved(side * direction), -np.inf)[held]
         log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
-        # The lower bound counts only the event that the outcomes of all steps are enumerated. For the upper bound X is 0 at other
-        # outcomes, and their largest contribution is added (`log_cut`). Masses are divided by their total, and the result is
-        # multiplied by the total to the power t. The total is below 1 for the lower bound. For the upper bound it may be above 1,
-        # because `log_lost` is only a bound.
+        # The lower bound counts only the event that the outcomes of all steps are enumerated. For the upper bound X is 0 at the
+        # outcomes that are not enumerated, and their largest contribution is added (`log_cut`). Masses are divided by their total,
+        # and the result is multiplied by the total to the power t. The total is below 1 for the lower bound. For the upper bound it
+        # may be above 1, because `log_lost` is only a bound.
         cuts, log_rest = (log_cut, self.log_lost) if side > 0 else (log_cut[:1], -math.inf)
         log_total = math.log(math.fsum([*np.exp(log_mass), math.exp(log_rest)]))
         law = ExcessLaw(np.minimum(log_mass - log_total, 0.0), log_a, log_b, log_rest - log_total, cuts)

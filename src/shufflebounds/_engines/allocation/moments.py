@@ -5,11 +5,11 @@ of the average ratio is a coefficient of a power (multinomial formula):
 
     E ((L_1 + ... + L_t)/t)^a = a! [x^a] (sum_k M_k (x/t)^k/k!)^t.
 
-As M_0 = M_1 = 1, the series is e^(x/t) + r(x) with r(x) = sum_(k >= 2) (M_k - 1) (x/t)^k/k!. The binomial formula gives
+As M_0 = M_1 = 1, the sum over k is e^(x/t) + r(x) with r(x) = sum_(k >= 2) (M_k - 1) (x/t)^k/k!. The binomial formula gives
 
-    E (...)^a - 1 = sum_(j=1)^(min(t, a/2)) C(t, j) sum_(m=2j)^a a!/(a-m)! (1 - j/t)^(a-m) [x^m] r(x)^j.
+    E ((L_1 + ... + L_t)/t)^a - 1 = sum_(j=1)^(min(t, a/2)) C(t, j) sum_(m=2j)^a a!/(a-m)! (1 - j/t)^(a-m) [x^m] r(x)^j.
 
-All terms are positive, so E (...)^a - 1 is computed with a small relative error, and so is the Renyi divergence.
+All terms are positive. So this moment minus 1 is computed with a small relative error, and so is the Renyi divergence.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def allocation_renyis(orders: Sequence[int], steps: int, divergences: FloatArray
     if not np.isfinite(divergences).all():
         return np.full(len(orders), np.inf)
     k, a = np.arange(2.0, largest + 1), np.array(orders)
-    # `log_r` has the logarithms of the coefficients of the series r, `falling` those of a!/(a - m)!, with a row for each order a.
+    # `log_r` has the logs of the coefficients of the series r, and `falling` the logs of a!/(a - m)!, with a row for each order a.
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, largest + 1)))])
     rest = a[:, None] - np.arange(largest + 1.0)
     falling = log_factorial[a][:, None] - np.where(rest >= 0, log_factorial[np.maximum(rest, 0).astype(np.intp)], np.inf)

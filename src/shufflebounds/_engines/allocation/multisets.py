@@ -38,13 +38,14 @@ def counted_allocation(atoms: LossAtoms, steps: int, chosen: int) -> LossAtoms |
     rows = number_of_multisets(loss.size, steps)
     if not loss.size or rows > MOST_ENUMERATED:
         return None
-    # The second size is that of the table of binomial probabilities in `_log_ratios`; it is the larger one for a single outcome.
+    # The two sizes are those of the table of pairs (counts c, counts s) and of the table of binomial probabilities in
+    # `_log_ratios`. The second table is the larger one for a single outcome.
     if max(rows * number_of_multisets(loss.size, chosen), (steps + 1) * (chosen + 1)) > TABLE_SIZE:
         return None
     counts, subsets = multisets(loss.size, steps), multisets(loss.size, chosen)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio, ratio_error = _log_ratios(counts, subsets, loss, loss_error, chosen / steps)
-    # The multinomial coefficient is a product of binomial ones, and log C(n, c) = log Pr[Bin(n, 1/2) = c] + n log 2.
+    # The multinomial coefficient is a product of binomial coefficients, and log C(n, c) = log Pr[Bin(n, 1/2) = c] + n log 2.
     left = steps - np.cumsum(counts, axis=1) + counts
     log_mass = (binom_logpmf(counts, left, 0.5) + left * math.log(2))[:, :-1].sum(axis=1) + counts @ log_q
     size = steps * (4 * loss.size + 2 * float(np.abs(log_q).max())) + 8
@@ -65,8 +66,8 @@ def _log_ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """Return log Lambda for every row of counts, and bounds of its error."""
     steps, chosen = int(counts[0].sum()), int(subsets[0].sum())
-    # The weight w_s (module docstring) is the product of Pr[Bin(c_i, r) = s_i] over i, divided by Pr[Bin(t, r) = k], for any rate
-    # r. With r = k/t the logarithms of these probabilities are small.
+    # The weight w_s of the counts s (module docstring) is the product of Pr[Bin(c_i, r) = s_i] over i, divided by
+    # Pr[Bin(t, r) = k], for any rate r. With r = k/t the logarithms of these probabilities are small.
     table = binom_logpmf(np.arange(chosen + 1.0), np.arange(steps + 1.0)[:, None], rate)
     log_w = -table[steps, chosen] + sum(table[counts[:, None, i], subsets[:, i]] for i in range(loss.size))
     finite = np.where(loss > -np.inf, loss, 0.0)
@@ -80,8 +81,7 @@ def _log_ratios(
     near = np.abs(excess) < 0.5
     moved = np.exp(log_sums(log_w + each + np.log(each_error)) - ratio) * 1.001
     ratio = np.where(near, np.log1p(np.where(near, excess, 0.0)), ratio)
-    # The logs of `binom_logpmf` have errors of 3 ulp of max(1, |log|). The other rounding errors are those of logarithms and of
-    # sums.
+    # The logs of `binom_logpmf` have errors of 3 ulp of max(1, |log|).
     largest = float(np.abs(log_w[log_w > -np.inf]).max()) + 2 * abs(table[steps, chosen])
     sizes = [np.where(side > -np.inf, np.abs(side), 0.0) for side in (risen, fallen)]
     relative = ULP * (16 + 4 * loss.size + len(subsets) + 4 * largest + 2 * np.maximum(*sizes))

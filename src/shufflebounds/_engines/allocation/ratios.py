@@ -72,7 +72,7 @@ class Ratios:
 
 
 def smaller_tails(below: FloatArray, above: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return for each interval between edges the logs of two tails whose difference is its mass, the smaller one first.
+    """Return for each interval between edges the logs of two tails that differ by the mass of the interval, the smaller one first.
 
     `below` and `above` are the lower and the upper log tails at the edges. For each interval the function returns either the two
     lower tails at its ends or the two upper tails, whichever are smaller, because their difference has less cancellation.
@@ -109,7 +109,8 @@ def laplace_ratios(pure: float) -> Ratios:
     """Return the loss distributions of Laplace noise with the pure budget `pure`."""
     def inner(swap: bool) -> Tail:
         def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-            # For |l| < pure, the loss l has the density e^(-(l + pure)/2)/4 under Q, and -l has the same density under P.
+            # For |l| < pure (the largest loss of Laplace noise), the loss has the density e^(-(l + pure)/2)/4 at l under Q, and the
+            # same density at -l under P.
             x = np.clip(-loss if swap else loss, -pure, pure)
             with np.errstate(divide="ignore"):
                 below = np.log(-np.expm1(-(x + pure) / 2)) - math.log(2)

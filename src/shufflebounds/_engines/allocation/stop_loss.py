@@ -1,4 +1,4 @@
-"""Delta of random allocation from the stop-loss transform E max(0, S - K): S is a sum of t likelihood ratios, the level K a number.
+"""Delta of random allocation from the stop-loss transform E max(0, S - K): S is a sum of t likelihood ratios, K any level.
 
 Each record enters one of t steps at random. The likelihood ratio of a step is dP/dQ at its output, where P and Q are the
 distributions of the output with and without the record. In S, all outputs have the distribution Q.
@@ -275,7 +275,7 @@ class Allocation:
         return StopLoss(below, self.steps, upper=False), StopLoss(above, self.steps, upper=True)
 
     def remove(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of the log hockey-stick divergence H(average || Q^t) at each eps >= 0: the record is removed."""
+        """Return bounds, at each eps >= 0, of the log divergence of all outputs with the record from those without it."""
         # At most 256 levels are evaluated at once, which limits the memory.
         parts = np.split(eps, range(256, eps.size, 256))
         lower, upper = (np.concatenate([self._remove(part, upper=upper) for part in parts]) for upper in (False, True))
@@ -286,24 +286,24 @@ class Allocation:
         levels = t * np.exp(np.minimum(eps, SAFE_EXPONENT)) * (1 - sign * 8 * ULP)
         if not upper:
             levels = levels + t * ON_GRID * self._grid.step
-        # `alone` approximates log delta: the log probability that one ratio alone makes the sum large enough. Terms below
-        # e^(alone - NEGLIGIBLE_ROUGHLY) need not be accurate.
+        # `alone` approximates log delta: the log probability that one ratio alone makes the sum large enough. Contributions to
+        # delta below e^(alone - NEGLIGIBLE_ROUGHLY) need not be accurate.
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # For each eps and number j of large ratios, about BIG_CELLS levels are evaluated, down to `floor`. The sum of t small
-        # ratios is evaluated at one level for each eps only, which takes little time. So its floor `lowest` is lower, by up to CUT,
-        # if `alone` is below CUT.
+        # ratios is evaluated at one level for each eps only, which takes little time. So the floor `lowest` of this sum is lower
+        # than `floor`, by up to CUT, if `alone` is below CUT.
         lowest = np.maximum(alone, 2 * CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=lowest)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
             # `several` is the log of a bound of the contribution of sums with at least one large ratio. Its first term, `above`, is
-            # for a large ratio in the record's step, its second term for one in another step.
+            # for a large ratio in the step that uses the record, and its second term for a large ratio in another step.
             above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
-            # If the contribution of sums with large ratios is below e^-8 delta, the upper bound adds `several`, and the lower bound
-            # omits it.
+            # If the contribution of sums with large ratios is below e^-8 delta, the upper bound adds its bound e^`several`, and the
+            # lower bound omits it.
             few = several < out - math.log(t) - 8
             rest[few] = several
             if not few.all():
@@ -314,7 +314,7 @@ class Allocation:
             # at most E(A) + E(B - K)+. `cut` is the log of E(A)/t, which is the mass of a ratio above the range under P. The
             # computed E(B - K)+ lacks the event that a ratio is above the range. Its probability under Q is at most t e^CUT,
             # because such a ratio has less mass under Q than under P. Under this event B has fewer terms and a smaller E(B - K)+.
-            # So a fraction of at most t e^CUT < 1e-25 is missing, which the 64 ulp below cover.
+            # So a fraction of at most t e^CUT < 1e-25 is missing, and the 64 ulp added below cover it.
             cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         # The logarithms of both sums are rounded to an ulp of their size.
@@ -322,10 +322,11 @@ class Allocation:
 
     @kept(2)
     def _large_sums(self, *, upper: bool) -> tuple[list[tuple[int, FloatArray, FloatArray]], float, float]:
-        """Return a list of (j, values, log masses) of the sums of j < k large ratios, and the two log probabilities below.
+        """Return a list of (j, values, log masses) of the sums of j < k large ratios, and two log probabilities.
 
         k is the smallest number of large ratios that is not enumerated. The masses include the factor C(t, j) for t steps. The two
-        probabilities are those of at least k and of at least k - 1 large ratios among the t - 1 steps that do not use the record.
+        probabilities are that of at least k and that of at least k - 1 large ratios among the t - 1 steps that do not use the
+        record.
         """
         t, sign = self.steps, 1 if upper else -1
         values, mass = (self.upper if upper else self.lower).big
@@ -351,8 +352,9 @@ class Allocation:
     ) -> tuple[FloatArray, float]:
         """Return the log stop-loss transform including sums with large ratios, and the log probability of too many large ratios.
 
-        The probability is an upper bound, under P, of that of more large ratios than :meth:`_large_sums` enumerates. `above` is the
-        log probability under P of a large ratio, `out` the log stop-loss transform of sums without large ratios.
+        Too many means more large ratios than :meth:`_large_sums` enumerates; the second result is an upper bound of its log
+        probability with the record. `above` is the log probability under P of a large ratio, `out` the log stop-loss transform of
+        sums without large ratios.
         """
         t = self.steps
         large, rest, last = self._large_sums(upper=upper)
@@ -396,10 +398,10 @@ class Allocation:
             return np.logaddexp(out, np.log(total) + (error if upper else -error)), rest
 
     def _shared(self, large: int, *, upper: bool) -> int:
-        """Return how many small ratios are summed, and corrected by `_moved`, in place of a sum of t - `large` small ratios.
+        """Return the number of small ratios whose sum, corrected by `_moved`, replaces the sum of t - `large` small ratios.
 
-        So several numbers `large` share one sum. This changes the variance of the sum by at most a tenth of the change due to the
-        grid.
+        So several values of `large` share one sum. The replacement changes the variance of the sum by at most a tenth of the change
+        due to the grid.
         """
         most = max(1, math.floor(self.steps * self._fine**2 / 60))
         return max(self.steps - (large // most if upper else -(-large // most)) * most, 0)
@@ -417,7 +419,7 @@ class Allocation:
         return more * float(law.mass @ law.values) / total * (1 - 1e-12), -more * math.log(total) + (slack if upper else -slack)
 
     def add(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of the log hockey-stick divergence H(Q^t || average) at each eps >= 0: the record is added."""
+        """Return bounds, at each eps >= 0, of the log divergence of all outputs without the record from those with it."""
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         regimes = np.searchsorted([start for start, _ in self._regimes], eps) - 1
         for regime in np.unique(regimes).tolist():

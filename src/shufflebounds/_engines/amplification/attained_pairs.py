@@ -20,9 +20,9 @@ __all__ = ["attained_pairs", "both_orders"]
 def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[DominatingPairInfo, ...]:
     """Return (P, Q) and (Q, P) of at most two attained pairs; `spacing` is the distance of samples of delta (see `Sampling`).
 
-    They give lower bounds of compositions and of divergences. One is the pair whose privacy-amplification random variable X has the
-    largest second moment (a symmetric pair if there is one), the other the pair with the largest mass of outputs that identify the
-    target.
+    Datasets attain these pairs, so the pairs give lower bounds of compositions and of divergences. One is the pair whose
+    privacy-amplification random variable X has the largest second moment (a symmetric pair if there is one), the other the pair
+    with the largest mass of outputs that identify the target.
     """
     below = [law for _, _, law in laws.below]
     if not below:
@@ -57,8 +57,8 @@ def _swapped(law: ExcessLaw, error: float) -> ExcessLaw:
     """Return the distribution of X (`ExcessLaw`) for (Q, P) instead of (P, Q), for a lower bound.
 
     `law` has the likelihood ratios a = P/m and b = Q/m, where m is the distribution of another user. For the lower bound log a was
-    decreased and log b increased by at most `error`. The exchange of P and Q exchanges a and b. So twice the error is subtracted
-    from the new log a and added to the new log b: once to undo this change, and once to repeat it.
+    decreased and log b increased by at most `error`. Exchanging P and Q exchanges a and b. So 2 `error` is subtracted from the new
+    log a and added to the new log b: `error` to undo the old change, and `error` to change the new values in the right direction.
     """
     back = replace(law, log_a=law.log_b - 2 * error, log_b=law.log_a + 2 * error, log_cut=law.log_cut_b, log_cut_b=law.log_cut)
     return back.widened(upper=False).widened(upper=False)

@@ -103,8 +103,8 @@ class Bounds:
         if self.two_users is not None:
             return EVERY
         point = np.array([eps])
-        # At small delta fewer outputs are truncated for `stated`, so it may be smaller than `alone`, the bound of the target's
-        # message alone.
+        # `alone` is the bound by the target's message alone, and `stated` the upper bound of log delta. At small delta `stated` may
+        # be smaller, because fewer outputs are truncated for it.
         alone, stated = (float(values[0]) for values in (self._local.log_delta(point), self.side(point, upper=True)))
         return self.upper.argument(eps, alone=alone if alone <= stated else math.inf)
 
@@ -128,7 +128,7 @@ class Bounds:
                 *(f"  at least {value:.9g} if {text}" for text, value in sorted(below.items(), key=lambda one: -one[1]))]
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return both bounds of log delta at each eps."""
+        """Return bounds of log delta at each eps."""
         return IntervalArray(self.side(eps, upper=False), self.side(eps, upper=True))
 
     def _sampled(self, eps: FloatArray) -> IntervalArray:
@@ -143,7 +143,7 @@ class Bounds:
         return consistent(sides, "log delta at eps={!r}", eps)
 
     def _sampled_above(self, eps: FloatArray) -> IntervalArray:
-        """Return the upper bound of `_sampled` twice, in place of both bounds, improved where truncation adds 0.03 % to delta."""
+        """Return the upper bound of `_sampled` as both ends of an interval, improved where truncation adds 0.03 % to delta."""
         above = self.side(eps, upper=True, effort=Effort.SAMPLED)
         if self.small_delta is not None:
             above = self.small_delta.improved(eps, above, upper=True, margin=_LITTLE_CUT)
@@ -249,8 +249,8 @@ class Bounds:
             return None
         laws = [pair.upper for pair in self._laws.pairs] if upper else self._below
         # The search for eps ends before it reaches the precision of doubles, because the gap between the upper and the lower bound
-        # is larger anyway. For few users a gap of 1e-3 in log delta is common, and an evaluation takes up to 0.5 s; a relative 2e-5
-        # of eps is about 1e-4 in log delta there.
+        # is larger than that. For few users a gap of 1e-3 in log delta is common, and an evaluation takes up to 0.5 s; a relative
+        # error of 2e-5 in eps is then about 1e-4 in log delta.
         close = 2e-5 if self._adds_few else 1e-9
         one_decides = any(law.one_decides(self._users) for law in laws[:FEW])
         expensive = self._adds_few or one_decides or any(law.expensive for law in laws[:FEW])
@@ -291,11 +291,11 @@ class Bounds:
             attained = Attained(pairs=attained_pairs(self._laws, self._users, 0.25))
             return replace(info, sampling=Sampling(5e-3, 0.25), attained=attained)
         spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
-        # `above`: where a value of the upper bound takes .1 s or more, the eps at which a Renyi divergence samples delta are chosen
-        # one after the other, and only the upper bound is computed.
+        # `above` is given if a value of the upper bound takes 0.1 s or more. Then only the upper bound is computed, at eps that are
+        # chosen one after the other, when a Renyi divergence is computed from samples of delta.
         above = self._sampled_above if self.upper.has_cells else None
-        # Values at small delta take long. So `scale`, the first eps at which delta is evaluated, is reduced until delta there is
-        # likely above e^-40 times its value at eps = 0.
+        # A value of a small delta takes a long time. So `scale`, the first eps at which delta is evaluated, is reduced until delta
+        # there is likely above e^-40 times its value at eps = 0.
         scale, rough = Sampling().scale, partial(self._laws.above[0].approximate_log_phi, users=self._users, parted=True)
         while deep is not None and scale > 1e-300 and rough(scale) < rough(0.0) - 40:
             scale /= 4

@@ -28,9 +28,9 @@ def test_of_people(laws: Iterable[ExcessLaw], users: int, size: int, error: floa
     the likelihood ratios of `ExcessLaw`.
 
     The person's `size` messages all have the target's first value under P, and the second under Q; the other users have the value
-    for which the distribution of the privacy-amplification random variable X is stated. Of `laws`, the one with the largest second
-    moment of X is used. Outputs that are not among its atoms have the score 0. Their mass, 1 minus the mass of the atoms, is added
-    to upper bounds of probabilities only. `error` bounds the errors of log a and of log b.
+    for which the distribution of the privacy-amplification random variable X is stated. Among `laws`, the distribution of X with
+    the largest second moment is used. Outputs that are not among its atoms have the score 0. Their mass, 1 minus the mass of the
+    atoms, is added to upper bounds of probabilities only. `error` bounds the errors of log a and of log b.
     """
     law = max(laws, key=lambda law: law.spread(0.0), default=None)
     if law is None or not law.log_mass.size:
@@ -55,7 +55,7 @@ def test_of_people(laws: Iterable[ExcessLaw], users: int, size: int, error: floa
             total = np.full(place.size, -np.inf)
             np.logaddexp.at(total, index[:-1], log_mass + sign * (ULP * (64 + 8 * log_mass.size + 8 * seen) + 4 * error))
             if sign > 0:
-                # 1 minus the lower bounds of the masses is an upper bound of the missing mass.
+                # 1 minus the sum of lower bounds of all masses is an upper bound of the missing mass.
                 missing = max(0.0, 1 - float(np.exp(sides[0]).sum())) + ULP * (64 + 8 * log_mass.size)
                 total[index[-1]] = np.logaddexp(total[index[-1]], math.log(missing))
             sides.append(total)

@@ -54,7 +54,7 @@ class LocalGuarantee:
 
     @cached_property
     def _far(self) -> tuple[float, float]:
-        """An eps, and a number that :meth:`log_delta` exceeds at every smaller eps: its value at this eps, minus 1.
+        """An eps, and the value of :meth:`log_delta` at this eps minus 1, which :meth:`log_delta` exceeds at every smaller eps.
 
         :meth:`log_delta` does not increase with eps.
         """
@@ -83,7 +83,7 @@ class LocalGuarantee:
         """Return the eps at which this guarantee equals `delta`, or inf if this eps is unknown or above `searched`.
 
         `searched` is the result of a search for eps. The search has a tolerance, so `searched` may exceed the eps of this
-        guarantee, which is then the better bound.
+        guarantee; the eps of the guarantee is then the better bound.
         """
         target = math.log(delta)
         if self._epsilon is None or self.exceeds(searched, target) or self.excess(min(searched, 1e5), target) > SEARCH_GAP:

@@ -65,8 +65,8 @@ class LowerBounds:
             return value(0), 0
         most = [law.most_log_phi(eps, self._users) for law in laws]
         if effort is Effort.FINE and not any(law.heavy for law in laws):
-            # Approximate values, which take less time, exclude most datasets. For heavy tails they take at least as long as
-            # accurate values.
+            # Approximate values, which take less time, exclude most datasets. For heavy tails approximate values take at least as
+            # long as accurate ones.
             roughly: dict[int, Interval] = {}
 
             def rough(place: int) -> float:

@@ -17,7 +17,7 @@ __all__ = ["Distributions"]
 
 
 class Distributions:
-    """Properties of a randomizer that the bounds use. Each is computed when it is first used.
+    """Properties of a randomizer that the bounds use.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ _KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(CACHED_BYTES // 64, _atoms
 def _laws_of(source: Randomizer) -> tuple[PairLaws, ...]:
     """Return the distributions of X for the ordered pairs of inputs of a randomizer, from the cache if its class is immutable.
 
-    A pair whose distributions are deferred (for a matrix) is not cached: its distributions are computed later, so their size is not
-    known yet.
+    Pairs with deferred distributions (of a matrix) are not cached: the cache limits the size of its entries, and the size of a
+    distribution that is computed later is not known yet.
     """
     if not immutable(source):
         return source.excess_laws()

@@ -32,7 +32,7 @@ time. Lowered: less tight bounds."""
 
 
 class SmallDelta:
-    """Improvements of both bounds, for a randomizer whose outputs may be truncated at a far smaller probability.
+    """Better lower and upper bounds for a randomizer whose outputs may be truncated at a far smaller probability.
 
     One value of log delta takes up to a second. The upper bound is that by the privacy blanket. The given `laws` have the default
     truncation.
@@ -51,7 +51,7 @@ class SmallDelta:
         return log_delta < self.limit - _MARGIN
 
     def improved(self, eps: FloatArray, bound: FloatArray, *, upper: bool, margin: float = _MARGIN) -> FloatArray:
-        """Return the bounds of log delta, improved where they are below `limit`, with `margin` in place of _MARGIN in it."""
+        """Return the bounds of log delta, improved where they are below `limit` - _MARGIN + `margin`."""
         places = np.flatnonzero(bound < self.limit - _MARGIN + margin)
         if not places.size:
             return bound
@@ -69,8 +69,8 @@ class SmallDelta:
 
     def upper_epsilon(self, delta: float, lower: float) -> float:
         """Return an upper bound of eps at delta > 0, given a lower bound."""
-        # The upper bound of delta is not monotone in eps everywhere, so the search begins at the lower bound of eps. Every eps
-        # found that meets delta is valid.
+        # The upper bound of delta is not monotone in eps everywhere, so the search begins at the lower bound of eps. Every eps at
+        # which the upper bound is at most delta is valid.
         target = math.log(delta)
 
         def meets(more: float) -> bool:
@@ -80,7 +80,7 @@ class SmallDelta:
 
     @cached_property
     def _far(self) -> tuple[UpperBounds, Effort]:
-        """The upper bounds with more cells and outputs truncated at a smaller probability, and the effort of a value."""
+        """The upper bounds for more cells and a smaller truncated probability, and the effort with which they are computed."""
         laws = self._laws.truncated(_DEEP_CELLS, self._laws.deepest_cut)
         # With at most MANY atoms the full effort takes little time, and only the full effort gives tight bounds for a few large
         # values of X.

@@ -1,4 +1,4 @@
-r"""Two users who send a value of an interval with Gaussian noise: both bounds of delta and of Renyi divergences.
+r"""Two users who send a value of an interval with Gaussian noise: bounds of delta and of Renyi divergences.
 
 If the two values are a and z, the analyst sees two messages without their order: their sum, normal with mean a + z and variance
 :math:`2 \sigma^2`, and the absolute value of their difference, which is independent of the sum. Let all values and messages be in
@@ -131,14 +131,15 @@ class TwoUsers:
         return math.log(2 * self._share) + math.log1p(-self._share)
 
     def _one_sent(self, eps: FloatArray, way: int) -> FloatArray:
-        """Return bounds of log delta if one message is sent: delta is half the delta of the noise at log(2 e^eps - 1)."""
+        """Return bounds of log delta if one message is sent: delta is half that of one noisy value at log(2 e^eps - 1)."""
         level = (eps + np.log1p(-np.expm1(-eps))) * (1 - way * 8 * ULP)
         value, error = gaussian_log_delta(1.0, self._mu, level)
         return np.asarray(np.where((level > SQUARABLE) & (way < 0), -np.inf, value + way * error) - math.log(2))
 
     def _both_sent(self, pair: LossAtoms, eps: float, way: int) -> float:
         """Return a bound of log delta if both messages are sent; `pair` has the distributions of their absolute difference."""
-        # Given an absolute difference with the privacy loss l, delta of both messages is delta of their sum at eps - l.
+        # Given an absolute difference of the messages with the privacy loss l, delta of both messages is delta of their sum at
+        # eps - l.
         left = eps - pair.moved(way)
         value, error = gaussian_log_delta(1.0, self._m, np.abs(left))
         value = np.where((np.abs(left) > SQUARABLE) & (way < 0), -np.inf, value + way * error)
@@ -220,7 +221,7 @@ class TwoUsers:
 
     @staticmethod
     def _renyi_end(order: float, mean: float) -> float:
-        """Return the end of the bins: the integrand for this order is largest near order * mean."""
+        """Return the end of the bins: the integrand is largest near order * mean."""
         return mean * 2.0 ** math.ceil(math.log2(order)) + _END
 
     def _both_sent_renyi(self, order: float, upper: bool) -> float:

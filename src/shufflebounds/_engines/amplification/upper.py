@@ -79,9 +79,10 @@ class UpperBounds:
         return min(0.0, *(value for _, value in self._named(eps, search=False)))
 
     def argument(self, eps: float, *, search: bool = True, alone: float = math.inf) -> str:
-        """Return the name of the smallest bound at one eps; if `search` is false, of the smallest bound of :meth:`without_search`.
+        """Return the name of the smallest bound at one eps, among those of :meth:`without_search` if `search` is false.
 
-        `alone` is the bound by the target's message alone. It is named only if all other bounds are larger, or if there are none.
+        `alone` is the bound by the target's message alone. This bound is named only if all other bounds are larger, or if there are
+        none.
         """
         named = self._named(eps, search=search)
         return self.smallest([(MESSAGE, alone), *named]) if named else MESSAGE
@@ -94,7 +95,7 @@ class UpperBounds:
         return [name for name, value in bounds if value <= smallest][-1]
 
     def compared(self, eps: float) -> tuple[dict[str, float], dict[str, str]]:
-        """Return the bounds that are computed for :meth:`log_delta` at one eps, and for every other one why it is not computed."""
+        """Return the bounds that :meth:`log_delta` computes at one eps, and why every other bound is not computed."""
         computed: dict[str, float] = {}
         for name, value in self._named(eps):
             computed[name] = min(value, computed.get(name, 0.0))
@@ -116,12 +117,9 @@ class UpperBounds:
         return eps == math.inf or self.argument(eps, search=search) == _BLANKET
 
     def _named(self, eps: float, *, search: bool = True, effort: Effort = Effort.FINE) -> list[tuple[str, float]]:
-        """Return the upper bounds of log delta at one eps, as pairs of a name and a bound, the slowest first.
-
-        This is the order in which upper bounds are tried: the enumeration of every dataset for few users and outputs; otherwise the
-        bound over all datasets, the privacy blanket, or both; then shuffled bits, and enumerated stronger protocols.
-        """
-        # For a larger eps, e^eps is not a double. delta does not increase with eps, so the bound at a smaller eps is valid.
+        """Return the upper bounds of log delta at one eps, as pairs of a name and a bound, the slowest first."""
+        # Above LARGEST_EXPONENT, e^eps is not a double. As delta does not increase with eps, the bound at this smaller eps is
+        # valid.
         eps = min(eps, LARGEST_EXPONENT)
         # An enumeration gives the exact maximum, so the bounds by the blanket and over all datasets are not computed.
         named = [] if self._mixed is None else [(EVERY, self._mixed.upper(eps))]
@@ -162,14 +160,14 @@ class UpperBounds:
 
         by_blanket = math.inf
         if datasets is not None and (self.heavy or datasets.has_cells):
-            # The bound over all datasets takes longer than that by the blanket. It is not needed at small delta, where these two
-            # are about equal, nor for few users, for whom its error term is large.
+            # The bound over all datasets takes longer than that by the blanket. The former is not needed at small delta, where the
+            # two bounds are about equal, nor for few users, for whom its error term is large.
             lowest = datasets.least_log_delta(eps, near, near - 2 * _CLEARLY)
             if lowest > near - 2 * _CLEARLY:
                 by_blanket = blanket()
                 datasets = None if lowest > by_blanket - _CLEARLY else datasets
         # `rough` omits the pairs and inputs that are rarely the worst, so it takes less time than the bound over all datasets. The
-        # latter is not computed if `rough` is not below the bound by the blanket.
+        # bound over all datasets is not computed if `rough` is not below the bound by the blanket.
         by_datasets, rough = math.inf, math.inf if datasets is None else datasets.log_delta(eps, every=False, shared=shared)
         if by_blanket == math.inf and rough > near - _CLEARLY:
             by_blanket = blanket()
@@ -184,7 +182,7 @@ class UpperBounds:
         return [(name, value) for name, value in ((_DATASETS, by_datasets), (_BLANKET, by_blanket)) if value < math.inf]
 
     def _rough_blanket(self, eps: float, widest: ExcessLaw) -> float:
-        """Return an approximate log delta by the privacy blanket; `widest` likely gives the largest delta."""
+        """Return an approximate log delta by the privacy blanket; the distribution `widest` of X likely gives the largest delta."""
         if self.over_datasets is not None:
             # `log_blanket` may be far too large for heavy tails, `approximate_log_phi` for few users.
             return min(self.over_datasets.log_blanket(eps), widest.approximate_log_phi(eps, self._users))
@@ -219,7 +217,7 @@ class UpperBounds:
 
 
 class _Stronger(MixedData):
-    """The largest delta over all datasets of few users; an upper bound of delta of a protocol that is a post-processing."""
+    """The largest delta over all datasets of a protocol of few users; it is an upper bound for every post-processing of it."""
 
     def may_be_below(self, eps: float, log_delta: float) -> bool:
         """Return False if one dataset, evaluated in microseconds, has a larger delta: then no enumeration, of about 0.1 s, is

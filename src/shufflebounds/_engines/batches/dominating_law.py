@@ -1,9 +1,9 @@
 r"""The distribution of a variable X* whose sums bound delta of shuffled batches, and approximations of these sums.
 
-The unit of length is the standard deviation of the noise, R_w = N(w, I) (on the line N(w, 1)), :math:`E = e^\varepsilon`, and the
-target's vector has the length mu. Let a and w be vectors of length at most mu. By the lemma of docs/theorems/shuffled-batches, the
-expectation of every convex function of :math:`(R_a - E R_0)/R_w` under :math:`R_w` is at most that of the same function of X*,
-whose distribution is, on the line:
+The unit of length is the standard deviation of the noise. Let R_w = N(w, I), which is N(w, 1) in one dimension, and
+:math:`E = e^\varepsilon`. The target's vector has the length mu. Let a and w be vectors of length at most mu. By the lemma of
+docs/theorems/shuffled-batches, the expectation of every convex function of :math:`(R_a - E R_0)/R_w` under :math:`R_w` is at most
+that of the same function of X*. In one dimension the distribution of X* is:
 
 - the positive values of X* are those of :math:`(R_\mu - E R_0)/R_w` under R_w for w = -mu, or w = 0 for the pair (Q, P);
 - the negative values are those for w = mu, or w = 2 mu for the pair (Q, P); with the remaining probability X* = 0.
@@ -75,8 +75,8 @@ def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int
         w = mu * (swapped - sign)
         end = max(mu - float(ndtri_exp(log_cut)), root + 0.5) if sign > 0 else float(ndtri_exp(_LOWEST))
         fine = np.linspace(root, end, 513)
-        # The density of 80 % of the bins is proportional to the cube root of (mass * slope^2), with the slope of X* as a function
-        # of the output.
+        # 80 % of the bins are placed with a density proportional to the cube root of mass * slope^2, where slope is the derivative
+        # of X* with respect to the output.
         power = -((fine - (mu * (1 + sign) - w)) ** 2) / 6
         weight = np.exp(power - power.max())
         climb = np.append(0.0, np.cumsum(weight[1:] + weight[:-1]))
@@ -95,7 +95,7 @@ def largest_kind(mu: float, eps: float, swapped: bool, log_cut: float, bins: int
         mass = np.exp(own) * (1 - BLUR)
         mass = to_nodes(mass, mass * shares(mean, value[:-1], value[1:]))
         beyond = math.exp(float(log_ndtr(sign * (w - end))))
-        # Beyond the last bin, positive values are moved to 0 and negative ones to the end of the bin.
+        # Beyond the last bin, positive values of X* are moved to 0, and negative values to that at the end of the bin.
         if sign > 0:
             rest += beyond
         else:
@@ -162,8 +162,8 @@ class Approximation:
         smallest = np.logaddexp(self.log_one, np.log(np.maximum(shift / terms, TINY)))
         need = terms * (self.factor - 1) - shift
         for i, (tilts, curvatures) in enumerate(zip(self._tilts, self._curvatures)):
-            # Every level that few terms of the sum exceed gives an approximation. Most often the smallest approximation is the
-            # best. For N = 1 none is needed: the mean positive part of a single X* is known exactly (`log_one`).
+            # Every level that few terms of the sum exceed gives an approximation. The smallest of them is most often the most
+            # accurate. For N = 1 none is needed: the mean positive part of a single X* is known exactly (`log_one`).
             used = (terms > 1) & ((self._chance[i] <= _FEW_LARGE / terms) | (i == len(_LEVELS) - 1))
             number, most = terms[used], self._large[i]
             power = number[:, None] * self._logs[i] + shift[used, None] * tilts - 2 * np.log(tilts)

@@ -7,7 +7,7 @@ of `dominating_law`. The theorem has two bounds, each valid for every number N o
 .. math:: F_T(E) \le \Gamma_N(E; 0) + (h + E - 1)\, D(T/N, B), \qquad
     F_T(E) \le (1 - \tfrac{k}{T})\, \Gamma_N(E; u) + \tfrac{k}{T} \zeta + (h + E - 1)(\eta + \beta)
 
-The second bound has a number k < T of pivots and a level A > 1. Its f is an upper bound of F_k(A), by the first bound. Then
+The second bound has a number k < T of pivots and a level A > 1. Let f be an upper bound of F_k(A), by the first bound. Then
 :math:`\eta = (1 + A) f`, :math:`u = \max(0, A(A - E))\, k N/(T - k)`, :math:`\zeta = \eta` for A > E and f otherwise. Either
 :math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean excess of
 :math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
@@ -110,7 +110,7 @@ class _Pivots(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """An approximation of the bound, the number N of terms, and the place in `_Pivots`, or -1 for the bound without pivots."""
+    """An approximation of the bound, the number N of terms, and the index in `_Pivots`, or -1 for the bound without pivots."""
 
     value: float
     terms: float
@@ -191,8 +191,8 @@ class Epoch:
         """Return an eps, at most the given one, at which the bound is small.
 
         The bound may rise with eps, because the factor h + E - 1 of the tails does (h is the divergence of one step). Beside eps
-        itself, smaller numbers of the grid _STEP^j `last` are tried, the largest first, until the bound is flat or rises. If the
-        bound at eps = 0 is not larger than the best of these, 0 is returned, so that all such eps share one bound.
+        itself, smaller eps of the grid _STEP^j `last` are tried, the largest first, until the bound is flat or rises. If the bound
+        at eps = 0 is at most the smallest of these bounds, 0 is returned, so that all such eps share one bound.
         """
         last, at = self._noise.last, min(eps, self._noise.last)
         power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
@@ -241,8 +241,8 @@ class Epoch:
             best = total.argmin(axis=1)[:, None]
             bound, chosen = (np.take_along_axis(part, best, 1)[:, 0] for part in (total, terms))
             bound = np.minimum(bound, one)
-            # The number N of terms is (T - k)/c for the smallest c at which the mean excess beta is at most the fraction _PART of
-            # eta; beta is 0 at c = A^2.
+            # The number N of terms for T steps and k pivots is (T - k)/c, for the smallest c at which the mean excess beta is at
+            # most the fraction _PART of eta. At c = A^2 (A: the level) beta is 0.
             fine = 1 + (level**2 - 1) * _SHARES
             excess = np.exp(log_binomial_excess(self.batch, np.array(level**2), fine))
             place = np.minimum(np.searchsorted(-excess, -_PART * (1 + level) * bound), fine.size - 1)
@@ -279,7 +279,7 @@ class Epoch:
 
 
 def _log_below(level: float) -> float:
-    """Return the log of a level A below `level`; the difference covers the rounding of the log and of the test N <= (T - k)/A^2.
+    """Return the log of a level A below `level`; the distance covers the rounding of the log and of the test N <= (T - k)/A^2.
 
     F_k(A), the largest delta of k steps, decreases with A, so its bound at the smaller A is valid at `level`. All other parts of
     the bound of delta grow with A, and use `level` itself.

@@ -118,5 +118,5 @@ def log_binomial_excess(batch: int, cut: FloatArray, c: FloatArray) -> FloatArra
         tail = np.where(ratio < 1, log_prob + np.log(series * cut / batch) + _SLACK, 0.0)
         variance = (cut - 1) / batch
         plain = np.log(0.5 * variance / (np.sqrt(variance + (c - 1) ** 2) + c - 1)) + _SLACK
-    # A mean of values that are at most A <= c is never above c.
+    # (A/B) Bin(B, 1/A) is a mean of B values of at most A, so it never exceeds c if A <= c.
     return np.asarray(np.where((first > batch) | (cut <= c), -np.inf, np.minimum(tail, plain)))

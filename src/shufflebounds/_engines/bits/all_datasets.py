@@ -47,7 +47,7 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
     curves = []
     for laws in _sum_laws(users, flip):
         # `curve_of_masses` needs the outcomes in the order of decreasing P1/P0, which increases with the sum, so the masses are
-        # reversed. Computed masses below TINY may have underflowed; the exact ones are between 0 and TINY.
+        # reversed. Computed masses below TINY may have underflowed; the exact masses are between 0 and TINY.
         with np.errstate(divide="ignore"):
             low, high = ([np.log(mass[::-1]) + sign * error for mass in sides] for sign, sides in (
                 (-1, [np.where(law > TINY, law, 0.0) for law in laws]), (1, [np.maximum(law, TINY) for law in laws])))

@@ -1,7 +1,6 @@
 """Blocks of datasets of randomized bits, each with one upper bound of delta(eps), for compositions with adaptively chosen datasets.
 
-In a composition the adversary may choose a different block in every release (`Blocks` of `_losses`). The upper bound of a block is
-valid for every dataset in it.
+In a composition the adversary may choose a different block in every release (`Blocks` of `_losses`).
 """
 
 from __future__ import annotations

@@ -65,12 +65,12 @@ def atoms_of_sum(
 class BitTable:
     r"""Bounds of log delta of S + B against S + B' at many eps, where B is 1 with probability q < 1/2, and B' with 1 - q.
 
-    S is a sum of independent bits. With its masses W(k), with C(k) = Pr[S < k] and E = e^eps,
+    S is a sum of independent bits. Let W(k) = Pr[S = k], C(k) = Pr[S < k] and E = e^eps. Then
 
     .. math:: \delta = \max_k\, (1 - q - E q)\, W(k) - (E - 1)\, C(k)
 
-    The maximum is at the last k whose privacy loss is at least eps. The gap of log delta is about z^2 times the error of the
-    masses, with z = sqrt(-2 log delta).
+    The maximum is at the last k whose privacy loss is at least eps. The gap of log delta is about z^2 times the relative error of
+    the masses W, with z = sqrt(-2 log delta).
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ class BitTable:
         self._budget, self._log_tail, self._error = budget, log_tail, error
         self._mass = np.append(window, -np.inf)
         sums = np.logaddexp.accumulate(window)
-        # The log of each partial sum has a rounding error of an ulp. In the log of a later sum this error is weighted by the ratio
-        # of the two sums.
+        # The log of each partial sum has a rounding error of an ulp. In the log of a later, larger sum this error is multiplied by
+        # the ratio of the earlier to the later sum.
         rounding = np.logaddexp.accumulate(sums + np.log1p(np.abs(sums))) - sums
         self._below, self._below_error = np.append(-np.inf, sums), np.append(0.0, error + 4 * ULP * np.exp(rounding))
         log_keep = -math.log1p(math.exp(-budget))
@@ -97,7 +97,8 @@ class BitTable:
         log_p, log_q = with_bit(window, bit), with_bit(window, bit[::-1])
         loss = log_p - log_q
         self._blur = 2 * error + 8 * ULP * (8 + float(np.abs(log_p).max()) + budget)
-        # The exact losses decrease in k, but the computed ones may not: monotone bounds from both sides permit a binary search.
+        # The exact losses decrease in k, but the computed losses may not. A binary search is possible with monotone upper and lower
+        # bounds of the losses.
         self._still_above = -np.maximum.accumulate(loss[::-1])[::-1]
         self._not_below = -np.minimum.accumulate(loss)
 
@@ -114,8 +115,8 @@ class BitTable:
             most, below = np.logaddexp(self._below[place], self._log_tail), self._below[place]
             low = gain + np.log1p(-np.minimum(np.exp(less + most + other), 1.0)) - error
             high = gain + np.log1p(-np.minimum(np.exp(less + below - other), 1.0)) + error
-        # The last k with a loss of at least eps may exceed the largest k of the table; the sums beyond the table add at most their
-        # mass.
+        # The last value k of the sum with a loss of at least eps may be beyond the table; the values beyond the table add at most
+        # their mass to delta.
         high = np.minimum(np.logaddexp(high, self._log_tail + math.log(2)) + 8 * ULP, 0.0)
         return IntervalArray(np.where(certain, low, -np.inf), np.where(certain, high, 0.0))
 
@@ -129,13 +130,13 @@ def curve_of_sum(
     S is a sum of independent bits, in groups as for `atoms_of_sum`; None is returned if S has too many values. With flip = 0 the
     curve is T(S, S + 1).
 
-    The bounds of every mass follow from its error bound. The truncated values of S have at most the mass 2 e^log_tail.
+    The truncated values of S have a total mass of at most 2 e^log_tail.
     """
     try:
         _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=TABLE_SIZE // 8)
     except WideWindowError:
         return None
-    # A larger sum is likelier under Q, so the first outcomes are those with the largest sums.
+    # A larger sum is likelier under Q, so the outcomes are in the order of decreasing sums.
     laws = [with_bit(window, bit)[::-1].copy() for bit in ((log_keep, log_flip), (log_flip, log_keep))]
     rounding = [error + 32 * ULP * (1 - np.where(law > -math.inf, law, 0.0)) for law in laws]
     low, high = ([np.minimum(law + sign * moved, 0.0) for law, moved in zip(laws, rounding)] for sign in (-1, 1))

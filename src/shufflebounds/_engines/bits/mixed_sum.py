@@ -1,6 +1,6 @@
 """Lower and upper bounds of log sum_i pmf(i) g(i) for a log-concave pmf and a monotone function g.
 
-The shuffled histogram and its sample sizes are computed in this way, with a binomial pmf.
+Delta of the shuffled histogram is such a sum, with a binomial pmf.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def at_any_eps(
     eps: FloatArray,
     slack: FloatArray,
 ) -> IntervalArray:
-    """Return bounds of the log hockey-stick divergence H_(e^eps)(P || Q), eps of either sign or +-inf; `slack` is the error of eps.
+    """Return bounds of the log hockey-stick divergence H_(e^eps)(P || Q), eps of any sign or +-inf; `slack` is the error of eps.
 
     `forward` returns bounds of log H(P || Q) at eps >= 0, and `backward` those of log H(Q || P). For negative eps = -t,
     H_(e^-t)(P || Q) = 1 - e^-t + e^-t H_(e^t)(Q || P).

@@ -57,7 +57,7 @@ class BernoulliGroups:
         return one, zero, None if (counts == 1).all() else counts
 
     def sides(self, budget: float, eps: float) -> Interval:
-        """Return bounds of log delta of a target with this budget, for its bit 0 against 1, if the other users have these bits."""
+        """Return bounds of log delta of a target with this budget, for its bit 0 against 1, given the other users' bits."""
         flip, gap = math.exp(-budget) / (1 + math.exp(-budget)), budget - eps
         if 0 < gap < SMALLEST_BUDGET:
             return Interval(-math.inf, _bits.bits_log_delta(*self.arrays, flip, eps, SMALLEST_BUDGET)[1])
@@ -132,7 +132,7 @@ class WorstTarget:
 
     @cached_property
     def _laws(self) -> dict[bool, BernoulliGroups]:
-        """The distributions of all users' bits, by whether budgets are rounded up: exact (False) and rounded (True)."""
+        """The distributions of all users' bits: with exact budgets (key False), and with budgets that are rounded up (key True)."""
         return {rounded: BernoulliGroups.of(*groups) for rounded, groups in ((False, self.exact), (True, self.coarse))}
 
     def _one(self, rounded: bool, budget: float, eps: float) -> Interval:
@@ -180,8 +180,8 @@ class WorstTarget:
             return out
 
         lower = self._below(float(self.targets[-1]), eps)
-        # The worst target is most often the last one, so it is a block of its own. With each step towards smaller budgets, the
-        # blocks are twice as long, as if all targets had been halved again and again towards the last one.
+        # The worst target is most often the last one, so it is a block of its own. Each block of smaller budgets is twice as long
+        # as the next one, as if the range of targets had been halved again and again towards the last target.
         ends = [self.targets.size - 1]
         while ends[-1] > 0:
             ends.append(max(2 * ends[-1] - self.targets.size, 0) if ends[-1] < ends[0] else ends[0] - 1)

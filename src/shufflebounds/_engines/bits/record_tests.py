@@ -54,7 +54,8 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     """
     q, p, log_ratio = flip, 1 - flip, log_odds(flip).above
     left = max(bins - 3, 0)
-    # If there are more than MANY further bits, their number T of ones hardly distinguishes dummies from records: it is omitted.
+    # If there are more than MANY further bits, the number T of ones among them is omitted, because it distinguishes dummies from
+    # records too little.
     few = left <= MANY
     first, last = binomial_range(left, q, 2 * FIRST_TAIL) if few else (0, 0)
     more = np.arange(first, last + 1.0)
@@ -63,7 +64,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     ones, size = a + b + c + t, min(bins, 3)
     log_none = log_of_ones(a + b + c, size, q) + (binom_logpmf(t, left, q) if few else 0.0)
     of_users = [log_none + (2 * x - 1) * log_ratio for x in (a, b, c if bins > 2 else a)]
-    # The value of a dummy is each bin with probability 1/d. For the omitted bins, the mean likelihood ratio 1 is used.
+    # A dummy is in each of the d bins with probability 1/d. For the omitted bins, the mean likelihood ratio 1 is used.
     seen = bins if few else size
     likelihood = (ones * (p / q) + (seen - ones) * (q / p) + (bins - seen)) / bins
     return (*of_users, log_none + np.log(likelihood))

@@ -107,8 +107,8 @@ def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> floa
 def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[float, float], eps: float) -> float:
     """Return a lower bound of log max over k of Pr[S + Ber(rare) <= k] - e^eps Pr[S + Ber(common) <= k].
 
-    S is a sum of independent bits. `other` is (common, 1 - common), because common may round to 1. The difference at any k is a
-    valid lower bound of delta. The best k is within one or two of a saddle-point approximation.
+    S is a sum of independent bits. `other` is the pair (common, 1 - common), because 1 - common cannot be computed if common rounds
+    to 1. The difference at any k is a valid lower bound of delta. The best k is within one or two of a saddle-point approximation.
     """
     trials, (common, spared) = int(counts.sum()), other
     if trials == 0:
@@ -117,14 +117,14 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[
         return math.log(alone) - 1e-14 if alone > 0 else -math.inf
 
     # The likelihood ratio of S + Ber(rare) to S + Ber(common) decreases with the sum, so the best k is the last one at which it is
-    # at least e^eps. With the masses f of S this is f(k - 1)/f(k) <= r, where (1 - rare) + rare r = e^eps ((1 - common) + common
-    # r).
+    # at least e^eps. With the masses f of S this condition is f(k - 1)/f(k) <= r, where (1 - rare) + rare r = e^eps ((1 - common) +
+    # common r).
     excess = (1 - rare) - math.exp(eps) * spared
     if not excess > 0:
         return -math.inf
     ratio = excess / (math.exp(eps) * common - rare)
-    # f(k - 1)/f(k) is about r near the mean of S tilted by log r. The correction 0.5 - k_3/(2 k_2) uses the cumulants k_2 and k_3
-    # of the tilted S.
+    # f(k - 1)/f(k) is about r near the mean of S tilted by log r. The start adds 0.5 - k_3/(2 k_2) to this mean, with the second
+    # and third cumulants k_2 and k_3 of the tilted S.
     tilted = probs * ratio / (1 - probs + probs * ratio)
     variance = tilted * (1 - tilted)
     spread, skew = float(variance @ counts), float((variance * (1 - 2 * tilted)) @ counts)
@@ -137,7 +137,8 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[
 
     @cache
     def gain(k: int) -> float:
-        # Each of the two probabilities is Pr[S + Ber(c) <= k] = (1 - c) Pr[S <= k] + c Pr[S <= k - 1].
+        # The probabilities `here` (c = rare) and `there` (c = common) are
+        # Pr[S + Ber(c) <= k] = (1 - c) Pr[S <= k] + c Pr[S <= k - 1].
         here = (1 - rare) * below(k).lower + rare * below(k - 1).lower
         there = spared * below(k).upper + common * below(k - 1).upper
         return here * (1 - 1e-14) - math.exp(eps) * there * (1 + 1e-14)

@@ -28,7 +28,8 @@ class TotalOfBits(ClosedForms):
         self.others, self.bits, self.flip, self.pure = others, bits, flip, log_odds(flip).times(bits).above
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        # With many bits delta depends little on the dataset, so a search with a smaller tolerance would evaluate many datasets.
+        # With more than 2^32 bits delta depends little on the dataset: a search with a smaller tolerance would evaluate many
+        # datasets.
         tolerance = 2e-4 if self.others > 2**32 else 0.0
 
         def sides(at: FloatArray) -> IntervalArray:

@@ -63,7 +63,7 @@ Data = tuple[tuple[int, int], tuple[int, int]]
 
 
 class TwoBins:
-    """Bounds of the divergence of the sums of two independent bins from tables of the distribution of each, with a gap of 1e-9."""
+    """Bounds, with a gap of 1e-9, of the divergence of the sums of two independent bins, by tables of the masses of each sum."""
 
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -SAFE_EXPONENT)
@@ -127,7 +127,7 @@ def _listed(p: FloatArray, q: FloatArray) -> DominatingPairInfo:
 
 
 class FakeTable:
-    """Distribution of the numbers of ones that uniform dummy records report in the first and in the second of two bins."""
+    """Joint distribution of the numbers of ones that uniform dummy records report in two bins, the first and the second."""
 
     def __init__(self, fakes: int, bins: int, flip: float, log_tail: float = -90.0, most: int = LARGE_TABLE_SIZE) -> None:
         p, q, d = 1 - flip, flip, float(bins)
@@ -146,7 +146,8 @@ class FakeTable:
         weight = np.exp(binom_logpmf(f, fakes, one))
         table = np.zeros((f.size, f.size))
         for i, shown in enumerate(f):
-            # The ones in the second bin come from records with a one in the first bin (a) and from records without (b).
+            # The ones in the second bin come from records with a one in the first bin (range a) and from records with a zero there
+            # (range b).
             a, b = binomial_range(shown, both / one, log_tail), binomial_range(fakes - shown, single / (1 - one), log_tail)
             law = np.convolve(
                 np.exp(binom_logpmf(np.arange(a[0], a[1] + 1), shown, both / one)),
@@ -170,14 +171,15 @@ class FakeTable:
         lost, more = self.lost + 1e9 * TINY, math.exp(eps)
         low, high = (self._tested(here, there, order, more), 1.0) if order else positive_difference(here, there * more, 2.1e-12)
         low -= lost * more
-        # A test (`order`), and merged outcomes, whose tables have one dimension, give a lower bound only.
+        # A test (`order` is given) and merged outcomes (their tables have one dimension) give a lower bound only.
         high = 0.0 if order or here.ndim == 1 else min(0.0, math.log(high + lost))
         return Interval(math.log(low) if low > 0 else -math.inf, high)
 
     def _both(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, ...]:
-        """Return the tables that `log_delta` uses at every eps, or () if a table would be too large. They have the joint masses of
-        the sums of both bins, under P and under Q. If there are too many outcomes, they have the masses of merged outcomes, or the
-        arguments of `_tested`.
+        """Return the tables that `log_delta` uses at every eps, or () if a table would be too large.
+
+        The tables have the joint masses of the sums of both bins, under P and under Q. For too many outcomes they have the masses
+        of merged outcomes, or the arguments of `_tested`.
         """
         sides = self._real(first, second)
         if sides is None:
@@ -185,8 +187,8 @@ class FakeTable:
         (zero, one), (zero_after, one_after) = sides
         if one.size * one_after.size > LARGE_TABLE_SIZE:
             here, there = (self._spread(law) @ self.table for law in (one, zero))
-            # `_tested` computes thresholds from the likelihood ratios p/q. They are optimal if the dummy bits of the two bins are
-            # independent. Any thresholds give a valid lower bound.
+            # `_tested` computes thresholds from the likelihood ratios p/q. These thresholds are optimal if the dummy bits of the
+            # two bins are independent. Any thresholds give a valid lower bound.
             p, q = (np.convolve(law, self.table.sum(axis=0)) for law in (zero_after, one_after))
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 return here, there, -p / q, *(np.append(0.0, np.cumsum(law)) for law in (zero_after, one_after))
@@ -194,7 +196,7 @@ class FakeTable:
         return (here, there) if here.size <= TABLE_SIZE else _bits.merged_losses(here, there, MOST_ENUMERATED)
 
     def joint(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, FloatArray] | None:
-        """Return the joint masses of both sums under the P and the Q of `log_delta`. The result is None if there are too many."""
+        """Return the joint masses of the sums of both bins under P and under Q (see `log_delta`), or None if there are too many."""
         sides = self._real(first, second)
         if sides is None or math.prod(real[0].size + self.table.shape[0] - 1 for real in sides) > TABLE_SIZE // 2:
             return None
@@ -230,7 +232,7 @@ class FakeTable:
 
         `here` (under P) and `there` (under Q) are the joint masses of the sum of the first bin and of the number of dummy ones in
         the second bin. `second` has minus the likelihood ratios P/Q of the sum of the second bin, and the cumulative masses, under
-        P and under Q, of the sum of the users' bits in it.
+        P and under Q, of the sum of the users' bits in the second bin.
         """
         order, p_below, q_below = second
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

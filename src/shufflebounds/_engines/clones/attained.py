@@ -98,8 +98,7 @@ class _ThirdValue:
                                                    most=most)
             except WideWindowError:
                 continue
-            # A relative error r of the probabilities changes the log of the mass at k by at most about r |k - mean|; r is a few
-            # ulp.
+            # A relative error r of the probabilities changes log Pr[C = k] by at most about r |k - E C|; r is a few ulp.
             lost = math.log(2) + log_tail if window.size < counts.sum() + 1 else -math.inf
             return cls(Budget(budget), *logs, first, window, error + 8 * ULP * (8 + window.size), lost)
         return None
@@ -142,7 +141,8 @@ def _above(
             lower, upper = np.log(np.concatenate(family.cut(np.array([budget]), at - value)))
         bits.append((float(lower), float(upper)))
 
-    # The log odds of a bit have an error of ROUNDING, which changes the log of the mass at k by at most ROUNDING |k - mean|.
+    # The log odds of a bit have an error of ROUNDING, which changes log Pr[S = k] for the sum S of the bits by at most ROUNDING |k
+    # - E S|.
     rounding = ROUNDING * (2 + min(float(counts.sum()), TABLE_SIZE))
 
     def listed(order: tuple[Bit, Bit]) -> LossAtoms | None:
@@ -163,10 +163,7 @@ def _known(atoms: LossAtoms, pure: float) -> DominatingPairInfo:
 
 
 def thresholds(population: Population, budget: float) -> list[float]:
-    """Return thresholds for a target: the best one for many users, and one for each expected number of exceeding users in EXCEEDED.
-
-    A number in EXCEEDED is omitted if more users than this number are expected to exceed every trial threshold.
-    """
+    """Return thresholds for a target: the best for many users, and one for each expected number in EXCEEDED of users above it."""
     sketch = population.sketch
     widest = float(sketch.middle.min())
     tried = np.concatenate([np.linspace(-2 / widest, 1 + 2 / widest, TRIED), 1 + np.geomspace(2, 1000, TRIED) / widest])
@@ -175,7 +172,8 @@ def thresholds(population: Population, budget: float) -> list[float]:
     variance = (below * above) @ sketch.counts
     score = (own[1] - own[0]) ** 2 / (variance + own[1] * (1 - own[1]) + 1e-300)
     expected = above @ sketch.counts
-    # Above this threshold the probability of the target's message would underflow, and the privacy loss would be infinite.
+    # Larger thresholds are omitted: the probability that the target's message exceeds them would underflow, and the privacy loss
+    # would be infinite.
     kept = own[0] > TINY
     tried, score, expected = tried[kept], score[kept], expected[kept]
     # The expected number of users above a threshold decreases with the threshold.

@@ -73,7 +73,7 @@ class BinnedLaw(CloneLaw):
 
     @cached_property
     def _simple_error(self) -> float:
-        """The error of the log of the clone sum by the first bound of the module docstring, with the largest probability p."""
+        """A bound of the error of the log of the clone sum, by the largest probability p (first bound of the module docstring)."""
         return self._half_spread / (1 - 1.5 * float(self.largest.max(initial=0.0))) ** 2
 
     @property
@@ -89,7 +89,7 @@ class BinnedLaw(CloneLaw):
         return Interval(lower - error, upper + error)
 
     def _tilted_error(self, decay: float, beyond: float, log_sum: float) -> float:
-        """Return the error of the log of the clone sum by the second bound of the module docstring, with a tilted distribution.
+        """Return a bound of the error of the log of the clone sum, by a tilted distribution (second bound of the module docstring).
 
         The summand for c clones is at most e^(beyond - decay c)/(c + 1), and the clone sum is at least e^log_sum.
         """
@@ -97,7 +97,8 @@ class BinnedLaw(CloneLaw):
             return math.inf
         a = -math.expm1(-decay)
         var, mean, smallest = _clones.tilted_bins(self.smallest, self.largest, self.users, decay)
-        # C' omits two users. Each of them adds at most 1/4 to the variance and 1 to the mean, so 1/2 and 2 are subtracted.
+        # C' is the number of clones without two users, each of whom adds at most 1/4 to the variance and 1 to the mean of the
+        # number. So 1/2 and 2 are subtracted.
         var, mean = var - 0.5, mean - 2
         if not (var > 1 and mean > 1):
             return math.inf
@@ -128,7 +129,7 @@ class BudgetBins:
 
     @classmethod
     def of(cls, budgets: FloatArray, counts: FloatArray, sizes: Sequence[int], *, windowed: bool = False) -> list[Self]:
-        """Return one division of the increasing budgets into bins for each entry of `sizes`, its approximate number of bins.
+        """Return a division of the increasing budgets into about n bins, for each number n in `sizes`.
 
         The edges of the bins balance the number of distinct budgets in a bin and the width of the bin. For a family with window
         decompositions (`windowed`, see `clone_families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest

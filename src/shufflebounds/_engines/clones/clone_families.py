@@ -102,9 +102,7 @@ class Family:
         raise NotImplementedError
 
     def cut(self, budgets: FloatArray, at: float) -> tuple[FloatArray, FloatArray]:
-        """Return the probabilities that the noise of each budget is at most, and above, `at`; their relative error is at most
-        ROUNDING.
-        """
+        """Return for each budget the probabilities of noise <= `at` and of noise > `at`; relative errors are at most ROUNDING."""
         raise NotImplementedError
 
     def pure_epsilon(self, budget: float) -> float:
@@ -114,7 +112,7 @@ class Family:
     def log_local(self, budget: float, eps: float) -> Interval:
         """Return bounds of the target's log delta without shuffling.
 
-        In families whose clone bound is never above the local delta, this is not needed, and the bounds are -inf and 0.
+        In families whose clone bound is never above the local delta, these bounds are not needed; -inf and 0 are returned.
         """
         return Interval(-math.inf, 0.0)
 

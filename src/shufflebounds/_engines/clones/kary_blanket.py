@@ -41,7 +41,7 @@ def _radau(order: int) -> tuple[FloatArray, FloatArray]:
     legendre = np.polynomial.legendre.Legendre
     inner = ((legendre.basis(order - 1) + legendre.basis(order)) // legendre((1, 1))).roots().real
     weights = (1 - inner) / (order * legendre.basis(order - 1)(inner)) ** 2
-    # `inner` and `weights` are Radau's rule on [-1, 1] with a node at -1. It is mirrored and mapped to [0, 1].
+    # `inner` and `weights` are Radau's rule on [-1, 1] with a node at -1. This rule is mirrored and mapped to [0, 1].
     return np.append(0.5 - 0.5 * inner, 1.0), np.append(weights / 2, 1 / order**2)
 
 
@@ -79,8 +79,8 @@ def log_blanket_delta(
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if both the table and the quadrature would take too long.
 
-    Both take too long for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of log delta, from
-    which the truncated mass follows. A table whose upper bound is at most `enough` is not refined.
+    The table and the quadrature take too long for many users with more than FEW distinct budgets. `log_scale` is a rough upper
+    bound of log delta, from which the truncated mass follows. A table whose upper bound is at most `enough` is not refined.
     """
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)
@@ -138,8 +138,8 @@ def _integral(integrand: _Integrand) -> Interval:
     first = integrand(1.0)
     if clones == 0:
         return first
-    # The width of the first panel depends on the slope of the log of the integrand at u = 1, a number between 0 and the largest
-    # number of uniform messages.
+    # The width of the first panel depends on the slope of the log of the integrand at u = 1. This slope is between 0 and the
+    # largest number of uniform messages.
     slope = max(0.0, first[1] - integrand(1 - 0.5 / (1 + clones))[1]) * 2 * (1 + clones)
     lows: list[float] = []
     highs: list[float] = []

@@ -70,8 +70,8 @@ class CloneLaw:
     def _decay(self, u: float, v: float) -> tuple[float, float]:
         """Return numbers k and b such that G_(c+1) of `log_sum` is at most e^(b - k c) for every c."""
         tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
-        # Every tilt > 0 gives a valid bound e^(b - k c). atanh(u) makes k largest, but for small u it is small, and b grows like
-        # -log(tilt). So the tilt is raised to at least 1/sqrt(mean + 1), where `mean` is the mean number of clones.
+        # Every tilt > 0 gives a valid bound e^(b - k c). The tilt atanh(u) makes k largest. But it is small for small u, and b
+        # grows like -log(tilt). So the tilt is raised to at least 1/sqrt(mean + 1), where `mean` is the mean number of clones.
         tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9

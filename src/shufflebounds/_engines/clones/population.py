@@ -101,7 +101,8 @@ class Population:
         last = [LAST_BINS] if size > TABLE_SIZE else []
         sizes = [*(number for number in BINS if size > 2 * number), *last, min(COMPARED, size)]
         *self.bins, self.sketch = BudgetBins.of(self.budgets, self.counts, sizes, windowed=windowed)
-        # `exact` is the last level of the search; on level len(self.bins) every budget is separate.
+        # `exact` is the last level of the search: level len(self.bins), on which every budget is separate, or the level before it
+        # for more than TABLE_SIZE budgets.
         self.exact = len(self.bins) - len(last)
 
     __getstate__ = uncached
@@ -121,8 +122,8 @@ class Population:
 
         if level == len(self.bins):
             own = rates(self.budgets)
-            # The target is subtracted from the users. The bound is valid for all targets i..j if the user with the largest rate is
-            # subtracted.
+            # The target is not one of the other users. If the user with the largest rate is omitted, the bound is valid for all
+            # targets i..j.
             place = i + int(np.argmax(own[i : j + 1]))
             return CloneLaw(*self.without(place, own))
         bins = self.bins[level]
@@ -180,7 +181,7 @@ class Population:
         return float(self._estimates(self.family.rates(kind, low, high, self.sketch.middle)[None], terms, eps, i, j)[0])
 
     def _of_windows(self, eps: float, i: int, j: int, masses: FloatArray) -> FloatArray:
-        """Return the array of estimates of log delta (see `estimate`) for windows with these log masses outside."""
+        """Return the array of estimates of log delta (see `estimate`) for windows with these log masses outside the window."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
         terms = self.family.window(masses, low, high, eps)
         rates = self.family.window_rates(np.reshape(terms.reach, (-1, 1)), low, high, self.sketch.middle)
@@ -271,11 +272,11 @@ class Population:
             local = self.family.log_local(float(self.budgets[i]), eps).upper
             return min(local, *(self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in self.candidates(eps, i)))
 
-        # The curve omits the privacy blanket, which may be smaller by orders of magnitude.
+        # The curve omits the bound by the privacy blanket, which may be smaller by orders of magnitude.
         return Curve(log_delta, rtol=1e-4, jumps=not self._blanketed)
 
     def single(self, eps: float, i: int, apart: float = 0.0) -> Interval:
-        """Return bounds of the tightest upper bound of log delta of target i that the decompositions and the blanket give.
+        """Return bounds of the smallest upper bound of log delta of target i by any decomposition or by the privacy blanket.
 
         If `apart` > 0, the level with the fewest bins is used among those whose bounds have a gap of at most `apart` in log delta.
         """
@@ -315,8 +316,8 @@ class Population:
     def _blanket(self, eps: float, i: int, j: int, best: float, enough: float = -math.inf) -> Interval | None:
         """Return bounds of log delta of the blanket for the targets i..j, or None if there is no blanket or it takes too long.
 
-        `best` is an upper bound of log delta that is already known; it sets the truncated mass. An upper bound of at most `enough`
-        is not refined.
+        `best` is an upper bound of log delta that is already known; the truncated mass is chosen for it. An upper bound of at most
+        `enough` is not refined.
         """
         if not self._blanketed:
             return None
@@ -347,7 +348,7 @@ class Population:
         return isinstance(self.family, RandomizedResponseFamily) and self.family.categories > 2
 
     def rounded_blanket(self, eps: float, place: int | None) -> float:
-        """Return an upper bound of log delta by the blanket with rounded budgets, for target `place`, or for every target if None.
+        """Return an upper bound of log delta by the blanket with rounded budgets: of target `place`, or, if None, of all targets.
 
         If `place` is None, the user with the smallest budget is omitted instead of the target. This is valid for any target,
         because the k-th smallest budget of the other users is at most the (k + 1)-th smallest budget of all users.
@@ -524,13 +525,13 @@ class Population:
     def _start(
         self, eps: float, enough: float, frontier: list[SearchBox], hint: float
     ) -> tuple[float, dict[IntRange, SearchBox], list[IntRange]]:
-        """Return the largest bound of the blocks that need no search, and the boxes and the list of the blocks to search first.
+        """Return the largest bound of the blocks that need no search, and the blocks to search first: their boxes and their list.
 
-        Boxes of the frontier whose bound at this eps is at most `enough` need no search, and only they stay in the frontier.
-        Without a frontier the search starts from up to eight blocks, which cover all targets.
+        `frontier` has the boxes of an earlier search. Those with a bound of at most `enough` at this eps need no search; only they
+        stay in `frontier`. If `frontier` is empty, the search starts from up to eight blocks, which cover all targets.
         """
         if frontier:
-            # A block is bounded by the decomposition that gave its bound at another eps, if there was one.
+            # A block is bounded by the decomposition that gave its bound at another eps, if a single one did.
             bounds = [self.value(box.kind, eps, box.level, *box.block, box.log_mass, both=False)[1] if box.kind
                       else self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0] for box in frontier]
             failing = [box for bound, box in zip(bounds, frontier) if bound > enough]
@@ -553,8 +554,8 @@ class Population:
         for block in blocks:
             bound, boxes[block] = self._bound(eps, level, *block, boxes[block].nearby, enough, hint)
             bounds.append(bound)
-        # For a bound of at most `enough`, not all decompositions were tried. It need not be the smallest bound of its target, so it
-        # is not a value of log delta.
+        # For a bound of at most `enough`, not all decompositions were tried. The bound need not be the smallest one of its target,
+        # so it is not used as the value of log delta.
         values = [bound if i == j and bound > enough else -math.inf for bound, (i, j) in zip(bounds, blocks)]
         place = int(np.argmax(bounds))
         i, j = blocks[place]

@@ -99,8 +99,6 @@ class AdaptiveChoice(NamedTuple):
 class Adaptive:
     """Bounds of the best adaptive strategy: the pair of one mechanism may change after each result.
 
-    These bounds are tried last, and are tighter than those of the other engines of :class:`~.composer.Composer`.
-
     Parameters
     ----------
     grid : Grid
@@ -120,14 +118,14 @@ class Adaptive:
         return self._grid.method(eps, adaptive=True)
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
-        """Return both bounds of log delta at eps, and True, because no other engine is tighter."""
+        """Return bounds of log delta at eps, and True, because no other engine is tighter."""
         grid, free, spread = self._grid, self._free, self._grid.steps.spread
         log_tail, middle = grid.tail(eps), grid.middle(eps)
         guide = grid.product(grid.steps.first, log_tail, middle, -1, grid.rtol)
         if not guide.finite:
             # If all losses of one release are infinite, the bound without adaptive choice is already exact.
             return Interval(-math.inf, 0.0), True
-        # The number of grid points of the recursion is about `size` divided by the step.
+        # The recursion has about size/step grid points.
         theta = max(guide.tilt(eps), SLOW / spread)
         size = eps + 20 * spread + NEGLIGIBLE / theta
         mechanism, times = grid.upper[free.place]
@@ -135,8 +133,8 @@ class Adaptive:
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = grid.rtol, CHOSEN
             if mechanism.blocks:
-                # The upper bound of a block is valid for all datasets in it. So it leaves a relative gap of eps above 5e-5, which
-                # no finer grid reduces.
+                # The upper bound of a block of datasets is valid for all of them, so it is not tight. It leaves a relative gap of
+                # eps above 5e-5, which no finer grid reduces.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
             step = max(grid.steps.accurate(rtol), size * transforms / most, size / TABLE_SIZE)
@@ -166,7 +164,7 @@ class Adaptive:
                 key = (step, log_tail, grid.eps_of_key(releases, step, log_tail, middle), upper)
                 strategy = self._strategies.of(key, adaptive_strategy)
             except TooLongError:
-                # If a loss is too many grid steps away from 0, the bounds without adaptive choice are kept.
+                # If a loss is too many grid steps away from 0, only the bounds without adaptive choice remain.
                 return 0.0 if upper else -math.inf
             return strategy.log_delta(eps)
 
@@ -194,7 +192,7 @@ class _Strategy:
         Number of releases with a choice.
     fixed : sequence of (GridPLD, int)
         Releases without a choice. The upper bound assumes that they come first, so that all choices may depend on them; the lower
-        bound assumes that they come last. So both bounds are valid for any order.
+        bound assumes that they come last. So the upper and the lower bound are valid for any order.
     guide : Product
         A similar composition without choice; the tilts are taken from it.
     upper : bool
@@ -225,8 +223,8 @@ class _Strategy:
         if not 1 <= place < block.f.size - 2:
             return 0.0 if self.upper else -math.inf
         x = self.step * (block.first + place + np.arange(-1, 3))
-        # `value` is h e^(theta at - scale) at the four grid points around `at`. Because h is convex in E, linear interpolation in E
-        # is an upper bound, and linear extrapolation from two grid points on one side is a lower bound.
+        # `value` is h at the four grid points around `at`, multiplied by e^(theta * at - scale). Because h is convex in E, linear
+        # interpolation in E is an upper bound, and linear extrapolation from two grid points on one side is a lower bound.
         rise = np.exp(block.theta * (at - x))
         raw = block.scale - block.theta * at
         value, error = block.f[place - 1 : place + 3] * rise, block.error * float(rise.max()) + capped_exp(block.right - raw)
@@ -377,7 +375,8 @@ class _Recursion:
     def _released(self, state: _State, law: _Tilted) -> _State:
         """Return E f(x - L) at the grid points x, for f from `state` and a loss L with the distribution `law`.
 
-        The values of f outside the grid are replaced by 0. The error bound covers this to the left of the grid, not to its right.
+        The values of f outside the grid are replaced by 0. The error bound includes the error that is due to values to the left of
+        the grid, but not to the right.
         """
         stage = 4 * ULP * (math.log2(self._length) + 2)
         f, top = state.f, float(state.f.max())

@@ -1,9 +1,8 @@
 """The choice among the engines of a composition, and the combination of their bounds, for `profile.Composition`.
 
-The engines are `Inversion`, `PairSums`, `Grid` and `Adaptive`. `Composer.engines` yields the engines in the order in which they are
-tried, until the bounds of one engine meet the tolerance. If the integral of `Inversion` would be too long, its upper bound is
-Chernoff's bound. Before any engine is tried, `profile/product.py` checks whether a composition has few enough outcomes to be
-enumerated, or is determined by one release.
+The engines `Inversion`, `PairSums`, `Grid` and `Adaptive` are tried in the order of `Composer.engines`, until the bounds of one
+meet the tolerance. If the integral of `Inversion` would be too long, its upper bound is Chernoff's bound. Before any engine is
+tried, `profile/product.py` checks whether a composition has few enough outcomes to be enumerated, or is determined by one release.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Engine(Protocol):
     name: ClassVar[str]
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
-        """Return both bounds of log delta at eps, and whether no other engine would make them much tighter."""
+        """Return bounds of log delta at eps, and whether no other engine would make them much tighter."""
 
     def method(self, eps: float) -> list[str]:
         """Return the lines of :meth:`Composition.explain` about the method."""
@@ -59,7 +58,7 @@ class Composer:
     lower : sequence of sequences of (DominatingPairInfo, int)
         Compositions, each of which is a lower bound.
     rtol : float
-        The grid is refined until the relative gap of eps is at most rtol.
+        The grid is refined until the gap of log delta corresponds to a relative change of eps of at most rtol.
     free : AdaptiveChoice, optional
         A mechanism whose pair may change from release to release. The bounds are then those of the best adaptive strategy.
     tested : sequence of (DominatingPairInfo, int)
@@ -84,8 +83,8 @@ class Composer:
         # BLOCK entries take about 3 MB.
         self._known: Kept[float, _Answer] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
-        # `tight` states whether one lower bound has the distributions of the upper bound. If none has them, the two bounds differ
-        # on every grid.
+        # `tight` states whether one of the lower bounds is for the same distributions as the upper bound. If none is, the lower and
+        # the upper bound differ on every grid.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
         self.steps = GridSteps(upper, [pair for side in lower for pair in side], self.tight, rtol)
 
@@ -93,8 +92,8 @@ class Composer:
     def inversion(self) -> Inversion | None:
         """The inversion of the moment generating function of the total loss.
 
-        The value is None if the moment generating function is not known for every release, or if no lower bound has the
-        distributions of the upper bound.
+        The value is None if the moment generating function is not known for every release, or if no lower bound is for the
+        composition that gives the upper bound.
         """
         releases = [(release.losses.transform, r) for release, r in self._upper if release.losses.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
@@ -107,7 +106,7 @@ class Composer:
 
     @cached_property
     def sums(self) -> PairSums | None:
-        """Sums over all pairs of outcomes, used if inversion fails or a grid is too long or inaccurate; None if not possible."""
+        """Sums over all pairs of outcomes, used if inversion fails or a grid is too long or inaccurate; None if impossible."""
         if not self.tight or self.steps.lattice is not None or not PairSums.possible(self._upper) or not self.steps.spread > 0:
             return None
         return PairSums(self._upper, min(self._rtol, 0.1 * LOOSE), self.steps.spread)
@@ -169,7 +168,7 @@ class Composer:
 
     def _answer(self, eps: float) -> _Answer:
         if self._process != os.getpid():
-            # After a fork the lock may be held by a thread that does not exist in this process.
+            # After a fork the lock may be held by a thread that does not exist in this process, so a new lock is made.
             self._lock, self._process = threading.RLock(), os.getpid()
         with self._lock:
             return self._known.of(eps, partial(self._combined, eps))
@@ -215,7 +214,7 @@ class Composer:
 
     @property
     def chooses(self) -> bool:
-        """Whether both bounds are those of an adversary who may choose the pair of each release after all earlier results."""
+        """Whether the bounds are those of an adversary who may choose the pair of each release after all earlier results."""
         return self._free is not None and bool(self._free.pairs)
 
     def without_choice(self, eps: float) -> float:

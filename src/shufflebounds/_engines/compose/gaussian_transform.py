@@ -70,8 +70,6 @@ a factor for the row and one for the column. Raised: a larger bound of the round
 class SampledGaussian:
     """The privacy loss of one Gaussian mechanism on a Poisson sample, for a removed or for an added record.
 
-    One distribution of the pair is the mixture (1 - q) N(0, 1) + q N(mu, 1), the other is N(0, 1).
-
     Parameters
     ----------
     mu : float
@@ -79,7 +77,7 @@ class SampledGaussian:
     rate : float
         The probability q that the record is sampled, in (0, 1].
     removed : bool
-        True if P is the mixture and Q is N(0, 1); False for the reverse.
+        True if P is the mixture (1 - q) N(0, 1) + q N(mu, 1) and Q is N(0, 1); False for the reverse.
     """
 
     mu: float
@@ -93,8 +91,8 @@ class SampledGaussian:
 
     def cumulants(self, theta: FloatArray) -> Cumulants:
         """Return the cumulant generating function at increasing theta > 0; its error is inf if too many points are needed."""
-        # The trapezoidal rule for the largest theta is accurate for all. If its points times the number of theta are too many for
-        # one table, the two halves of the array theta are evaluated separately.
+        # The trapezoidal rule for the largest theta is accurate for every smaller theta. If the product of its points and the
+        # number of theta is too large for one table, the two halves of the array theta are evaluated separately.
         tilted = TiltedGaussian(self, float(theta[-1]))
         if theta.size == 1 or theta.size * tilted.range_size <= TABLE_SIZE // 4:
             return tilted.cumulants(theta)
@@ -203,7 +201,7 @@ class TiltedGaussian:
         """Return the cumulant generating function at real numbers between 0 and this object's theta, from the same quadrature
         points.
 
-        The error of the rule increases with theta, so the step for the largest theta is small enough for all.
+        The error of the rule increases with theta, so the step for the largest theta is small enough for every theta.
         """
         if not self.range_size <= TABLE_SIZE // 8:
             # There are too many points; `SampledGaussian.tilted` returns None in this case.
@@ -257,7 +255,7 @@ class TiltedGaussian:
         return math.ldexp(math.floor(128 * fraction), exponent - 7)
 
     def _rule_error(self, width: float, height: float, step: float) -> float:
-        """Return a bound of the error of the trapezoidal rule from one end of its strip, relative to A(a).
+        """Return a bound, relative to A(a), of the part of the error of the trapezoidal rule that belongs to one end of its strip.
 
         `width` is the distance d (or d') of that end from the line of integration, and `height` its imaginary part.
         """
@@ -266,7 +264,7 @@ class TiltedGaussian:
 
     @property
     def _dropped(self) -> float:
-        """A number x > 0: terms of the rule below e^-x times the largest term are dropped, and e^-x times it bounds each error.
+        """A number x > 0: terms of the rule below e^-x times the largest term are dropped, and this product bounds each error.
 
         These errors are far below the error of the trapezoidal rule.
         """
@@ -380,9 +378,9 @@ class TiltedGaussian:
         size = np.abs(terms)
         relative = size * (self._rounding(points, height) + 2 * ULP * (at.x.size + BLOCK))
         rule = self._rule_error(height, 2 * height, step) + self._rule_error(height, 0.0, step)
-        # The spectrum is a difference of the rule at z and at theta, so the error of the rule counts twice. On the line at this
-        # height the sum of the absolute values of the integrand is at most e^`_log_growth(height)` times their sum on the real
-        # axis.
+        # The spectrum is the difference of the values of the rule at z and at theta, so the error of the rule counts twice. The sum
+        # of the absolute values of the integrand on the line at this height is at most e^`_log_growth(height)` times that on the
+        # real axis.
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
         error += 2 * points.dropped * capped_exp(float(points.top[0]) - self.scale + self._log_growth(height))
         growth = float(size @ (at.blur + 8 * ULP * np.abs(loss)))

@@ -1,4 +1,4 @@
-"""The composition of distributions of losses on a grid, which is refined until the relative gap of eps is at most rtol."""
+"""The composition of distributions of losses on a grid, refined until the bounds have a relative gap in eps of at most rtol."""
 
 from __future__ import annotations
 
@@ -80,10 +80,11 @@ class Grid:
         self._products: Kept[tuple[float, float, float, int, float], Product] = Kept(COMPOSED)
 
     def bounds(self, eps: float) -> tuple[Interval, bool]:
-        """Return both bounds of log delta at eps, and whether bounds for adaptive choice are not needed."""
+        """Return bounds of log delta at eps, and whether bounds for adaptive choice are not needed."""
         bounds = self._refined(eps).bounds
         mean, spread = self.steps.mean, self.steps.spread
-        # `enough` is true if the bounds without adaptive choice agree to rtol, all losses are equal, or eps is too large.
+        # `enough` is true (no adaptive choice is computed) if these bounds agree to rtol, all losses are equal, or eps is too
+        # large.
         enough = not bounds.upper - bounds.lower > self.rtol or not spread > 0 or eps > mean + FARTHEST * spread
         return bounds, enough
 
@@ -253,7 +254,7 @@ class Grid:
         return Interval(max(low, bounds.lower), min(high, bounds.upper)), summed
 
     def _on_grid(self, step: float, eps: float, rtol: float) -> tuple[float, float, float]:
-        """Return both bounds on the grid with this step, and minus the slope of log delta at eps.
+        """Return bounds of log delta on the grid with this step, and minus the slope of log delta at eps.
 
         Expensive divergences are sampled for a relative gap `rtol` of eps.
         """
@@ -277,7 +278,7 @@ class Grid:
     def placed(
         self, release: DominatingPairInfo, log_tail: float, middle: float, rtol: float
     ) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of both bounds of a release's divergence, accurate enough for the composition at eps near `middle`."""
+        """Return samples of the two bounds of a release's divergence, accurate enough for the composition at eps near `middle`."""
         # SAME_LOG keeps the goal positive if the standard deviation is 0. Without a lower bound there is no gap to reduce: the
         # upper bound is then computed to the relative accuracy LOOSE.
         rtol = rtol if self._lower else max(rtol, LOOSE)

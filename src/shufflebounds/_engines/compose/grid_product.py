@@ -1,6 +1,6 @@
 """The composition of distributions of privacy losses on a common grid, by Fourier transforms.
 
-`Composer` makes one object for each grid and bound. :class:`TiltedSum` computes the sums and bounds their errors.
+:class:`TiltedSum` computes the sums and bounds their errors.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ more transforms.
 class Product(TiltedSum):
     """The distribution of the total loss of independent releases on one grid, for an upper or a lower bound of a composition.
 
-    Each release has a distribution of losses on a grid of the same step, and is repeated a number of times.
-
-    If a release may reveal everything, the distribution for its lower bound has one loss far above all others: there the last
+    If a release may reveal everything, the distribution for its lower bound has one loss far above all others, at which the last
     supporting line of the divergence reaches 0. Let A be the event that such a loss occurs in some release. The divergence is at
     least that of the outcomes outside of A, plus P(A) - e^eps Q(A). So the Fourier transform need not reach to this loss. With
     apart = False the transform includes this loss.
@@ -61,8 +59,8 @@ class Product(TiltedSum):
             slack += r * (law.slack + abs(total) + 16 * ULP)
             loss_error += r * law.loss_error + 4 * ULP * abs(origin)
             rests.append((log_rest, r))
-        # `widest` is 2 because the tilted distribution of the total loss may be ten times as wide at a large eps, if losses are
-        # rarely large, as those of sampled records.
+        # `widest` is 2 because the tilted distribution of the total loss may be ten times as wide at a large eps if large losses
+        # are rare, for example with sampled records.
         super().__init__(
             summands, origin, laws[0].step, discount=1.0, near=NEAR, served=_SERVED, widest=2, upper=upper,
             log_rest=union_probability(rests), slack=slack, level_error=loss_error,

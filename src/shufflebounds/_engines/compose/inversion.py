@@ -208,8 +208,6 @@ def normal_estimate(eps: float, mean: float, spread: float) -> float:
 class Inversion:
     """The hockey-stick divergence of a product of pairs whose losses have a known moment generating function.
 
-    The bounds depend on eps alone, not on earlier calls; transforms are cached.
-
     Parameters
     ----------
     releases : sequence of (LossTransform, int)
@@ -247,7 +245,7 @@ class Inversion:
     def _known(self, place: int) -> _Tilt | None:
         """Return the values of :class:`_Tilt` at the tilt RATIO**place, or None if a moment generating function is not known there.
 
-        Up to a tilt of 94, where the quadrature needs few points, a block of neighbouring tilts is computed together.
+        Up to a tilt of 94 the quadrature needs few points, so a block of neighbouring tilts is computed together.
         """
         if place not in self._tilts:
             first, count = place, 1
@@ -334,7 +332,7 @@ class Inversion:
                 f"contour: {account.nodes} nodes {account.spacing:.3g} apart, tilt {account.tilt:.3g}"]
 
     def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
-        """Return both bounds of the log hockey-stick divergence at eps, and how the integral was computed.
+        """Return bounds of the log hockey-stick divergence at eps, and how the integral was computed.
 
         If the integral would take too long, the lower bound is -inf, the upper bound a Chernoff bound, and the second result None.
         """
@@ -375,13 +373,11 @@ class Inversion:
         return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
-        """Return the goal for the gap of log delta: `_tolerance` times eps times the tilt; minus the tilt is about its slope in
-        eps.
-        """
+        """Return the goal for the gap of log delta: `_tolerance` times eps times the tilt (about minus the slope of log delta)."""
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
-        """Return (both bounds, log of the integral, how it was computed), or None if the integral would take too long.
+        """Return (bounds of the log divergence, log of the integral, how it was computed), or None if this would take too long.
 
         The error of the integral is about tolerance * e^estimate.
         """
@@ -461,7 +457,7 @@ class Inversion:
         return self._decays.of((place, step), made)
 
     def _read(self, nodes: _Nodes, window: _Window, place: int, spacing: float, eps: float) -> tuple[Interval, float]:
-        """Return both bounds of the log divergence at eps, and the log of the value of the trapezoidal rule.
+        """Return bounds of the log divergence at eps, and the log of the value of the trapezoidal rule.
 
         This log is -inf if the value is below its error.
         """
