@@ -1,8 +1,7 @@
 """Logarithms of negative binomial probabilities and of the regularized incomplete beta function, with small relative errors.
 
-Layer: scalar kernels ``noexcept nogil``, declared in _beta.pxd, which states what the caller must check. The ufuncs use vector code
-(tails.h) for blocks of elements whose parameters are integers or at least 3, and the scalar kernels for all other elements. They
-return NaN outside the domain.
+The ufuncs use vector code (tails.h) for blocks of elements whose parameters are integers or at least 3, and the scalar kernels for
+all other elements. They return NaN outside the domain.
 
 Definitions, for real a, b > 0. y = 1 - x is a double-double, and d = a y - b x is computed in double-double:
     I_x(a, b) = int_0^x t^(a-1) (1-t)^(b-1) dt / B(a, b) = P,  Q = 1 - P = I_y(b, a);

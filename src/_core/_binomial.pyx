@@ -1,6 +1,5 @@
 """Logarithms of binomial probabilities and tails, to a few units of roundoff, for every n up to 2**53 and double p in [0, 1].
 
-Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _binomial.pxd, which states what the caller must check.
 The ufuncs evaluate blocks of elements by the same formulas in vector code (tails.h). They return NaN outside the domain.
 
 Definitions. q = 1 - p is a double-double and n p is formed in double-double, so that k - n p is exact to double-double.

@@ -1,8 +1,5 @@
 """Hockey-stick divergence between two sums of independent bits that differ in the value of one bit: shuffled randomized response.
 
-Layer: one kernel ``noexcept nogil`` (declared in _bits.pxd), a ufunc for two groups of bits, and a function for arrays of groups.
-Another function is for two sums whose distributions are given.
-
 Definition. S is the sum of the other users' bits and W(k) = Pr[S = k]; q = flip, p = 1 - q, E = e^eps. The target's bit is added:
 under P the sum is S + Ber(q), under Q it is S + Ber(p). The likelihood ratio of P to Q decreases with the sum, so the optimal set
 is {sum <= k} for some k, and the divergence is
@@ -60,8 +57,8 @@ cdef struct Local:
 cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noexcept nogil:
     """Fill `out` with the tilted probabilities of k - 1, k, k + 1 and the tail below k, by the trapezoidal rule with 2J nodes.
 
-    The tilted probability of i is P_theta(i) = e^(theta (i - k)) Pr[S = i]. So the results `below`, `above` and `strict` are W(k -
-    1), W(k + 1) and Pr[S < k] times e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i),
+    The tilted probability of i is P_theta(i) = e^(theta (i - k)) Pr[S = i]. So the results `below`, `above` and `strict` are
+    e^(-theta) Pr[S = k - 1], e^theta Pr[S = k + 1] and Pr[S < k]. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i),
     theta <= 0; this sum is restricted to J terms as in _lattice.pyx.
     """
     cdef double slope = -tilt.theta, J = c_half_period_within(tilt.var, fabs(tilt.shift) + 1, band), half
@@ -82,7 +79,8 @@ cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noex
         here_abs += at.size * at.rounding
         dd_accumulate(&even, re * (1 - 2 * s * s))
         dd_accumulate(&odd, im * 2 * s * c)
-        # the Fourier factor of the sum over i = 1 .. J-1: (keep e^(it) - (-1)^m cut)/(1 - keep e^(it))
+        # the Fourier factor of the sum over i = 1 .. J-1, with keep = e^theta and cut = e^(theta J):
+        # (keep e^(it) - (-1)^m cut)/(1 - keep e^(it))
         norm = c_geometric_below(&sums, &at, &dr, &di)
         if norm > 0:
             wr = sums.keep * (1 - 2 * s * s) - (-sums.cut if m & 1 else sums.cut)
@@ -150,10 +148,10 @@ cdef void c_best_threshold(const double *p, const double *q, const double *count
     if value > rounding:
         lower[0] = log(value - rounding)
         lower[0] = tilt.exponent + lower[0] - slack - 4 * UNIT * fabs(lower[0])
-    # Because of rounding, the mode of the tilted distribution of W may be `steps` values above or below k. Its probabilities are
-    # log-concave, so towards the mode they grow by at most 1.01 `up` at each step up and by at most 1.01 `down` at each step down.
-    # The divergence (divided by the tilting factor at k) grows by at most gain rho^j 1.01 `up` at the j-th step up, and by at most
-    # gain 1.01 `down` at every step down.
+    # Because of rounding, the mode of the tilted distribution of W may be `steps` values above or below k. The tilted probabilities
+    # are log-concave, so towards the mode they grow by at most 1.01 `up` at each step up and by at most 1.01 `down` at each step
+    # down. With rho = e^-theta, the divergence (divided by the tilting factor at k) grows by at most gain rho^j 1.01 `up` at the
+    # j-th step up, and by at most gain 1.01 `down` at every step down.
     steps = k - ceil(mean.hi - drift)
     if down > 0 and steps > 0:
         rounding += 1.01 * gain * down * steps

@@ -8,9 +8,9 @@ returns the Fourier coefficients of the tilted probabilities P_theta(center + j)
 A value of a block gives log Pr[S = s], log Pr[S >= s] or log Pr[S <= s] as exponent - theta j + log(value). All values of a block
 have the same absolute rounding error, so only values above 1.5e-3 of the largest one are used (3.6 sigma to either end).
 
-One pass over the data suffices for all blocks near the mean: with z = theta + i t, S = sinh(z/2)^2, T = tanh(z/2),
+One pass over the data suffices for all blocks near the mean: with z = theta + i t, U = sinh(z/2)^2, T = tanh(z/2),
 
-    sum_j log(q_j + p_j e^z) - p_j z = 1/2 sum_m (-1)^(m+1) S^m/m sum_j (4 p_j q_j)^m
+    sum_j log(q_j + p_j e^z) - p_j z = 1/2 sum_m (-1)^(m+1) U^m/m sum_j (4 p_j q_j)^m
                                        - sum_m T^(2m+1)/(2m+1) sum_j delta_j (1 - delta_j^2m),   delta = p - q.
 
 Measured error of log p, for values whose tails are above e^-50, in units of 1e-13 min(1, |log p|) + 2.2e-16 |log p|:

@@ -7,9 +7,6 @@
     merging      the mass of a cell moves to its mean: for convex f, E f(X + Y) does not increase
 X may be multiplied by a positive factor, and be limited to its smallest atoms; the factor and the limit may depend on Y.
 
-Layer: ``c_cell_sums``, noexcept nogil, is declared in _cell_sums.pxd, which states what the caller must check. ``cell_sums`` and
-``wide_sums`` are functions for Python.
-
 ``wide_sums`` has no factor and no limit, and is for atoms of many orders of magnitude. For each atom x it combines those y of the
 other distribution with |y| <= |x|; most of them are so small that x + y is in the cell c of x, between z_c and z_(c+1):
     0 <= y, x + y <= z_(c+1)   the mass of these y is a sum M of probabilities, added up from y = 0 outwards; their first moment

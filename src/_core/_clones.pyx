@@ -1,8 +1,5 @@
 """Clone bounds: delta(eps) and eps(delta) of one deployment or of arrays of deployments, and the clone sum for personalized rates.
 
-Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _clones.pxd, which states what the caller must check), and
-functions of memoryviews that release the interpreter's lock and check for signals between blocks of results.
-
 Definition. l is the target's pure budget, n the number of users, and every other user sends a clone with probability r:
     delta(eps) = tanh(l/2) (1 + e^eps) E[max(0, D - u M)]/(n r),   M ~ Bin(n, r),   D a sum of M random signs,
     u = tanh(eps/2)/tanh(l/2),   v = 1 - u = sinh((l - eps)/2)/(sinh(l/2) cosh(eps/2)).
@@ -76,14 +73,14 @@ cdef double checked_clones_epsilon(double users, double local, double delta, bin
 
 cdef void c_personal_sum(const Law *law, double sure, double decay, double beyond, double u, double v, double *lower,
                          double *upper) noexcept nogil:
-    """Write bounds of log E G_(C+1)/(C+1), with G as in _compound.pyx.
+    """Write bounds of log E G_(C+1)/(C+1), where G_m = E max(0, D - u m) for a sum D of m random signs.
 
     C is `sure` plus the sum of the independent bits of `law`.
 
-    The caller has checked: G_(c+1) <= e^(b - k c) for every c, with b = `beyond` and k = `decay`; |k| <= 1; and 0 < v. Let w be
-    the distribution of the bits tilted by e^(-k c): Pr[C = sure + c] = e^(K + k c) w_c. As G_m <= v m Pr[D > u m], a term of the
-    sum is at most w_c e^K times the smaller of e^(b - k sure)/(c + 1) and v e^(-k (1 + sure)). So an absolute error of w is small
-    in comparison to the sum, and one inversion of 2 J points around the mean suffices. The errors:
+    The caller has checked: G_(c+1) <= e^(b - k c) for every c, with b = `beyond` and k = `decay`; |k| <= 1; and v = 1 - u > 0. Let
+    w be the distribution of the bits tilted by e^(-k c): Pr[C = sure + c] = e^(K + k c) w_c. As G_m <= v m Pr[D > u m], a term of
+    the sum is at most w_c e^K times the smaller of e^(b - k sure)/(c + 1) and v e^(-k (1 + sure)). So an absolute error of w is
+    small in comparison to the sum, and one inversion of 2 J points around the mean suffices. The errors:
         beyond the points     at most 2 e^-BAND of w. 1/(c + 1) is at most 4/(mean + 4) for c >= mean/4; for smaller c, w has at
                               most the mass e^(-0.403 mean) (Chernoff: 1 - x + x log x = 0.403 for x = 1/4)
         at each point         `stray`, for the omitted nodes and the mass beyond the period; and the roundings: those of a
@@ -144,7 +141,7 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
         above = 2 * exp(-BAND)
     if low < k:
         below = 2 * exp(-BAND)
-    # a point whose computed value is at most `stray` is omitted; its exact value is then at most 2 stray
+    # a point whose computed value is at most its error bound `stray` is omitted; its exact value is then at most 2 stray
     outside = 2 * stray * each + above / (k + high + 2) + 4 * below / (mean + 4) + fmin(below, exp(-0.403 * mean))
     flat = 2 * stray * (low + high + 1) + above + below
     outside = fmin(log(outside) + beyond, log(flat) + log(v) - decay) - decay * sure
@@ -159,7 +156,7 @@ cdef void c_personal_sum(const Law *law, double sure, double decay, double beyon
 
 def personal_clone_sum(const double[::1] probs not None, const double[::1] counts, double sure, double decay, double beyond,
                        double u, double v):
-    """Return bounds of log E G_(C+1)/(C+1), with G as in _compound.pyx, for C = sure + sum of Bin(counts, probs).
+    """Return bounds of log E G_(C+1)/(C+1) for C = sure + sum of Bin(counts, probs); `c_personal_sum` defines G.
 
     counts may be None: one bit for each probability.
 
@@ -273,7 +270,8 @@ def log_estimates(const double[:, ::1] rates not None, const double[::1] counts 
     """Return approximations of log delta of a target, one for each row of rates; they decide which bounds are evaluated.
 
     Each row has the rates of all users including the target, whose rate `taken` is subtracted. In the clone sum, only the summand
-    at the mean of the tilted number of clones is used, with a Gaussian approximation of G (see _compound.pyx).
+    at the mean of the tilted number of clones is used, with a Gaussian approximation of G_m = E max(0, D - u m), D the sum of m
+    random signs.
     """
     cdef Py_ssize_t i, j
     cdef double u, v, decay, shrink, keep, total, mean, prob, part, x

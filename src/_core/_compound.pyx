@@ -1,8 +1,5 @@
 """The clone sum E[max(0, D - u M)], the core of every clone bound, by a sweep over the number M of clones or by _contour.pyx.
 
-Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _compound.pxd, which states what the caller must check),
-a ufunc if the number of clones is binomial, and a function of a memoryview for any distribution of the number of clones.
-
 Definition. M is a random number of clones, D the sum of M independent random signs (+1 or -1, probability 1/2 each). Parameters are
 u and v = 1 - u. For 0 <= u < 1
     G_m = E[max(0, D - u m) | M = m] = sum_(a >= tau) (2a - m - u m) b_m(a),  tau = floor(m (1+u)/2) + 1,
@@ -20,8 +17,8 @@ g' = 2 tau' - (m-1) - u (m-1), the step depends on whether the threshold tau dec
 where b = b_m(tau) and S = Pr[Bin(m, 1/2) >= tau]. In the direction of decreasing m the recursion damps the errors of earlier steps;
 in the other direction they would grow. It starts anew in every block of at most 512 steps, with b from the binomial kernel, S/b
 from the tail ratio of this kernel, and G = tau b - u m S. The cancellation in this G multiplies rounding errors by about |log G|,
-so the error of log G is a few ulp. For u >= 1/2 there is more cancellation (G << S as u -> 1). There G_m/b is summed term by term;
-these are at most 43 positive terms.
+so the error of log G is a few ulp. For u >= 1/2 the cancellation is larger (G << S as u -> 1), so G_m/b is computed as a sum of at
+most 43 positive terms.
 Slope: while no threshold tau changes, G_m is linear in u, with the slope -m S_m. The threshold of m changes when u has grown by
 g_m/m, g_m = 2 tau - m - u m. So one sweep also bounds the sum at every larger u, up to u plus the smallest g_m/m (`Ahead`).
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
@@ -41,9 +38,9 @@ Returned error: twelve roundings for each step of a block, 21 for each step of p
 Cost      a step takes about 4 ns for u < 1/2 (0.7 to 1.2 ns with eight parallel runs, sweep.h) and 60 ns for u >= 1/2. A sweep has
           18 steps for each standard deviation of M.
           If a sweep would have 4000 steps or more, the contour integral is tried first (5 us at any n, .2 us if its secondary
-          maxima are too large). It is used if the gap of its bounds is below 1e-10 times 1 - log of the tilted mass, which is about
-          1 + |log delta|. From 1e4 steps on, up to 40 secondary maxima are integrated (5 us each). From 1e5 steps on, a gap of 1e-9
-          is accepted, and from 1e6 steps on any gap.
+          maxima are too large). It is used if the gap of its bounds is below 1e-10 (1 - log of the tilted mass), which is about
+          1e-10 (1 + |log delta|). From 1e4 steps on, up to 40 secondary maxima are integrated (5 us each). From 1e5 steps on, a
+          gap of 1e-9 is accepted, and from 1e6 steps on any gap.
 Source    Feldman, McMillan, Talwar 2021 and 2023 for the pair; the sweep and the bounds are derived above.
 """
 
@@ -133,7 +130,7 @@ log_sign_sweep = ufunc_of_pairs(
 
 
 def log_weighted_excess(double first, const double[::1] log_weights, double u, double v):
-    """Return log sum_i exp(log_weights[i]) G_m/m with m = first + i + 1 (G_m in the header), and a bound of its absolute error."""
+    """Return log sum_i exp(log_weights[i]) G_m/m, m = first + i + 1, G_m = E max(0, D - u m), and a bound of its error."""
     cdef double error = 0, value
     cdef Py_ssize_t count = log_weights.shape[0]
     if count == 0:

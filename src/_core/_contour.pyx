@@ -1,11 +1,10 @@
 """The clone sum as a contour integral: an upper and a lower bound. The run time does not grow with the number of users.
 
-Layer: a kernel ``cdef ... c_...(...) noexcept nogil`` (declared in _contour.pxd, which states what the caller must check), and a
-ufunc of it for tests. _compound.pyx chooses between this kernel and its sweep.
+_compound.pyx uses this kernel or its own sweep.
 
 Definition. S = D - u M with M ~ Bin(n, r) and D a sum of M random signs. S is thus the sum of n independent values, each 1 - u or
 -1 - u with probability r/2, else 0. With phi(s) = 1 - r + r e^(-us) cosh s and any theta > 0
-    E max(0, S) = (1/2 pi) int phi(theta + it)^n / (theta + it)^2 dt.
+    E max(0, S) = 1/(2 pi) int phi(theta + it)^n / (theta + it)^2 dt.
 Theta is chosen close to the saddle point of the integrand, n K'(theta) = 2/theta, K = log phi; the bounds hold for every theta.
 
 Form.  T = tanh theta, r' = r e^(-u theta) cosh theta / phi(theta), a = n r' (1 - T^2), zeta = e^(-iut) (cos t + i T sin t):

@@ -1,10 +1,8 @@
 """eps(delta) by a search on compiled functions for log delta(eps). The loops over arrays of deployments use this search.
 
-Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which states what the caller must check.
-
 Method. First, the search finds the eps at which a smooth approximation of log delta equals the target. Log delta itself is
-evaluated there: the approximate middle of its bounds, or the requested bound. The approximation minus this value is its offset.
-If the offset is small, the distance to the crossing follows from the slope and the second derivative of the approximation; once two
+evaluated there: the approximate middle of its bounds, or the requested bound. The offset is the approximation minus this value. If
+the offset is small, the distance to the crossing follows from the slope and the second derivative of the approximation; once two
 values of log delta are known, the slope through them replaces the slope of the approximation. Otherwise the search solves for eps
 again with the approximation corrected by the offset and by a term linear in eps. The last steps evaluate the requested bound: each
 step moves eps by the estimated remaining distance in the conservative direction, until the bound meets the target. A bracket is
@@ -16,8 +14,9 @@ eps and the crossing, no second evaluation is needed.
 
 Guarantee the requested bound of delta meets the target at the returned eps: the bound was evaluated there, or follows from an
           evaluation (`ahead`). The exceptions are the ends of the range: eps = 0, and the pure budget, at which delta is 0.
-Measured error   the search adds no error of its own: both bounds of eps are evaluated. Relative gap of the two bounds of eps, for
-          random deployments, 10 to 1e12 users or trials, delta 0.1 to 1e-40 (for clones this is the gap of _contour.pyx)
+Measured error   the search adds no error of its own: it returns an eps at which the bound of delta is known. Relative gap of the
+          two bounds of eps, for random deployments, 10 to 1e12 users or trials, delta 0.1 to 1e-40 (for clones this is the gap of
+          _contour.pyx)
                                           trials   median   peak
           clones                          19150    3.0e-13  1.4e-8
           binomial noise                  16545    4.8e-13  2.2e-11

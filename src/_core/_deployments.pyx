@@ -1,12 +1,11 @@
 """Loops over arrays of deployments: binomial noise, and shuffled randomizers whose privacy-amplification variable X has few atoms.
 
-Layer: functions of memoryviews that release the interpreter's lock and check for signals between blocks of results. The search for
-eps is that of _crossing.pyx.
+The search for eps is that of _crossing.pyx.
 
-Noise     (binomial noise) log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. The search uses
+Noise     for binomial noise, log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. The search uses
           this maximum also as its approximate curve.
 LawTable      distributions of X = a - e^eps b, where a and b are densities relative to a reference measure m. A distribution has
-          atoms, each with its mass under m, log a and log b, and cuts: outcomes on which m has no mass.
+          atoms (each with its mass under m, log a and log b) and cuts (outcomes on which m has no mass).
               delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
           X is computed from log a - log b - eps, so that it does not cancel if eps is close to a pure budget. The bounds
           are those of c_log_excess, the approximate curve is that of c_rough_excess, and the approximate middle of the bounds
@@ -156,7 +155,7 @@ cdef inline Users with_values(double eps, const Law *law) noexcept nogil:
 
 
 cdef void c_law_log_phi(double eps, const Law *law, double rtol, double work, double *lower, double *upper) noexcept nogil:
-    """Writes bounds of log delta at eps by the formula in the header; `rtol` and `work` are those of c_log_excess."""
+    """Writes bounds of log delta at eps from E(X_1 + ... + X_n)_+/n and the cuts; `rtol` and `work` are those of c_log_excess."""
     cdef Users users
     cdef double cut = log_gain(eps, law), size = log(law.users), low = -INFINITY, high = -INFINITY, slack
     if law.atoms > 0:

@@ -4,18 +4,16 @@
     w[j], and these masses sum to 1. If all n users are in one group, Phi_n(X) = E S_+ / n is the blanket bound of the hockey-stick
     divergence of a shuffled randomizer (docs/theorems/interval-inputs).
 
-Layer: the kernels ``c_log_excess``, ``c_rough_excess``, ``c_most_excess`` and ``c_log_cell`` are noexcept nogil and declared in
-_excess.pxd; functions for Python call them. _tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy_tails.pyx
-heavy tails, and excess.h sums over atoms.
+_tilted.pyx has the tilted distribution, _smoothed.pyx the contour, _heavy_tails.pyx heavy tails, and excess.h sums over atoms.
 
 Checked by the caller: counts are integers >= 1 of total <= 2**53, log w <= 0, x finite. The masses w include that of x = 0. This
 mass may be far below an ulp of 1, and determines the result if S > 0 requires that nearly all X_i are 0.
 Method   at most 2e5 outcomes     all outcomes are enumerated, if no group has more than 3e4 users. The limit is 5e5 outcomes for up
                                   to 100 users, 5e7/users for up to 250, and 2e3 outcomes if rtol >= 1e-5. With one group of at most
-                                  eight kinds of users, the numbers of the rarer kinds are enumerated, and sums over the last two
-                                  kinds are read from tables (`Kinds`). The tables are used for about 2e4 outcomes at most if
-                                  rtol >= 1e-5 (a coarse contour takes as long) or if one kind has nearly all users (the contour is
-                                  long), and for 5e7/users outcomes at most if rtol < 1e-5
+                                  eight kinds of users (one for each value), the numbers of the rarer kinds are enumerated, and sums
+                                  over the last two kinds are read from tables (`Kinds`). The tables are used for about 2e4 outcomes
+                                  at most if rtol >= 1e-5 (a coarse contour takes as long) or if one kind has nearly all users (the
+                                  contour is long), and for 5e7/users outcomes at most if rtol < 1e-5
          heavy tails              values so large that a single one makes S positive are split off (_heavy_tails.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
@@ -217,8 +215,9 @@ cdef struct Kinds:
 cdef double *c_row(Kinds *out, Py_ssize_t left) noexcept nogil:
     """Returns the table for `left` users of the last two kinds; NULL if there is no memory.
 
-    The table holds the log of the largest weight and the first and the last k. For every k from the first to the last + 1, it holds
-    sum_(i >= k) r_i and sum_(i >= k) (i - k) r_i. The weights r_i of all other i are below 1e-300.
+    With the weight r_i of i users of the first of the two kinds (`Kinds`), the table holds the log of the largest weight and the
+    first and the last k. For every k from the first to the last + 1, it holds sum_(i >= k) r_i and sum_(i >= k) (i - k) r_i. The
+    weights r_i of all other i are below 1e-300.
     """
     cdef Py_ssize_t a = out.number - 2, b = out.number - 1, k, mode, first = 0, last = left
     cdef double *row = out.rows[left]
@@ -439,7 +438,7 @@ cdef double c_saddle_value(Group *groups, Py_ssize_t number) noexcept nogil:
     cdef Cumulant at
     cdef double theta = c_saddle(groups, number, False, &at), y = theta * sqrt(at.var), x = y - 2 / y, mills
     if not -37 < x < 40:
-        # here M(x) overflows, or 1 - x M(x) cancels; the correction of the logarithm is near one of its limits, -0.0413 or 0
+        # for such x, M(x) overflows or 1 - x M(x) cancels; the correction of the logarithm is near one of its limits, -0.0413 or 0
         return at.value - 0.5 * log(6.283185307179586 * (y * y + 2)) - log(theta) - (0.0413 if x < 0 else 0)
     mills = c_mills_ratio(fabs(x))
     if x < 0:
@@ -513,8 +512,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     paired = number == 1 and groups[0].count <= MOST_LISTED
     kinds.others = INFINITY
     cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
-    # Tables are used up to `enumerable` outcomes. With a large tolerance, 0.1 LISTED outcomes take as long as a contour integral.
-    # If one kind has nearly all users, a contour integral takes longer than that.
+    # Tables are used up to `enumerable` outcomes. With a large tolerance, 0.1 LISTED outcomes take as long as a contour integral,
+    # or less time if one kind has nearly all users.
     enumerable = 0.1 * LISTED if rtol >= 1e-5 or kinds.others <= RARE else 0
     if rtol < 1e-5:
         enumerable = fmax(enumerable, LISTED_USERS / groups[0].count)

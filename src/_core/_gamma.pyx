@@ -1,6 +1,5 @@
 """Logarithms of Poisson probabilities and of the regularized incomplete gamma functions, with small relative errors.
 
-Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _gamma.pxd, which states what the caller must check.
 The ufuncs evaluate blocks of elements in vector code (tails.h), as the limit of a binomial distribution, and elements outside the
 domain of this code by the scalar kernels. They return NaN outside the domain of the function.
 

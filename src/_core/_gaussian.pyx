@@ -1,8 +1,5 @@
 """Gaussian noise: log delta(eps) with a bound of its error, and eps(delta).
 
-Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _gaussian.pxd, which states what the caller must check), a ufunc,
-and a search that releases the interpreter's lock.
-
 Definition. mu = Delta/sigma, x = eps/mu - mu/2, y = x + mu, h = mu/2, c = eps/mu, M = (1 - Phi)/phi Mills' ratio:
     delta(eps) = Phi(-x) - e^eps Phi(-y) = phi(x) (M(x) - M(y)).
 x is computed as (2 eps sigma^2 - Delta^2)/(2 sigma Delta) in double-double arithmetic, because the error of log phi(x) is x^2 times

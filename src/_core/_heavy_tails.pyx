@@ -4,8 +4,6 @@
     Here `none` is the event that no user has such a value, and `some` is its complement. E[X; some] is the expectation of X times
     the indicator of `some`.
 
-Layer: ``c_split``, noexcept nogil, declared in _heavy_tails.pxd, which states what the caller must check.
-
 Method      values above an edge are split off. The edge is the lowest one tried at which a Chernoff bound of E[S_-; some] is below
             rtol/8 of a lower estimate of E S_+. This estimate comes from the sum without the largest values, or from their mean
 Roundings   256 ulp of the means of the values that are split off
@@ -48,7 +46,7 @@ cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil
 
 
 cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
-    """Returns an estimate of the value above which a single value makes the sum positive: 2 (mean loss + 8 sigma)."""
+    """Returns 2 (m + 8 sigma). A larger value most often makes the sum positive: m = max(0, -mean), sigma its deviation."""
     cdef double mean = 0, var = 0
     cdef Py_ssize_t i, j
     for i in range(number):
@@ -96,7 +94,8 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
     cdef Py_ssize_t i, j
     cdef Group *g
     out.log_none = out.mean = out.error = 0
-    # the edge is at least 2 (mean loss + 8 sigma); the mean loss and sigma are those of the negative values alone
+    # the edge is at least 2 (m + 8 sigma), where -m and sigma are the mean and the standard deviation of the sum of the negative
+    # values
     c_part(groups, number, 0.0)
     edge = c_width(groups, number)
     edge = fmax(edge, ldexp(top, -1000)) if edge > 0 else ldexp(top, -40)
@@ -124,8 +123,8 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # 0.3 times `sums` is roughly a lower bound of E[S_+]: as the edge is at least 2 (mean loss + 8 sigma), the other users
-            # subtract at most half of a value above the edge.
+            # 0.3 times `sums` is roughly a lower bound of E[S_+]: as the edge is at least 2 (m + 8 sigma), the other users subtract
+            # at most half of a value above the edge.
             if short_of <= 0.125 * rtol * fmax(exp(lower_log), 0.3 * sums):
                 break
         edge *= 1.4142135623730951

@@ -1,8 +1,7 @@
 """Logarithms of hypergeometric probabilities and tails, with small relative errors in extreme tails, populations up to 2**53.
 
-Layer: scalar kernels ``noexcept nogil`` (declared in _hypergeom.pxd, which states what the caller must check), and ufuncs over
-blocks of elements in vector code (hypergeom.h), which return NaN outside the domain. A scalar kernel of a tail evaluates a block
-of one element.
+The ufuncs evaluate blocks of elements in vector code (hypergeom.h), and return NaN outside the domain. A scalar kernel of a tail
+evaluates a block of one element.
 
 Definition. X is the number of marked items among `draws` taken without replacement from `total`, of which `marked` are marked.
     pmf     b(k; marked, p) b(draws - k; total - marked, p)/b(draws; total, p), where b is the binomial pmf. This holds for every

@@ -4,8 +4,7 @@
     K(theta) = sum_j g_j log(q_j + p_j e^theta); for Pr[S >= k] the integrand has the factor 1/(1 - e^(-(theta + i t))).
     phi_theta is the characteristic function of S after exponential tilting by theta.
 
-Layer: scalar kernels ``noexcept nogil`` are declared in _lattice.pxd, and lattice.h has the passes over the data. _blocks.pyx makes
-single points and blocks of points available to Python.
+lattice.h has the passes over the data. _blocks.pyx makes single points and blocks of points available to Python.
 
 Checked by the caller: 0 < p < 1 (subnormals too), counts integers >= 1 of total n <= 2**53, k an integer.
 Ranges   k = 0, n; Pr[S >= 1], Pr[S < n]   closed forms, because the tilt would be infinite

@@ -1,7 +1,5 @@
 """Privacy losses on a grid: the hockey-stick divergence of their distribution, and outcomes split or merged onto grid points.
 
-Layer: kernels ``noexcept nogil``, two of which are declared in _losses.pxd, and functions that apply them to arrays.
-
 Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Above eps its contribution to the hockey-stick
 divergence is p (1 - e^(eps - l)). A distribution of losses is a list of (log p, l), l increasing.
 Method
@@ -15,24 +13,25 @@ Method
     tilted_moments  the log moment generating function of numbers on a grid and their tilted mean and variance, in vector code
     multiplied      powers of spectra by repeated squaring, in blocks that stay in the processor's cache. A block whose product is
                     negligible takes one pass; for many releases most blocks are negligible
-    balanced        at each grid point, a part of the mass of the cell below and a part of that of the cell above are merged; the
-                    function returns the moments (mass times distance from the point) for which the two parts balance
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the same total masses under P and
                     Q. The divergence does not decrease, since post-processing undoes the split. The variance grows by
                     (l-g)(g+h-l).
-    merge           shares of neighbouring outcomes become one outcome whose loss is exactly a grid point g: a randomized
-                    post-processing. The share of the last outcome solves the balance sum p (1 - e^(g - l)) = 0, whose terms are
-                    computed by expm1. If outcomes are closer than the grid points, the part of an outcome that is not needed for
-                    the balance goes to the next point. If outcomes are farther apart, an outcome is balanced by a share of the
-                    mass at a lower point, because this changes the divergence less.
-                    Outcomes at the upper end that cannot be balanced are rounded down. The lowest loss is rounded down, too, if it
-                    is slightly above a grid point.
+    merge           parts of outcomes with losses l near a grid point g and masses p balance if sum p (1 - e^(g - l)) = 0. Together
+                    they then have the masses of one outcome of loss g under P and Q, and are merged into it, a randomized
+                    post-processing. The part of the last outcome solves the equation, whose terms are computed by expm1. What is
+                    left of an outcome goes to the next point. If outcomes are far apart, one that is closer to the grid point below
+                    is balanced there by a part of the mass at a still lower point. This changes the divergence less than moving it
+                    to the point above. Outcomes at the upper end that cannot be balanced are rounded down. The lowest loss is
+                    rounded down, too, if it is slightly above a grid point.
+    balanced        for numbers in cells between grid points: at each point, a part of the mass of the cell below and a part of that
+                    of the cell above are merged. The results are the moments (mass times distance from the point) of both parts,
+                    which are equal, so that the mean of the merged mass is the point
 Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
-          merge: the balance at a point has only rounding errors, which change its loss by less than 1e-13
+          merge: the masses merged at a point balance up to rounding errors, which change the loss by less than 1e-13
 Cost      law_hockey_stick, split and merge: 140 ns for each outcome (merge: 11 ns if many outcomes share a point). tilted_excess:
-          3 ns for each point. read_excess: 60 ns for each level. multiplied: 10 ns for each frequency of a tenth power, 1 ns if it
-          is negligible. tilted_moments: 1.3 to 1.8 ns for each number with AVX-512
+          3 ns for each point. read_excess: 60 ns for each level. multiplied, for a tenth power: 10 ns for each frequency, 1 ns
+          for a negligible one. tilted_moments: 1.3 to 1.8 ns for each number with AVX-512
 Source    the split is the connect-the-dots method of Doroshenko et al. 2022, section 4; the merge is new here
 """
 
@@ -476,11 +475,11 @@ def tilted_moments(const double[::1] logs not None, const double[::1] place not 
 
 def balanced(const double[:] mass not None, const double[:] near not None, const double[:] far not None,
              const uint8_t[:] free not None, Py_ssize_t last):
-    """Return moments at the first `last` + 1 points between cells; the first moment is 0. See `_exchanged` in grid_sums.py.
+    """Return moments at the first `last` + 1 ends of cells; the first moment is 0. See `_exchanged` in grid_sums.py.
 
-    Cell k gives the mass moment[k]/near[k] to its left end and the rest of its mass to its right end. At the right end, the moment
-    is far[k] times this rest, or 0 if the rest is negative. At the right end of a free cell, the moment is half of the largest one
-    that the next cell can give.
+    Cell k gives the mass moment[k]/near[k] to its left end and the rest of its mass to its right end; near[k] and far[k] are the
+    distances of its mean from these ends. So the moment at the right end is far[k] times the rest, or 0 if the rest is negative. A
+    free cell may keep a part of its mass: at its right end, the moment is half of the largest one that the next cell can give.
     """
     cdef Py_ssize_t k, n = mass.shape[0]
     if not (near.shape[0] == far.shape[0] == free.shape[0] == n and 0 <= last <= n):

@@ -6,9 +6,6 @@ users has tables P0 and P1 of positive terms and N0 and N1 of negative terms, wi
                     of  P0_A(u) P0_B(v) + P1_A(u) P1_B(v) - N0_A(u) N1_B(v) - N1_A(u) N0_B(v)
 the result is the sum of mass_i mass_j mass_k mass_m (-W)_+ over all quadruples of outputs (docs/theorems/worst-dataset).
 
-Layer: ``c_negative_part``, noexcept nogil, declared in _matchings.pxd. The caller has checked: the tables are >= 0 and symmetric in
-the outputs, and products of two entries do not overflow.
-
 Method     W is symmetric, so each multiset of outputs is evaluated once and multiplied by the number of its orders
 Rounding   the negative terms are raised and the positive ones lowered by a relative 64 UNIT, and the result is raised by 1e-9
 

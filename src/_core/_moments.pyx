@@ -2,10 +2,10 @@
 
     phi(z) = E e^(zX) = 1 + sum w (e^(zx) - 1),  X = x[j] with probability w[j], else 0;   z_m = theta + i m D, D the step
     B = (D/(2 pi)) sum_m u_m |phi(z_m)|^k,       u_m = exp(eta^2 (theta^2 - m^2 D^2)/2)/(theta^2 + m^2 D^2)
-    E (X_1 + ... + X_k)_+ <= the largest B of the distributions of X_1, ..., X_k, for any theta, D > 0 and eta >= 0, common to all
+    E (X_1 + ... + X_k)_+ <= the largest B of the distributions of X_1, ..., X_k, for any common theta, D > 0 and eta >= 0.
+    The sum is smoothed by a normal variable of variance eta^2
 
-Layer: ``c_log_moments``, ``c_log_contour`` and ``c_tilt`` are noexcept nogil and declared in _moments.pxd, which states what the
-caller must check. ``log_moments``, ``log_contour``, ``tilt`` and ``largest`` are for Python. moments.h has the loop over atoms.
+moments.h has the loop over atoms.
 
 Method   phi - 1     is computed as sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1), so that nothing cancels if z x is
                      small. The powers of e^(iDx) are computed by repeated multiplication (moments.h)
@@ -124,7 +124,7 @@ cdef struct Steps:
 
 cdef int c_start(const Atoms *law, const double *theta, Py_ssize_t thetas, double step, Py_ssize_t nodes, double blur, double *room,
                  Steps *steps, double *upper, double *lower) noexcept nogil:
-    """Writes the bounds of log|phi| at m = 0. Returns whether those at m > 0 remain, which is false if e^(theta x) overflows."""
+    """Writes the bounds of log|phi| at m = 0; returns False if e^(theta x) overflows, and then writes infinite bounds at all m."""
     cdef Py_ssize_t n = padded(law.number), j, t, m
     cdef double half, s, c
     steps.n, steps.thetas, steps.re1, steps.im1, steps.re, steps.im = n, thetas, room, room + n, room + 2 * n, room + 3 * n

@@ -4,12 +4,9 @@
     polynomials A and B, the effect of the smoothing at S = s is
     E(s+U)_+ - s_+ = tau g(|s|/tau), g(z) = pdf(z) - z cdf(-z), B(z) pdf(z) <= g(z) <= A(z) pdf(z)
 
-Layer: ``c_contour``, noexcept nogil, is declared in _smoothed.pxd, which states what the caller must check. ``tilted_nodes`` and
-``turned_sums`` are for Python.
-
 Method   smoothing       A and B are sums c_k He_2k of Hermite polynomials, with the coefficients ABOVE and BELOW from linear
                          programs (tests/reference/sandwich.py; a test checks B <= g/pdf <= A).
-                         E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
+                         E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k)(0), f the density of S + U
          trapezoid       the trapezoidal rule is applied to e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k, on the line
                          Re s = theta with K'(theta) = 2/theta, where K is the cumulant function of S. The period 2 pi/step is
                          increased until the aliasing error (c_alias) is a thousandth of rtol. In the upper bound x_+ is replaced by
@@ -199,9 +196,9 @@ cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step,
         size /= norm
         total += size * (cosine * less + sine * 2 * theta * t) / norm
         total_error += size * (nodes[i].error + sums)
-    # Nodes with |phi| < e^-band or tau t > reach are omitted. At s = theta + i t and v = tau |s|, an omitted term of the sums
-    # `most` and `least` is at most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 left^2 and falls like v^8 e^(-v^2/2) for
-    # v > reach.
+    # Nodes with |phi| < e^-band or tau t > reach are omitted. At s = theta + i t, with v = tau |s| and left = e^(tau^2 theta^2/2),
+    # an omitted term of the sums `most` and `least` is at most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 left^2 and
+    # falls like v^8 e^(-v^2/2) for v > reach.
     left = exp(0.5 * square * theta * theta)
     peak = exp(-0.5 * reach * reach)
     total_error = weight * total_error + left * (exp(-band) / (2 * theta) + peak / (end * reach))

@@ -1,8 +1,7 @@
 """Elementary functions used by the other kernels, each without cancellation.
 
-Layer: scalar functions ``cdef double c_...(...) noexcept nogil``, declared in _special.pxd, and a ufunc for each. The scalar
-functions check nothing; special.h says what the caller has checked. The ufuncs test ``x == x`` first, because an ordered comparison
-with NaN would raise the floating-point flag "invalid", and NumPy would warn.
+The scalar functions check nothing; special.h says what the caller has checked. The ufuncs test ``x == x`` first, because an ordered
+comparison with NaN would raise the floating-point flag "invalid", and NumPy would warn.
 
 Measured error in ulp of the result, against python-flint at 200 bits or more (tests/reference/measure_errors.py;
 tests/core/test_special.py repeats the measurement):

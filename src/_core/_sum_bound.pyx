@@ -9,15 +9,13 @@ The proof is in docs/theorems/worst-dataset, Lemma H.
                      values L_1, ..., L_N, with Pr[L > x + nu] = T(x)/p, and Y the sum given that every X_i is at most c. Then
                      E S_+ is at most E(Y + L_1 + ... + L_N)_+, which is summed over the values of N
 
-Layer: for Python, the class `SumBound`, the function `tilt_below`, and the functions that compute the atoms of a cell (`bin_atoms`,
-`product_masses`, `mixed_atoms`). Callers check: masses are >= 0 with a sum of at most 1 (up to rounding), values are finite, and no
-square overflows.
+The caller has checked: masses are >= 0 with a sum of at most 1 (up to rounding), values are finite, and no square overflows.
 
 Method   N = 0, 1, 2  L is rounded up to one of `jumps` edges between c and the largest value; if N = 2, to every `pool`-th edge
          N >= 3       E(Y + L_1 + ...)_+ <= E Y_+ + L_1 + ..., Pr[N >= 3] <= (k p)^3/6 and E N 1{N >= 3} <= (k p)^3/2
-         E(Y + u)_+   has two upper bounds, of which the smaller one is used: e^(theta u) B(theta) for the best theta of the rows,
-                      and (m + (m^2 + k v)^(1/2))/2 with m = u + k E X. The latter is the largest one over the pairs (mean E X,
-                      variance v) of X given X <= c; dominated pairs are dropped
+         E(Y + u)_+   has two upper bounds, of which the smaller one is used: e^(theta u) B(theta) for the best one of the given
+                      theta, and (m + (m^2 + k v)^(1/2))/2 with m = u + k E X. The latter is the largest one over the pairs (mean E
+                      X, variance v) of X given X <= c; dominated pairs are dropped
          also         E S_+ <= k E X_+ is used
          edges        form a geometric sequence. If a larger value is added, each new edge receives T of the last old edge below it
          changes      `add` works on a copy of all numbers that change, so that `undo` restores them
@@ -356,7 +354,7 @@ cdef class SumBound:
 
     cdef int tails(self, const double[::1] values, const double[::1] mass, const Py_ssize_t[::1] starts,
                    const Light *light) noexcept nogil:
-        """Raise T(x) (header) at each edge x to its maximum over these distributions.
+        """Raise T(x), the largest Pr[X > x], at each edge x to its maximum over these distributions.
 
         Returns 1 if T was raised at an edge, -1 if there is no memory.
         """

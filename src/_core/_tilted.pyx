@@ -4,8 +4,6 @@
     with probability w[j], and these masses sum to 1. The distribution of a user tilted by theta has the probabilities
     p = w e^(theta x)/E e^(theta X) of the values y = x - mean.
 
-Layer: functions that need no interpreter lock, declared in _tilted.pxd, which states what the caller must check.
-
 Method      the sums over the atoms use expm1, so that small theta x do not cancel; products with n and sums over groups are in
             double-double. The mass at x = 0 is an argument like any other mass and not computed as 1 minus the others, because it
             may be far below an ulp of 1. Atoms whose tilted mass changes log phi by less than 1e-22 are omitted from the tilted

@@ -1,7 +1,5 @@
 """Trade-off functions of two distributions: breakpoints in likelihood-ratio order, divergences, hulls, lines below a divergence.
 
-Layer: kernels ``noexcept nogil`` (declared in _tradeoff.pxd), functions on arrays.
-
 Definition. For atoms ordered by decreasing Q/P, the most powerful tests reject the first i of them:
     log_alpha[i] = log sum_(j < i) P(j),   log_beta[i] = log sum_(j >= i) Q(j),   i = 0..n.
     H(eps) = sum max(0, X - e^eps Y) for masses X and Y of the same atoms.
@@ -15,7 +13,8 @@ Method. alpha, beta, 1 - alpha and 1 - beta are four sums over the atoms, so tha
           increase H by Y(counted) (e^e - e^e'), and each newly counted atom adds X (1 - e^(e' - log X/Y)). All these terms are
           positive, whereas differences of prefix sums of X and of Y would cancel.
           The hull is found by one scan that drops a point if the next step down is steeper. A step between two points is the
-          difference of the levels or of their complements, whichever are smaller, as top + log(-expm1(low - top)).
+          difference of the levels or of their complements, whichever are smaller: top + log(-expm1(low - top)) for the logarithms
+          low < top.
           Two lines are below a convex function of E = e^x between two points at which it is known: the line through the two points
           to the left and the line through the two points to the right. The left line is stored as its decrease per unit of E, in
           units of the value and of E at the point before the interval. The right line is stored as its decrease over the interval,
@@ -31,7 +30,7 @@ Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); agains
           The vertices of the hull are given points, so the hull is never too low. Rounding may drop a point that is below the new
           edge. The hull is then too high at this point: relative to the steps, by a few of the above units at most.
           Lines below are rounded down: 4.8e3 values at intersections, in intervals from 0.01 to 3e3, are below those of the exact
-          right line by at most 19 (rms 1.4), and none is above an exact line, against mpmath at 80 digits.
+          right line by at most 19 units (rms 1.4), and none is above an exact line, against mpmath at 80 digits.
 Cost      for 1e6 atoms: the four sums 20 ms (AVX-512, cumulate.h), the test whether the ratios are sorted 1 ms, the sort if needed
           23 ms (NumPy sorts 1e6 doubles in 14 ms), or 72 ms if the ratios agree in 40 bits; the hull 17 ms; H at 1000 eps 6 ms, at
           1e6 eps 32 ms. Lines below a function at 1e5 points: 13 ms

@@ -1,6 +1,5 @@
 """Makes the ufuncs of this library from a kernel, the loop of loops.h that calls it, and a docstring of common parts.
 
-Layer: between the scalar kernels, which do not use Python, and the names that users import.
 Measured error   none of its own: an element is the kernel's result, to the bit (tests/core/test_cython_tails.py).
 """
 

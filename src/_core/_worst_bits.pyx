@@ -1,7 +1,5 @@
 """The worst-case dataset of shuffled bits and of their sums: branch and bound over all numbers of ones, in one call.
 
-Layer: kernels ``noexcept nogil`` are declared in _worst_bits.pxd. Functions of arrays of eps check for signals between two eps.
-
 Definition. The other users have N = `others` bits, of which m are ones; each bit is flipped with probability q. Let f_N(m) be the
 hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over
 m = 0..N above and below. Without B of the other bits, j ones and B - j zeros, the divergence is not smaller:
@@ -10,7 +8,8 @@ because adding bits is post-processing (shuffled bits, Proposition 3.1). So one 
 For width = 1 and more than SMALL candidates, an expansion around the middle m of an interval gives a tighter bound. Let theta be
 the tilt of _bits.pyx, mu(m) the mean of the tilted number of ones, which is linear in m, and chi_i the tilted and centred
 characteristic function of a bit with value i. The threshold of the sum is k = mu(m) + 1/2 + d, where |d + 1/2| < 1, because the
-mode is within 1 of the mean (Darroch). With B(t) = gain - loss sum_(0 < i < J) e^((theta + i t) i),
+mode is within 1 of the mean (Darroch). With p = 1 - q, E = e^eps, gain = p - q E, loss = E - 1 and
+    B(t) = gain - loss sum_(0 < l < J) e^((theta + i t) l),
     f_N(m + j) <= e^(linear in m + j) max_d Re 1/(2J) sum_t C(t) e^(s d + j g),    s = -(theta + i t), g = log chi_1/chi_0,
     C = B chi_1^m chi_0^(N - m) e^(s/2).
 g is small, because both values of a bit have the same variance before tilting. The exponential e^(s d + j g) is replaced by its
@@ -339,7 +338,7 @@ cdef void expand(Expansion *out, double bits, double flip, double eps, double ga
         c_lattice_law(&law, p + i, q + i, &one, 1)
         c_phi_make(&law, out.theta, smallest, half, phi + i)
     while m <= J and c_place(half, J, m, &at):
-        # B(t) = gain - loss sum_(0 < i < J) e^((theta + i t) i), where (gain + loss) e^theta = gain
+        # B(t) = gain - loss sum_(0 < l < J) e^((theta + i t) l), where (gain + loss) e^theta = gain
         re, im = -expm1(out.theta) + 2 * shrink * at.s * at.s, -2 * shrink * at.s * at.c
         norm, sign = re * re + im * im, -cut if m & 1 else cut
         at.weight /= 2 * J
@@ -372,8 +371,8 @@ cdef double largest_cubic(const double *c, double low, double high) noexcept nog
     return largest
 
 
-# At the middle of an interval: the real parts of the sums over t of C s^i, i < 6, and of C g s^i, i < 4, and bounds of the omitted
-# terms.
+# At the middle of an interval: the real parts of the sums over t of C s^i, i < 6, and of C g s^i, i < 4, with C, s and g of the
+# header, and bounds of the omitted terms.
 cdef struct Terms:
     double[6] a
     double[4] b
@@ -689,8 +688,9 @@ cdef double normal_value(double eps, const void *law) noexcept nogil:
 def worst_epsilon(double others, double fakes, double flip, double head, double rest, double pure, double delta, bint upper):
     """Return the upper or lower bound of eps of the worst dataset at a delta in (0, 1], for width 1 and `others` > SMALL.
 
-    `pure` is the budget head + rest = ln((1 - flip)/flip) < 700, rounded up or down. The search starts from eps of the dataset
-    without ones. If eps is small, most of its evaluations use normal noise instead of this dataset (0.1 us for a value).
+    `pure` is the budget head + rest = ln((1 - flip)/flip) < 700, rounded up or down. The approximate curve of the search
+    (_crossing.pyx) is that of the dataset without ones. If eps is small, it is that of normal noise (0.1 us for a value), and the
+    dataset without ones gives the approximate middle of the bounds.
     """
     cdef Bits bits
     cdef Curve curve

@@ -1,6 +1,6 @@
 """The public C interface of shufflebounds: kernels with checked arguments under stable names; the .pxd file declares them.
 
-Layer: this module computes nothing itself. Each function checks its arguments and calls a kernel of shufflebounds._core.
+This module computes nothing itself. Each function checks its arguments and calls a kernel of shufflebounds._core.
 
 Measured   no error of its own: the errors in a kernel's header hold here too, to the bit (tests/core/test_cython_tails.py).
 """

@@ -50,8 +50,8 @@ def stirling_ratio():
 
     The approximation is exact at n in STIRLING_NODES and at infinity.
 
-    As a function of 1/n^2, Stirling's error times n is a Stieltjes function. So every coefficient is positive, and the error at
-    integers between the nodes is small.
+    As a function of 1/n^2, Stirling's error times n is a Stieltjes function. So every coefficient is positive, and the error of the
+    approximation is small at integers between the nodes, too.
     """
     half = len(STIRLING_NODES) // 2
     points = [(mpmath.mpf(n) ** -2, n * stirling_error(n)) for n in STIRLING_NODES] + [(mpmath.mpf(0), mpmath.mpf(1) / 12)]
@@ -119,8 +119,8 @@ def atanh_table():
 def uniform_functions():
     """Return C functions that compute B(s) and the coefficient of M(s) without loops (see binom_uniform in binomial.h).
 
-    The functions compute f_m = e_m(gamma) h^m, and then f_(m-2) += (m-1) f_m for decreasing m. B is the sum over m >= 1 of f_m
-    s^(m-1), with even and odd m summed separately.
+    With the polynomials e_m of `uniform_table` and h = 1/sigma, the functions compute f_m = e_m(gamma) h^m, and then f_(m-2) +=
+    (m-1) f_m for decreasing m. B is the sum over m >= 1 of f_m s^(m-1), with even and odd m summed separately.
     """
     rows = uniform_table()
     out = []
@@ -195,8 +195,9 @@ def poly_add(a, b, scale=Fraction(1)):
 def uniform_table():
     """Return the polynomials e_m(gamma), m = 0, ..., UNIFORM_ORDERS[-1], of the series dy/dt = sum e_m t^m, as exact rationals.
 
-    y(t) solves K(y)/kappa_2 = t^2/2, where K is the cumulant generating function. The derivative of this equation is
-    (K'(y)/kappa_2) y'(t) = t. It determines the coefficients a_i of y = sum a_i t^i one after another.
+    y(t) solves K(y)/kappa_2 = t^2/2, where K is the cumulant generating function of a centered Bernoulli variable and kappa_2 its
+    variance. The derivative of this equation is (K'(y)/kappa_2) y'(t) = t. It determines the coefficients a_i of y = sum a_i t^i
+    one after another.
     """
     order = UNIFORM_ORDERS[-1] + 1
     kappa = cumulant_polynomials(order + 2)

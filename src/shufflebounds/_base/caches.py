@@ -38,7 +38,7 @@ class cached_property(functools.cached_property[T]):
 
 
 def immutable(instance: object) -> bool:
-    """Return whether an object may be the key of a cache: it is hashable, and of a frozen dataclass."""
+    """Return whether an object may be the key of a cache: it is hashable and an instance of a frozen dataclass."""
     kind = type(instance)
     return getattr(getattr(kind, "__dataclass_params__", None), "frozen", False) and kind.__hash__ is not None
 
@@ -105,7 +105,7 @@ class Kept(dict[Key, Value]):
 def kept(
     most: float, size: Callable[[Any], int] | None = None
 ) -> Callable[[Callable[Concatenate[Any, Arguments], Value]], Callable[Concatenate[Any, Arguments], Value]]:
-    """Return a decorator for methods: each object keeps the values of the method by its arguments, in a `Kept` with this limit.
+    """Return a decorator for methods: each object keeps the results of the method, one for each list of arguments, in a `Kept`.
 
     The cache of a method m is the attribute ``_kept_m`` of the object. Values must not be None, and arguments must be hashable.
     """

@@ -21,7 +21,7 @@ class Explaining(ABCMeta):
     """The metaclass of classes whose constructors explain a call with missing, surplus or unknown arguments."""
 
     if not TYPE_CHECKING:
-        # The method is hidden from type checkers: they would take its result type for the type of every instance.
+        # The method `__call__` is hidden from type checkers: they would take its result type for the type of every instance.
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             try:
                 return super().__call__(*args, **kwargs)

@@ -10,7 +10,7 @@ mass of each cell is moved to its mean (merged). See Shaked, Shanthikumar, *Stoc
 positive part uses :math:`Z^+`, a lower bound uses :math:`Z^-`. Functions whose names start with ``log`` take and return logarithms
 of masses, and logarithms l of values :math:`e^l`.
 
-Privacy losses are spread and merged on a grid by the kernel ``_core/_losses``, which keeps the masses under both distributions.
+Privacy losses are spread and merged on a grid by the kernel ``_core/_losses``, which keeps the masses under P and under Q.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def rounding_charge(terms: int, depth: float = 0.0) -> float:
 def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) -> float:
     """Return an upper bound of `rounding_charge` for every cell, and for every node, which gets mass from its two adjacent cells.
 
-    The charge grows with the number of values in a cell. A node gets mass from two cells, so twice the largest number is used.
+    The charge grows with the number of values in a cell. A node gets mass from two cells, so the charge is computed for twice the
+    largest number of values in a cell.
     """
     return rounding_charge(2 * int(np.bincount(_cells(values, nodes)).max(initial=0)), depth)
 

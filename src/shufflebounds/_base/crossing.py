@@ -1,7 +1,8 @@
 """The search for the smallest eps at which a decreasing curve of log delta meets a target.
 
 Every `eps(delta)` uses this search, except those whose curve is a C function, which use the same search in the kernel
-`_core/_crossing.pyx`. Both return an eps at which the curve was evaluated and meets the target, or the pure budget.
+`_core/_crossing.pyx`. Both return an eps at which the curve was evaluated and meets the target, or the pure budget, at which delta
+is 0.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, 
 
 
 def _interpolated(points: FloatArray, depth: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the predicted eps at each depth = sqrt(-log delta), and the slope of the depth as a function of eps; 0 if unreliable.
+    """Return the predicted eps at each depth = sqrt(-log delta), and the slope of the depth in eps (0 if unreliable).
 
     `points` holds increasing depths and the eps at each depth. The prediction is the polynomial through the nearest points
     (Neville's scheme).
@@ -205,8 +206,8 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
         value = curve.log_delta(eps)
         if value == target:
             return 0.0
-        # From the pure budget on, log delta is -inf. Only the sign of the excess is used there, so any large number may be
-        # returned.
+        # From the pure budget on, log delta is -inf. Only the sign of the excess sqrt(-log delta) - sqrt(-target) is used there, so
+        # any large number may be returned.
         return (target - value) / (goal + math.sqrt(-value)) if value > -math.inf else goal + 1e3
 
     at, slope = guess if guess[1] > 0 else (0.0, 0.0) if rough is None else _rough_crossing(rough, target, upper)
@@ -240,7 +241,7 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
         # Use the slope of the curve itself: near a pure budget, the slope of the rough curve may be far larger.
         if close > 0 and abs(value) <= rise * rtol * at:
             return at
-        # The next step ends 10 % beyond the point where the line through both points reaches the target.
+        # The next step ends 10 % beyond the point where the line through the last two points reaches the target.
         step = min(max(1.1 * abs(value) / rise, step), 3 * at) if rise > 0 else 3 * at
     (low, at_low), (high, at_high) = sorted([last, (at, value)])
     # The search aims half of the tolerance beyond the crossing (above it for an upper bound, below it for a lower bound). An
@@ -254,7 +255,8 @@ def crossing(curve: Curve, target: float, *, upper: bool, guess: Point = (0.0, 0
         fall = (at_high - at_low) / JUMP
         if rough is None or not (rough.settles and rough.jumps) or not slope * (high - low) < fall < goal / JUMP:
             return False
-        # The rough curve may be steeper in this bracket than at the guess, so its decrease over the whole bracket is evaluated.
+        # The slope of the rough curve is known at the guess only. It may be steeper elsewhere in the bracket, so its decrease over
+        # the whole bracket is evaluated.
         return _fall(rough, low, high) < fall
 
     if high == curve.pure and high - low > 4 * ULP * high:
@@ -290,7 +292,8 @@ def _below_pure(excess: Callable[[float], float], below: Point, pure: Point) -> 
         points[distance] = eps, excess(eps)
         return points[distance][1]
 
-    # The excess at the pure budget is arbitrary: minus the excess at the other end is used, so that the first step bisects.
+    # The excess at the pure budget may be any positive number. Minus the excess at the other end is used, so that the first step
+    # bisects.
     first, last, *_ = narrowed(of_log, first, last, below[1], -below[1], rtol=0.0, xtol=0.1)
     return points[first], points[last]
 

@@ -194,9 +194,9 @@ def maximum(
     A block is a set of values. ``measure(blocks, enough)`` returns three numbers for each block: a lower and an upper bound of one
     value in the block (both -inf if no value was evaluated), and an upper bound of all values in the block. If this last bound is
     at most `enough`, it need not be tighter. ``split(block)`` returns smaller blocks, or no block for a single value. Each round
-    splits the `batch` blocks that have the largest upper bounds. Let v be the larger of `reached` and the largest upper bound of an
-    evaluated value. The search ends when no block exceeds v + tolerance(v), when `most` blocks have been measured, or when
-    ``stop(bound)`` is true for the largest upper bound of a block.
+    splits the `batch` blocks that have the largest upper bounds. Let v be the larger of `reached`, a value known before, and the
+    largest upper bound of an evaluated value. The search ends when no block exceeds v + tolerance(v), when `most` blocks have been
+    measured, or when ``stop(bound)`` is true for the largest upper bound of a block.
     """
     order = itertools.count()
     heap: list[tuple[float, int, B, Sequence[B]]] = []

@@ -1,4 +1,4 @@
-"""One release as a distribution of privacy losses: enumerated outcomes, curves, divergences, tails. Imports `tradeoff` and below.
+"""The privacy losses of one release: enumerated outcomes, trade-off curves, divergences, tails. Imports `tradeoff` and below.
 
 Start with `atoms` (enumerated outcomes under both distributions, and losses on a grid), then `release` (the properties of one
 release that a composition uses), `closed_forms` (results that need neither a search nor samples) and `sampled_profile` (bounds of

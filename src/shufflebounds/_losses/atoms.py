@@ -194,8 +194,8 @@ class LossAtoms:
             return reverse.log_lost
         if not symmetric:
             return None
-        # By symmetry, each outcome of loss l has a partner of loss -l. An outcome without a partner in this list is truncated in
-        # that of (Q, P).
+        # As (Q, P) has the same distribution of losses, each outcome of loss l has a partner of loss -l. If the list lacks the
+        # partner of an outcome, the list of (Q, P) lacks this outcome.
         hidden = self.log_p[(self.loss > -self.loss[0]) | (self.loss < -self.loss[-1])]
         return float(np.logaddexp.reduce(np.append(hidden, self.log_lost)))
 
@@ -236,8 +236,8 @@ class LossAtoms:
         if self.log_rest > -math.inf or (upper and self.log_lost > -math.inf):
             return np.full(orders.size, np.inf)
         side = 1 if upper else -1
-        # With b = order - 1, the term P e^(b l) - (1 + b) P + b P e^-l of a loss l increases with |l|. So all losses l are moved
-        # away from 0 for an upper bound, and towards 0 for a lower bound.
+        # With b = order - 1, a loss l of mass p contributes p (e^(b l) - (1 + b) + b e^-l) to the sum, which increases with |l|. So
+        # all losses l are moved away from 0 for an upper bound, and towards 0 for a lower bound.
         away = np.where(self.loss < 0, -1.0, 1.0)
         loss = self.moved(side * away)
         if not upper:

@@ -115,10 +115,11 @@ class ClosedForms:
 
     @property
     def mu_in_tails(self) -> float | None:
-        """A lower bound of the limit of t_0 - t_1 (below) as the probability that a test rejects tends to 0; None if not known.
+        """A lower bound of mu from tests that rarely reject; None if not known.
 
-        t_0 and t_1 are the normal quantiles of the probabilities that the test rejects under the first and under the second input.
-        For normal noise the limit is mu.
+        It bounds the limit of t_0 - t_1 from below, as the probability to reject tends to 0. Here t_0 and t_1 are the normal
+        quantiles of the probabilities that the test rejects under the first and under the second input. For normal noise the limit
+        is mu.
         """
         return None
 
@@ -133,5 +134,5 @@ def _largest_renyi(parts: tuple[Any, ...], orders: FloatArray) -> FloatArray:
 
 
 def mixture_limit(parts: tuple[Any, ...], rate: float, orders: FloatArray) -> FloatArray:
-    """Return upper bounds of the Renyi divergences of a mixture (`ClosedForms.mixture`); inf if `parts` is empty."""
+    """Return upper bounds of the Renyi divergences of a mixture (`ClosedForms.mixture`) of the profiles `parts`; inf if none."""
     return mixture_renyi(orders, _largest_renyi(parts, orders), rate) if parts else np.full(orders.size, np.inf)

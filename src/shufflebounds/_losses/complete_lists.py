@@ -39,8 +39,8 @@ def complete_lists(log_p: FloatArray, log_q: FloatArray) -> CompleteLists:
     for exact lists, agree within the errors.
     """
     laws, rising = (log_p, log_q), (np.sort(log_p), np.sort(log_q))
-    # The largest mass e^x enters the sum of the masses minus 1 as e^x - 1, because rounding it may cause an error above all other
-    # masses.
+    # The sum of the masses minus 1 is computed as e^x - 1 plus the other masses, where e^x is the largest mass: rounding e^x may
+    # cause an error above all other masses.
     rest = [np.exp(law[:-1]) for law in rising]
     totals = [math.log1p(math.fsum([*small, math.expm1(law[-1])])) for small, law in zip(rest, rising)]
     errors = [2 * ULP * math.fsum(small) for small in rest]

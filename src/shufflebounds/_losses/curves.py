@@ -39,7 +39,7 @@ each level then adds samples. Raised: more rounds of refinement. Lowered: more v
 
 
 def sketch_step(sampling: Sampling) -> float:
-    """Return the step, in sqrt(-2 log delta), of the first samples of a curve that is refined near the evaluated levels."""
+    """Return the step, in sqrt(-2 log delta), of the first samples of a curve that is refined near given levels alpha."""
     # Between samples, a lower bound of delta that is not convex is only known to be monotone, so its gap is proportional to the
     # step.
     return max(sampling.spacing, SKETCH) if sampling.convex else 0.5 * sampling.spacing
@@ -144,8 +144,8 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
     limits = []
     for samples in (forward, backward):
         finite = samples.eps[samples.high > -np.inf]
-        # The limit is the second largest eps of the samples with a positive delta. The line of the last sample is the largest in a
-        # range of alpha that would shrink if further samples were added.
+        # The limit is the second largest eps of the samples with a positive delta, because the line of the last sample is the
+        # largest in a range of alpha that would shrink if samples at larger eps were added.
         limits.append(float(finite[-2]) if finite.size > 2 else -1.0)
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
@@ -236,7 +236,7 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             break
         for upper in (True, False):
             # The upper and the lower bounds of delta give one bound of mu each; start with the upper bounds. Refine as if these
-            # bounds were delta itself. `attained` is the largest mu at the samples: only intervals with a corner above it can
+            # bounds were delta itself. `attained` is the largest mu at the samples: only intervals whose corner has a larger mu can
             # change the bound of mu.
             one, other = alone(forward, backward, upper)
             form, eps = _enclosing(one, other, False)
@@ -360,8 +360,8 @@ def curve_of_masses(
         by_level = level <= rest
         level[~by_level] = log1mexp(rest[~by_level])
         rest[by_level] = log1mexp(level[by_level])
-    # Points at which an error is the sum of masses precede points at which its complement is. At the transition, rounding may put
-    # neighbouring points out of order.
+    # At the first points alpha (or beta) is computed as a sum of masses, at the later ones its complement is. Where the two ranges
+    # meet, rounding may put neighbouring points out of order.
     forward = [np.maximum if upper else np.minimum, np.minimum if upper else np.maximum]
     for row, order in enumerate(forward * 2):
         turn = 1 if (row < 2) == upper else -1

@@ -104,7 +104,8 @@ def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
         short = np.where(wanted > -np.inf, wanted - got, 0.0)
     slack = max(float(short.max()), -total, 0.0) + ULP * (32 + float(np.abs(wanted[wanted > -np.inf]).max(initial=0)))
     held = log_p > -np.inf
-    # The last values of the two parts are the masses of outcomes that are possible under P only and under Q only.
+    # At the largest eps, the divergence of (P, Q) is the mass of the outcomes that are possible under P only, and that of (Q, P)
+    # the mass of those possible under Q only.
     return LossAtoms(log_p[held], loss[held], rest, float(joint[1][1][-1]), -math.inf, slack, 4 * ULP * float(np.abs(loss).max()))
 
 
@@ -120,7 +121,8 @@ def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
     slack = max(float((got[real] - wanted[real]).max(initial=0.0)), total, 0.0)
     slack += ULP * (32 + float(np.abs(wanted[real]).max(initial=0)))
     held = log_p > -np.inf
-    # At the last point of each part a line reaches zero; the divergence was not evaluated there, so this point is left out.
+    # The last point of `right` and of `left` is where a line reaches zero. The divergence was not evaluated there, so the error of
+    # the losses does not include this point.
     loss_error = 4 * ULP * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
     return LossAtoms(log_p[held], loss[held], -math.inf, -math.inf, -math.inf, slack, loss_error)
 

@@ -108,7 +108,7 @@ def _least(values: Callable[[FloatArray, NDArray[np.intp]], FloatArray], count: 
                 place = best[rows] + step
                 value = values(STEPS[place][:, None], rows)[:, 0]
                 # All results for short lengths may be 0, because the gap of the bounds of delta exceeds the decrease of delta
-                # there. So among equal results longer lengths are tried.
+                # there. So if two lengths have equal results, the search goes on from the longer one.
                 less = (value < smallest[rows]) | ((value == smallest[rows]) & (side == 1))
                 ends[side, rows[~less]] = place[~less]
                 rows, place = rows[less], place[less]

@@ -448,7 +448,8 @@ class DominatingPairInfo:
 
     @kept(CACHED_ANSWERS)
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, those of (P, Q) down to e^log_tail.
+        """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, those of (P, Q) down to a divergence of
+        e^log_tail.
 
         The samples of (Q, P) end at the divergence e^FIRST_TAIL. This bounds the mass under Q of the losses below -eps, where eps
         is that of the last sample. The mass of these losses under P is smaller still.
@@ -460,7 +461,7 @@ class DominatingPairInfo:
         return first, SampledProfile(back, self.reverse.pure, 0.6, depth=math.sqrt(-2 * FIRST_TAIL))
 
     def exhausted(self, log_tail: float) -> bool:
-        """Whether the samples for a truncated mass of e^log_tail end at a larger delta.
+        """Whether the samples for a truncated mass of e^log_tail end at a delta above e^log_tail.
 
         This happens if the bound of delta does not decrease further at larger eps.
         """
@@ -480,7 +481,8 @@ class DominatingPairInfo:
         own, back = (own, own) if self.reverse is None else (own, back)
         for side in (own, back):
             side.convex = self.sampling.convex
-        # E e^(theta L) is 1 plus theta (theta + 1) times the sum of the integrals over the divergences of (P, Q) and of (Q, P).
+        # E e^(theta L) - 1 is theta (theta + 1) times the sum of two integrals over t > 0: of e^(theta t) times the divergence of
+        # (P, Q) at eps = t, and of e^(-(theta + 1) t) times that of (Q, P).
         log_weight = math.log(theta * (theta + 1)) if theta > 0 else -math.inf
 
         def integrals(own: SampledProfile, back: SampledProfile) -> tuple[list[float], list[FloatArray], list[FloatArray]]:
@@ -499,9 +501,9 @@ class DominatingPairInfo:
             spare, smallest = math.log(1.5), -math.inf
             fixed = float(np.logaddexp.reduce(np.concatenate(held)))
             if fixed > float(np.logaddexp.reduce(whole)) + math.log(0.01):
-                # If the sum of `held` exceeds 1 % of the integral, refine for the upper bound alone: the upper bounds at the
-                # samples are then treated as exact. The refinement ends when the interpolation adds less than the fraction
-                # INTERPOLATED of `held`.
+                # If the sum of `held` (the gap that more samples do not reduce) exceeds 1 % of the integral, refine for the upper
+                # bound alone: the upper bounds at the samples are then treated as exact. The refinement ends when the interpolation
+                # adds less than the fraction INTERPOLATED of `held`.
                 smallest = fixed + math.log(INTERPOLATED)
                 whole, gaps, held = integrals(*alone(own, back, True))
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part for part in whole)]))
@@ -547,9 +549,9 @@ class DominatingPairInfo:
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
         center = round((scale.mean - anchor) / step)
-        # The `near` breakpoints on either side of the mean are `stride` apart. They extend to 12 standard deviations, and there are
-        # at least 1000 of them. The tails have little mass. There the distance of the breakpoints grows in proportion to the
-        # distance from the mean, so that there are at most about TABLE_SIZE/4 breakpoints.
+        # The `near` breakpoints on either side of the mean are `stride` grid steps apart. They extend to 12 standard deviations,
+        # and there are at least 1000 of them. The tails have little mass. There the distance of the breakpoints grows in proportion
+        # to the distance from the mean, so that there are at most about TABLE_SIZE/4 breakpoints.
         near = min(max(12 * math.sqrt(scale.var) / (step * stride), 1000.0), TABLE_SIZE / 12)
         away = max(last - center, center - first) / stride
         growth = np.exp(np.arange(1, 2 + near * max(0.0, math.log(away / near))) / near) if away > near else np.empty(0)
@@ -560,7 +562,7 @@ class DominatingPairInfo:
         index = _without_repeats(np.sort(np.concatenate([index[(index > first) & (index < last)], *ends]), kind="stable"))
         join = round(-anchor / step)
         if min(np.count_nonzero(index > join), np.count_nonzero(index < join)) < 2:
-            # The divergences of (P, Q) and (Q, P) join at eps = 0, and each of the two needs two points.
+            # The divergences of (P, Q) and (Q, P) join at eps = 0, and each of the two needs two points beyond it.
             index = np.union1d(index, join + np.arange(-2, 3))
         return index
 

@@ -119,9 +119,11 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 enough = enough_fall(own_gap)
                 part = 1.0 if 4 * most <= FEW_VALUES else 0.25
                 enough = enough if tail is None else np.maximum(enough, part * np.sqrt(own_gap))
-                # The lower bound falls to 0 somewhere in this interval, which is divided until its relative width is at most 1e-3.
+                # `ends` marks the interval in which the lower bound falls to 0. It is divided until its relative width is at most
+                # 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
-                # Divide intervals in which the integrand of either power changes by more than the quadrature permits (STEEPEST).
+                # Divide intervals in which the integrand for H(P||Q) or that for H(Q||P) changes by more than the quadrature
+                # permits (STEEPEST).
                 open_ &= (order * width > STEEPEST) | ~(fall < enough) | ends
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
@@ -183,8 +185,8 @@ def upper_renyi(samples: SampledProfile, order: float, rtol: float, most: int, t
         open_ = (parts > 1) & (np.diff(hull.eps) > 1e-12 * hull.eps[1:])
         if gap.sum() <= 2 * share * rtol or not open_.any():
             break
-        # An interval over which the integrand falls by more than e^-12 is divided again later; at the pure budget, the fall is
-        # infinite.
+        # The logarithm of the integrand may fall by any number, at the pure budget by infinity. An interval over which it falls by
+        # more than 12 is divided again in a later round.
         falls = np.clip(-np.diff(hull.high) - (order - 1) * np.diff(hull.eps), 1e-6, 12.0)
         samples.add(np.concatenate([_divided(*one) for one in zip(
             hull.eps[:-1][open_].tolist(), hull.eps[1:][open_].tolist(), falls[open_].tolist(), parts[open_].tolist())]))
@@ -228,7 +230,7 @@ def enough_fall(own_gap: FloatArray) -> FloatArray:
 
 
 def _end(tail: Tail, power: float, start: float, little: float) -> float | None:
-    """Return an eps beyond which the log of the integral is at most `little`, found by doubling; None if above 700."""
+    """Return an eps beyond which the integral bounded by `tail` is at most e^little, found by doubling; None if above 700."""
     end = max(2 * start, 1.0)
     while tail(power, end) > little:
         end *= 2

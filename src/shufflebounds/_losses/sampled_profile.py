@@ -168,7 +168,7 @@ class SampledProfile:
             self.add(np.concatenate([np.linspace(eps[i], eps[i + 1], int(parts[i]), endpoint=False)[1:] for i in wide]))
 
     def _reach(self, deepest: float) -> float:
-        """Return an eps at which delta is at most e^(-deepest**2/2), or stops decreasing, or SAFE_EXPONENT."""
+        """Return an eps at which delta is at most e^(-deepest**2/2) or stops decreasing; at most SAFE_EXPONENT."""
         finite = self.eps[self.high > -np.inf]
         end = self._scale() if finite.size < 2 else float(finite[-1])
         first, value = math.sqrt(-2 * self.high[0]), self._at(end)

@@ -73,7 +73,8 @@ class SumTest:
             summands.append(Summand(log_mass[held], at - heaviest, times))
             origin += times * heaviest
         slack = 16 * ULP * sum(terms.times for terms in self._terms[which])
-        # Rounding errors grow as e^(near^2/2), to about 1e-12 for near = 4. The number of transforms falls as 1/near.
+        # A transform serves levels within `near` standard deviations of its tilted mean. Rounding errors grow as e^(near^2/2), to
+        # about 1e-12 for near = 4. The number of transforms falls as 1/near.
         return TiltedSum(summands, origin, 1.0, discount=2 * NEGLIGIBLE, near=4.0, widest=3, upper=upper, slack=slack)
 
     @cached_property
@@ -136,7 +137,7 @@ def attained_by(tests: Sequence[SumTest]) -> tuple[DominatingPairInfo, ...]:
 
 
 def moved(steps: float, others: Sequence[Terms]) -> SumTest:
-    """Return the test by a sum S of `steps` (under P) or -`steps` (under Q) from the target, and of the terms `others`."""
+    """Return the test by the sum S of the terms `others` and of one more: `steps` under P, -`steps` under Q."""
     first, second = (Terms(np.array([at]), np.zeros(1), np.zeros(1), 1) for at in (steps, -steps))
     return SumTest([first, *others], [second, *others], -math.inf, -math.inf)
 

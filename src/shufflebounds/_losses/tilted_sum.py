@@ -213,7 +213,8 @@ class TiltedSum:
         return out
 
     def _shared_centers(self, levels: FloatArray) -> FloatArray:
-        """Return the middles of :meth:`_centers`, but a smaller middle where its transform is accurate, too, and is not longer.
+        """Return the middles of :meth:`_centers`, or a smaller middle if its transform is also accurate at the level and not
+        longer.
 
         The tilted sum of heavy-tailed numbers has a large standard deviation at every tilt that moves the mean. One transform may
         then suffice for levels for which :meth:`_centers` chooses several.

@@ -28,8 +28,8 @@ class Tails:
 
     Each variable is given by normalized masses, their places, and the number of times it occurs.
 
-    Each distribution is moved to a coarser grid: a mass is split over two points with the same mean. This increases every
-    exponential moment, so the Chernoff bounds remain valid.
+    Each distribution is moved to a coarser grid: each mass is split over two points such that its mean stays the same. This
+    increases every exponential moment, so the Chernoff bounds remain valid.
     """
 
     def __init__(self, laws: Sequence[tuple[FloatArray, FloatArray, int]], mean: float, deviation: float) -> None:
