@@ -208,16 +208,15 @@ def compare_at(
     within a 32nd of the size.
 
     The messages of dummy reports are shared evenly among the users. The protocols with several messages per user need shufflers
-    that do not reveal which messages come from the same user. Clear reports and geometric dummies also need a trusted party that
-    adds the dummy reports. The run time is a few seconds, most of it for the flipped reports, and about half a minute for several
+    that do not reveal which messages come from the same user. `ClearReports` and `GeometricDummies` also need a trusted party that
+    adds the dummy reports. The run time is a few seconds, most of it for `FlippedReports`, and about half a minute for several
     releases.
 
     `users` is the number of users who take part. With fewer users the guarantee is weaker, except for protocols with dummy
     reports: pass the number of users that may be missing as `missing`. Errors are those if all users take part. If every user takes
     part only with a known probability, calibrate :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
 
-    With several releases the budget of each release is found as in :func:`~shufflebounds.composition.calibrate_releases`. The most
-    accurate protocol may then differ from that for one release.
+    With several releases the budget of each release is found as in :func:`~shufflebounds.composition.calibrate_releases`.
 
     Examples
     --------
@@ -411,10 +410,7 @@ class _Target:
 def _best_size(
     build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, smallest: int, largest: int
 ) -> tuple[int, float]:
-    """Return the size of the subsets, or the number of buckets, with the smallest error, and its local budget to a relative 1e-4.
-
-    In each step the size is multiplied or divided by a factor. The factor shrinks until a step changes the size by a 32nd.
-    """
+    """Return the size of the subsets, or number of buckets, with the smallest error, and its local budget to a relative 1e-4."""
     measured: dict[int, tuple[float, float]] = {}
     last = 0.0
 

@@ -39,8 +39,9 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
 
     {raises}
 
-    Notes ----- The largest entries of `r` stay positive, the others become 0. The number of positive entries is found after
-    sorting, in time O(d log d).
+    Notes
+    -----
+    The run time is O(d log d), for sorting.
 
     References
     ----------
@@ -65,7 +66,7 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     fall = np.sort(array - top)[::-1]
     sums = np.cumsum(fall)
     sizes = np.arange(1, array.size + 1)
-    # The n-th largest entry of the result is positive if and only if fall[n - 1] > (sums[n - 1] - total)/n, as for n = 1.
+    # The n-th largest entry of the result is positive if and only if fall[n - 1] > (sums[n - 1] - total)/n; n = 1 satisfies this.
     support = int(np.flatnonzero(fall * sizes > sums - total)[-1]) + 1
     shift = (math.fsum(fall[:support].tolist()) - total) / support
     return np.maximum(array - top - shift, 0.0)

@@ -134,9 +134,9 @@ ROUTINES = {
     gaussian_delta: (r"\\cdot10\^6\$ \| ([\d.e-]+) of", 60, 3000),
     gaussian_beta: (r"-10\^\{-20\}\$ \| ([\d.e-]*\d) \|", 60, 2000),
     optimal_composition: (r"Their gap was at most ([\d.e-]+), absolute", 12, 2000),
-    one_sided_arg_max: (r"With exponential noise its largest relative error is ([\d.e-]+)", 40, 2000),
+    one_sided_arg_max: (r"With exponential noise and two to seven candidates the largest relative error is ([\d.e-]+)", 40, 2000),
     far_behind: (r"([\d.e-]+) for a probability of \$e\^\{-700\}\$", 40, 2000),
-    laplace_arg_max: (r"With Laplace noise the largest error is ([\d.e-]*\d), compared", 1, 60),
+    laplace_arg_max: (r"With Laplace noise and two to four candidates the largest relative error is ([\d.e-]*\d), compared", 1, 60),
 }
 
 

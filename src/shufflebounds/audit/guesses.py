@@ -49,20 +49,15 @@ smaller p-value, this p-value is the result."""
 
 
 def log_success(right: int, guesses: int, canaries: int, eps: FloatArray, log_delta: FloatArray) -> FloatArray:
-    r"""Return log P*, the log of the largest probability of at least `right` >= 1 right guesses.
+    """Return log P*, the log of the largest probability of at least `right` >= 1 right guesses.
 
-    The maximum is over all (eps, delta)-differentially private mechanisms.
-
-    .. math:: P^* = \min\Bigl(1,\; \beta + \frac{m \delta}{v}\, \frac{\beta (1 - \beta)}{b}\Bigr)
-
-    There are m canaries and r guesses, of which v are right; :math:`\beta = \Pr[\mathrm{Bin}(r, q) \ge v]`, :math:`b =
-    \Pr[\mathrm{Bin}(r, q) = v]` and :math:`q = 1/(1 + e^{-\varepsilon})`. The code uses the tails of the number of wrong guesses,
-    because 1 - q is accurate even if q rounds to 1.
+    The maximum is over all (eps, delta)-differentially private mechanisms; P* is p in the docstring of :func:`one_run`. The code
+    uses the tails of the number of wrong guesses, because 1 - q is accurate even if q = 1/(1 + e^-eps) rounds to 1.
     """
     wrong, most, small = float(guesses - right), float(guesses), (1 - 4 * ULP) / (1 + np.exp(np.minimum(eps, LARGEST_EXPONENT)))
     beta, rest, exactly = (np.asarray(f(wrong, most, small)) for f in (binom_logcdf, binom_logsf, binom_logpmf))
     with np.errstate(invalid="ignore"):
-        # `beta` and `exactly` have relative errors, and may be much larger than their difference.
+        # The errors of the logarithms `beta` and `exactly` are relative to their sizes, which may far exceed their difference.
         extra = log_delta + math.log(canaries / right) + beta + rest - exactly + SLACK * (np.abs(beta) + np.abs(exactly))
     return np.asarray(np.minimum(np.logaddexp(beta, np.where(np.isnan(extra), -np.inf, extra)), 0.0))
 

@@ -5,8 +5,8 @@ E max(0, X_1 + ... + X_t)/t for independent X_i under Q, which `blanket` compute
 record is removed and 1 - E L if it is added. An outcome that is impossible under Q identifies the step that used the record.
 
 **Laplace noise.** L is constant beyond the two means. Between them the outputs are divided into cells. On a cell, X is between two
-numbers, and its mean is known. The convex function max(0, X_1 + ... + X_t) has a larger mean if X has these two values with the
-same mean, and a smaller one if X is replaced by its mean on each cell.
+numbers, and its mean is known. E max(0, X_1 + ... + X_t) is larger if X on a cell is replaced by a variable with these two values
+and the same mean, and smaller if X is replaced by this mean.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _(pair: Any) -> Answer:
 @hockey_stick_of.computed("_SeveralPair", make=Answer,
                           size=lambda pair: multisets(int(outcomes_of(pair.mechanism)[0]), pair.steps) * pair.steps**2)
 def _(pair: Any, factor: Ball) -> Ball:
-    # The coefficient of z^k in the product of (q + z p)^c over the outcomes, seen c times each, is the probability of these
-    # counts if k of the steps use the record, times binom(steps, k).
+    # The coefficient of z^k in the product of (q + z p)^c over the outcomes, each seen c times, is the probability of the
+    # counts c if k of the steps use the record, times binom(steps, k).
     steps, chosen, line, listed = pair.steps, pair.chosen, flint().arb_poly, outcomes_of(pair.mechanism)[1]()
     rows = [(line([1]), steps)]
     for p, q in listed[:-1]:

@@ -59,7 +59,7 @@ class by_kind(Generic[_Result]):
 
     def computed(self, *kinds: str, size: Callable[[Any], float], make: Callable[[float, Any], Any] = lambda *both: both
                  ) -> Callable[[Callable[..., Any]], Callable[[Any], _Result]]:
-        """Return a decorator for a function of the object and what is known later; `make` joins it to the size of the result."""
+        """Return a decorator for a function of the object and later arguments; `make` joins the size of the result to it."""
         return lambda function: self.of(*kinds)(lambda subject: make(size(subject), partial(function, subject)))
 
     def __call__(self, subject: Any) -> _Result:
@@ -155,6 +155,6 @@ def confirms(ball: Ball, stated: float, bound: str, tolerance: float = 0.0) -> b
     if not _validate.upper_side(bound):
         return bool(stated == -math.inf or (ball > 0 and ball.lower().log() >= arb(stated) - tolerance))
     if stated == -math.inf:
-        # At the end of the pure budget, a difference of equal numbers is a small ball around 0. A wide ball proves nothing.
+        # If eps is the pure budget, delta is a difference of equal numbers: a small ball around 0. A wide ball proves nothing.
         return bool(ball.contains(0) and ball.upper() < ZERO)
     return bool(ball.upper() <= 0 or ball.upper().log() <= arb(stated) + tolerance)

@@ -1,7 +1,8 @@
 r"""Certificates for groups of records.
 
-A chain changes the k records one after the other. For eps_1 + ... + eps_k <= eps, delta of the group is at most the sum of
-e^(eps_1 + ... + eps_(j-1)) delta(eps_j) (docs/composition). The witness is the split; each delta(eps_j) is certified by itself.
+A chain of neighbouring datasets changes the k records one after the other. For eps_1 + ... + eps_k <= eps, delta of the group is at
+most the sum of e^(eps_1 + ... + eps_(j-1)) delta(eps_j) (docs/composition). The witness is the list of the eps_j; each delta(eps_j)
+is certified by itself.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _(mechanism: Any, factor: Ball) -> Ball:
 @hockey_stick_of.computed("GaussianMechanism", "LaplaceMechanism", "DiscreteGaussianMechanism", make=Answer,
                           size=lambda one: 400 * (1 + (one.sigma if "DiscreteGaussianMechanism" in kinds_of(one) else 1)))
 def _(mechanism: Any, factor: Ball) -> Ball:
-    # The likelihood ratio does not decrease: all outputs above the threshold at which it is e^eps count.
+    # The likelihood ratio does not decrease in the output, so delta is P - e^eps Q of the outputs above ratio e^eps.
     noise = noise_of(mechanism)
     d, edge = noise.sensitivity, noise.inverse(factor.log())
     edges = {int(end.floor().unique_fmpz()) + 1 for end in (edge.lower(), edge.upper())} if noise.whole else [edge]

@@ -89,8 +89,8 @@ def _opposite(noise: Noise, rate: Ball, factor: Ball) -> Ball:
 
     .. math:: g(y) = (1 - q)(1 - E) + q\,(r(y) - E\, r(-y)),
 
-    which does not decrease either and is at most 0 at y = 0. So delta is V(c) = P(y > c) - E Q(y > c), where g changes its sign at
-    c; bisection encloses c. Opposite contributions d and -d are the worst of all old and new contributions
+    which does not decrease either and is at most 0 at y = 0. So delta is P(y > c) - E Q(y > c) for the c at which g changes its
+    sign. Bisection bounds c above and below. Opposite contributions d and -d are the worst of all old and new contributions
     (`sampling/_opposite.py`).
     """
     d = noise.sensitivity

@@ -53,7 +53,7 @@ def _(protocol: Any) -> Answer:
 
 @hockey_stick_of.of("ClearReports")
 def _(protocol: Any) -> Answer:
-    # The pair of the clone bounds for an infinite local budget, and a clone with probability 2/bins; delta is 0 for one bin.
+    # This is the pair of the clone bounds for an infinite local budget and clones of probability 2/bins. For one bin, delta is 0.
     bins = protocol.bins
     return of_window(protocol.fakes, lambda factor: (arb(2) / max(bins, 2), arb(min(bins - 1, 1)), factor))
 
@@ -93,13 +93,13 @@ def _moved(law: list[Ball], shift: int = 1) -> tuple[Outcomes, Outcomes]:
 
 
 def moved_noise(law: Callable[[], list[Ball]], operations: float, shift: int = 1) -> Answer:
-    """Return the larger delta of (B, B + shift) and (B + shift, B); no smaller shift of a binomial number has a larger one."""
+    """Return the larger delta of (B, B + shift) and (B + shift, B); no smaller shift of a binomial B has a larger delta."""
     return Answer(operations, lambda factor: larger(*(hockey_stick(pair, factor) for pair in _moved(law(), shift))))
 
 
 @hockey_stick_of.computed("ShuffledHistogram", size=lambda protocol: 100.0 * (protocol.users + 2), make=Answer)
 def _(protocol: Any, factor: Ball) -> Ball:
-    # The two counts that change are B + 1 or B, and B or B + 1.
+    # The two counts that change are (B + 1, B') for one input and (B, B' + 1) for the other; B and B' are independent.
     gain, loss = map(Listed, _moved(_binomial(protocol.users, protocol.gamma)))
     return 0 * factor if protocol.bins == 1 else gain.then(loss.value, factor)
 
@@ -196,7 +196,7 @@ def of_bits(bits: int, flip: Callable[[], Ball], width: int = 1, datasets: Seque
 def _stronger_bits(protocol: Any, flip: float) -> Answer:
     """Return delta of shuffled bits of which the messages of two inputs are a post-processing.
 
-    With odds = (1 - flip)/flip, R_0 = odds A + B and R_1 = A + odds B for measures A and B if both ratios are at most `odds`.
+    If R_0/R_1 and R_1/R_0 are at most odds = (1 - flip)/flip, then R_0 = odds A + B and R_1 = A + odds B for measures A and B.
     """
     _, family = family_of(protocol.randomizer)
 
@@ -211,7 +211,7 @@ def _stronger_bits(protocol: Any, flip: float) -> Answer:
 
 
 def exact_bits(protocol: Any, width: int = 1) -> Answer:
-    """Return delta of shuffled randomized response of one bit, if `width` users change theirs.
+    """Return delta of shuffled randomized response of one bit, if `width` users change their bits.
 
     If the stored probabilities `low` and `high` of a matrix do not sum to 1, the ball contains delta for both flip probabilities,
     `low` and 1 - `high`.
@@ -257,7 +257,7 @@ def _is_noise(randomizer: Any) -> bool:
 
 
 def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
-    """Yield the certificates of the argument that gives the stated bound, then that of one message."""
+    """Yield the certificates of the argument that gives the stated bound, then that of the bound for one message."""
     argument = protocol.argument(eps)
     if argument == "shuffled bits":
         yield exact_bits(protocol) if protocol._exact is not None else _stronger_bits(protocol, protocol._bits.flip)

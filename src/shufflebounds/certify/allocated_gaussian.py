@@ -1,4 +1,4 @@
-r"""delta of random allocation to one of t steps, with Gaussian noise, between two bounds.
+r"""Bounds of delta of random allocation to one of t steps with Gaussian noise.
 
 The record is in one uniformly random step of t; every step adds N(0, sigma^2) to a sum of sensitivity 1. With mu = 1/sigma,
 standard normal g_i, L_i = e^(mu g_i - mu^2/2) (so E L_i = 1), S = L_1 + ... + L_t, w = e^eps and F(c) = E (c - S)_+,
@@ -6,15 +6,16 @@ standard normal g_i, L_i = e^(mu g_i - mu^2/2) (so E L_i = 1), S = L_1 + ... + L
 - a record is added: delta = E (1 - w S/t)_+ = (w/t) F(t/w);
 - a record is removed: delta = E (S/t - w)_+ = F(t w)/t + 1 - w, because x_+ = (-x)_+ + x.
 
-Theorem. With lambda(z) = E e^(-z L), z_m = theta + i m h and y = 2 pi/h >= c, Poisson's summation formula gives
+Theorem. With lambda(z) = E e^(-z L_1), z_m = theta + i m h and y = 2 pi/h >= c, Poisson's summation formula gives
 
 .. math:: \frac{h}{2\pi} \sum_m e^{z_m c} \lambda(z_m)^t / z_m^2 = \sum_j e^{-j \theta y}\, \mathbb{E} (c + j y - S)_+.
 
-The terms j < 0 are 0, as S >= 0 and y >= c; those of j > 0 are nonnegative and at most e^(-j theta y) (c + j y).
+On the right, the term j = 0 is F(c). The terms j < 0 are 0, as S >= 0 and y >= c. The terms j > 0 are nonnegative and at most
+e^(-j theta y) (c + j y).
 
-Quadrature. lambda(z) = int N(x - i s) exp(-z e^(mu (x - i s) - mu^2/2)) dx at the shift s = arg(z)/mu. In the strip of half-width
-a = pi/(2 mu) around this line, the exponential is at most 1 in modulus: the trapezoidal rule has an error of at most
-2 e^((s + a)^2/2)/(e^(2 pi a/step) - 1).
+Quadrature. With the normal density N and the shift s = arg(z)/mu, lambda(z) = int N(x - i s) exp(-z e^(mu (x - i s) - mu^2/2)) dx.
+In the strip of half-width a = pi/(2 mu) around this line, the exponential is at most 1 in modulus: the trapezoidal rule has an
+error of at most 2 e^((s + a)^2/2)/(e^(2 pi a/step) - 1).
 
 Large m. At a shift s <= pi/(4 mu), Re(z e^(-i mu s)) >= Im z sin(mu s) for all z in the first quadrant. So for all Im z >= T,
 |lambda(z)| <= e^(s^2/2) lambda(T sin(mu s)), a real number that decreases in T.

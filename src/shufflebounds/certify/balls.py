@@ -31,7 +31,7 @@ class Answer(NamedTuple):
     value : callable
         Returns the value for e^eps; both are balls.
     tolerance : float
-        Largest distance of the ball from a stated bound, in log delta, beyond the side on which it must be.
+        How far, in log delta, the ball may reach above a stated upper bound or below a stated lower bound.
     refined : bool
         Whether a higher precision makes the ball more accurate. If not, `value` sets the precision itself.
     """

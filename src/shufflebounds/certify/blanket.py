@@ -1,26 +1,26 @@
-r"""Phi_n = (1/n) E(X_1 + ... + X_n)_+ for independent copies of a variable of finitely many values, between two bounds.
+r"""Bounds of Phi_n = (1/n) E(X_1 + ... + X_n)_+ for independent copies of a variable of finitely many values.
 
-With m at most the output distribution of every input and X = (R_0 - e^eps R_1)/m, this is the privacy blanket, an upper bound of
-delta for every dataset. If all other users have one input x and m = R_x, it is delta of this dataset, a lower bound of the largest
-delta.
+Let R_x be the output distribution of input x, and X = (R_0 - e^eps R_1)/m. If the measure m is at most every R_x, Phi_n is the
+privacy blanket's upper bound of delta for every dataset. If all other users have one input x and m = R_x, Phi_n is delta of this
+dataset, a lower bound of the largest delta.
 
 Theorem. Let S = X_1 + ... + X_n, H(s) = E(s + eta Z)_+ for a standard normal Z, phi(z) = E e^(zX), z_j = theta + i j D, y = 2 pi/D.
 For all theta, D, eta > 0, Poisson's summation formula gives
 
-.. math:: T = \frac{D}{2\pi} \sum_j \phi(z_j)^n e^{\eta^2 z_j^2/2}/z_j^2 = \sum_j e^{-j\theta y}\, \mathbb{E} H(S + jy),
+.. math:: T = \frac{D}{2\pi} \sum_j \phi(z_j)^n e^{\eta^2 z_j^2/2}/z_j^2 = \sum_j e^{-j\theta y}\, \mathbb{E} H(S + jy).
 
-The transform of H is e^(eta^2 z^2/2)/z^2. All terms on the right are nonnegative, and H(s) >= s_+. So T >= E S_+. The terms with
-j != 0 and the difference of H(s) from s_+ have three bounds:
+The transform of H is e^(eta^2 z^2/2)/z^2. All terms on the right are nonnegative, and H(s) >= s_+. So T >= E S_+. Three bounds
+limit the difference of T and E S_+:
 
-- H(s) - s_+ <= eta/sqrt(2 pi) e^(-s^2/(2 eta^2)), and the mean of the right side at S is at most (eta^2 D/2 pi) sum_j phi(z_j)^n
-  e^(eta^2 z_j^2/2), by the same formula for a normal density;
+- for j = 0, H(s) - s_+ <= eta/sqrt(2 pi) e^(-s^2/(2 eta^2)); the expectation of this at s = S is at most (eta^2 D/(2 pi)) sum_j
+  phi(z_j)^n e^(eta^2 z_j^2/2), by the same formula for a normal density;
 - for j > 0, H(s) <= |s| + eta and E|S| <= n E|X|;
-- for j < 0, H(s) <= e^(ts + t^2 eta^2/2)/(t e) for every t > theta.
+- for j < 0, H(s) <= e^(ts + t^2 eta^2/2 - 1)/t for every t > theta.
 
 T minus these three bounds is at most E S_+. In the sums over nodes, |phi(z_j)| <= phi(theta) bounds all terms beyond the last node.
 
-The witness is (theta, t, D, eta, the number of nodes); :func:`contour` refuses one for which the theorem does not hold. If the sums
-of all users' values are few, :func:`enumerated` adds them up instead.
+The witness is (theta, t, D, eta, the number of nodes); :func:`contour` refuses one for which the theorem does not hold. If S has
+few values, :func:`enumerated` sums over them instead.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS
     theta = math.exp(minimize_scalar(lambda t: log_phi(math.exp(t)) - 2 * t, bounds=ends, method="bounded").x)
     scale, small = log_phi(theta) - 2 * math.log(theta), math.log(10) * digits + 3
     eta = math.sqrt(2) * 10 ** (-digits / 2) / theta
-    # The terms j > 0 and j < 0 are e^-small of the whole.
+    # The terms j > 0, and the terms j < 0, are about a fraction e^-small of T.
     size = math.log(users * math.fsum(p * abs(x) for x, p in floats) + 1)
     behind = {t: (small + log_phi(t) - scale - math.log(t)) / (t - theta)
               for t in (theta * more for more in (1.1, 1.2, 1.4, 1.7, 2.2, 3))}

@@ -83,6 +83,6 @@ Bits = tuple[Ball, Ball, int]
 
 
 def of_sum(others: Sequence[Bits], zero: Bits, one: Bits, factor: Ball) -> Ball:
-    """Return the larger divergence, of both orders, of the sums of bits with the target's bits `zero` or `one`."""
+    """Return the larger divergence, of (P, Q) and (Q, P), of the sums of bits with the target's bits `zero` or `one`."""
     first, second = polynomial([*others, zero]), polynomial([*others, one])
     return hockey_stick(zip(first, second, strict=True), factor).max(hockey_stick(zip(second, first, strict=True), factor))

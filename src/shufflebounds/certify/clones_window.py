@@ -115,7 +115,7 @@ def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
     depth, low, high = _window(n, float(p), float(v / (u + v)), bits)
     if high - low > MOST_COUNTS:
         raise InfeasibleError(f"the window has {high - low} clone counts: at most {MOST_COUNTS:g} are tried")
-    # log(v/u) is at most the budget; next to it the share of the best test is within 1/e^budget of 1.
+    # As eps approaches the budget, 1 - share = 1/(1 + v/u) approaches 0, which costs precision.
     flint().ctx.prec = bits + 64 + math.ceil(1.5 * depth + float((1 + v / u).log()))
     try:
         p, u, v = pair(factor)

@@ -1,7 +1,7 @@
-r"""delta of a composition: of all outcomes if they are few, otherwise a bound by losses on a lattice.
+r"""delta of a composition: a sum over all outcomes if they are few, otherwise bounds by losses on a lattice.
 
 **Outcomes.** Each release has a list of pairs (P, Q), of which an adversary chooses one after the earlier results. With V(E) =
-(1 - E)_+ for no release, the largest delta of releases R at E = e^eps is
+(1 - E)_+ for no release, the largest delta of a set R of releases at E = e^eps is
 
 .. math:: V_R(E) = \max_{r \in R} \max_{(P, Q)} \sum_y P(y)\, V_{R - r}(E\, Q(y)/P(y)).
 
@@ -10,10 +10,11 @@ with one pair come first, because their results can only help to choose the pair
 pair, half of the releases are combined to a first release, and the others to a last one.
 
 **Lattice.** Let D(x) be the largest delta of one release at x = e^eps > 0, a convex function, and l_i = (i + 1/2) h. The linear
-interpolation of D between (0, 1) and the points x_i = e^l_i is at least D. It belongs to a pair with the losses l_i: the change of
-its slope at x_i is the mass under Q, and x_i times as much that under P. Beyond the last point, the loss is infinite.
+interpolation of D between (0, 1) and the points x_i = e^l_i is at least D. The interpolation is the divergence of a pair (P, Q)
+with the losses l_i. The change of its slope at x_i is the mass of l_i under Q; x_i times this change is the mass under P. Beyond
+the last point, the loss is infinite.
 
-- Upper bound: a pair with a larger D dominates, and so does the product of such pairs (docs/composition).
+- Upper bound: a pair with a larger D dominates the release, and the product of such pairs the composition (docs/composition).
 - Lower bound, if neighbours attain a pair with this D: the loss L of this pair has P(L > l_i) = D(x_i) + x_i Q(L > l_i), and
   Q(L > l_i) is at least minus the slope of the interpolation after x_i. So under P the loss L is stochastically at least the loss
   of the interpolation minus h, if the smallest loss is replaced by -infinity and infinite losses are omitted. The same is true of
@@ -89,7 +90,7 @@ class Listed:
 def _multisets(outcomes: Outcomes, times: int) -> Outcomes:
     """Return the probabilities of every multiset of `times` independent outcomes."""
     one = arb(1)
-    # The probabilities of a multiset, the place of its last outcome in the list, and how often it has this outcome.
+    # A row has the two probabilities of a multiset, the index of its last outcome, and how often it has this outcome.
     rows = [(one, one, 0, 0)]
     for before in range(times):
         rows = [(a * p * (before + 1) / often, b * q * (before + 1) / often, place, often)
@@ -134,7 +135,7 @@ def every_outcome(factors: Factors) -> Answer:
 
 
 def curve_of(profile: Any) -> tuple[float, Callable[[], Curve]]:
-    """Return the ball operations of a value of D(x) for x >= 1, and a function that returns D."""
+    """Return the number of ball operations of a value of D(x) for x >= 1, and a function that returns D."""
     with suppress(NoCertificateError):
         pairs = pairs_of(profile)
         if sum(size for size, _ in pairs) < MOST_LISTED:

@@ -255,7 +255,7 @@ def _(randomizer: Any) -> Family:
 
 
 def chances_of(randomizer: Any) -> tuple[Ball, Ball]:
-    """Return the probabilities of ones of RAPPOR: of the bits that a value sets, and of others."""
+    """Return the probabilities that a bit of RAPPOR is 1: for the bits that a value sets, and for others."""
     f, p, q = (arb(x) for x in (randomizer.f, randomizer.p, randomizer.q))
     return p - f * (p - q) / 2, q + f * (p - q) / 2
 

@@ -6,12 +6,12 @@ R_x is the distribution of a message of input x, and E = e^eps.
 half-lines, and between them short intervals, or single numbers of discrete Gaussian noise.
 
 Upper bound: the privacy blanket m = min(R_0, R_d), whose worst pair of inputs is (0, d) (docs/theorems/interval-inputs). On a cell
-X = (R_0 - E R_d)/m is between two numbers; two atoms at these with the same mass and mean are larger in the convex order. The
-outer half-lines add at most their probability under R_0, as (s + x)_+ <= s_+ + x_+; on those of Laplace noise X is constant.
+X = (R_0 - E R_d)/m is between two numbers; two atoms at these numbers with the same mass and mean are larger in the convex order.
+The outer half-lines add at most their probability under R_0, as (s + x)_+ <= s_+ + x_+. For Laplace noise X is constant on them.
 
-Lower bound: delta if all other users have one input x, or half of them each end, and the analyst sees only the cell.
+Lower bound: delta if all other users have one input x, or half of them have 0 and half d, and the analyst sees only cells.
 
-Both are Phi_n of :mod:`.blanket`. The engine gives the stated value, from which the number of cells follows, and the dataset.
+Both bounds are Phi_n of :mod:`.blanket`. The engine gives the dataset, and the stated bound, which determines the number of cells.
 
 **Every dataset**, for Gaussian noise (:func:`interval_every_dataset`). The unit is the standard deviation of the
 noise, and the interval is [0, L]. A distribution of X is replaced by one of finitely many values: on a bin of outputs X is between
@@ -19,21 +19,21 @@ two numbers low <= X <= high, and its mass p and the integral of X are known. Tw
 mean are larger in the convex order. `high` alone is larger in the increasing convex order, which is enough. Outputs beyond the bins
 are truncated; they add at most R_a{beyond}, as (s + x)_+ <= s_+ + x_+.
 
-The theorem is that of docs/theorems/worst-dataset with s pairs of users. Lemma G has three families of distributions of
-X = (R_a - E R_b)/R_x under R_x with one parameter in [0, L], which is divided into cells [g, g + h]:
+The theorem is that of docs/theorems/worst-dataset with s pairs of users. Its Lemma G has three families of distributions of
+X = (R_a - E R_b)/R_x under R_x, each with one parameter in [0, L]. The range of this parameter is divided into cells [g, g + h]:
 
-- A, a = 0, b = L: w R_g <= R_x with w = e^(-h^2 u^2/8), u = y - (g + h/2), up to a mixture of both ends of the cell. So
-  (R_0 - E R_L)/(w R_g) under w R_g, for both ends and with the smaller w of both cells of each end.
+- A, a = 0, b = L: R_x is at least a mixture of w R_g and w R_(g+h), with w = e^(-h^2 u^2/8) and u = y - (g + h/2). So the
+  distribution of (R_0 - E R_L)/(w R_g) under w R_g is used for every end g, with the smaller w of the two cells at g.
 - B, b = L, x = 0: f(a) = R_a(y)/R_0(y) is at most a mean of f(g), f(g) + (h/3) f'(g), f(g + h) - (h/3) f'(g + h) and f(g + h),
-  plus h^4/384 times the largest He_4(y - a)_+ f(a) of the cell, where f'(a) = (y - a) f(a) and He_4(z) = z^4 - 6 z^2 + 3. The
+  plus h^4/384 times the largest He_4(y - a)_+ f(a) in the cell, where f'(a) = (y - a) f(a) and He_4(z) = z^4 - 6 z^2 + 3. The
   weights of the mean do not depend on y.
 - C, a = 0, x = L: the same for f(b) = R_b(y)/R_L(y), minus h^4/384 times the largest He_4(y - b)_- f(b).
 
 With m and r^2 = |R_0 - R_L|^2/4 (Lemma R), all constants of the theorem are integrals of exponentials.
 
-The engine gives E' for the probability of the best test and the stated value, near which this module chooses s, the numbers of
-Lemma H, the bins and the cells itself. For c_- the users are in pairs, not in blocks of four, and large values of X are not split
-off: where these matter, the certificate misses the stated bound.
+The engine gives E' (for the probability of the best test) and the stated bound. This module itself chooses s, the numbers of Lemma
+H, the bins and the cells. Unlike in the engine, the users are in pairs for c_-, not in blocks of four, and large values of X are
+not split off: where these differences matter, the certificate misses the stated bound.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class IntervalBound(EveryDataset):
     def __init__(self, noise: Noise, users: int, near: float) -> None:
         self._noise, self._near, length, half = noise, near, noise.length, noise.length / 2
         overlap = 2 * normal_tail(half)
-        # The integral of R_0^2/m: left of L/2 it is e^(L^2) times that of normal noise around -L.
+        # Left of L/2, the integrand R_0^2/m is e^(L^2) times the density of normal noise around -L.
         self._square = (length * length).exp() * normal_tail(-3 * half) + normal_tail(half)
         self._overlap = overlap
         super().__init__(users, 1 - noise.share + noise.share * overlap, noise.share * (self._square - (2 - overlap)) / 2)
@@ -233,7 +233,7 @@ class IntervalBound(EveryDataset):
         noise, ends = self._noise, (self._noise.zero, self._noise.length)
         first, second = noise.ends
         # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. To the left of all bins R_0/m is replaced by 0. This is allowed,
-        # because only increasing functions of the negative height are used.
+        # because the exponential moments in the bound decrease in R_0/m.
         law = noise.spread(second[: noise.middle], first[: noise.middle], lambda i, y: ratio(*ends, y), lambda i, y: -self._one)
         right = normal_tail(noise.edges[noise.middle])
         law += [(self._one, right), (noise.zero, normal_tail(noise.length - noise.edges[0]))]

@@ -8,29 +8,30 @@ where p >= F, and R_i >= c_i max(R_0, R_1), then delta is at most that of `clone
 2 r_i, r_i = min(1/2, c_i p/(p + 1)). The condition R_i >= r_i (R_0 + R_1) suffices. Three decompositions are used:
 
 - S1: r_i = inf R_i/(R_0 + R_1).
-- S2: with T the total variation distance of R_0 and R_1, D+ and D- the distributions with the densities (R_0 - R_1)_+/T and
-  (R_1 - R_0)_+/T, and lambda = T (p + 1)/(p - 1), both R_0 >= lambda (p D+ + D-)/(p + 1) and R_1 >= lambda (D+ + p D-)/(p + 1), and
-  the two rests are equal. So delta is at most lambda times that of a target with the messages D+ and D-, for which
+- S2: let T be the total variation distance of R_0 and R_1, D+ and D- the distributions with the densities (R_0 - R_1)_+/T and
+  (R_1 - R_0)_+/T, and lambda = T (p + 1)/(p - 1). Then R_0 >= lambda (p D+ + D-)/(p + 1) and R_1 >= lambda (D+ + p D-)/(p + 1), and
+  the two remainders are equal. So delta is at most lambda times that of a target with the messages D+ and D-, for which
   r_i = inf R_i/(D+ + D-) = T inf R_i/|R_0 - R_1|.
-- Window: whether the target's message is in a set G, of mass kappa under R_0 and R_1, is revealed. So delta is at most kappa times
-  that of the theorem with R_0/kappa and R_1/kappa on G, plus the divergence outside of G.
+- Window: let a set G have mass kappa under both R_0 and R_1, and reveal whether the target's message is in G. So delta is at most
+  kappa times the theorem's bound for R_0/kappa and R_1/kappa on G, plus the divergence outside of G.
 
 Rates. *k-ary response*: R_i >= 1/(e^c + k - 1), R_0 + R_1 <= (p + 1)/(p + k - 1) and T = (p - 1)/(p + k - 1) for p = e^b.
 *Laplace noise*: at the distance s from [0, 1], R_i >= (c/2) e^(-c (1 + s)), while R_0 + R_1 and |R_0 - R_1| are at most
 (b/2) e^(-b s) (1 + e^-b) and (b/2) e^(-b s) (1 - e^-b); T = 1 - e^(-b/2). For c > b, the ratio is bounded in the window s <= reach
-only. *Gaussian noise*: in the window [1/2 - reach, 1/2 + reach], p = e^(reach b^2). At 1/2 - t, t >= 0, the value 1 is the worst,
-and ln R_i/R_0 = ln c/b + (b^2 (t - 1/2)^2 - c^2 (t + 1/2)^2)/2 is smallest at an end, or at its turning point if b > c.
+only. *Gaussian noise*: in the window [1/2 - reach, 1/2 + reach], p = e^(reach b^2). At the output 1/2 - t, t >= 0, R_i is smallest
+for the value 1, and ln(R_i/R_0) = ln(c/b) + (b^2 (t - 1/2)^2 - c^2 (t + 1/2)^2)/2 is smallest at an end, or at its turning point
+if b > c.
 
-*Privacy blanket* of k-ary response: user i sends a uniform message with probability k/(e^c + k - 1), and this is revealed; so
-delta is at most the mean of (X_1 + ... + X_m)_+/m, where m - 1 is the number of uniform messages and X = k (R_0 - F R_1) of a
-uniform message: m - s of them are other values, and j of the remaining s are the first one.
+*Privacy blanket* of k-ary response: user i sends a uniform message with probability k/(e^c + k - 1), and which messages are uniform
+is revealed. So delta is at most the mean of (X_1 + ... + X_m)_+/m, where m - 1 is the number of uniform messages and X =
+k (R_0 - F R_1) of a uniform message. Of the m messages, s are one of the target's two values, and j of these s are the first one.
 
 *Equal budgets* of k-ary response: delta is between those of the protocols in which all users have the least and the largest budget
 (docs/personalized); their certificates are those of shuffled k-ary response.
 
-**Lower bounds**, each delta of one dataset seen through one statistic. k-ary response: all other users have a third value, and the
-numbers of messages with the target's two values are seen. Noise: all other users have the value 0, and the number of messages above
-a threshold is seen, a sum of independent bits.
+**Lower bounds**: delta of one dataset if the analyst sees one statistic. k-ary response: all other users have a third value, and
+the numbers of messages with the target's two values are seen. Noise: all other users have the value 0, and the number of messages
+above a threshold is seen, a sum of independent bits.
 
 The witness is the window's reach and the threshold. Budgets are the stored doubles; the maximum over targets is over all users.
 """

@@ -1,28 +1,28 @@
-r"""delta of a composition of Gaussian mechanisms, each on all records or on a Poisson sample, between two bounds.
+r"""Bounds of delta of a composition of Gaussian mechanisms, each on all records or on a Poisson sample.
 
 One release adds N(0, sigma^2) to a sum of sensitivity 1 over a Poisson sample of rate q. With Q = N(0, sigma^2), v = dP/dQ =
-1 - q + q e^u, u = (x - 1/2)/sigma^2 and G(z) = E_Q v^z, the loss of removal is ln v under P and that of addition -ln v under Q,
-with the moment generating functions M(z) = G(z + 1) and G(-z). For q = 1, G(z) = e^((z^2 - z)/2 sigma^2).
+1 - q + q e^u, u = (x - 1/2)/sigma^2 and G(z) = E_Q v^z, the loss of removal is ln v under P, with the moment generating function
+M(z) = G(z + 1), and the loss of addition is -ln v under Q, with M(z) = G(-z). For q = 1, G(z) = e^((z^2 - z)/(2 sigma^2)).
 
 Theorem. For the sum S of the losses, g(s) = (1 - e^-s)_+, z_m = theta + i m h and y = 2 pi/h, Poisson's summation formula gives
 
 .. math:: T = \frac{h}{2\pi} \sum_m \frac{e^{-z_m \varepsilon} \prod M(z_m)}{z_m (z_m + 1)} =
     \sum_j e^{-j \theta y}\, \mathbb{E}\, g(S - \varepsilon + j y).
 
-All terms on the right are nonnegative, and that of j = 0 is delta: T is an upper bound for every theta > 0 and h > 0. The others
-are
+On the right, the term j = 0 is delta, and all terms are nonnegative. So T is an upper bound for every theta > 0 and h > 0. The sums
+of the other terms are
 
-- for j > 0, by g <= 1, at most 1/(e^(theta y) - 1) in all;
-- for j < 0, by g(s) <= e^(t s), at most e^(-t eps) prod M(t)/(e^((t - theta) y) - 1) in all, for every t > theta.
+- for j > 0, at most 1/(e^(theta y) - 1), because g <= 1;
+- for j < 0 and every t > theta, at most e^(-t eps) prod M(t)/(e^((t - theta) y) - 1), because g(s) <= e^(t s).
 
 Quadrature. G(a + it) = int N(x + ib) v(x + ib)^(a + it) dx for every shift 0 <= b <= pi sigma^2/4. For t >= 0 and Im x between 0
 and 2b, |v| <= v(Re x), Re v >= 1 - q and arg v >= 0. So the trapezoidal rule on the line Im x = b has an error of at most
 (1 + e^(2 b^2/sigma^2)) |G|(a)/(e^(2 pi b/step) - 1), where |G|(a) = G(a) for a >= 0 and (1 - q)^a for a < 0.
 
-Large t. |G(a + it)| <= e^(b^2/2 sigma^2) int N(x) |v(x + ib)|^a e^(-t arg v(x + ib)) dx. This bound decreases in t, so its value
+Large t. |G(a + it)| <= e^(b^2/(2 sigma^2)) int N(x) |v(x + ib)|^a e^(-t arg v(x + ib)) dx. This bound decreases in t, so its value
 at one t bounds all later nodes. The integrand is N v(x + ib)^((a + it)/2) v(x - ib)^((a - it)/2), which is analytic in x; in a
-strip of half-width c <= 2 B - b, B the line of the quadrature, it is at most e^(c^2/2 sigma^2) times that of |G|(a), because arg
-v(x + iw) increases with w.
+strip of half-width c <= 2 B - b, where Im x = B is the line of the quadrature, the integrand is at most e^(c^2/(2 sigma^2)) times
+that of |G|(a), because arg v(x + iw) increases with w.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Sampled:
         grown = (self.b**2 / (2 * self.sigma**2)).exp()
         self.tails = self._tails()
         if a >= 0:
-            # The rule on the real line has an error of at most 2 grown |G| rate, so it gives a bound of |G| = G(a).
+            # On the real line the trapezoidal rule has an error of at most 2 grown rate |G|, so its value bounds |G| = G(a).
             total = sum((self._point(j, arb(0))[0].real for j in self.nodes), arb(0)) + self.tails
             if not 2 * grown * rate < 1:
                 raise ArithmeticError("the step of the quadrature is too large")

@@ -1,6 +1,6 @@
 r"""The theorem of docs/theorems/worst-dataset in interval arithmetic, for a randomizer whose constants and distributions are known.
 
-With n users, n' = n - 2s and E = e^eps, for every dataset
+With n users, s pairs of them, n' = n - 2s and E = e^eps, for every dataset
 
 .. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1) + \sum_k |\omega_{k-1} - \omega_k|\, r^{2k} \sqrt{\mu_{2k+1}}\, l_{2k+1},
     \qquad l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}.
@@ -17,17 +17,18 @@ Theorem (docs/theorems/worst-dataset). For all theta, D > 0 and eta >= 0, with p
     w_m = \frac{e^{\eta^2 (\theta^2 - m^2 D^2)/2}}{\theta^2 + m^2 D^2}.
 
 As |phi_x(theta + it)| <= phi_x(theta), the terms beyond the node M add at most
-2 phi_x(theta)^k e^(eta^2 (theta^2 - M^2 D^2)/2)/(D^2 M) to the sum. With weights q = p e^(theta x), the squared absolute value is
-the sum of q q' cos(t(x - x')), and cos u is at most 1 - u^2/2 + u^4/24. So for every c, M_r = sum of q (x - c)^r gives the bound
+2 phi_x(theta)^k e^(eta^2 (theta^2 - M^2 D^2)/2)/(D^2 M) to the sum. With weights q = p e^(theta x), |phi(theta + it)|^2 is the sum
+of q q' cos(t(x - x')) over all pairs of values x and x', and cos u is at most 1 - u^2/2 + u^4/24. So the moments
+M_r = sum of q (x - c)^r around any c give the bound
 
-.. math:: |\phi|^2 \le M_0^2 - t^2 (M_0 M_2 - M_1^2) + t^4 (2 M_0 M_4 - 8 M_1 M_3 + 6 M_2^2)/24,
+.. math:: |\phi|^2 \le M_0^2 - t^2 (M_0 M_2 - M_1^2) + t^4 (2 M_0 M_4 - 8 M_1 M_3 + 6 M_2^2)/24.
 
 This bound is used for terms that are so small that a less tight bound suffices.
 
 The witness is (k, theta, D, eta^2, the number of nodes), `SumChoices`; every witness gives valid bounds.
 
-:func:`worst_dataset` is the bound for randomizers whose outputs are finitely many classes. Everything that follows from the witness
-is computed there from the definitions: the distributions of X, the constants of the theorem, and that the weights are allowed.
+:func:`worst_dataset` is the bound for randomizers whose outputs are finitely many classes. From the witness and the definitions it
+computes the distributions of X and the constants of the theorem, and checks that the weights are allowed.
 """
 
 from __future__ import annotations
@@ -225,7 +226,7 @@ class EveryDataset:
         return bound / -(arb(choices.before) - factor.log()).expm1()
 
     def _variance(self, probability: Ball | None, changed: int) -> Ball:
-        """Return mu_q of the theorem, a bound of p(1 - p), for q = `changed` messages drawn from b instead."""
+        """Return mu_q of the theorem, a bound of p (1 - p) for the best test's probability p with q = `changed` messages from b."""
         value = arb(0.5)
         if probability is not None:
             for log_f, most in self._changes:

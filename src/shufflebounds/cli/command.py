@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             watched(lambda: _run(arguments), arguments.command)
     except BrokenPipeError:
-        # The reader, such as `head`, has closed the pipe. Buffered output must not be flushed into it at exit.
+        # The reader, such as `head`, has closed the pipe.
         _drop_output()
     except KeyboardInterrupt:
         sys.stderr.write("shufflebounds: interrupted\n")

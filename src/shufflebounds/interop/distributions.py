@@ -25,8 +25,8 @@ __all__ = ["AccountingProfile", "from_dp_accounting"]
 class _LossPair(_ListedPair):
     """One direction of a privacy loss distribution.
 
-    The given probabilities of the losses are not changed, even if they do not sum to 1. Their sum under Q may be far above 1; the
-    probabilities of the reversed pair are divided by a sum above 1, because no delta exceeds 1.
+    The given probabilities of the losses are not changed, even if they do not sum to 1. Their sum under Q may be far above 1. In
+    the reversed pair they are divided by this sum if it is above 1, because no delta exceeds 1.
     """
 
     forward: bool = True

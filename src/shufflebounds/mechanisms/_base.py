@@ -204,7 +204,7 @@ class AdditiveNoise(LocalRandomizer):
                 below: Any = replace(self, **low)  # type: ignore[type-var]
                 return GroupInfo(below, below if low == high else replace(self, **high))  # type: ignore[type-var]
         except (ValueError, OverflowError):
-            # The class does not accept a sensitivity of this size, or it is no double.
+            # The class does not accept a sensitivity of this size, or the sensitivity is not a double.
             return GroupInfo()
 
     @abstractmethod
@@ -340,7 +340,7 @@ class RealNoise(AdditiveNoise):
     def _cells(self, places: FloatArray) -> tuple[FloatArray, float]:
         """Return the probabilities of cells of the output (`ListedInputs.below`) for inputs at increasing distances from the first.
 
-        The second value bounds the relative error of the likelihood ratios of two inputs; the last one is `sensitivity` from the
+        The second value bounds the relative error of the likelihood ratios of two inputs. The last input is `sensitivity` from the
         first.
         """
 

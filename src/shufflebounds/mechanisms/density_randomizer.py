@@ -421,7 +421,7 @@ class _TwoDensities:
                 above = np.nan_to_num(logs[self.first] - logs[self.second] - eps, nan=0.0, posinf=np.inf, neginf=-np.inf)
             before = (above > 0) == (left > 0)
             for side, moved in ((0, before), (1, ~before)):
-                # Illinois method: the value at an end that did not move in two steps is halved.
+                # The value at an end that did not move in two steps is halved.
                 weights[side] = np.where(moved, above, np.where(last == (1 if side == 0 else -1), weights[side] / 2, weights[side]))
                 values[side] = np.where(moved, above, values[side])
             low, high, last = np.where(before, at, low), np.where(before, high, at), np.where(before, -1.0, 1.0)

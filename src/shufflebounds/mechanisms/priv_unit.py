@@ -88,7 +88,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         return 0.5 * float(betaincc(0.5, (self.dimension - 1) / 2, height * height))
 
     def _moment(self, height: float) -> float:
-        """Return the integral of the height over the cap of vectors with at least this height."""
+        """Return the integral of <x, y> over the cap of the unit vectors y with <x, y> >= `height`."""
         d = self.dimension
         if height >= 1:
             # On the whole cap the height rounds to 1.
@@ -97,8 +97,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
 
     def _best_cap(self) -> float:
         """Return the measure c of the cap with the smallest variance."""
-        # The mean height of a message is largest at the root in tau of tau (1/(e^eps0 - 1) + c) - moment(tau), which increases in
-        # tau.
+        # The mean height of a message is largest at the root in tau of tau (1/(e^eps0 - 1) + c(tau)) - moment(tau), which increases
+        # in tau; c(tau) is the measure of the cap, moment(tau) the result of `_moment`.
         rest = math.exp(-self.local_eps) / -math.expm1(-self.local_eps)
         low, high = 0.0, 1.0
         for _ in range(80):
@@ -157,7 +157,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
 
     @property
     def variance(self) -> float:
-        r"""Mean squared distance of one user's estimate from the vector, :math:`1/\mathrm{scale}^2 - 1`; for n users 1/n of it."""
+        r"""Mean squared error of one user's estimate of the vector, :math:`1/\mathrm{scale}^2 - 1`; divided by n for n users."""
         if self.scale < 1e-150:
             raise _validate.InfeasibleError(f"local_eps={self.local_eps:g} is so small that the error of an estimate overflows: "
                                             "choose a larger local budget")
@@ -198,7 +198,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         ----------
         Pinelis, I. Optimum bounds for the distributions of martingales in Banach spaces, 1994, Theorem 3.4.
 
-        Klein, T., Rio, E. Concentration around the mean for maxima of empirical processes, 2005, Theorem 1.1 (users may differ).
+        Klein, T., Rio, E. Concentration around the mean for maxima of empirical processes, 2005, Theorem 1.1 (terms with different
+        distributions).
 
         Examples
         --------

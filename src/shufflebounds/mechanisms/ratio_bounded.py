@@ -73,7 +73,7 @@ class RatioBounded(TwoLevel):
     :math:`p\alpha/q` each, the value :math:`q(1 - e^\varepsilon)` with mass :math:`(1 - (p+1)\alpha)/q`, and 0 with the rest of
     the mass. Proof: where :math:`R_0 \ge R_1`, :math:`(R_0, R_1) = \lambda (p, 1) + \mu (1, 1)` with
     :math:`\lambda = (R_0 - R_1)/(p-1)` and :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda`
-    and :math:`\mu`. So X is a mean-preserving spread of the X of the privacy blanket max(R_0, R_1)/q, and a larger beta makes X
+    and :math:`\mu`. So this X is a mean-preserving spread of the X of the privacy blanket max(R_0, R_1)/q. A larger beta makes it
     larger in the convex order.
 
     A randomizer with four outputs attains this upper bound, and its delta is the lower bound after a shuffle. The output
@@ -130,8 +130,8 @@ class RatioBounded(TwoLevel):
         return 4 * ULP * self.local_eps
 
     def _log_masses(self) -> tuple[float, float, float]:
-        # The masses are beta/(p-1), `rest` and beta p/(p-1). The last mass is not computed from `_shares`: a share may be as small
-        # as 1/p, and the mass would then be inaccurate.
+        # The losses -eps0, 0 and eps0 have the masses beta/(p-1), `rest` and beta p/(p-1). The last mass is not computed from
+        # `_shares`: a share may be as small as 1/p, and the mass would then be inaccurate.
         p, beta = self.p, self.beta
         # The difference may cancel, so it is computed in rational arithmetic.
         rest = float(1 - Fraction(beta) * (Fraction(p) + 1) / (Fraction(p) - 1))

@@ -154,10 +154,10 @@ class Answering(metaclass=Explaining):
     def _within_range(self, eps: FloatArray, value: FloatArray, *, upper: bool) -> FloatArray:
         """Return a bound of log delta at each eps, limited to at most 0.
 
-        The result is -inf from the pure budget on, and the trivial bound in place of NaN.
+        The result is -inf for eps at or above the pure budget. NaN is replaced by the trivial bound.
         """
         value = np.where(np.isnan(value), 0.0 if upper else -np.inf, value)
-        # Rounding near the pure budget may leave a positive bound beyond it, where delta is 0.
+        # By rounding, a bound of delta may be positive slightly above the pure budget, where delta is 0.
         return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)
 
     def _pure_epsilon(self) -> float:
@@ -206,13 +206,13 @@ class Answering(metaclass=Explaining):
                       pure=self._pure_epsilon(), cap=1e6 * self._eps_scale())
 
     def _last_positive(self, pure: float) -> float:
-        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if the search finds no end."""
+        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if the search finds none."""
         closed = self._closed.last_positive(pure)
         return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if closed is None else closed
 
     @property
     def _of_one_pair(self) -> bool:
-        """Whether the exact delta is that of one pair at every eps, and its bounds are convex."""
+        """Whether one pair has the exact delta at every eps, and the bounds of delta are convex."""
         info = self._pair_info()
         return (info.attained.single or self._closed.of_one_pair) and info.sampling.convex
 
@@ -285,7 +285,7 @@ class Answering(metaclass=Explaining):
         if not upper and missing.any():
             values[missing] = np.maximum(values[missing], self._closed.renyi_limit(orders[missing], False))
         if not upper and (orders == np.inf).any():
-            # The divergence of order inf and eps at delta = 0 are both the largest loss.
+            # The Renyi divergence of order inf and epsilon(0) both equal the largest loss.
             values = np.where(orders == np.inf, np.maximum(values, self._epsilon(0.0, False)), values)
         return values
 

@@ -17,7 +17,7 @@ __all__ = ["Between"]
 
 
 class Between(ClosedForms):
-    """The answers of a profile with the pure budget `pure`. Its delta is at least that of `below` and at most that of `above`."""
+    """Results for a profile with the pure budget `pure`, whose delta is between that of `below` and that of `above`."""
 
     def __init__(self, below: Answering, above: Answering, pure: float) -> None:
         self.sides, self.pure = (below, above), pure
@@ -51,7 +51,7 @@ class Between(ClosedForms):
 
     @property
     def of_one_pair(self) -> bool:
-        # If both are of one class, a parameter of the profile, such as the sensitivity, is between theirs.
+        # If both profiles are of one class, so is the exact one, with a parameter, such as the sensitivity, between theirs.
         below, above = self.sides
         return type(below) is type(above) and below._of_one_pair and above._of_one_pair
 

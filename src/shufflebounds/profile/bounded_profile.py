@@ -256,8 +256,8 @@ class BoundedProfile(Answering):
         Returns
         -------
         float or ndarray
-            The chosen bound in nats, of the shape of `delta`; inf if no finite eps meets `delta` (delta = 0 without pure
-            differential privacy).
+            The chosen bound in nats, of the shape of `delta`; inf if no finite eps meets `delta` (for example delta = 0 without
+            pure differential privacy).
 
         {raises: If `delta` lies outside [0, 1] or is empty, or `bound` is another word.}
 
@@ -265,8 +265,8 @@ class BoundedProfile(Answering):
         -----
         A bracketing search finds a root of the square root of -log delta, which is nearly linear in eps. Steps in the conservative
         direction follow, until the evaluated bound of delta satisfies the inequality stated for `bound`. If `delta` is an array,
-        the search for one entry starts from the results for other entries. The result may then differ from that for this entry
-        alone, by at most the tolerance of a single search: a relative 1e-13, or more where the bounds have a gap (1e-4 times the
+        the search for one entry starts from the results for other entries. The result may differ from that of a call with the one
+        entry, by at most the tolerance of a single search: a relative 1e-13, or more where the bounds have a gap (1e-4 times the
         `rtol` of a composition).
         """
         upper = _validate.upper_side(bound)

@@ -120,7 +120,7 @@ class Chain(ClosedForms):
     def _totals(self, splits: FloatArray, log_deltas: FloatArray) -> FloatArray:
         """Return the log of the sum over all changes that bounds delta.
 
-        Each row has the eps, or the log delta, of one change in each block.
+        Changes with the same eps form a block. Each row has the eps, or the log delta, of one change in each block.
         """
         done = np.cumsum(self.counts * splits, axis=-1) - self.counts * splits
         # A block of m changes with the same eps contributes its delta times 1 + e^eps + ... + e^((m-1) eps).

@@ -1,7 +1,4 @@
-"""Methods of a profile that export it.
-
-The methods produce distributions for dp-accounting and OpenDP, figures, plain data that can be saved, and a table for notebooks.
-"""
+"""Methods of a profile that export it."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class IntegerNoise(PrivacyProfile):
         return self._shifts(1)
 
     def _shifts(self, shift: int) -> tuple[DominatingPair, ...]:
-        """Return the pair of the noise K and of K + shift, for a whole number `shift`, in both orders."""
+        """Return the pair of the distributions of K and of K + shift, for an integer `shift`, in both orders."""
         return _Shift(self, False, shift), _Shift(self, True, shift)
 
     @kept(2 * CACHED_TABLES)

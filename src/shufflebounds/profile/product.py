@@ -241,9 +241,9 @@ class Product(ClosedForms):
 
         The profiles are the factors, and the composition of the releases whose losses the grid resolves.
 
-        The first entry of each pair is a function that returns lower bounds at each eps, given other lower bounds. The second entry
-        states whether a value of this function takes long. If many losses of a release are smaller than a step of the grid,
-        rounding them may reduce the lower bound by more than omitting the release.
+        Each profile has a pair: a function that returns lower bounds of log delta at each eps, given other lower bounds, and
+        whether a value of this function takes long. If many losses of a release are smaller than a step of the grid, rounding them
+        may reduce the lower bound by more than omitting the release.
         """
         # If the list `releases` is empty, the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self.released.pairs)
@@ -303,10 +303,9 @@ class Product(ClosedForms):
             return direct(delta, upper)
         if self._without_grid:
             return None
-        # A grid at large eps takes long, so a test of single releases is tried first. If one release has a positive delta at eps =
-        # 2 end, the best test at this eps rejects with probability below e^(-2 end) under Q. Consider the test that rejects if this
-        # test rejects in any release. It may show that delta of the composition exceeds the target at eps = end, where the search
-        # ends.
+        # The search ends at eps = `end`. A grid at large eps takes long, so tests of single releases are tried first. If delta of
+        # one release is positive at eps = 2 end, the best test at 2 end rejects with probability below e^(-2 end) under Q. The test
+        # that rejects if the best test rejects in any release may show that delta of the composition exceeds the target at `end`.
         end = 1e6 * self.eps_scale
 
         def exceeds(upper: bool, mixed: bool = False) -> bool:
@@ -381,8 +380,8 @@ class Product(ClosedForms):
         if len(curves) == len(ways):
             return convex_hull(curves)
         # The lower and the upper bound of delta may be those of different distributions. More samples near one level alpha then do
-        # not close the gap of the curve, and the refinement ends early. In this case a smaller distance of the first samples
-        # improves the lower bound of the curve.
+        # not close the gap of the curve, and the refinement ends early. In this case closer first samples improve the lower bound
+        # of the curve.
         sketch = SKETCH if all(way.composer.tight for way in ways) else 0.1
         return Tradeoff(Staged(self.samples.staged, self._spacing, max(self._spacing, sketch), upper=upper))
 

@@ -483,7 +483,7 @@ def of_one_record(name: str, value: object) -> PrivacyProfile:
 
 
 class GivenCurve(ClosedForms):
-    """Closed forms of a profile that has only one: its trade-off function, the function `curve` of `upper` and `log_tail`."""
+    """Closed forms of a profile that has only one: its trade-off function, returned by `curve` for `upper` and `log_tail`."""
 
     __slots__ = ("curve",)
 
@@ -696,10 +696,10 @@ class Composition(PrivacyProfile):
     for an added and once for a removed record; delta is the larger one of both. Any other profile is a maximum over several pairs,
     at least (P, Q) and (Q, P), and an adversary may choose the pair of each release after seeing earlier results. If the pairs are
     enumerated and there are at most a few hundred releases, the bounds are those of the adversary's best strategy. For flipped
-    bits, whose datasets are too many to enumerate, the upper bound chooses among blocks of datasets and the lower bound among two
-    datasets. In all other cases, the upper bound uses the maximum of delta over the pairs, at each eps and for every release. The
-    lower bound uses the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound is that of a test that is
-    repeated in every release; the slope of delta at eps determines the probabilities of its results.
+    bits, whose datasets are too many to enumerate, the adversary chooses among blocks of datasets for the upper bound, and between
+    two datasets for the lower bound. In all other cases, the upper bound uses the maximum of delta over the pairs, at each eps and
+    for every release. The lower bound uses the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound is
+    that of a test that is repeated in every release; the slope of delta at eps determines the probabilities of its results.
 
     Method (:doc:`/composition`). The losses are put on a grid, and their distributions are exponentially tilted such that the mean
     of the sum is near eps, and convolved by FFT. Errors are relative to delta, however small it is. Compositions are exact if all
@@ -885,8 +885,8 @@ class Group(PrivacyProfile):
     and (for shuffled randomizers, clear reports and histograms) that of a test of k messages that all change from one value to
     another.
 
-    One value of the upper bound needs k values of the upper bound of `profile`, but at most about 64, and 17 to 65 further values
-    that are reused at other eps.
+    One value of this upper bound takes min(k, about 64) values of the upper bound of `profile`, and 17 to 65 further values that
+    are reused at other eps.
 
     References
     ----------

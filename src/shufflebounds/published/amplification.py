@@ -34,7 +34,7 @@ Raised: eps falls by less than 1 %. Lowered: larger eps.
 
 
 def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: float) -> float:
-    """Return the smallest eps at which the published delta is at most `delta`, or local_eps if it is smaller.
+    """Return the smaller of local_eps and the smallest eps at which the published delta is at most `delta`.
 
     local_eps is valid even without a shuffle.
 

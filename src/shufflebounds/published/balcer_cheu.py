@@ -1,7 +1,7 @@
 """Published formulas of Balcer and Cheu, "Separating local and shuffled differential privacy via histograms", 2020.
 
-They concern the protocols zsum and histogram. A noise bit of a user is 0 with probability gamma, and Y ~ Bin(n, gamma) is the
-number of zeros.
+The formulas are about the protocols zsum (`ZeroSum`) and histogram. A noise bit of a user is 0 with probability gamma, and Y ~
+Bin(n, gamma) is the number of zeros.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
 
 
 def _ratio_above(users: int, gamma: float, eps: float) -> float:
-    """Return the probability that Y ~ Bin(n, gamma) has a large likelihood ratio, the larger one for two shifts k = 1, -1.
+    """Return the probability of a large likelihood ratio at Y ~ Bin(n, gamma), for the worse of the shifts k = 1 and -1.
 
     A value y has a large likelihood ratio if Pr[Y = y] >= e^eps Pr[Y = y + k].
     """

@@ -1,4 +1,4 @@
-"""Results of other papers that Balcer and Cheu 2020 quote: the local privacy of a shuffled protocol, and the orders of Table 1."""
+"""Results of other papers that Balcer and Cheu 2020 quote: local privacy of a shuffled protocol, orders of growth in Table 1."""
 
 from __future__ import annotations
 

@@ -134,8 +134,8 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
         last = np.maximum(1.0, np.ceil((i + 1) / (start + width + 1)))
         steps = (j - last)[kept].astype(np.int64)
         which = np.repeat(i[kept], steps)
-        # As t grows, the j of each i falls to j - 1, j - 2, ...: these values are in `fallen`, and `times` has the t + 1 at which
-        # each of them begins.
+        # As t grows, j = ceil((i + 1)/(t + 1)) falls to j - 1, j - 2, ... for each number i of clones. These values are in
+        # `fallen`, and `times` has the t + 1 at which each of them begins.
         fallen = np.repeat(j[kept], steps) - 1.0 - (np.arange(which.size) - np.repeat(np.cumsum(steps) - steps, steps))
         times = (which + 1) / fallen
         order = np.argsort(times, kind="stable")

@@ -4,8 +4,8 @@ The guarantee depends on the adjacency relation: neighbouring datasets differ by
 record by another. Only :class:`ReplaceOne` changes the relation of a guarantee.
 """
 
-# This package imports only modules of its own row and of lower rows in the diagram of docs/architecture.md. Start with `poisson`,
-# which that page follows to the kernel.
+# This package imports only modules of its own row and of lower rows in the diagram of docs/architecture.md. Start with `poisson`;
+# that page follows a call from there to the kernel.
 
 from typing import TYPE_CHECKING
 

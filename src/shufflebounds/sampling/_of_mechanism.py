@@ -15,7 +15,7 @@ __all__ = ["OfMechanism", "OfMechanismForms", "OfPresence"]
 
 
 class OfMechanismForms(ClosedForms):
-    """Results for a mechanism on a random part of the dataset that follow from results for the mechanism.
+    """Results for a mechanism on a random part of the dataset, derived from those for the mechanism on all of its input.
 
     `parts` and `rate` state how the output distributions are mixtures.
     """
@@ -30,7 +30,7 @@ class OfMechanismForms(ClosedForms):
     def mu(self, upper: bool) -> float | None:
         # By joint convexity mu is at most that of the mechanism. For normal and discrete normal noise this mu is attained. Consider
         # the event that some output exceeds T. Sampling multiplies the probability of this event by a factor that does not depend
-        # on T. So, in the limit T -> inf, the difference between the normal quantiles of its probabilities under the two
+        # on T. So, in the limit T -> inf, the difference between the normal quantiles of the event's probabilities under the two
         # neighbours is the same as without sampling.
         limit = self.mechanism._closed.mu_in_tails
         return limit if limit is None or not upper else self.mechanism._gdp_mu(True)

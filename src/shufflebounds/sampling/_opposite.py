@@ -1,4 +1,4 @@
-r"""The pair of a replaced record of sampled noise whose old and new contributions are opposite.
+r"""The pair for sampled noise if a record is replaced, and its old and new contributions are opposite.
 
 A record of a sum with noise contributes at most the sensitivity Delta in either direction. If it is sampled with probability q, its
 replacement may move the output from :math:`(1-q) N_0 + q N_\Delta` to :math:`(1-q) N_0 + q N_{-\Delta}`, where :math:`N_a` is the
@@ -7,14 +7,12 @@ distribution of the noise plus a. Real outputs are rounded to cells, which is po
 Let the noise be symmetric and log-concave, as normal, Laplace, discrete normal and geometric noise are. Then this pair dominates
 that of any old and new contributions a and b. Proof: for a > 0 the ratio of the densities of :math:`N_a` and :math:`N_0` increases
 with the output. Let S be a set of outputs, and {y > c} the half-line of the same probability under :math:`N_0`; for whole numbers
-the output c belongs to the half-line with a probability that makes both equal. By the lemma of Neyman and Pearson,
+the output c belongs to the half-line with a probability that makes it as probable as S. By the lemma of Neyman and Pearson,
 :math:`N_a(S) \le N_\Delta(y > c)` and :math:`N_b(S) \ge N_{-\Delta}(y > c)`. For normal noise the same holds for vectors, with
 half-spaces. For noise with two modes the statement fails.
 
-References: the pair of a substituted record of sampled normal noise is that of Koskela, A., Jälkö, J., Honkela, A. (Computing tight
-differential privacy guarantees using FFT, AISTATS 2020, arXiv 1906.03049). Dominating pairs under substitution: Lebeda, C. J.,
-Regehr, M., Kamath, G., Steinke, T. (Avoiding pitfalls for privacy accounting of subsampled mechanisms under composition,
-arXiv 2405.20769).
+For sampled normal noise the pair is that of Koskela et al. (arXiv 1906.03049); Lebeda et al. (arXiv 2405.20769) study dominating
+pairs under substitution. :class:`ReplaceOne` has the full references.
 """
 
 from __future__ import annotations

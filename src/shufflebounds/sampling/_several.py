@@ -111,9 +111,9 @@ class StepTests:
         values = np.logaddexp(math.log1p(-rate), np.log(rate) + one.loss)
         mass = np.exp(one.q[0])
         deviation = math.sqrt(float(mass @ (values - mass @ values / mass.sum()) ** 2)) or 1.0
-        # A single term s(L_i) beyond the normal quantile of e^(2 FIRST_TAIL) makes the test reject, so larger terms are reduced to
-        # this quantile. On the coarser grid (`fine` is False) they are not reduced, because the result may depend on a few large
-        # terms. A transform has about six times as many points as the largest term has grid steps.
+        # A single term s(L_i) above the normal quantile of e^(2 FIRST_TAIL) makes the test S >= c reject, so larger terms are
+        # reduced to this quantile. On the coarser grid (`fine` is False) they are not reduced, because the result may depend on a
+        # few large terms. A transform has about six times as many points as the largest term has grid steps.
         most = math.sqrt(-4 * FIRST_TAIL * t) * deviation
         step = max(RESOLUTION * deviation, 6 * most / TABLE_SIZE)
         if not fine:

@@ -70,7 +70,7 @@ class _OneForms(OfMechanismForms):
         if within.any():
             sides = kernel(eps[within])
             # By joint convexity delta is at most that of one step. The kernels truncate masses, so their bounds of a small delta
-            # may be larger.
+            # may be larger than that bound.
             high = np.minimum(sides[1], self.one_step._log_side(eps[within], upper=True))
             deep = high - sides[0] > 1
             if self.removed and deep.any():
@@ -86,7 +86,7 @@ class _OneForms(OfMechanismForms):
     @cached_property
     def _levels(self) -> tuple[FloatArray, FloatArray]:
         """Whole Renyi orders, and upper bounds of the divergences of these orders for a removed record."""
-        # The run time grows with the third power of the largest order; twice this order takes .1 s.
+        # The run time grows with the third power of the largest order; an order twice as large takes 0.1 s.
         orders = np.unique(np.round(np.geomspace(2.0, LARGEST_ORDER / 2, COMPARED)))
         return orders, allocation_renyis([round(order) for order in orders.tolist()], self.steps,
                                          self.mechanism._rdp(np.arange(2.0, orders[-1] + 1), True), upper=True)
@@ -273,7 +273,7 @@ class _EpochForms(OfMechanismForms):
     def mu(self, upper: bool) -> float | None:
         if self.chosen == 1 or self.mechanism._closed.mu_in_tails is None:
             return super().mu(upper)
-        # Mu of the mechanism, which the base class returns, is that of one step.
+        # The base class returns mu of the mechanism, which is that of one step only; here a record enters several steps.
         return max(pair._gdp_mu(upper) for pair in self.ways)
 
     def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
@@ -314,8 +314,8 @@ class AllocationPair(OfPresence, DominatingPair):
 
     Notes
     -----
-    The value is exact up to numerical error. If a step has few outcomes, their numbers in all steps are enumerated: up to 2**14
-    combinations, such as 16,383 steps of two outcomes or 179 of three. Otherwise the distribution of L is moved to the points of a
+    The value is exact up to numerical error. If a step has few outcomes, the combinations of how often each occurs are enumerated:
+    up to 2**14, such as 16,383 steps of two outcomes or 179 of three. Otherwise the distribution of L is moved to the points of a
     grid. For the upper bound, the mass between two points is divided between them, which makes L larger in the convex order; for
     the lower bound, masses are merged at grid points, which makes L smaller. The distribution of the sum is a convolution power by
     FFT, exponentially tilted to each level, with a bound of its errors. The number of ratios above the grid is enumerated. The
@@ -381,8 +381,8 @@ class AllocationPair(OfPresence, DominatingPair):
     def _counted(self) -> LossAtoms | None:
         """The joint outcomes (how often each outcome occurs in all steps), if they are few and known; otherwise None."""
         listed = self._listed()
-        # For a pair that is given by lists, the outcomes are the only description. Other mechanisms truncate outcomes, but can
-        # evaluate their divergences.
+        # A pair that is given by lists has no other description than its outcomes, so they are used even if some mass is lost. If
+        # another mechanism truncates outcomes, its divergences are evaluated instead.
         if listed is None or (listed[0].log_lost > -math.inf and not isinstance(self.mechanism, OutcomePair)):
             return None
         counted = counted_allocation(listed[0], self.steps, self._chosen)
@@ -430,7 +430,8 @@ class AllocationPair(OfPresence, DominatingPair):
         loss = np.empty(0) if listed is None else listed[0].loss
         if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
             return info
-        # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
+        # With heavy tails or many outcomes a value of delta takes up to 0.1 s, and up to 1 s for a delta below
+        # e^(-CURVE_DEPTH^2/2).
         return replace(info, hockey_stick=forms.sampled, sampling=Sampling(3e-3, 0.1, curve=curve._replace(depth=CURVE_DEPTH)))
 
 
@@ -456,15 +457,15 @@ class RandomAllocation(OfPresence):
     output is a random function of an outcome of (P, Q) and of the earlier outputs, the same function with and without the record.
     All outputs are thus a post-processing of t outcomes, drawn from P in the steps that the record enters and from Q elsewhere.
 
-    Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any `chosen` if the mechanism has few outcomes;
-    their numbers in all steps are then enumerated. For other mechanisms and chosen = k > 1 the lower bound is that of tests of the
-    sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda < k/t`, where :math:`L_i` is the likelihood ratio of
-    step i. These tests are also used for compositions of several epochs. The upper bound is that of k epochs of floor(t/k) steps
-    with one chosen step each (Feldman, Shenfeld 2025): the k steps may be drawn one from each of k disjoint random sets of
-    floor(t/k) steps, and by joint convexity delta is at most that for given sets. For a removed record there is a second upper
-    bound, by a sum over the steps (see ``sampling/_several.py``); one epoch uses the smaller bound, a composition of several epochs
-    the first one. At delta = 1e-6 the two bounds of eps differ by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >=
-    1, and by up to 3 % otherwise; the gap decreases as t grows.
+    Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any `chosen` if the mechanism has few outcomes: then
+    it is enumerated how often each occurs. For other mechanisms and chosen = k > 1 the lower bound is that of tests of the sums
+    :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda < k/t`, where :math:`L_i` is the likelihood ratio of step
+    i. These tests are also used for compositions of several epochs. The upper bound is that of k epochs of floor(t/k) steps with
+    one chosen step each (Feldman, Shenfeld 2025): the k steps may be drawn one from each of k disjoint random sets of floor(t/k)
+    steps, and by joint convexity delta is at most that for given sets. For a removed record there is a second upper bound, by a sum
+    over the steps (see ``sampling/_several.py``); one epoch uses the smaller bound, a composition of several epochs the first one.
+    At delta = 1e-6 the two bounds of eps differ by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >= 1, and by up
+    to 3 % otherwise; the gap decreases as t grows.
 
     Shuffling the records and cutting them into batches of fixed size is *not* random allocation, because there the batches of the
     other records depend on the batch of this record: use :class:`ShuffledBatches`.

@@ -29,7 +29,7 @@ __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
 
 def sampled_eps(eps: FloatArray, rate: float) -> FloatArray:
     """Return log(1 + (e^eps - 1)/rate), with relative error below 8 ulp."""
-    # The first formula has no cancellation for small eps, and the second one no overflow for large eps.
+    # `near` has no cancellation for small eps, and `far` no overflow for large eps.
     parting = 30.0
     near = np.log1p(np.expm1(np.minimum(eps, parting)) / rate)
     far = eps - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(eps, parting)))
@@ -175,8 +175,8 @@ def _around(
     density: Callable[[float, float], LossAtoms], pure: float, rate: float, removed: bool, anchor: float, step: float
 ) -> LossAtoms:
     """Return the outcomes of the sampled mechanism, with a spacing that suits the grid of a composition."""
-    # The loss of the mixture, as a function of the loss of the mechanism, has a slope of at most 1, which is largest at the
-    # largest loss. So outcomes of the mechanism that are step/slope apart give losses of the mixture at most `step` apart.
+    # The loss of the mixture, as a function of the loss of the mechanism, has its largest slope, at most 1, at the largest loss. So
+    # outcomes of the mechanism that are step/slope apart give losses of the mixture at most `step` apart.
     top = float(mixed_losses(np.array([pure]), rate)[0]) if pure < math.inf else math.inf
     slope = rate * math.exp(pure - top) if pure < math.inf else 1.0
     base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))

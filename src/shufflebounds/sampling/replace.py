@@ -126,8 +126,8 @@ class ReplaceOne(PrivacyProfile):
         forms, (pair, worst) = self._closed, self._known or (None, None)
         if pair is worst and isinstance(forms, _Worst):
             return forms.sides[True]._pair_info()
-        # A value of delta takes about a hundred times as long as one of the profile, because it needs a search over t or a
-        # composition. So a composition evaluates delta at a few hundred eps only.
+        # A value of this delta takes about a hundred times as long as a value of delta of `profile`, because of a search over t or
+        # a composition. So a composition evaluates it at a few hundred eps only.
         effort, spacing, *_ = self.profile._pair_info().sampling
         sampling = Sampling(max(2e-3, 100 * effort), max(0.1, spacing), convex=False)
         # In every release the record is replaced by a record that contributes nothing, or by one whose contribution is opposite.
@@ -188,8 +188,7 @@ class _TwoSteps(ClosedForms):
             upper = self.worst._log_side(eps, upper=True)
         low, high = np.zeros(eps.size), eps.copy()
         rows = np.arange(eps.size)
-        # Each round divides the interval around the best t so far. More values of t, or more rounds, tighten the bound and take
-        # longer.
+        # Each round divides the interval around the best t so far.
         for _ in range(3):
             splits = np.repeat(low[:, None], 17, axis=1)
             wide = high > low

@@ -74,7 +74,8 @@ class _Forms(OfMechanismForms):
         return min(searched, self.noise._epsilon(delta, True))
 
     def last_positive(self, pure: float) -> float | None:
-        # The outputs of all steps may be so far in the direction of the target's vector that each has any likelihood ratio.
+        # If the outputs of all steps lie far enough in the direction of the target's vector, the likelihood ratio exceeds every
+        # bound.
         return pure
 
     def rough(self, upper: bool) -> Curve | None:

@@ -84,13 +84,12 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
         if height < best - far and float(_slope(y, counts, edge)) > 1:
             break
         if low == -math.inf:
-            # No scores are below this interval, and the integral from -inf to edge of prod_j e^(x - y_j)/2 is the same for all
-            # candidates.
+            # No scores are below this interval, so the integrand is prod_j e^(x - y_j)/2 for every candidate.
             out = np.logaddexp(out, m * (edge - math.log(2)) - lift - math.log(m))
             break
         flat = min(edge, low + far)
         if flat < edge:
-            # The scores below are so low that the product is e^(m x - lift)/2^m.
+            # The distribution functions at lower scores are 1 here, up to rounding; the product of all is e^(m x - lift)/2^m.
             head = -m * math.log(2) - lift
             out[: index + 1] = np.logaddexp(out[: index + 1], head + _log_exponential(m, flat, edge))
             tail = y[index + 1 :] - math.log(2) + head + _log_exponential(m - 1, flat, edge)

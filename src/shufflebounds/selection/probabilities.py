@@ -55,12 +55,12 @@ def selection_probs(
     Notes
     -----
     "gumbel" is a softmax. "exponential" is the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with
-    :math:`s_j = e^{-(\max c - c_j)/b}`. "laplace" is the integral of a density times distribution functions. Its part above the
-    largest score has the same form as the integral for "exponential"; below, the integrand is piecewise analytic. Both integrals
-    use Gauss-Legendre quadrature on panels, and all terms are positive. Above the largest score the number of panels grows with log
-    k; between two neighbouring scores it grows at most in proportion to the number of candidates above. The relative error is below
-    1e-13 (measured against 70-digit quadrature and the enumeration of all permutations), plus the roundoff of the logarithm for
-    small probabilities.
+    :math:`s_j = e^{-(\max c - c_j)/b}`. "laplace" is the integral of a density times distribution functions. The part of this
+    integral above the largest score has the same form as the integral for "exponential"; below, the integrand is piecewise
+    analytic. Both integrals use Gauss-Legendre quadrature on panels, and all terms are positive. Above the largest score the number
+    of panels grows with log k; between two neighbouring scores it grows at most in proportion to the number of candidates above
+    both. The relative error is below 1e-13 (measured against 70-digit quadrature and the enumeration of all permutations), plus the
+    roundoff of the logarithm for small probabilities.
 
     References
     ----------
@@ -102,7 +102,7 @@ def selection_log_probs(
 
     Examples
     --------
-    Two candidates 1000 apart. With Laplace noise the one with the lower score is chosen with probability e^-t (1 + t/2)/2:
+    Two scores differ by t = 1000 noise scales. Laplace noise chooses the lower score with probability e^-t (1 + t/2)/2:
 
     >>> from shufflebounds.selection import selection_log_probs
     >>> selection_log_probs([0, 1000], 2.0, noise="laplace").round(9).tolist()
@@ -123,8 +123,8 @@ def selection_log_probs(
         gaps = np.where(gaps > 0, gaps * rate, 0.0)
     levels, where, counts = np.unique(gaps, return_inverse=True, return_counts=True)
     y = 0.0 - levels
-    # The logs of the probabilities are about as large as the gaps in units of the noise scale. At 1e8 their rounding error is 1e-8,
-    # which is the relative error of the probabilities.
+    # The logs of the probabilities are about as large as the gaps in units of the noise scale. At gaps of 1e8 their rounding error
+    # is 1e-8, which is the relative error of the probabilities.
     most = 1e8
     if not y[-1] >= -most:
         raise ValueError(f"scores are {-y[-1]:g} times the noise scale apart: they must be within {most:g}")
@@ -165,7 +165,7 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
     Returns
     -------
     float
-        Upper bound of the (1 - beta)-quantile of the best score minus the chosen one. For monotone scores half of this bound is
+        Upper bound of the (1 - beta)-quantile of the best score minus the chosen score. For monotone scores half of this bound is
         valid, because eps may be doubled. The bound also holds for permute-and-flip.
 
     {raises}

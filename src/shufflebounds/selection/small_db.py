@@ -62,10 +62,10 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
 
     Notes
     -----
-    By Hoeffding's inequality and a union bound over the queries, for every number above the square root there is a database of m
-    records whose error is at most this number. The number of databases is finite, so there is also one whose error is at most the
-    square root. The second term of the bound is the error of the exponential mechanism, whose scores have a sensitivity of at most
-    1/n. The published theorem uses :math:`m = \ln|Q|/\alpha^2` and counts :math:`|X|^m` databases.
+    By Hoeffding's inequality and a union bound over the queries, for every number above the square root in the bound there is a
+    database of m records whose error is at most this number. The number of databases is finite, so there is also one whose error is
+    at most the square root. The second term of the bound is the error of the exponential mechanism, whose scores have a sensitivity
+    of at most 1/n. The published theorem uses :math:`m = \ln|Q|/\alpha^2` and counts :math:`|X|^m` databases.
 
     References
     ----------
@@ -98,7 +98,8 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
         best *= 2
 
     def increases(m: int) -> bool:
-        # For large m, one more record changes the bound by less than the rounding error of the bound, so larger steps are compared.
+        # For large m, one more record changes the bound by less than the rounding error of the bound, so bounds at larger distances
+        # are compared.
         return bound(m + max(1, m // 10**6)) >= bound(m)
 
     best = bisect_left(range(2 * best), True, lo=max(1, best // 2), key=increases)
@@ -114,8 +115,8 @@ def _log_choose(first: int, second: int) -> float:
         # betaln is a difference of log gamma functions, each of which may be 1e7 times as large as the result. The relative error
         # of this cancellation is below 1e-8.
         return (-math.log(total + 1) - float(betaln(second + 1, first + 1))) * (1 + 1e-8)
-    # The coefficient follows from the binomial probability at its mode. As a function of p the probability is stationary there, so
-    # the rounding error of p = first/total has no effect.
+    # The coefficient follows from the binomial probability of `first`. As p = first/total maximizes this probability, the rounding
+    # error of p has no effect.
     entropy = first * math.log1p(second / first) + second * math.log1p(first / second)
     return (entropy + float(binom_logpmf(first, total, first / total))) * (1 + 1e-14) + 1e-13
 
@@ -150,7 +151,7 @@ def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: 
     Notes
     -----
     Every database is enumerated and scored, so that the output has the exact distribution of the mechanism
-    (:func:`selection_probs`). The number of databases grows like \|X\|**m, so only small cases can be run.
+    (:func:`selection_probs`).
 
     Examples
     --------

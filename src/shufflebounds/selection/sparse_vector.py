@@ -79,7 +79,8 @@ def svt_scales(
     Notes
     -----
     If the technique does not halt, it is not private: every further answer above the threshold needs the same budget again. With
-    delta = 0 both methods return the scales 2c/eps and 4c/eps, or, with `numeric`, 9c/(4 eps), 9c/(2 eps) and 9c/eps.
+    delta = 0 and c = `cutoff`, both methods return the scales 2c/eps and 4c/eps, or, with `numeric`, 9c/(4 eps), 9c/(2 eps) and
+    9c/eps.
 
     References
     ----------
@@ -126,12 +127,12 @@ def svt_scales(
 
 
 def _log_delta(budgets: list[float], cutoff: int, eps: float) -> float:
-    """Return an upper bound of log delta of the composition of `cutoff` mechanisms of each of the budgets."""
+    """Return an upper bound of log delta of the composition of `cutoff` mechanisms for each of the budgets."""
     return BudgetSum(np.array(budgets), np.full(len(budgets), cutoff)).log_excess(eps)[1]
 
 
 def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
-    """Return the largest budget of one run for which the upper bound of delta is at most delta."""
+    """Return the largest budget of one run whose upper bound of delta is at most the target `delta`."""
     def private(run: float) -> bool:
         # The scales that are computed from the budget `run` are rounded, so delta is evaluated at a slightly larger budget.
         run *= 1 + 1e-15
@@ -176,9 +177,9 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     Notes
     -----
     "exact": the probability is the integral of the density of :math:`\max_s |T_s|` times the tail of :math:`\max_i |V_i|`, by
-    Gauss-Legendre rules on panels of one scale; all terms are positive (relative error below 1e-13, measured). The root alpha is
-    then increased until the evaluated probability is at most beta. With cutoff 1 the probability is exact if all k queries are
-    reported below the threshold. With larger cutoffs it is an upper bound that assumes that every run contains all k queries.
+    Gauss-Legendre rules on panels of the length of one noise scale; all terms are positive (relative error below 1e-13, measured).
+    alpha is then increased until the evaluated probability is at most beta. With cutoff 1 the probability is exact if all k queries
+    are reported below the threshold. With larger cutoffs it is an upper bound that assumes that every run contains all k queries.
 
     "union": :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`. Here :math:`\sigma_T, \sigma_V, \sigma_A` are
     the scales of threshold, queries and released numbers. If numbers are released, beta is replaced by beta/2, and the bound is at
@@ -329,7 +330,7 @@ def svt_rdp(
 
     Examples
     --------
-    Gaussian noise of standard deviation 10 and 20; the queries have sensitivity 1, so their noise is shifted by up to 2:
+    Gaussian noise of standard deviation 10 for the threshold and 20 for the queries, which have sensitivity 1:
 
     >>> from shufflebounds.selection import svt_rdp
     >>> threshold, query = (lambda a: a / (2 * 10**2)), (lambda a: a * 2**2 / (2 * 20**2))

@@ -69,7 +69,8 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
 
     Examples
     --------
-    A hundred answers in twenty stages of at most 50 queries each, Gaussian noise of standard deviation 100 and 200:
+    A hundred answers in twenty stages of at most 50 queries each, Gaussian noise of standard deviation 100 for the threshold and
+    200 for the queries:
 
     >>> from shufflebounds.selection import svt_rdp, svt_stages_epsilon
     >>> threshold, query = (lambda a: a / (2 * 100**2)), (lambda a: a * 2**2 / (2 * 200**2))
@@ -128,10 +129,10 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     -----
     Given z, every query is found above the threshold with probability at least :math:`\Phi(-(T+\sigma_1 z)/\sigma_2)`. The integral
     uses Gauss-Legendre rules on panels of half a standard deviation, from z = -12 to a bound of the mode of the integrand plus
-    :math:`12 (1 - g \sigma_1^2/\sigma_2^2)^{-1/2}`. The rest is below 1e-30 of the integral, because the second derivative of the
-    log of the integrand is between -1 and :math:`-(1 - g \sigma_1^2/\sigma_2^2)`: the hazard rate of a normal variable increases by
-    less than 1 per unit (Sampford 1953). 1e-9 is added for rounding. The published closed form is false for small thresholds:
-    ``published.das2022_sparse_moment``.
+    :math:`12 (1 - g \sigma_1^2/\sigma_2^2)^{-1/2}`. The omitted part is below 1e-30 of the integral, because the second derivative
+    of the log of the integrand is between -1 and :math:`-(1 - g \sigma_1^2/\sigma_2^2)`: the hazard rate of a normal variable
+    increases by less than 1 per unit (Sampford 1953). 1e-9 is added for rounding. The published closed form is false for small
+    thresholds: ``published.das2022_sparse_moment``.
 
     Examples
     --------

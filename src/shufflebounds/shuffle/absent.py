@@ -30,7 +30,7 @@ def _of_remaining(method: Callable[..., Any]) -> Callable[..., Any]:
 class AbsentUsers:
     """The fields `colluding` and `missing` of a protocol. The guarantee is that of the remaining users.
 
-    Proofs: docs/protocols/index, "Which protocol survives what". Estimates and errors are those of all users.
+    Proofs: docs/protocols/index, "Which protocol survives what". Estimates and errors are for all `users`.
     """
 
     colluding: int = field(default=0, repr=False)

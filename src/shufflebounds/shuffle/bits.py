@@ -107,8 +107,8 @@ class IndependentSums(ClosedForms):
 def every_bit_budget(flip: float, times: int) -> float | None:
     """Return the pure budget if the target's two inputs differ in `times` bits, rounded down; None if no bit is flipped.
 
-    If every report shows the bits of the same one of the two inputs, the likelihood ratio of the inputs is e to the budget, for
-    every dataset. So delta is positive for every smaller eps.
+    If the bits of all reports are those of one of the two inputs, the likelihood ratio of the inputs is e to the budget, for every
+    dataset. So delta is positive for every smaller eps.
     """
     return log_odds(flip).times(times).below if flip else None
 
@@ -177,7 +177,7 @@ class BitPair(DominatingPair):
         (ones, zeros), flip = self._data, self.flip
 
         def listed(log_tail: float) -> LossAtoms | None:
-            # At the truncated mass e^-1e6, which is 0 in double precision, all outcomes are enumerated.
+            # The mass that may be truncated, e^-1e6, is 0 in double precision, so no outcome is omitted.
             bit = math.log1p(-flip), math.log(flip)
             return atoms_of_sum(*flipped_bits(ones, zeros, flip), bit, bit[::-1], -1e6)
 
@@ -290,11 +290,11 @@ class _WorstBits(ClosedForms):
     def _largest_mu(self) -> float:
         """The largest mu of all datasets of few users, otherwise inf.
 
-        The event that all bits are equal may decide mu, at a probability below those of the samples of delta.
+        The event that all bits are equal may determine mu, although its probability is below all sampled values of delta.
         """
         if self.users > COMPARED or self.others > MANY:
             return math.inf
-        # Mu of (P, Q) is that of (Q, P), so without dummy reports half of the datasets suffice.
+        # Without dummy reports, mu is the same for m ones and for m zeros among the other users' bits.
         return max(self._pair(ones)._gdp_mu(True) for ones in range(self.users if self.fakes else self.others // 2 + 1))
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
@@ -343,10 +343,10 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     **Trade-off function, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: both bounds of
     :meth:`tradeoff` are within 1e-12 of the convex hull of the trade-off functions for all m, and mu has a gap of 1e-11. For more
-    users, the guarantee for every dataset is computed from the upper delta at about a hundred values of eps. The other bound is
-    that of the worst of five datasets; at every eps one of the five is close to the worst dataset. The gap is then at most 1e-2 of
-    the advantage max(1 - alpha - beta) in trade-off functions, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a relative 1e-2
-    to 3e-2 in Renyi divergences.
+    users, the guarantee for every dataset is computed from the upper delta at about a hundred values of eps. The bound in the other
+    direction is that of the worst of five datasets; at every eps one of the five is close to the worst dataset. The gap is then at
+    most 1e-2 of the advantage max(1 - alpha - beta) in trade-off functions, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a
+    relative 1e-2 to 3e-2 in Renyi divergences.
 
     **Estimate.** The users' values are bits, and so are the messages, int8. Counts: the number y of ones among the n + k messages.
     The estimate of the number of ones among the users is :math:`(y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones
@@ -496,7 +496,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     @property
     def _sides(self) -> Callable[[float, FloatArray], IntervalArray]:
-        """Returns bounds of log delta over all datasets, given the tolerance of the search and eps."""
+        """A function of the search's tolerance and of eps that returns bounds of log delta over all datasets."""
         return partial(_worst_sides, self.users, self.fakes, self.flip)
 
     def _coarse_sides(self, eps: FloatArray) -> IntervalArray:

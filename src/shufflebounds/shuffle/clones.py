@@ -193,8 +193,8 @@ class Clones(_UniformClones):
     Notes
     -----
     Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The value of the formula lies between the
-    lower and the upper bound, and is an upper bound of delta for any pure eps0-LDP randomizer that all users share.
-    :class:`StrongerClones` is proven for the same randomizers, and its bound is never larger: use :class:`StrongerClones` instead.
+    lower and the upper bound, and is an upper bound of delta for any pure eps0-LDP randomizer that all users share. The bound of
+    :class:`StrongerClones`, proven for the same randomizers, is never larger: use it instead.
 
     Up to a few million users the sum over the number of clones is computed term by term, 4 ns each. The relative gap of delta is
     then about 1e-12, or a few ulp of the logarithm if that is larger. For more users the sum is a Fourier integral, which takes 5

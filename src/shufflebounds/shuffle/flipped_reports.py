@@ -61,7 +61,7 @@ this number. Raised: longer run time. Lowered: less tight bounds."""
 
 
 class _OfRappor(ClosedForms):
-    """Bounds for shuffled records, which are the reports of `rappor`, a shuffled `Rappor` with one hash."""
+    """Bounds for shuffled records, each a report of `Rappor` with one hash; `rappor` is the protocol of these reports."""
 
     def __init__(self, rappor: Shuffled, flip: float) -> None:
         self.rappor, self.flip, self.pure = rappor, flip, log_odds(flip).times(2).above
@@ -106,7 +106,7 @@ class _Reports(IndependentSums):
         return at_each(self._at, eps)
 
     def roughly(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds with a gap of about .03 in log delta, in less time than `log_delta`, because curves take many values."""
+        """Return bounds with a gap of about .03 in log delta, in less time than `log_delta`, because a curve takes many eps."""
         return at_each(partial(self._at, rough=True), eps)
 
     def last_positive(self, pure: float) -> float | None:
@@ -166,13 +166,14 @@ class _Reports(IndependentSums):
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """Three numbers: other reports whose bins the analyst may know, uniform dummies, and bins (2 if no dummy is uniform)."""
+        """Numbers of other reports whose bins the analyst may know, of uniform dummies, and of bins (2 if no dummy is uniform)."""
         return (self.users - 1, self.fakes, self.bins) if self.uniform else (self._others, 0, 2)
 
     def _sums(self, eps: float, rough: bool, most: float) -> Interval:
         """Return bounds of log delta for ``view="sums"``.
 
-        `most` is another upper bound of log delta. The returned upper bound may be 0 if the search cannot find one below `most`.
+        `most` is another upper bound of log delta. The returned upper bound may be 0, which is trivial, if the search finds none
+        below `most`.
         """
         if not self.uniform:
             return self._known_sums(eps, rough, most)
@@ -201,7 +202,7 @@ class _Reports(IndependentSums):
 
     @cached_property
     def _bin_tables(self) -> _bin_pair.BinTables:
-        """Tables of the distributions of bins, which several eps share. Their values do not depend on earlier calls."""
+        """Distributions of the sum of one bin, which several eps share. Their values do not depend on earlier calls."""
         return Kept(CACHED_BYTES, lambda law: 3 * law.masses.nbytes)
 
     @cached_property

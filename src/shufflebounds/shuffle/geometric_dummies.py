@@ -420,7 +420,7 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
             logs.append(value + (self.shift - j) * math.log(self.left))
             errors.append(self.shift * -math.log(self.left))
         if upper and reach > 0:
-            # The two terms are the sum of r^i Pr[X >= reach - i] over i >= 0, where X ~ Bin(n, p).
+            # The next two terms add up to the sum of r^i Pr[X >= reach - i] over i >= 0, where X ~ Bin(n, p).
             logs.append(np.array([binom_logsf(reach - 1.0, n, p)]) - math.log1p(-self.right))
             lift, chance = self._log_ratios[2], p / (p + (1 - p) * self.right)
             logs.append(np.array([reach * log_r + n * lift + binom_logcdf(reach - 1.0, n, chance)]) - math.log1p(-self.right))

@@ -1,4 +1,4 @@
-"""Guarantees for users with personalized budgets: clone bounds from above, and datasets that attain the lower bounds.
+"""Guarantees for users with personalized budgets: upper bounds by clones, and datasets that attain the lower bounds.
 
 `OfOneUser` is the guarantee for one target user, `OfEveryUser` the guarantee for the worst target user. Both are made by the
 constructors of `PersonalizedClones`, and `PersonalizedBits` uses their clone bounds.
@@ -72,7 +72,7 @@ class _OneUser(ClosedForms):
 
     @cached_property
     def equal(self) -> tuple[Shuffled, ...]:
-        """Protocols of responses with equal budgets whose largest delta over all datasets is at least this one; () for noise.
+        """Protocols of responses with equal budgets; for each, the largest delta over all datasets bounds delta. () for noise.
 
         A response with a small budget is a mixture of responses to all values with a larger budget, and delta is jointly convex.
         So delta is at most the largest delta if all users have the largest budget. It is also at most that of the users with at
@@ -84,7 +84,7 @@ class _OneUser(ClosedForms):
 
     @cached_property
     def least(self) -> Shuffled | None:
-        """Responses with the least budget, whose largest delta over all datasets is at most this one; None for noise.
+        """Responses with the least budget: their largest delta over all datasets is a lower bound; None for noise.
 
         The reason is that of `equal`.
         """
@@ -95,7 +95,7 @@ class _OneUser(ClosedForms):
         return isinstance(self.population.family, RandomizedResponseFamily)
 
     def _responses(self, place: int, last: int) -> Shuffled:
-        """Return the protocol of the users with the budgets 0..last, if all of them have the budget with index `place`."""
+        """Return the protocol of the users whose budgets have the indices 0..last, if all had the budget with index `place`."""
         family, users = self.population.family, int(self.population.counts[: last + 1].sum())
         assert isinstance(family, RandomizedResponseFamily)
         with _validate.quiet():
@@ -136,8 +136,7 @@ class _OneUser(ClosedForms):
         return ((GaussianMechanism(1.0, self.budget * (1 + 4 * ULP)),) if self.pure == math.inf else ()), 1.0
 
     def rough(self, upper: bool) -> Curve | None:
-        # If budgets are rounded, the bound is that of the privacy blanket, and the clone bounds are too far above this bound for an
-        # approximation.
+        # If budgets are rounded, the bound is that of the privacy blanket, which the clone bounds are too large to approximate.
         rough = self.population.exact and not self.population.rounds
         return self._least(self.population.rough_single(self.index)) if rough else None
 
@@ -231,7 +230,7 @@ class CloneBound(PrivacyProfile):
 
 
 class BetweenBudgets(Between):
-    """Bounds for personalized budgets: those of `below` and of the least budget, and the clone bound `above`."""
+    """The clone bound `above`, and the larger one of two lower bounds: that of `below` and that of the least budget."""
 
     def __init__(self, below: PrivacyProfile, above: CloneBound, pure: float) -> None:
         super().__init__(below, above, pure)
@@ -341,7 +340,8 @@ class _Guarantee(EqualByKey, PrivacyProfile):
             high = info.hockey_stick(eps).upper
             return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
 
-        # A composition uses only the first pair (P, Q) and its reverse. For many users and for small eps this pair is the best one.
+        # A composition uses only the first pair (P, Q) and its reverse. For many users and for small eps this pair gives the
+        # largest lower bound.
         return replace(info, hockey_stick=hockey_stick, sampling=info.sampling._replace(above=above_alone),
                        attained=Attained(profiles=lambda: below.listed[:2]))
 

@@ -52,7 +52,7 @@ class _ShiftedBinomial(DominatingPair):
         anchor, spacing = _middle_losses(self.trials, self.prob)
         lattice = ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
         window = _window(self.trials, self.prob, self.shifted_first)
-        # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
+        # The mass that may be truncated, e^-1e6, is 0 in double precision, so no outcome is omitted.
         listed = (lambda log_tail: window(-1e6)) if window and self.trials <= MOST_LISTED else None
         losses = Losses(listed, lattice, unbounded=True, window=window)
         kernel = partial(_log_delta, self.trials, self.prob, float(self.shifted_first))
@@ -87,8 +87,8 @@ def _window(trials: int, prob: float, shifted_first: bool) -> Callable[[float], 
 def _outcomes(trials: int, prob: float, shifted_first: bool, log_tail: float) -> LossAtoms:
     """Return the outcomes of (B, B + 1), or (B + 1, B), B ~ Bin(trials, prob), except tails of mass e^log_tail on either side."""
     one, zero = _chances(prob, shifted_first)
-    # Bernstein's inequality bounds both tails of B. The outcomes of B + 1 begin one value later; rounding shifts the range by
-    # less than one value.
+    # Bernstein's inequality bounds both tails of B. The outcomes of B + 1 are larger by 1; rounding shifts the range by less than
+    # one value.
     reach = 2 - log_tail / 3 + math.sqrt(log_tail**2 / 9 - 2 * trials * one * zero * log_tail)
     last, before = min(trials, math.floor(trials * one + reach)), max(0, math.floor(trials * one - reach))
     k = np.append(np.arange(last, before, -1.0), [0.0, trials])
@@ -166,7 +166,7 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
     is post-processing, so delta does not increase with `trials`; it is not monotone in `prob`.
 
     The values are counts over all users, in an array of any shape. :meth:`randomize` adds independent noise to each count; counts
-    of parts of the users must be added before. The messages are the released counts, and :meth:`estimate` subtracts the mean Ng of
+    of parts of the users must be summed first. The messages are the released counts, and :meth:`estimate` subtracts the mean Ng of
     the noise. The error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`.
 
     {chen_long: section 3 (the mechanism C_H)}

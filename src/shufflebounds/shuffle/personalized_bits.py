@@ -87,7 +87,7 @@ class _OneTarget(ClosedForms):
         return curve_of_sum(*self.law.arrays, *self._bit[::-1], log_tail, upper=upper)
 
     def atoms(self, log_tail: float) -> LossAtoms | None:
-        """Return all outcomes; a truncated mass of e^-1e6 is 0 in double precision, so none is truncated."""
+        """Return all outcomes: the mass that may be truncated, e^-1e6, is 0 in double precision, so no outcome is omitted."""
         return atoms_of_sum(*self.law.arrays, self._bit, self._bit[::-1], -1e6) if self.budget > 0 else None
 
 

@@ -153,8 +153,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     def _with(self, **fields: Any) -> Self:
         """Return the protocol with other fields and the same probability of flipping."""
         other = replace(self, **fields)
-        # With other fields, lam/(2 users) may be rounded to another number. Next to 1/2, an ulp of it may change delta by any
-        # factor.
+        # The new lam/(2 users) may be rounded differently. For a flip probability near 1/2, one ulp may change delta by any factor.
         vars(other)["flip"] = self.flip
         return other
 

@@ -66,8 +66,8 @@ class _OfBits(Between):
 class _ByBounds(ClosedForms):
     """Results of the engine `bounds`, and of the randomizer `one` if it is a profile.
 
-    `anywhere` states whether users may have any value. `noise` is the randomizer if its outputs may be truncated at any
-    probability, as for normal and discrete normal noise.
+    `anywhere` states whether the users' values are unrestricted (`inputs` is None). `noise` is the randomizer if its outputs may be
+    truncated at any probability, as for normal and discrete normal noise.
     """
 
     def __init__(self, bounds: Bounds, laws: Distributions, users: int, one: PrivacyProfile | None, anywhere: bool) -> None:
@@ -207,10 +207,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     a probability of e^-700, and the lower bound is that of a test of the largest message, if all other users have the value at one
     end of the interval. For sigma = 1 and 1e4 users, the two bounds of eps differ by 0.4 % at delta = 1e-30 and 0.1 % at 1e-100.
 
-    A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
-    R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So delta of :class:`ShuffledBits` is an
-    upper bound, too; it is exact over all datasets for k-ary response of two values and geometric noise of sensitivity 1. The
-    smaller upper bound is used.
+    A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response: R_0 =
+    e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So delta of :class:`ShuffledBits` is an upper
+    bound, too; it is exact over all datasets for k-ary response of two values and geometric noise of sensitivity 1.
 
     Both bounds are maxima over the pairs of the target's inputs that the randomizer lists: all of them up to symmetry, or a pair
     that is proven to be the worst. For Laplace, Gaussian, discrete Gaussian and geometric noise on an interval this pair is the two

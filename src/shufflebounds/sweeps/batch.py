@@ -1,7 +1,4 @@
-"""One batch of a sweep, in the process that runs it: calls the function on rows and returns columns of results.
-
-A failure or an interrupt that ended the batch early is returned with them.
-"""
+"""Runs one batch of a sweep: calls the function on its rows and returns columns of results."""
 
 from __future__ import annotations
 

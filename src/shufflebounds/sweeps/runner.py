@@ -213,7 +213,7 @@ class _BatchSize:
     def rows(self, left: int, places: int) -> int:
         """Return the number of rows of the next batch.
 
-        Near the end this is an equal share of the `left` remaining rows, but at least `fewest`.
+        Near the end the number is an equal share of the `left` remaining rows, but at least `fewest`.
         """
         return min(self.size, max(self.fewest, -(-left // places))) if self.measured else self.size
 

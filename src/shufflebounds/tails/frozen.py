@@ -171,7 +171,7 @@ class FrozenLaw(metaclass=Explaining):
                 raise ValueError(f"rng={rng!r} and random_state={random_state!r}: give one of the two")
             rng = random_state
         if size is not None:
-            # A whole number above 1e308 is no double, so the numbers are limited first.
+            # An int above 1e308 has no double, so the entries of `size` are limited first.
             _validate.affordable("the random values", float(np.prod(np.minimum(np.asarray(size, object), 2**62), dtype=np.float64)))
         return self._draw(_validate.generator(rng), size)
 

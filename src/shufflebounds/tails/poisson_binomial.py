@@ -1,4 +1,4 @@
-"""The Poisson-binomial distribution: log pmf, log tails, and the range of values that remains after truncating a given mass."""
+"""The Poisson-binomial distribution: log pmf, log tails, and the range of values that has all but a given mass."""
 
 from __future__ import annotations
 
@@ -150,9 +150,8 @@ def poisson_binom_window(
     Notes
     -----
     The range is computed in blocks of about 7 standard deviations. Each block takes one inverse FFT of the exponentially tilted
-    distribution, with about 30 nonzero coefficients. Near the mean, one pass over p suffices for all blocks. The run time is
-    O(groups + sigma log sigma), the memory O(sigma) besides p. The relative error of each probability is at most 1e-12 (measured:
-    the header of ``_core/_blocks.pyx``).
+    distribution, with about 30 nonzero coefficients. The run time is O(groups + sigma log sigma), the memory O(sigma) besides p.
+    The relative error of each probability is at most 1e-12 (measured: the header of ``_core/_blocks.pyx``).
 
     References
     ----------
@@ -168,8 +167,8 @@ def poisson_binom_window(
     threads = _threads.checked(threads)
     law = _checked_law(p, counts)
     deviations = 2 * math.sqrt(-2 * log_tail)
-    # The variance is at most a quarter of the number of trials. It is computed only if this simple bound does not show that the
-    # window is small enough.
+    # The variance is at most a quarter of the number of trials. It is computed only if this bound does not show that the window is
+    # small enough.
     width = deviations * math.sqrt(law[0].size if law[1] is None else float(law[1].sum())) / 2
     _validate.affordable("the window", width if width <= _validate.MOST_ENTRIES else deviations * _spread(*law[:2]))
     first, logpmf, _ = window_of(law, log_tail, threads)

@@ -101,7 +101,7 @@ def _conservative(log_beta: FloatArray, side: int, error: float) -> FloatArray:
 def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
     """Return log(1 - m(x + mu)/m(x)) for Mills' ratio m.
 
-    The difference m(x) - m(x + mu) is computed as the integral over s of the positive function e^(-s^2/2 - x s) (1 - e^(-mu s)).
+    m(x) - m(x + mu) is the integral over s > 0 of the positive function e^(-s^2/2 - x s) (1 - e^(-mu s)).
     """
     scale = 1 / np.maximum(1.0, x)
     s = _NODES * scale[:, None]

@@ -52,13 +52,13 @@ def distinct(x: FloatArray, y: FloatArray) -> Chain:
 def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     r"""Return a chain that is a lower bound of a convex decreasing function of E = e^eps, given its bounds at the points x.
 
-    The chain begins at the second point, and ends with value 0. Let E_i = e^x[i]. On [E_i, E_(i+1)], for every s >= 1, two lines
-    are below the function, and so is their maximum: the left line through (E_(i-s), high) and (E_i, low), and the right line
-    through (E_(i+1), low) and (E_(i+1+s), high). Each line uses the best one of s = 1, 2, 4, 8, ...: this is s = 1 if both bounds
-    are equal, and a larger s if their gap is large compared with the change of the function between neighbouring points. Entry 2 i
-    of the chain is at E_(i+1), and entry 2 i + 1 is the intersection of the two lines on the following interval. The bound is exact
-    on an interval with one breakpoint if the function is linear on both sides of it. Beyond the last point the left line is
-    extended to its zero.
+    The chain begins at the second point, and ends with value 0. Let E_i = e^x[i], with the bounds `low` and `high`. For every s >=
+    1, on [E_i, E_(i+1)] two lines are below the function, and so is their maximum: the left line through (E_(i-s), high) and (E_i,
+    low), and the right line through (E_(i+1), low) and (E_(i+1+s), high). Each line uses the best one of s = 1, 2, 4, 8, ...: this
+    is s = 1 if both bounds are equal, and a larger s if their gap is large compared with the change of the function between
+    neighbouring points. Entry 2 i of the chain is at E_(i+1), and entry 2 i + 1 is the intersection of the two lines on the
+    following interval. The bound is exact on an interval with one breakpoint if the function is linear on both sides of it. Beyond
+    the last point the left line is extended to its zero.
     """
     # log_value = 0 may stand for a value slightly below 1. So `low` is reduced a little, and the left line need not be constant
     # there.

@@ -462,7 +462,7 @@ class Tradeoff(CurveValues):
 def _three_lines(eps: float, log_kept: float, log_lost: float, label: str) -> Piecewise:
     """Return the curve of randomized response with budget eps that fails with the probability e^log_lost = 1 - e^log_kept.
 
-    If it fails, the outcome, of mass e^log_lost, is impossible under the other one of the two distributions.
+    An outcome of the failure has mass e^log_lost under one of the two distributions and mass 0 under the other.
     """
     if log_kept == -math.inf:
         points, atoms = np.array([[-np.inf], [0.0], [-np.inf], [0.0]]), (np.empty(0), np.empty(0))

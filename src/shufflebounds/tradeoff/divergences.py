@@ -235,7 +235,7 @@ def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float
     if abs(far) > 0.5:
         return max(0.0, far / b)
     rise = float(excess(p, loss, b).sum()) + lost_q
-    # For x = b rise below 1e-17, log1p(x)/b equals `rise` up to half an ulp, and x may underflow.
+    # If x = b * rise is below 1e-17, log1p(x)/b equals `rise` up to half an ulp, and x may underflow.
     return max(0.0, math.log1p(b * rise) / b if b * rise > 1e-17 else rise)
 
 
@@ -244,7 +244,7 @@ def excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
     out = np.empty_like(p)
     small = np.abs(loss) * max(1.0, abs(b)) < 0.25
     x = loss[small]
-    # For x = loss with |x| and |b x| below 1/4, the result is P times the sum of x^k/k! (b^(k-1) + (-1)^k) over k >= 2.
+    # If x = loss has |x| and |b x| below 1/4, the result is P times the sum of x^k/k! (b^(k-1) + (-1)^k) over k >= 2.
     term, lifted, total = x, x, np.zeros_like(x)
     for k in range(2, 18):
         term, lifted = term * x / k, lifted * (b * x) / k

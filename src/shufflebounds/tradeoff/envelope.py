@@ -130,7 +130,7 @@ class _Lines:
             left = log1mexp(delta)
             size = np.exp(fall - left)
             part = np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left))))
-            # Where y is nearly 0, `part` may be as low as -36, so a bound of its rounding error is added, too.
+            # Where y is nearly 0, `part` may be as low as -36, so a bound of the rounding error of `part` is added, too.
             y = left + part + side * ULP * (8 * (1 + np.abs(left)) + 4 * np.abs(part))
         y = np.where(np.isnan(y), -np.inf, np.minimum(y, 0.0))
         out[0] = np.maximum(out[0], y) if side == _Rounding.DOWN else np.minimum(out[0], y)

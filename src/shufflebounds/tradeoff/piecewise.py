@@ -55,7 +55,7 @@ class Piecewise(Representation):
     def through(cls, log_alpha: FloatArray, log_beta: FloatArray) -> Piecewise:
         """Return the curve through checked points.
 
-        It is constant to the left of the first point and 0 to the right of the last one.
+        The curve is constant to the left of the first point and 0 to the right of the last point.
         """
         if log_alpha[0] > -np.inf:
             log_alpha, log_beta = np.append(-np.inf, log_alpha), np.append(log_beta[0], log_beta)

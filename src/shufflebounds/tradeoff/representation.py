@@ -89,6 +89,6 @@ def log_quantile(x: FloatArray, rest: FloatArray) -> FloatArray:
     z = np.asarray(ndtri_exp(small))
     deep = (small < -LARGEST_EXPONENT) & (small > -1e300)
     if deep.any():
-        # SciPy's ndtri_exp has errors up to 5e-13 here, which one Newton step with Mills' ratio removes.
+        # For such x, SciPy's ndtri_exp has errors up to 5e-13, which one Newton step with Mills' ratio removes.
         z[deep] -= (log_ndtr(z[deep]) - small[deep]) * math.sqrt(math.pi / 2) * erfcx(-z[deep] / math.sqrt(2))
     return np.where(x <= rest, z, -z)

@@ -29,7 +29,7 @@ class CurveValues:
     def knots(self) -> tuple[FloatArray, FloatArray]:
         r"""Natural logarithms of :math:`\alpha_i` and of :math:`\beta_i = f(\alpha_i)` at the breakpoints.
 
-        The first is non-decreasing and starts with -inf; the second is non-increasing and ends with -inf.
+        The logarithms of :math:`\alpha_i` are non-decreasing from -inf on, those of :math:`\beta_i` non-increasing down to -inf.
 
         These are two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i`, f is 0. Gaussian and Laplace curves have
         no breakpoints; for them, AttributeError is raised.

@@ -248,7 +248,7 @@ class GaussianMechanism(RealNoise):
 
         Notes
         -----
-        Let mu be the sensitivity/sigma of a single Gaussian release that meets the target. The search starts at the sigma for which
+        Let mu be sensitivity/sigma of a single Gaussian release that meets the target. The search starts at the sigma for which
         :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, q = `rate`, T = `steps`, by the central limit theorem for subsampled Gaussian
         noise. The returned sigma has been evaluated. Neighbours: add or remove one record. For other samplers see
         :func:`~shufflebounds.composition.least_noise`.

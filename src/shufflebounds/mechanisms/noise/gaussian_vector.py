@@ -62,10 +62,11 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     :math:`\sqrt d` (cube) or 2 (sphere), the distance of two opposite vectors. After a shuffle (:meth:`shuffled`) there are two
     upper bounds: the privacy blanket, for which two opposite corners or unit vectors are the worst pair (proven in
     docs/theorems/interval-inputs), and the bound of docs/theorems/vectors, which covers every pair and every dataset. The lower
-    bound is delta of datasets in which all other users have the same one of two opposite vectors. If no rare message dominates, eps
-    of the second upper bound is within 1 % of the lower bound. For the unit ball, whose vectors differ in length, no worst pair is
-    known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy blanket is
-    :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about the square root of the dimension.
+    bound is delta of datasets in which all other users have the same vector, one of two opposite ones. If no rare message
+    dominates, eps of the second upper bound is within 1 % of the lower bound. For the unit ball, whose vectors differ in length, no
+    worst pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy
+    blanket is :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about the square root of the
+    dimension.
 
     **Floating point.** As for all real-valued noise, the last bits of the messages may reveal more than
     :math:`\delta(\varepsilon)` allows (Mironov 2012, cited in :class:`GaussianMechanism`).
@@ -141,8 +142,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return np.asarray(vectors + source.normal(scale=self.sigma, size=vectors.shape))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # Two opposite corners, or unit vectors, are the worst pair. In the lower bounds all other users have a vector on the line
-        # through this pair.
+        # In the lower bounds all other users have a vector on the line through the worst pair.
         cells, log_cut = checked(cells, min(log_cut, _LOG_CUT))
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"

@@ -252,7 +252,7 @@ class GeometricMechanism(AdditiveNoise):
     -----
     Neighbours: the whole number differs by at most `sensitivity`. delta is exact: it is a sum over classes of outcomes with equal
     likelihood ratio. Without a bound the largest shift is the worst, as the distribution is log-concave; with a bound delta is
-    the maximum over all shifts up to `sensitivity`. All terms are positive and computed by logarithms and ``expm1``.
+    the maximum over all shifts up to `sensitivity`. All terms are positive.
 
     Noise that is truncated at B and renormalized instead of clipped is another mechanism, with another delta: pass its
     probabilities to :meth:`DominatingPair.from_pmfs <shufflebounds.profile.DominatingPair.from_pmfs>`.
@@ -397,7 +397,7 @@ class GeometricMechanism(AdditiveNoise):
             return None
 
         def ratio_tail(t: FloatArray) -> FloatArray:
-            # Under input 0 the ratio R_0/R_s exceeds t at outputs k with (s - 2 k) rate > log t; outputs k <= 0 count as 0.
+            # Under input 0 the ratio R_0/R_s exceeds t at outputs k with (s - 2 k) rate > log t; outputs k < 0 count as k = 0.
             last = np.floor(0.5 * (s - np.log(t) / rate) + ON_GRID)
             return np.where(last >= 0, 1 - np.exp(-(last + 1) * rate) / (1 + math.exp(-rate)), 0.0)
 

@@ -123,7 +123,7 @@ class CountEstimate(CountIntervals):
         return 1
 
     def _errors(self, users: int | None, truth: ArrayLike | None) -> CountErrors:
-        """Return the distribution of the errors; the number of users is `users`, or that of the histogram `truth`."""
+        """Return the distribution of the errors of the counts, for `users` users or those of the histogram `truth`."""
         return self.errors(stated_users(users, truth, self._values_of_one()))
 
     def error_tail(
@@ -210,14 +210,14 @@ class CountEstimate(CountIntervals):
 
         Notes
         -----
-        The number of supporting messages is a sum of two binomials, evaluated exactly. For ``of="any"`` the upper bound is the
-        union bound, for the worst dataset over all histograms of `users` users.
+        The number of messages that support a value is a sum of two binomial variables, evaluated exactly. For ``of="any"`` the
+        upper bound is a union bound over the values.
         """
         return self._errors(users, truth).error_quantile(beta, truth, of=of, bound=bound)
 
 
 def stated_users(users: int | None, truth: ArrayLike | None, each: int = 1) -> int:
-    """Return the given number of users, or that of a histogram in which every user is counted `each` times."""
+    """Return `users` if given, otherwise the number of users of the histogram `truth`, which counts every user `each` times."""
     if users is not None:
         return _validate.integer("users", users, 1)
     if truth is None or np.ndim(truth) == 0:
@@ -229,7 +229,7 @@ def stated_users(users: int | None, truth: ArrayLike | None, each: int = 1) -> i
 
 
 def independent_patterns(bins: int, hit: Fraction) -> dict[tuple[bool, ...], Fraction]:
-    """Return `FrequencyOracle._patterns` if the lifted sets are independent and have mass `hit` under the base distribution B."""
+    """Return `FrequencyOracle._patterns` for independent lifted sets, each of mass `hit` under the base distribution B."""
     return {inside: math.prod([hit if one else 1 - hit for one in inside], start=Fraction(1))
             for inside in product([True, False], repeat=bins)}
 
@@ -271,7 +271,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
 
     @cached_property
     def _twin(self) -> FrequencyOracle | FewOutputs:
-        """The matrix of the messages if there are few bins, because its bounds are closer; otherwise this oracle."""
+        """The oracle as a matrix of probabilities if there are few bins, for tighter bounds; otherwise the oracle itself."""
         classes = self._patterns() if self.bins <= LISTED_BINS and self.local_eps >= LEAST_BUDGET else {}
         if not classes:
             return self
@@ -284,8 +284,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         return self if matrix.min() < SQUARABLE**-0.5 else FewOutputs(matrix, 8 * ULP)
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        # A permutation of the inputs other than the target's two only permutes the outputs, so X has the same distribution for all
-        # of these inputs.
+        # A permutation of the inputs other than the target's two only permutes the outputs, so X (`ExcessLaw`) has the same
+        # distribution for all of these inputs.
         return (*self._targets(), *self._others())
 
     def _independent(self, hit: float, miss: float) -> tuple[Others, ...]:

@@ -4,8 +4,9 @@ r"""Two-level randomizers: a base distribution B, multiplied by e^eps0 on a set 
     s = B(A_x)
 
 So with probability gamma the message is drawn from B, independently of the value, and otherwise from B conditioned on A_x. The sets
-A_x are called lifted sets. Privacy depends only on the masses under B of :math:`A_0 \setminus A_1` (equal to that of :math:`A_1
-\setminus A_0`), of the outputs in both sets, and of those in neither. These masses are called shares.
+A_x are called lifted sets. Let A_0 and A_1 be those of the target's two values. Privacy depends only on the masses under B of
+:math:`A_0 \setminus A_1` (equal to that of :math:`A_1 \setminus A_0`), of the outputs in both sets, and of those in neither. These
+masses are called shares.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Others(NamedTuple):
 
 
 def _log_delta(local_eps: float, error: float, top: float, eps: FloatArray) -> IntervalArray:
-    """Return bounds of log delta, given the budget local_eps, its error, and the log mass `top` of the outcomes with this loss."""
+    """Return bounds of log delta, given the largest loss local_eps, its error, and the log mass `top` at this loss."""
     # The margin 4 SLACK (1 + |value|) covers the rounding errors of `top`: of the shares, of e^-local_eps and of the logarithms.
     sides = []
     for sign in (-1, 1):
@@ -105,7 +106,7 @@ class TwoLevel(LocalRandomizer):
         return top - self.local_eps, middle, top
 
     def _rows_of_labels(self, labels: int) -> InputRows:
-        """Return the matrix of reports of a label; the user's own label is e^local_eps times as likely as any other."""
+        """Return the probabilities of the reported labels; the user's own label is e^local_eps times as likely as any other."""
         # At most three labels are inputs; all other labels are merged into one output.
         inputs, eps = min(labels, 3), self.local_eps
         lifted = np.eye(inputs, inputs + (labels > 3))
@@ -133,7 +134,7 @@ class TwoLevel(LocalRandomizer):
         return (PairLaws("two different values", self._blanket(), lower, symmetric=True),)
 
     def _blanket(self) -> ExcessLaw:
-        """Return the distribution of X (`ExcessLaw`) for the privacy blanket: gamma B, times e^eps0 on `_common` outputs."""
+        """Return the distribution of X (`ExcessLaw`) for the privacy blanket: gamma B, times e^eps0 in the common outputs."""
         (one, both, neither), common = self._shares(), self._common()
         return self._law((0.0, 0.0, common, 0.0), (one, one, both - common, neither), self._loss_error(), self._log_rest())
 
@@ -149,9 +150,9 @@ class TwoLevel(LocalRandomizer):
         seen = log_mass > -np.inf
         ratios = np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0, 0.0])[seen]
         log_minorant = float(np.logaddexp(self._log_base() + math.log1p(-common), log_mass[2])) if common else self._log_base()
-        # All R_x lie in a ball of L^2(1/m). On the outputs of `_common`, which have the mass c under B, all R_x are equal, and so
-        # is the centre of the ball. Elsewhere the centre is B, and m = gamma B. The squared distance of R_x from the centre is
-        # gamma (e^eps0 - 1)^2 times the sum of (s - c) (1 - s)^2 and (1 - s) s^2, with s = B(A_x).
+        # `distance` is the largest squared distance of R_x from a centre, in L^2(1/m). On the outputs of `_common`, which have the
+        # mass c under B, the centre equals all R_x. Elsewhere the centre is B, and m = gamma B. The squared distance is gamma
+        # (e^eps0 - 1)^2 times the sum of (s - c) (1 - s)^2 and (1 - s) s^2, with s = B(A_x).
         spread = size * (one + neither) - common * (one + neither) ** 2
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * spread
         # An output is more likely under one value than under another if it is in the lifted set of the first one only.

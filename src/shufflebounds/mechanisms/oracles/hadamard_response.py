@@ -73,7 +73,6 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
         return 1.0 / self._labels
 
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
-        # The lifted set of bin x has the words that have an even number of ones in common with x + 1.
         return {tuple((word & (x + 1)).bit_count() % 2 == 0 for x in range(self.bins)): Fraction(1, self._labels)
                 for word in range(self._labels)}
 

@@ -268,8 +268,8 @@ class Rappor(CountEstimate, LocalRandomizer):
         # proportional to the inverse of this mass; and if the 2h^4 atoms of all kinds do not fit into a table.
         if base < math.log(COMPUTED_ERROR) or 2 * h**4 > TABLE_SIZE:
             return None
-        # Another value sets h - i - j bits that neither of the target's two values sets. These two values have at most h - 1 bits
-        # in common, so at most bits - h - 1 bits are set by neither.
+        # Another value sets h - i - j bits that neither of the target's two values sets. The target's values have at most h - 1
+        # bits in common, so at most bits - h - 1 bits are set by neither of them.
         fewest = 0 if self.bits is None else max(0, 2 * h + 1 - self.bits)
         others = [self._of_kind(i, total - i, upper=True) for total in range(h, fewest - 1, -1) for i in range(total, -1, -1)]
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
@@ -305,7 +305,7 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     @cached_property
     def _twin(self) -> Rappor | FewOutputs:
-        """The matrix of all reports and values if the filter is small, because its bounds are closer; otherwise `self`."""
+        """The matrix of the probabilities of all reports if the filter is small, for tighter bounds; otherwise `self`."""
         if self.bits is None or math.comb(self.bits, self.hashes) << self.bits > _CELLS:
             return self
         if min(self._report()[:4]) < SQUARABLE**-0.5:
@@ -369,7 +369,7 @@ def _binomial(trials: int, hit: float, miss: float) -> FloatArray:
 
 
 def _difference(log_p: FloatArray, log_q: FloatArray) -> FloatArray:
-    """Return the log masses, by increasing value, of the difference of independent numbers with log masses `log_p` and `log_q`."""
+    """Return the log masses of the difference of independent variables with log masses `log_p` and `log_q`, by value."""
     out = np.full(log_p.size + log_q.size - 1, -np.inf)
     for less, mass in enumerate(log_q[::-1].tolist()):
         np.logaddexp(out[less : less + log_p.size], log_p + mass, out=out[less : less + log_p.size])
