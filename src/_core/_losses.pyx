@@ -477,9 +477,10 @@ def balanced(const double[:] mass not None, const double[:] near not None, const
              const uint8_t[:] free not None, Py_ssize_t last):
     """Return moments at the first `last` + 1 ends of cells; the first moment is 0. See `_exchanged` in grid_sums.py.
 
-    Cell k gives the mass moment[k]/near[k] to its left end and the rest of its mass to its right end; near[k] and far[k] are the
-    distances of its mean from these ends. So the moment at the right end is far[k] times the rest, or 0 if the rest is negative. A
-    free cell may keep a part of its mass: at its right end, the moment is half of the largest one that the next cell can give.
+    The mean of cell k is at the distances near[k] and far[k] from its left and right end. A moment is the mass that a cell gives to
+    an end times this distance. Cell k gives the mass moment[k]/near[k] to its left end and the rest to its right end, or nothing if
+    the rest is negative. If free[k], it may keep mass: the moment at its right end is half of the largest that cell k + 1 can give
+    there, or 0 if that cell is free or absent.
     """
     cdef Py_ssize_t k, n = mass.shape[0]
     if not (near.shape[0] == far.shape[0] == free.shape[0] == n and 0 <= last <= n):

@@ -41,9 +41,9 @@ cdef object ufunc_of_blocks(void *kernel, str doc):
 
 
 def on_level(function, int level, *arguments):
-    """Return the values of a ufunc of blocks, computed with one instruction set (vectors.h) if the processor has it. Used by tests.
+    """Return the values of a ufunc whose kernel works on blocks of elements. Used by tests.
 
-    There is one argument for each input of the ufunc, at most 4; all are arrays of one length.
+    `level` is the instruction set (vectors.h), or the widest one below it that the processor has.
     """
     cdef const double *pointers[4]
     cdef const double[::1] view

@@ -58,8 +58,8 @@ cdef double shift_log_delta(double n, double p, double eps, int reverse, double 
 # (stronger = 0) or StrongerClones (stronger = 1).
 cdef void clones_log_delta(double users, double local_eps, double eps, int stronger, double *lower, double *upper) noexcept nogil
 
-# An eps at which the upper bound of delta was evaluated and is at most delta (upper = 1), or at which the lower bound is at least
-# delta (upper = 0).
+# An eps at which the upper bound of delta(eps) was evaluated and is at most the argument delta (upper = 1), or at which the lower
+# bound is at least the argument (upper = 0).
 cdef double clones_epsilon(double users, double local_eps, double delta, int stronger, int upper) noexcept nogil
 
 # Lower and upper bound of log E[max(0, S)], where S is the sum of `users` independent variables with value x[j] with probability

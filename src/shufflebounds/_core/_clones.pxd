@@ -7,9 +7,9 @@ cdef double c_clone_rate(double local, bint stronger) noexcept nogil
 # log delta of the clone pair of a target with pure budget local, the number of clones Bin(users - 1, rate).
 cdef void c_clone_log_delta(double users, double rate, double local, double eps, double *lower, double *upper) noexcept nogil
 
-# Returns an eps close to the crossing. For upper = 1 the upper bound of delta was evaluated at this eps and is at most delta; for
-# upper = 0 the lower bound was evaluated and is at least delta. The result is inf where local = inf and delta(eps) exceeds delta
-# for every eps.
+# Returns an eps close to the crossing. For upper = 1 the upper bound of delta(eps) was evaluated at this eps and is at most the
+# argument `delta`; for upper = 0 the lower bound was evaluated and is at least `delta`. The result is inf where local = inf
+# and delta(eps) exceeds `delta` for every eps.
 cdef double c_clone_epsilon(double users, double rate, double local, double delta, bint upper) noexcept nogil
 
 # The functions behind cython_tails: any doubles, NaN outside the domain.

@@ -4,7 +4,8 @@
 # The caller has checked: sigma > 0, 1e-12 <= sensitivity/sigma <= 1e6, eps >= 0; above eps = 1e140 the value is that at 1e140.
 cdef void c_gaussian_log_delta(double sigma, double sensitivity, double eps, double *value, double *error) noexcept nogil
 
-# An eps at which the upper bound of delta was evaluated and is at most delta (upper), or the lower bound is at least delta.
+# Returns an eps at which the evaluated upper bound of delta(eps) is at most the argument `delta` if `upper`, or else the lower
+# bound is at least `delta`.
 # The caller has checked: 0 <= delta <= 1.
 cdef double c_gaussian_epsilon(double sigma, double sensitivity, double delta, bint upper) noexcept nogil
 

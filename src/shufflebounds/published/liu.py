@@ -241,7 +241,9 @@ def _compared_rate() -> BoundComparison:
     comparison=_compared_rate,
 )
 def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> float:
-    r"""Published rate p_i of a user with k-ary randomized response: :math:`1/(e^{\varepsilon_i}+k-1)`; 0 for equal budgets.
+    r"""Published rate p_i of a user with k-ary randomized response, who sends a clone with probability 2 p_i.
+
+    It is :math:`1/(e^{\varepsilon_i}+k-1)`, or 0 for the target's budget.
 
     >>> round(published.liu2024_rr_rate(1.0, 2.0, 3), 6)
     0.211942

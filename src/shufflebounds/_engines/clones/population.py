@@ -254,7 +254,7 @@ class Population:
             kinds.append(("window", self._log_mass(eps, i, i)))
         if not self.exact or len(kinds) == 1:
             return kinds
-        # Decompositions whose estimate of log delta exceeds the smallest one by more than 1 are not evaluated.
+        # Decompositions whose estimate of log delta exceeds the smallest estimate by more than 1 are not evaluated.
         guesses = [self.estimate(kind, eps, i, i, mass) for kind, mass in kinds]
         near = min(guesses) + 1.0
         kinds = [kind for kind, guess in zip(kinds, guesses) if guess <= near]
@@ -554,8 +554,8 @@ class Population:
         for block in blocks:
             bound, boxes[block] = self._bound(eps, level, *block, boxes[block].nearby, enough, hint)
             bounds.append(bound)
-        # For a bound of at most `enough`, not all decompositions were tried. The bound need not be the smallest one of its target,
-        # so it is not used as the value of log delta.
+        # If a bound is at most `enough`, the remaining decompositions were not tried, so it may exceed the smallest bound for its
+        # target user. Therefore it is not used as the value of log delta.
         values = [bound if i == j and bound > enough else -math.inf for bound, (i, j) in zip(bounds, blocks)]
         place = int(np.argmax(bounds))
         i, j = blocks[place]

@@ -97,7 +97,7 @@ class AdaptiveChoice(NamedTuple):
 
 
 class Adaptive:
-    """Bounds of the best adaptive strategy: the pair of one mechanism may change after each result.
+    """Bounds of the best adaptive strategy: one mechanism's pair of datasets may be chosen anew after each result.
 
     Parameters
     ----------

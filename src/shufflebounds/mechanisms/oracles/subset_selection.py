@@ -127,7 +127,7 @@ class SubsetSelection(FrequencyOracle):
 
     def _drawn(self, chosen: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
         """Return for each user a uniform set of `size` other bins, with the user's own bin added if `inside`."""
-        # For small subsets of many bins, drawing until all bins are distinct is faster than a table of all bins.
+        # For small sets, drawing until all bins of a set are distinct is faster than a table of all `self.bins` bins.
         if self.bins >= 64 and size * size < self.bins:
             return self._distinct(chosen, inside, size, source)
         k, users = self.bins, np.arange(chosen.size)
@@ -147,7 +147,7 @@ class SubsetSelection(FrequencyOracle):
         return np.flatnonzero(table).reshape(chosen.size, self._d) - row[:, None]
 
     def _distinct(self, chosen: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
-        """Return the result of `_drawn` for small sets of many bins: bins are drawn independently until all are distinct."""
+        """Return the result of `_drawn` by drawing all bins of a set independently, and again until they are distinct."""
         word = np.int16 if self.bins < 2**15 else np.int32
         own = chosen.astype(word)
         sets = np.empty((chosen.size, self._d), dtype=word)
