@@ -68,7 +68,7 @@ class _OneUser(ClosedForms):
         Compositions use the dominating pair of the convex hull of the bound. (P, Q) and (Q, P) have the same delta for this pair,
         so one of them is enough.
         """
-        return len(self.population.family.kinds) == 1 and not self.population.family.windowed and not self.equal
+        return len(self.population.family.kinds) == 1 and not self.population.family.windowed and not self.close
 
     @cached_property
     def equal(self) -> tuple[Shuffled, ...]:
@@ -101,8 +101,20 @@ class _OneUser(ClosedForms):
         with _validate.quiet():
             return Shuffled(KaryResponse(family.categories, float(self.population.budgets[place])), users)
 
+    @cached_property
+    def close(self) -> tuple[Shuffled, ...]:
+        """The protocols of `equal` if a bound of theirs is the smallest at one of a few eps, otherwise (). Curves and compositions
+        use only these, since the minimum of several bounds is not convex and is interpolated less closely.
+        """
+        eps = np.exp2(-np.arange(1.0, 9.0)) * self.pure if self.equal else np.zeros(0)
+        clones = at_each(lambda e: self.population.single(e, self.index), eps).upper
+        return self.equal if any((one._log_side(eps, upper=True) < clones).any() for one in self.equal) else ()
+
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return self._smaller(eps, at_each(lambda e: self.population.single(e, self.index), eps))
+        return self._single(eps, self.equal)
+
+    def _single(self, eps: FloatArray, equal: tuple[Shuffled, ...]) -> IntervalArray:
+        return self._smaller(eps, at_each(lambda e: self.population.single(e, self.index), eps), equal)
 
     def method(self, eps: float) -> list[str]:
         worst = self.index if self.place is not None else self.population.every(eps, self.index)[2]
@@ -117,9 +129,9 @@ class _OneUser(ClosedForms):
                 *(f"  at most {value:.9g} by {name}" for name, value in sorted(computed.items(), key=lambda one: one[1])),
                 *(f"  not computed: the clone decomposition {kind}, which is larger by an estimate" for kind in omitted)]
 
-    def _smaller(self, eps: FloatArray, sides: IntervalArray) -> IntervalArray:
+    def _smaller(self, eps: FloatArray, sides: IntervalArray, equal: tuple[Shuffled, ...]) -> IntervalArray:
         """Return the bounds `sides`, or those of equal or of rounded budgets (by the privacy blanket) if these are smaller."""
-        others = [one._log_side(eps, upper=True) for one in self.equal]
+        others = [one._log_side(eps, upper=True) for one in equal]
         if self.population.rounds:
             others.append(np.array([self.population.rounded_blanket(e, self.place) for e in eps.tolist()]))
         return IntervalArray(*(np.min([side, *others], axis=0) for side in sides)) if others else sides
@@ -145,8 +157,8 @@ class _OneUser(ClosedForms):
         # A table of the privacy blanket takes about a microsecond for each of its cells. With large tables, fewer eps are
         # evaluated.
         effort = max(0.1 if self.population.rounds else 5e-3, self.table_effort)
-        return DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(effort, 0.1 if effort < 0.05 else 0.3,
-                                                                               convex=self.convex))
+        sampling = Sampling(effort, 0.1 if effort < 0.05 else 0.3, convex=self.convex)
+        return DominatingPairInfo(lambda eps: self._single(eps, self.close), self.pure, sampling=sampling)
 
 
 class _EveryUser(_OneUser):
@@ -177,7 +189,7 @@ class _EveryUser(_OneUser):
                 # To bound all boxes (`SearchBox`) of the last search would take longer than a new search.
                 frontier.clear()
             out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
-        return self._smaller(eps, IntervalArray(out[0], out[1]))
+        return self._smaller(eps, IntervalArray(out[0], out[1]), self.close if coarse else self.equal)
 
     def rough(self, upper: bool) -> Curve | None:
         if self.population.rounds:
