@@ -65,8 +65,10 @@ def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[
     delta : float
         Failure probability, in (0, 1).
 
-    Returns ------- tuple of HistogramRow Each row is ``(protocol, error, messages)``. For the central model the number of messages
-    is 0.
+    Returns
+    -------
+    tuple of HistogramRow
+        Each row is ``(protocol, error, messages)``. For the central model the number of messages is 0.
 
     Raises
     ------
@@ -76,7 +78,7 @@ def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[
     References
     ----------
     .. [1] V. Balcer, A. Cheu, "Separating local and shuffled differential privacy via histograms", 2020, Table 1, which takes the
-    second row from Cheu et al. 2019, and the third and the fourth from Ghazi et al. 2019.
+       second row from Cheu et al. 2019, and the third and the fourth from Ghazi et al. 2019.
 
     Examples
     --------
