@@ -204,7 +204,9 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     ----------
     place, mass, jump, chance : ndarray
         The increasing values and their probabilities: `place` and `mass` of X, `jump` and `chance` of Y.
-    nodes : ndarray Increasing ends of the cells, at least two; all sums lie between the first and the last. upper : bool
+    nodes : ndarray
+        Increasing ends of the cells, at least two; all sums lie between the first and the last.
+    upper : bool
         True: sums are rounded up; False: down.
     factor : ndarray, optional
         Positive numbers, one for each value of Y: the results are those of factor X + Y.

@@ -462,7 +462,13 @@ def log_moments(const double[::1] values, const double[::1] log_mass, const Py_s
         distribution is at 0.
     starts : ndarray
         Index of the first atom of each distribution, and the end.
-    thetas : ndarray Values of theta, positive. step : float The step D, positive. nodes : int Largest m. blur : float
+    thetas : ndarray
+        Values of theta, positive.
+    step : float
+        The step D, positive.
+    nodes : int
+        Largest m.
+    blur : float
         Bound of the relative error of each probability, beyond the rounding of the exponential function.
 
     Returns
@@ -601,7 +607,9 @@ def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ss
     smoothing : float
         eta^2, as a fraction of the largest variance of a sum of counts[0] terms.
     spread : float
-        2 pi/step, in units of the standard deviation of this sum. limit : float Largest permitted product of theta and a value.
+        2 pi/step, in units of the standard deviation of this sum.
+    limit : float
+        Largest permitted product of theta and a value.
 
     Returns
     -------

@@ -196,7 +196,10 @@ def compare_at(
         Largest number of messages of one person in a release, 1 to 2**20; `users` then counts messages.
     {absent}
 
-    Returns ------- Comparison Rows sorted by `error_any_bin`, the error of any bin that holds for every dataset.
+    Returns
+    -------
+    Comparison
+        Rows sorted by `error_any_bin`, the error of any bin that holds for every dataset.
 
     {raises}
 

@@ -93,14 +93,19 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     sum_rmse : float
         Root mean squared error D of the sum of all cells, >= 0.
 
-    Returns ------- float Lower bound of C, at least 0: for every mechanism that releases a non-negative histogram there are a
-    dataset and a cell whose error is at least this number.
+    Returns
+    -------
+    float
+        Lower bound of C, at least 0: for every mechanism that releases a non-negative histogram there are a dataset and a cell
+        whose error is at least this number.
 
     {raises}
 
-    Notes ----- The right-hand side first increases and then decreases with t, so its maximum over t is found by bisection. The
-    published theorem states the bound for every real t. Its proof changes t records, so t must be an integer; for other t the
-    statement is false. The proof uses a dataset with at least t records.
+    Notes
+    -----
+    The right-hand side first increases and then decreases with t, so its maximum over t is found by bisection. The published
+    theorem states the bound for every real t. Its proof changes t records, so t must be an integer; for other t the statement is
+    false. The proof uses a dataset with at least t records.
 
     References
     ----------

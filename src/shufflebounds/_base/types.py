@@ -82,7 +82,9 @@ class InconsistentBoundsError(ArithmeticError):
     ----------
     source : str
         The object whose method was called: its class and parameters.
-    question : str The number that is bounded, with its argument. lower, upper : float
+    question : str
+        The number that is bounded, with its argument.
+    lower, upper : float
         The two bounds; an unknown one is infinite.
     """
 

@@ -20,8 +20,9 @@ class CompleteLists(NamedTuple):
     log_p, log_q : ndarray
         Logarithms of the masses.
     log_lost : float
-        Log of the larger one of the two missing masses, that of P and that of Q. mass_error, loss_error : float Bounds of the
-        errors of the log masses, and of the privacy losses, their differences.
+        Log of the larger one of the two missing masses, that of P and that of Q.
+    mass_error, loss_error : float
+        Bounds of the errors of the log masses, and of the privacy losses, their differences.
     """
 
     log_p: FloatArray

@@ -167,8 +167,7 @@ class ExportMixin(BoundedProfile):
         PrivacyProfile
             A profile of this class that equals the one that was saved.
 
-        {raises: If `data` is not valid, or the saved profile is not of this class; ``PrivacyProfile.from_dict`` accepts every
-        class.}
+        {raises: If `data` is not valid, or of another class; ``PrivacyProfile.from_dict`` accepts every class.}
         """
         profile = read(data)
         if not isinstance(profile, cls):

@@ -62,7 +62,9 @@ class Product(ClosedForms):
 
     Parameters
     ----------
-    factors, rtol As for :class:`Composition`; compositions among the factors are expanded. reverse : Product, optional
+    factors, rtol
+        As for :class:`Composition`; compositions among the factors are expanded.
+    reverse : Product, optional
         The product of the pairs in the other order, if it is known.
     for_curve : bool
         Whether the bounds are used for the breakpoints of a trade-off function only. They are then computed without adaptive

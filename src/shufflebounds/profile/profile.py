@@ -353,7 +353,9 @@ class PrivacyProfile(ExportMixin):
 
         Raises
         ------
-        TypeError If one of `others` is not a profile. ValueError
+        TypeError
+            If one of `others` is not a profile.
+        ValueError
             If `rtol` lies outside its range. Methods of the result raise ValueError if a transform would need more than 2**22
             points; the message states the number.
 

@@ -144,9 +144,14 @@ class AmplificationTable:
         Returns
         -------
         AmplificationTable
-            A table with these rows.
+            A table of the selected rows.
 
-        Returns ------- AmplificationTable A table of the selected rows.
+        Raises
+        ------
+        TypeError
+            If a name is not one of the three.
+        ValueError
+            If no row has these values.
 
         Examples
         --------
@@ -339,9 +344,11 @@ def compare(
         If a value of `mine` is not callable, `randomizer` is neither a randomizer nor a function that returns one, or local_eps is
         missing.
 
-    Notes ----- If a randomizer is given, a bound below its eps is false. Otherwise, the table compares with binary randomized
-    response. A bound below the eps of binary randomized response does not hold for every pure randomizer, but may be valid for the
-    randomizer for which it was proved. Whether a bound between this eps and `upper` is valid cannot be decided from the table.
+    Notes
+    -----
+    If a randomizer is given, a bound below its eps is false. Otherwise, the table compares with binary randomized response. A bound
+    below the eps of binary randomized response does not hold for every pure randomizer, but may be valid for the randomizer for
+    which it was proved. Whether a bound between this eps and `upper` is valid cannot be decided from the table.
 
     Examples
     --------

@@ -133,9 +133,11 @@ def sweep(
         ``function(**columns)`` with 1-D arrays, and returns an array of that length, or a tuple or mapping of such arrays. A
         failure then concerns a whole batch; SweepError names the first row of the batch.
 
-    Returns ------- ndarray, structured, shape (rows,) Rows in the order of the grid. They have a field for every parameter, then
-    the fields of the result: ``value`` for a number, ``value0``, ``value1``, ... for a tuple, otherwise the names of the named
-    tuple or mapping.
+    Returns
+    -------
+    ndarray, structured, shape (rows,)
+        Rows in the order of the grid. They have a field for every parameter, then the fields of the result: ``value`` for a number,
+        ``value0``, ``value1``, ... for a tuple, otherwise the names of the named tuple or mapping.
 
     Raises
     ------

@@ -35,8 +35,11 @@ def clopper_pearson(
         Natural logarithm of the error probability alpha of both limits together, finite and < 0; alpha itself may be far below the
         least double. The three arguments broadcast against each other.
 
-    Returns ------- low, high : float or ndarray The limits, rounded conservatively: the returned interval contains the exact
-    interval. low is 0 if k = 0, and high is 1 if k = n.
+    Returns
+    -------
+    low, high : float or ndarray
+        The limits, rounded conservatively: the returned interval contains the exact interval. low is 0 if k = 0, and high is 1 if k
+        = n.
 
     {raises: If an argument lies outside its range, or k exceeds n.}
 

@@ -50,7 +50,9 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, Definition 3.1: the published double sum is a single
     binomial probability, because S is binomial.
 
-    Examples -------- A fair die determines the number of coins that are thrown. The probability of six heads is:
+    Examples
+    --------
+    A fair die determines the number of coins that are thrown. The probability of six heads is:
 
     >>> import numpy as np
     >>> from shufflebounds import tails

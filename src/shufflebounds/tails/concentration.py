@@ -124,8 +124,10 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
     widths : array_like of float, shape (n,)
         The lengths :math:`w_i`, each >= 0.
 
-    Returns ------- float or ndarray Upper bounds of the natural logarithm of the probability, of the shape of t; -inf where all
-    widths are 0 and t > 0.
+    Returns
+    -------
+    float or ndarray
+        Upper bounds of the natural logarithm of the probability, of the shape of t; -inf where all widths are 0 and t > 0.
 
     {raises}
 

@@ -95,12 +95,18 @@ class poisson_binom(FrozenLaw):
 
     {raises: As :func:`poisson_binom_logpmf`.}
 
-    See Also -------- poisson_binom_window : the probabilities of all values except for a given mass in the tails.
+    See Also
+    --------
+    poisson_binom_window : the probabilities of all values except for a given mass in the tails.
 
-    Notes ----- The errors are those of :func:`poisson_binom_logsf`: relative to the probability, however small it is. A frozen
+    Notes
+    -----
+    The errors are those of :func:`poisson_binom_logsf`: relative to the probability, however small it is. A frozen
     ``scipy.stats.poisson_binom(p)`` has methods of the same names, but no correct digit in tails below 1e-16.
 
-    Examples -------- A tail twelve standard deviations above the mean, where 1 - cdf in double precision is 0:
+    Examples
+    --------
+    A tail twelve standard deviations above the mean, where 1 - cdf in double precision is 0:
 
     >>> import numpy as np
     >>> from shufflebounds import tails

@@ -38,8 +38,9 @@ def poisson_binom_logpmf(
         Success probabilities, each in [0, 1], in any order; an empty array stands for S = 0. An array with more dimensions contains
         several distributions: each row along the last axis is one of them, and k broadcasts against the shape of the other axes. A
         list of arrays of different lengths also contains one distribution per array.
-    counts : array_like of int, of the form of p, optional Number of trials with each p; 1 each by default. Their total n is at most
-    2**53. threads : int
+    counts : array_like of int, of the form of p, optional
+        Number of trials with each p; 1 each by default. Their total n is at most 2**53.
+    threads : int
         Number of threads that compute the distributions, 1 by default. The result is the same for every number of threads.
 
     {log_probability}
@@ -94,8 +95,10 @@ def poisson_binom_logcdf(
     ndarray of the shape of k, or float
         Natural logarithm of the probability, with a small relative error also where the probability is near 1.
 
-    Notes ----- The method is that of `poisson_binom_logpmf`; the integrand has the transform of a geometric sum as an additional
-    factor. The smaller one of the two tails is computed, and the larger one as 1 minus the smaller one.
+    Notes
+    -----
+    The method is that of `poisson_binom_logpmf`; the integrand has the transform of a geometric sum as an additional factor. The
+    smaller one of the two tails is computed, and the larger one as 1 minus the smaller one.
 
     Examples
     --------
@@ -110,7 +113,9 @@ def poisson_binom_logsf(
 ) -> FloatArray | float:
     r"""Logarithm of the survival function, :math:`\log \Pr[S > \lfloor k \rfloor]`; for all else see `poisson_binom_logcdf`.
 
-    Examples -------- A tail that is too small to be computed as 1 minus a distribution function:
+    Examples
+    --------
+    A tail that is too small to be computed as 1 minus a distribution function:
 
     >>> p = (2 * np.arange(1024) + 1) / 2048
     >>> round(float(poisson_binom_logsf(1023, p)), 10)

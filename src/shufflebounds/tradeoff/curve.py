@@ -77,13 +77,16 @@ class Tradeoff(CurveValues):
             sum to 1 within 1e-9. Missing mass is omitted from alpha and beta, so the curve is never above the exact one. Missing
             mass below 1e-15 times the number of outcomes counts as rounding.
 
-        Returns ------- Tradeoff The curve. Its first breakpoint is (0, 1 - Q(P = 0)), and the :math:`\alpha` of its last breakpoint
-        is 1 - P(Q = 0).
+        Returns
+        -------
+        Tradeoff
+            The curve. Its first breakpoint is (0, 1 - Q(P = 0)), and the :math:`\alpha` of its last breakpoint is 1 - P(Q = 0).
 
         {raises: If the shapes differ, an entry is NaN or positive, or a list does not sum to 1.}
 
-        Notes ----- The run time is linear if the likelihood ratio is monotone along the outcomes; otherwise the outcomes are sorted
-        once.
+        Notes
+        -----
+        The run time is linear if the likelihood ratio is monotone along the outcomes; otherwise the outcomes are sorted once.
 
         Examples
         --------
@@ -112,15 +115,20 @@ class Tradeoff(CurveValues):
             Natural logarithms of the errors of the second kind, non-increasing, <= 0; no breakpoint lies above :math:`\beta = 1 -
             \alpha` by more than 1e-9.
 
-        Returns ------- Tradeoff The curve. It is constant to the left of the first breakpoint, 0 from the last breakpoint on, and
-        has the lower value where two breakpoints have the same alpha. So it is at or below every trade-off function that is at or
-        above the lines between the breakpoints. To prescribe other values outside of the breakpoints, add breakpoints at alpha = 0
-        and at beta = 0.
+        Returns
+        -------
+        Tradeoff
+            The curve. It is constant to the left of the first breakpoint, 0 from the last breakpoint on, and has the lower value
+            where two breakpoints have the same alpha. So it is at or below every trade-off function that is at or above the lines
+            between the breakpoints. To prescribe other values outside of the breakpoints, add breakpoints at alpha = 0 and at beta
+            = 0.
 
         {raises: If the shapes differ, an entry is NaN or positive, the order is wrong, or a breakpoint lies above the diagonal.}
 
-        Notes ----- A curve that is not convex, such as a minimum of several curves, is a valid pointwise bound. Its `delta`,
-        `epsilon` and `advantage` equal those of its convex hull.
+        Notes
+        -----
+        A curve that is not convex, such as a minimum of several curves, is a valid pointwise bound. Its `delta`, `epsilon` and
+        `advantage` equal those of its convex hull.
 
         Examples
         --------

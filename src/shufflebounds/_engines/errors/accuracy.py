@@ -135,11 +135,13 @@ class ErrorLaw(ABC):
 
         {raises: If `a` is negative or not finite, `truth` is no dataset of this mechanism, or `of` or `bound` is unknown.}
 
-        Notes ----- Parameters are doubles, hence rational numbers: the counts at which the error exceeds `a` are found in exact
-        arithmetic, and their probability is the sum of an upper and a lower tail of a binomial or Poisson-binomial distribution.
-        Where the exact error equals `a`, the estimate in floating point may exceed it by rounding; :meth:`error_quantile` includes
-        this rounding. For ``of="any"`` the upper bound is the union bound, unless the class states a better one, and the lower
-        bound is that of one bin.
+        Notes
+        -----
+        Parameters are doubles, hence rational numbers: the counts at which the error exceeds `a` are found in exact arithmetic, and
+        their probability is the sum of an upper and a lower tail of a binomial or Poisson-binomial distribution. Where the exact
+        error equals `a`, the estimate in floating point may exceed it by rounding; :meth:`error_quantile` includes this rounding.
+        For ``of="any"`` the upper bound is the union bound, unless the class states a better one, and the lower bound is that of
+        one bin.
         """
         upper = _validate.upper_side(bound)
         a = _validate.real("a", a, 0)
