@@ -63,8 +63,8 @@ cdef void clones_log_delta(double users, double local_eps, double eps, int stron
 cdef double clones_epsilon(double users, double local_eps, double delta, int stronger, int upper) noexcept nogil
 
 # Lower and upper bound of log E[max(0, S)], where S is the sum of `users` independent variables with value x[j] with probability
-# exp(log_w[j]). rtol in [1e-14, 0.1] is the relative gap to aim at. NaN without memory, or if the probabilities do not sum to 1; the
-# value 0 is listed, too.
+# exp(log_w[j]). rtol in [1e-14, 0.1] is the relative gap to aim at. NaN without memory, or if the probabilities do not sum to 1;
+# the value 0 is listed, too.
 cdef void log_excess(const double *x, const double *log_w, Py_ssize_t atoms, double users, double rtol, double *lower,
                      double *upper) noexcept nogil
 

@@ -217,10 +217,10 @@ class Answering(metaclass=Explaining):
         return (info.attained.single or self._closed.of_one_pair) and info.sampling.convex
 
     def _loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray:
-        closed, pairs = self._closed.loss_tail(eps, upper), self._listed_pairs()
+        closed = self._closed.loss_tail(eps, upper)
         if closed is not None:
             return closed
-        if pairs:
+        if pairs := self._listed_pairs():
             return largest(pair._loss_tail(eps, upper) for pair in pairs)
 
         below, above = (partial(self._known_side, upper=side) for side in (False, True))

@@ -254,8 +254,7 @@ class BetweenBudgets(Between):
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
         bound = super().epsilon(delta, upper)
-        least = self.least if not upper and bound is not None else None
-        return bound if least is None or bound is None else max(bound, least._epsilon(delta, False))
+        return bound if upper or self.least is None or bound is None else max(bound, self.least._epsilon(delta, False))
 
 
 class _AttainedPair(DominatingPair):

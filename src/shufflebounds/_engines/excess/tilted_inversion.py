@@ -270,10 +270,10 @@ class Gains:
         value_error = 8 * ULP * (light.size + np.abs(y)[:, None])
         # The lower bound of E(y + S)_+ is the positive part of the mean (Jensen); the upper bound is Scarf's, by mean and variance,
         # or Chernoff's.
+        lower = np.maximum(mean - value_error, 0.0) * size
         root = np.hypot(mean, light.deviation)
         scarf = 0.5 * np.where(mean > 0, mean + root, light.deviation**2 / (root - np.minimum(mean, 0.0)))
-        with np.errstate(over="ignore"):
-            lower, upper = np.maximum(mean - value_error, 0.0) * size, (scarf * (1 + 8 * ULP) + value_error) * size
+        upper = (scarf * (1 + 8 * ULP) + value_error) * size
         for way, outside in enumerate((y <= self.low, y > self.high)):
             if outside.any():
                 # `cumulants` has K of n users; for m users the cumulant is K m/n. If K < 0, the largest cumulant is that of the
