@@ -36,6 +36,7 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import CACHED_TABLES, COMPARED, COMPUTED_ERROR, FIRST_TAIL, MANY, TABLE_SIZE, TINY
+from shufflebounds._base.quadrature import log_sum
 from shufflebounds._base.scipy_functions import ive
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._engines.allocation.listed import ListedAllocation
@@ -212,16 +213,24 @@ class AdditiveBound:
         heights = np.log(ive(0, [first, last]))
         fall = float(heights[0] - heights[1]) / (last - first)
         rise = rise - fall * part
-        log_total = float(np.logaddexp.reduce(log_q + rise))
+        # Any constant would do in place of `log_total`: it is subtracted from U and from log Lambda alike.
+        log_total = log_sum(log_q + rise)
         order = np.argsort(rise)
         rise = rise[order] - log_total
-        releases = LossAtoms(log_q[order] + rise, rise, -math.inf, -math.inf, -math.inf, atoms.slack + atoms.most_blur, 32 * ULP)
+        # The terms of U round by an ulp of the largest number that is added. As the losses are rounded up and the masses under P
+        # are kept, a mass under Q may be too small by twice the error of the loss.
+        added = (np.where(np.isinf(loss), 0.0, np.abs(loss)) + np.abs(log_z) + abs(log_total))[order]
+        log_q = log_q[order]
+        size = float((np.abs(log_q) + added)[log_q > -np.inf].max())
+        slack = atoms.slack + 2 * atoms.most_blur + ULP * (32 + 4 * size)
+        releases = LossAtoms(log_q + rise, rise, -math.inf, -math.inf, -math.inf, slack, ULP * (32 + 4 * added))
         mass = np.exp(releases.log_p)
         deviation = math.sqrt(t * float(mass @ (rise - mass @ rise) ** 2)) or 1.0
         # The grid step is half of that of the tests.
         step = deviation * max(RESOLUTION / (2 * math.sqrt(t)), 40 / TABLE_SIZE)
         log_mass = base + float(heights[0]) + fall * first + t * log_total
-        return Product([releases.law(0.0, step, upper=True)], [t], upper=True), log_mass + self._error
+        error = self._error + ULP * t * abs(log_total)
+        return Product([releases.law(0.0, step, upper=True)], [t], upper=True), log_mass + error
 
     def log_delta(self, eps: float, log_known: float) -> float:
         """Return the bound of log delta at eps; `log_known`, another upper bound, determines how much mass is neglected."""
