@@ -55,8 +55,18 @@ def test_every_number_of_a_module_has_a_docstring():
 
 
 def test_no_passage_is_left_out():
-    left = {str(value) for value in documented() if re.search(r"^ *\{\w+(: .*)?\}$", value.__doc__ or "", re.MULTILINE)}
+    # The words of a passage that is not replaced may go on in the next line.
+    left = {str(value) for value in documented() if re.search(r"^ *\{\w+(: [^{}]*)?\}$", value.__doc__ or "", re.MULTILINE)}
     assert left == set()
+
+
+def test_a_list_of_exceptions_ends_before_other_text():
+    wrong = set()
+    for value in documented():
+        text = inspect.cleandoc(value.__doc__ or "")
+        for section in re.findall(r"^Raises\n-+\n(.*?)(?=\n\n\S[^\n]*\n-{3,}$|\Z)", text, re.MULTILINE | re.DOTALL):
+            wrong |= {(str(value), line) for line in section.splitlines() if re.match(r"\S+ \S", line)}
+    assert wrong == set()
 
 
 def test_every_passage_is_said_more_than_once():

@@ -162,10 +162,11 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
 
     Notes
     -----
-    The published theorem gives orders of growth only; the formula is derived here. Consider two datasets that differ in 2t records.
-    The Renyi divergence of order a between the outputs for them is at most :math:`4 t^2 \rho a`. If an event has the probability
-    1/4 for one dataset, its probability for the other dataset is at least :math:`\exp(-\frac{a}{a-1}\ln 4 - 4t^2\rho a)`. The
-    maximum of this bound over the orders a is :math:`B_t`. The remaining steps of the proof are the same as for pure privacy.
+    The published theorem gives orders of growth only; the formula is derived here, by changing one step of the proof for pure
+    privacy. Consider two datasets that differ in 2t records. The Renyi divergence of order a between the outputs for them is
+    at most :math:`4 t^2 \rho a`. If an event has the probability 1/4 for one dataset, its probability for the other dataset is
+    at least :math:`\exp(-\frac{a}{a-1}\ln 4 - 4t^2\rho a)`. The maximum of this bound over the orders a is :math:`B_t`. The
+    remaining steps are the same.
 
     References
     ----------

@@ -99,7 +99,7 @@ class LocalRandomizer(PrivacyProfile):
     _covers_absence: ClassVar[bool] = True
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
-        """Return the distributions of X for the ordered pairs of inputs, up to symmetry; :meth:`shuffled` needs them.
+        """Return the distribution of X for each ordered pair of inputs, up to symmetry; :meth:`shuffled` needs them.
 
         X is the privacy-amplification random variable (R_0 - e^eps R_1)/m, see
         :class:`~shufflebounds._engines.excess.excess_law.ExcessLaw`.
@@ -126,7 +126,7 @@ class LocalRandomizer(PrivacyProfile):
         raise TypeError(f"{type(self).__name__} has no known distributions of X: its shuffled messages have no bounds")
 
     def dataset_laws(self) -> DatasetLaws | None:
-        """Return the `DatasetLaws` for the bound over all datasets (docs/theorems/worst-dataset), or None if they are not known."""
+        """Return the distributions for the bound of :meth:`shuffled` over all datasets (docs/theorems/worst-dataset), or None."""
         return None
 
     def shuffled(self, users: int, participation: float = 1.0, inputs: tuple[float, ...] | None = None) -> Shuffled:

@@ -87,12 +87,16 @@ class DensityRandomizer(LocalRandomizer):
     intervals are found by bisection, and delta is computed from `cdf` and `sf` at the ends, with an error of about `accuracy` times
     the probabilities.
 
-    **After a shuffle.** The outputs are divided into cells, whose probabilities are differences of `cdf` or `sf`; on each cell a
-    likelihood ratio lies between its values at the two ends. For lower bounds the analyst sees only the cell of the output, which
-    is a post-processing. For upper bounds a cell is replaced by one output for each input, of which the original output is a
-    post-processing: for two inputs their likelihood ratios are the values at the two ends, for more inputs the corners of a simplex
-    that contains all ratios in the cell. So both bounds are valid, and so is the bound over all datasets
-    (docs/theorems/worst-dataset). The gap decreases with the square of the width of the cells.
+    **After a shuffle.** The outputs are divided into cells, whose probabilities are differences of `cdf` or `sf`. On each cell
+    a likelihood ratio lies between its values at the two ends.
+
+    - For lower bounds the analyst sees only the cell of the output, which is a post-processing.
+    - For upper bounds a cell is replaced by one output for each input, of which the original output is a post-processing. For
+      two inputs the likelihood ratios of these outputs are the values at the two ends, for more inputs the corners of a
+      simplex that contains all ratios in the cell.
+
+    So both bounds are valid, and so is the bound over all datasets (docs/theorems/worst-dataset). The gap decreases with the
+    square of the width of the cells.
 
     There is no general estimate. :meth:`randomize` inverts `cdf` by bisection.
 

@@ -69,12 +69,14 @@ class RatioBounded(TwoLevel):
     randomizer.
 
     After a shuffle the upper bound is :math:`\frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` for independent copies of X. With
-    :math:`\alpha = \beta/(p-1)`, X has the values :math:`q(p - e^\varepsilon)/p` and :math:`q(1 - p e^\varepsilon)/p` with mass
-    :math:`p\alpha/q` each, the value :math:`q(1 - e^\varepsilon)` with mass :math:`(1 - (p+1)\alpha)/q`, and 0 with the rest of
-    the mass. Proof: where :math:`R_0 \ge R_1`, :math:`(R_0, R_1) = \lambda (p, 1) + \mu (1, 1)` with
-    :math:`\lambda = (R_0 - R_1)/(p-1)` and :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda`
-    and :math:`\mu`. So this X is a mean-preserving spread of the X of the privacy blanket max(R_0, R_1)/q. A larger beta makes it
-    larger in the convex order.
+    :math:`\alpha = \beta/(p-1)`, X has the values :math:`q(p - e^\varepsilon)/p` and :math:`q(1 - p e^\varepsilon)/p` with
+    mass :math:`p\alpha/q` each, the value :math:`q(1 - e^\varepsilon)` with mass :math:`(1 - (p+1)\alpha)/q`, and 0 with the
+    rest of the mass.
+
+    Proof: this X is at least that of the privacy blanket max(R_0, R_1)/q in the convex order. Where :math:`R_0 \ge R_1`,
+    :math:`(R_0, R_1) = \lambda (p, 1) + \mu (1, 1)` with :math:`\lambda = (R_0 - R_1)/(p-1)` and :math:`\mu = (p R_1 -
+    R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda` and :math:`\mu`. So X is a mean-preserving spread of that of
+    the blanket. A larger beta makes X larger in the convex order.
 
     A randomizer with four outputs attains this upper bound, and its delta is the lower bound after a shuffle. The output
     probabilities are :math:`(p\alpha, \alpha, 1-(p+1)\alpha, 0)` for the input 0 of the target,

@@ -135,7 +135,7 @@ class PrivacyProfile(ExportMixin):
         return () if any(pair is self for pair in listed) else listed
 
     def describe(self) -> DominatingPairInfo:
-        """Return the description of the dominating pair: bounds of its divergence, and properties that compositions use.
+        """Return what all other methods are derived from: bounds of delta, and the properties of the losses that compositions use.
 
         Returns
         -------
@@ -694,25 +694,33 @@ class Composition(PrivacyProfile):
 
     Notes
     -----
-    Pairs. A :class:`DominatingPair` is composed as (P, Q), in this order. Mechanisms with add/remove adjacency are composed once
-    for an added and once for a removed record; delta is the larger one of both. Any other profile is a maximum over several pairs,
-    at least (P, Q) and (Q, P), and an adversary may choose the pair of each release after seeing earlier results. If the pairs are
-    enumerated and there are at most a few hundred releases, the bounds are those of the adversary's best strategy. For flipped
-    bits, whose datasets are too many to enumerate, the adversary chooses among blocks of datasets for the upper bound, and between
-    two datasets for the lower bound. In all other cases, the upper bound uses the maximum of delta over the pairs, at each eps and
-    for every release. The lower bound uses the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound is
-    that of a test that is repeated in every release; the slope of delta at eps determines the probabilities of its results.
+    Pairs. A :class:`DominatingPair` is composed as (P, Q), in this order. Mechanisms with add/remove adjacency are composed
+    once for an added and once for a removed record; delta is the larger one of both. Any other profile is a maximum over
+    several pairs, at least (P, Q) and (Q, P), and an adversary may choose the pair of each release after seeing earlier
+    results:
 
-    Method (:doc:`/composition`). The losses are put on a grid, and their distributions are exponentially tilted such that the mean
-    of the sum is near eps, and convolved by FFT. Errors are relative to delta, however small it is. Compositions are exact if all
-    losses lie on a common lattice, such as those of randomized response, or if all mechanisms are Gaussian noise. If delta of a
-    mechanism is expensive, it is evaluated at a few hundred eps, chosen where the gap is largest. For too many pure releases, about
-    1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a single release. Gaussian noise on
-    Poisson samples needs no grid: its moment generating function is inverted along a contour in the complex plane. Where this
-    inversion fails because records are rarely sampled, or where a grid would be too long, the sums of all pairs of losses are
-    formed and reduced to fewer losses, whose spacing is proportional to the loss. Clone bounds with the same budget, whose numbers
-    of users differ by a relative rtol/4 or less, share one distribution: for the upper bound that of the smallest number of users,
-    for the lower bound that of the largest number.
+    - If the pairs are enumerated and there are at most a few hundred releases, the bounds are those of the adversary's best
+      strategy.
+    - For flipped bits, whose datasets are too many to enumerate, the adversary chooses among blocks of datasets for the upper
+      bound, and between two datasets for the lower bound.
+    - In all other cases, the upper bound uses the maximum of delta over the pairs, at each eps and for every release. The
+      lower bound uses the same entry of ``pairs()`` in all releases. If no pairs are known, it is that of a test that is
+      repeated in every release; the slope of delta at eps determines the probabilities of its results.
+
+    Method (:doc:`/composition`). The losses are put on a grid, and their distributions are exponentially tilted such that the
+    mean of the sum is near eps, and convolved by FFT. Errors are relative to delta, however small it is. Compositions are
+    exact if all losses lie on a common lattice, such as those of randomized response, or if all mechanisms are Gaussian noise.
+    In the following cases another method is used:
+
+    - If delta of a mechanism is expensive, it is evaluated at a few hundred eps, chosen where the gap is largest.
+    - For too many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound
+      a single release.
+    - Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
+      complex plane.
+    - Where this inversion fails because records are rarely sampled, or where a grid would be too long, the sums of all pairs
+      of losses are formed and reduced to fewer losses, whose spacing is proportional to the loss.
+    - Clone bounds with the same budget, whose numbers of users differ by a relative rtol/4 or less, share one distribution:
+      for the upper bound that of the smallest number of users, for the lower bound that of the largest number.
 
     For an rtol below 1e-6, the gap of eps is that of the finest grid. Measured at delta = 1e-6, this gap is 1e-9 to 1e-7 for
     Laplace noise and for noise on samples, 1e-6 for counts, and 1e-5 if records are rarely sampled. If delta of a factor has a

@@ -227,7 +227,7 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     where={"local_eps": real("Local budget in nats", 0, 30, ends="(]"), "users": integer("Number n of users", 1, 10**6)},
 )
 def koskela2023_clones(users: int, local_eps: float, delta: float) -> float:
-    r"""Return the epsilon of the clone pair below; its truncation adds at most a hundredth of delta.
+    r"""Return the epsilon of the clone pair below; truncating the sum over C adds at most a hundredth of delta.
 
     .. math:: (A + \Delta,\; C - A + 1 - \Delta), \qquad C \sim \mathrm{Bin}(n - 1, e^{-\varepsilon_0}),\;
         A \sim \mathrm{Bin}(C, 1/2),\; \Delta \sim \mathrm{Bernoulli}\Bigl(\frac{e^{\varepsilon_0}}{e^{\varepsilon_0}+1}\Bigr)

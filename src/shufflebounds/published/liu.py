@@ -96,7 +96,7 @@ def _laplace_weight_counterexample() -> Counterexample:
     returns="The published weight. A valid one is at most 1/(e^eps_1 + 1).",
 )
 def liu2024_weight_laplace(eps_target: float) -> float:
-    r"""Published weight w = p_1 of a Laplace target: :math:`e^{-\varepsilon_1/2}/2`.
+    r"""Published weight w = p_1 of a Laplace target: :math:`e^{-\varepsilon_1/2}/2`; :func:`liu2024_delta` states its meaning.
 
     >>> round(published.liu2024_weight_laplace(2.0), 6)
     0.18394
@@ -120,7 +120,7 @@ def _gaussian_weight_counterexample() -> Counterexample:
     returns="The published weight, without the correction by delta_1/2, which changes it by at most that.",
 )
 def liu2024_weight_gaussian(sigma_target: float) -> float:
-    r"""Published weight w = p_1 of a Gaussian target: :math:`\Phi(-1/(2\sigma_1))`.
+    r"""Published weight w = p_1 of a Gaussian target: :math:`\Phi(-1/(2\sigma_1))`; :func:`liu2024_delta` states its meaning.
 
     >>> round(published.liu2024_weight_gaussian(1.0), 6)
     0.308538

@@ -314,13 +314,15 @@ class AllocationPair(OfPresence, DominatingPair):
 
     Notes
     -----
-    The value is exact up to numerical error. If a step has few outcomes, the combinations of how often each occurs are enumerated:
-    up to 2**14, such as 16,383 steps of two outcomes or 179 of three. Otherwise the distribution of L is moved to the points of a
-    grid. For the upper bound, the mass between two points is divided between them, which makes L larger in the convex order; for
-    the lower bound, masses are merged at grid points, which makes L smaller. The distribution of the sum is a convolution power by
-    FFT, exponentially tilted to each level, with a bound of its errors. The number of ratios above the grid is enumerated. The
-    relative gap of the bounds of delta is about 1e-3; measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2 down to
-    delta = 1e-12.
+    The value is exact up to numerical error. If a step has few outcomes, the combinations of how often each occurs are
+    enumerated. There may be up to 2**14 combinations, for example 16,383 steps of two outcomes or 179 steps of three.
+
+    Otherwise the distribution of the likelihood ratio :math:`L_i` of one step is moved to the points of a grid. For the upper
+    bound, the mass between two points is divided between them, which makes the ratio larger in the convex order. For the lower
+    bound, masses are merged at grid points, which makes it smaller. The distribution of the sum of the t ratios is a
+    convolution power by FFT, with a bound of its errors; it is exponentially tilted so that small probabilities are accurate.
+    The number of steps whose ratio is above the grid is enumerated. The relative gap of the bounds of delta is about 1e-3;
+    measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2 down to delta = 1e-12.
 
     If the record is removed, the Renyi divergences of the whole orders 2 to 256 are exact: they follow from those of one step
     (Feldman and Shenfeld 2025). The divergences of other orders follow from those of the nearest whole orders, or from samples of
@@ -457,15 +459,19 @@ class RandomAllocation(OfPresence):
     output is a random function of an outcome of (P, Q) and of the earlier outputs, the same function with and without the record.
     All outputs are thus a post-processing of t outcomes, drawn from P in the steps that the record enters and from Q elsewhere.
 
-    Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any `chosen` if the mechanism has few outcomes: then
-    it is enumerated how often each occurs. For other mechanisms and chosen = k > 1 the lower bound is that of tests of the sums
-    :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda < k/t`, where :math:`L_i` is the likelihood ratio of step
-    i. These tests are also used for compositions of several epochs. The upper bound is that of k epochs of floor(t/k) steps with
-    one chosen step each (Feldman, Shenfeld 2025): the k steps may be drawn one from each of k disjoint random sets of floor(t/k)
-    steps, and by joint convexity delta is at most that for given sets. For a removed record there is a second upper bound, by a sum
-    over the steps (see ``sampling/_several.py``); one epoch uses the smaller bound, a composition of several epochs the first one.
-    At delta = 1e-6 the two bounds of eps differ by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >= 1, and by up
-    to 3 % otherwise; the gap decreases as t grows.
+    Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any `chosen` if the mechanism has few outcomes:
+    then it is enumerated how often each occurs. For other mechanisms and chosen = k > 1:
+
+    - The lower bound is that of tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda <
+      k/t`, where :math:`L_i` is the likelihood ratio of step i. These tests are also used for compositions of several epochs.
+    - The upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). Proof: the k
+      steps may be drawn one from each of k disjoint random sets of floor(t/k) steps; by joint convexity, delta is at most that
+      for given sets.
+    - For a removed record there is a second upper bound, by a sum over the steps (see ``sampling/_several.py``). One epoch
+      uses the smaller bound, a composition of several epochs the first one.
+
+    At delta = 1e-6 the two bounds of eps differ by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >= 1, and by
+    up to 3 % otherwise; the gap decreases as t grows.
 
     Shuffling the records and cutting them into batches of fixed size is *not* random allocation, because there the batches of the
     other records depend on the batch of this record: use :class:`ShuffledBatches`.

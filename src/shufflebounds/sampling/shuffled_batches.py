@@ -93,11 +93,16 @@ class ShuffledBatches(PrivacyProfile):
     .. math:: \delta(\varepsilon) \le \min_{c \ge 1}\; \frac1N\, \mathbb{E} \Bigl(\sum_{i=1}^N X^*_i\Bigr)_+
         + (h + e^\varepsilon - 1)\, D(c, B), \qquad N = \lfloor T/c \rfloor
 
-    Each step publishes the sum of the vectors of its batch, each at most `noise.sensitivity` long, plus Gaussian noise. h is delta
-    of one step, and :math:`R_w = N(w, \sigma^2 I)`. :math:`X^*` is larger in the convex order than :math:`(R_a - e^\varepsilon
-    R_0)/R_w` for all vectors a of the target and w of another record. D(c, B) bounds how much the first step reveals about the
-    record that has the target's place. For large T a second bound, which compares the first k steps with the other steps, is
-    smaller.
+    Each step publishes the sum of the vectors of its batch, each at most `noise.sensitivity` long, plus Gaussian noise. The
+    terms of the bound are:
+
+    - h is delta of one step.
+    - :math:`X^*` is larger in the convex order than :math:`(R_a - e^\varepsilon R_0)/R_w` with :math:`R_w = N(w, \sigma^2 I)`,
+      for every vector a of the target and every vector w of another record.
+    - The proof exchanges the target with a random record, so that each record may have the target's place in the first step.
+      D(c, B) bounds how much the output of this step reveals about the record in this place.
+
+    For large T a second bound, which compares the first k steps with the other steps, is smaller.
 
     Parameters
     ----------

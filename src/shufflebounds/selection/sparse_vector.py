@@ -73,8 +73,7 @@ def svt_scales(
     SVTScales
         ``(threshold, query, answer, cutoff)``; multiply the three scales by the sensitivity. The guarantee is an upper bound.
 
-    {raises: If an argument lies outside its range, or if method="advanced" and its closed form is not private for these
-    arguments.}
+    {raises: If an argument is outside its range, or method="advanced" and its closed form does not meet the target.}
 
     Notes
     -----
@@ -269,9 +268,9 @@ def svt_rdp(
 ) -> float:
     r"""Upper bound of the Renyi divergence of sparse vector with any additive noise.
 
-    Let :math:`\varepsilon_\rho(a)` be the Renyi divergence of order a between the threshold's noise and this noise shifted by the
-    sensitivity, and :math:`\varepsilon_\nu(a)` that between the queries' noise and this noise shifted by twice the sensitivity. The
-    bound is the smallest of the following three forms
+    Let :math:`\varepsilon_\rho(a)` be the Renyi divergence of order a between the threshold's noise and this noise shifted by
+    the sensitivity. Let :math:`\varepsilon_\nu(a)` be that between the queries' noise and this noise shifted by twice the
+    sensitivity. The bound is the smallest of three forms, where c is `cutoff` and g is `moment`:
 
     .. math:: s\,\varepsilon_\rho(a) + c\,\varepsilon_\nu(a) + \frac{\ln N}{a - 1}, \quad N = \sum_{j \le c} \binom{k}{j}
         \qquad\text{(at most k queries)}
@@ -314,13 +313,18 @@ def svt_rdp(
 
     Notes
     -----
-    Proof. Let D be the sensitivity. Pair the threshold noise z of one dataset with z + D of the other. For a query, let F and F' be
-    the probabilities, given these noises, that it is reported below on the first and on the second dataset, and S and S' those of
-    being reported above. Then F' >= F, so that :math:`F^a F'^{1-a} \le F`. For a report above, the query's noise is shifted by at
-    most 2D, so that :math:`S^a S'^{1-a} \le e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S e^{(a-1)\varepsilon_\nu(\infty)}` in
-    the third form. Let p be the density of the threshold's noise. By the joint convexity of :math:`x^a y^{1-a}`, the sum over the
-    outputs is at most the integral over z of :math:`p(z)^a p(z + D)^{1-a}` times a factor. The factor is the number N of outputs
-    in the first form, the mean number of queries given z in the second (then Hoelder's inequality applies), and 1 in the third.
+    Proof. Let D be the sensitivity.
+
+    1. *One query.* Pair the threshold noise z of one dataset with z + D of the other. Given these noises, let F and F' be the
+       probabilities that a query is reported below on the first and on the second dataset, and S and S' those of being
+       reported above. Then F' >= F, so that :math:`F^a F'^{1-a} \le F`. For a report above, the query's noise is shifted by at
+       most 2D, so that :math:`S^a S'^{1-a} \le e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S
+       e^{(a-1)\varepsilon_\nu(\infty)}` in the third form.
+    2. *All outputs.* Let p be the density of the threshold's noise. By the joint convexity of :math:`x^a y^{1-a}`, the sum
+       over the outputs is at most the integral over z of :math:`p(z)^a p(z + D)^{1-a}` times a factor.
+    3. *The factor* is the number N of outputs in the first form, the mean number of queries given z in the second (then
+       Hoelder's inequality applies), and 1 in the third.
+
     The second form is smaller than the published one, which has the order a g/(g-1) and a factor above 1.
 
     References

@@ -30,13 +30,13 @@ integral extends farther."""
 
 @with_passages
 def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: float) -> float:
-    r"""Upper bound of eps of sparse vector in stages, each stage with independent noise: the smaller of two bounds at `delta`.
+    r"""Upper bound of eps of sparse vector in stages: each stage is a run with independent noise that halts after some answers.
 
     .. math:: \min_a \varepsilon\bigl(s\,\rho(a)\bigr), \qquad
         \min_{\delta'} \varepsilon^*\bigl(s \times (\varepsilon'(\delta'), \delta')\bigr)
 
-    The first bound converts the sum of the Renyi divergences of all s stages to eps. The second one converts each stage to
-    :math:`(\varepsilon', \delta')` and composes the s stages exactly.
+    The result is the smaller of two bounds at `delta`. The first bound converts the sum of the Renyi divergences of all s
+    stages to eps. The second one converts each stage to :math:`(\varepsilon', \delta')` and composes the s stages exactly.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     Raises
     ------
     ValueError
-        If an argument is outside its range, or the integral would extend over more than 5e4 standard deviations.
+        If an argument is outside its range, or the range of z in the integral would be longer than 5e4.
 
     Notes
     -----

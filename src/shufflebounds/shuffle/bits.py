@@ -335,26 +335,30 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
     -----
     Neighbours: one user's bit is replaced. delta of the protocol lies between the two bounds. For a given dataset their gap
     in log delta was at most 1e-13 for delta > 1/e and :math:`3 \cdot 10^{-11} |\log\delta|` for smaller delta, in 200,000 random
-    cases with a flip probability of 1e-10 to 0.49; if log delta is below -1e11 there may be no lower bound. delta is exactly 0 for
-    :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` searches all m by
-    branch and bound. Let :math:`\delta_{n,m}` be delta for n users and m ones; adding B users is post-processing, so
-    :math:`\delta_{n,m+j} \le \delta_{n-B,m}` for :math:`0 \le j \le B`. The gap is at most a relative 1e-3 in delta, 1e-9 up to
-    1024 users, and :math:`10^{-5} |\log\delta|` in log delta if delta is below e^-100.
+    cases with a flip probability of 1e-10 to 0.49; if log delta is below -1e11 there may be no lower bound. delta is exactly 0
+    for :math:`\varepsilon \ge \ln(p/q)`.
+
+    The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` searches all m by branch and bound. A block of B + 1
+    values of m is bounded by one value, because adding B users is post-processing: with :math:`\delta_{n,m}` for n users and m
+    ones, :math:`\delta_{n,m+j} \le \delta_{n-B,m}` for :math:`0 \le j \le B`. The gap is at most a relative 1e-3 in delta,
+    1e-9 up to 1024 users, and :math:`10^{-5} |\log\delta|` in log delta if delta is below e^-100.
 
     **Trade-off function, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: both bounds of
-    :meth:`tradeoff` are within 1e-12 of the convex hull of the trade-off functions for all m, and mu has a gap of 1e-11. For more
-    users, the guarantee for every dataset is computed from the upper delta at about a hundred values of eps. The bound in the other
-    direction is that of the worst of five datasets; at every eps one of the five is close to the worst dataset. The gap is then at
-    most 1e-2 of the advantage max(1 - alpha - beta) in trade-off functions, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a
-    relative 1e-2 to 3e-2 in Renyi divergences.
+    :meth:`tradeoff` are within 1e-12 of the convex hull of the trade-off functions for all m, and mu has a gap of 1e-11.
+
+    For more users, the guarantee for every dataset is computed from the upper delta at about a hundred values of eps. The
+    bound in the other direction is that of the worst of five datasets; at every eps one of the five is close to the worst
+    dataset. The gap is then at most 1e-2 of the advantage max(1 - alpha - beta) in trade-off functions, or 3e-2 above 1e7
+    users; a relative 1e-2 in mu; and a relative 1e-2 to 3e-2 in Renyi divergences.
 
     **Estimate.** The users' values are bits, and so are the messages, int8. Counts: the number y of ones among the n + k messages.
     The estimate of the number of ones among the users is :math:`(y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones
-    among all users, which :meth:`error_tail` takes as `truth`. The largest tail over all datasets is exact up to 512 users. For
-    more users, the upper bound is the smaller of two: Chernoff's bound, and the bound of a search over blocks of datasets with
-    Bernstein's inequality for the bits in which the datasets of a block differ. The upper bound of the error that is exceeded with
-    probability 5 % is then 15 to 50 % too large, most for variances below a few hundred; for a probability of 1e-6 it is 10 to 17 %
-    too large.
+    among all users, which :meth:`error_tail` takes as `truth`. The largest tail over all datasets is exact up to 512 users.
+
+    For more users, the upper bound of this tail is the smaller of two: Chernoff's bound, and the bound of a search over blocks
+    of datasets, which uses Bernstein's inequality for the bits in which the datasets of a block differ. The upper bound of the
+    error that is exceeded with probability 5 % is then 15 to 50 % too large, most for variances below a few hundred; for a
+    probability of 1e-6 it is 10 to 17 % too large.
 
     References
     ----------
@@ -591,7 +595,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     @property
     def variance(self) -> float:
-        r"""Variance of :meth:`estimate`, :math:`(n + k) q (1-q)/(1-2q)^2` for every dataset."""
+        r"""Variance of :meth:`estimate` for every dataset, :math:`(n + k) q (1-q)/(1-2q)^2`; k is `fakes` and q is `flip`."""
         self._informative()
         return self._bits * self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2
 

@@ -184,7 +184,7 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
 
     @property
     def variance(self) -> float:
-        """Variance (m/d)(1 - 1/d) of the estimate of one bin, for every dataset."""
+        """Variance (m/d)(1 - 1/d) of the estimate of one bin, for every dataset; m is `fakes` and d is `bins`."""
         return self.fakes / self.bins * (1 - 1 / self.bins)
 
     def messages_per_user(self, users: int) -> float:

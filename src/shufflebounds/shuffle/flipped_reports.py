@@ -344,37 +344,48 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     -----
     Neighbours: one user's bin is replaced.
 
-    **Sums, no dummies or known ones**: bounds of the largest delta over all datasets, by branch and bound over M_1 and M_2; the gap
-    is a relative 1e-2 in delta (1e-9 up to 32 reports). delta is largest if all other users are in the bin that the target leaves:
-    at n = 10**6, q = 4.26e-5, eps = 1 this delta is 4.7 times that without other reports in the two bins. For more than 9000
-    flipped bits in a bin, or if log delta is below -540, the two sums are composed as the columns of :class:`RealSum` are: for the
-    upper bound each sum has its worst dataset, for the lower bound all other users are in the bin that the target leaves.
+    **Sums, no dummies or known ones**: the bounds are those of the largest delta over all datasets, found by branch and bound
+    over M_1 and M_2. The gap is a relative 1e-2 in delta (1e-9 up to 32 reports). delta is largest if all other users are in
+    the bin that the target leaves: at n = 10**6, q = 4.26e-5, eps = 1 this delta is 4.7 times that without other reports in
+    the two bins.
+
+    For more than 9000 flipped bits in a bin, or if log delta is below -540, the two sums are composed as the columns of
+    :class:`RealSum` are. For the upper bound each sum has its worst dataset, for the lower bound all other users are in the
+    bin that the target leaves.
 
     The sums of the target's two bins are independent, so the Renyi divergences are twice those of one sum,
     ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times mu of one sum.
 
-    **Sums, uniform dummies**: with two bins and up to 128 reports the gap is as small as without dummies. Otherwise the upper bound
-    is the smaller of the bound for known dummies and the bound of :class:`ClearReports` (flipping is post-processing). The lower
-    bound is the divergence of the sums in the target's two bins: for up to 16 reports that of the worst dataset, for more reports
-    that of the dataset with all other users in the target's bin. If the table of both sums would be too large, the lower bound is
-    that of the sum of one bin. The lower bounds ignore the sums of the other bins, which reveal how many dummies are not in the
-    target's two bins. The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, the bounds of
-    delta differ by a factor of about 10.
+    **Sums, uniform dummies**: with two bins and up to 128 reports the gap is as small as without dummies. Otherwise:
+
+    - The upper bound is the smaller of the bound for known dummies and the bound of :class:`ClearReports` (flipping is
+      post-processing).
+    - The lower bound is the divergence of the sums in the target's two bins: for up to 16 reports that of the worst dataset,
+      for more reports that of the dataset with all other users in the target's bin. If the table of both sums would be too
+      large, it is that of the sum of one bin. The sums of the other bins, which reveal how many dummies are not in the
+      target's two bins, are ignored.
+
+    The gap is small if m/d is much smaller than (n + m) q or much larger than n q; in between, the bounds of delta differ by a
+    factor of about 10.
 
     **Records, no dummies or known ones**: a record is a report of :class:`~shufflebounds.mechanisms.Rappor` with one hash,
     ``Rappor(2 * flip, bits=bins)``, and the bounds are those of :class:`Shuffled` for n + m users. The lower bound is that of the
     dataset in which all other users are in a bin other than the target's two; from 1e4 users on, the two bounds of eps differ by
     less than 0.2 % at delta = 1e-6.
 
-    **Records, uniform dummies**: the upper bound is the smallest of four: the local guarantee :math:`p^2 - e^\varepsilon q^2` (0
-    for :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q); the bound of :class:`ClearReports`; for up to 1024 bins, a bound by
-    weighted labels (theorem w of docs/theorems/weighted-labels); and that of a privacy blanket. The blanket consists of records
-    that have the bits 10 or 01 in the target's two bins, with equal probabilities, and in all other bins bits distributed as those
-    of the target's record. The distribution of a user's record contains it with the weight :math:`2q^2`, that of a dummy with the
-    weight :math:`2((p^2+q^2)/d + (1-2/d) q^2)`. The lower bound is that of tests of a sum of scores of the records, if all other
-    users are in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies, the two
-    bounds of eps differ by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the error term of weighted labels dominates, and
-    they may differ by a factor of 2. For two bins and at most 24 reports delta over all datasets is exact.
+    **Records, uniform dummies**: the upper bound is the smallest of four:
+
+    - the local guarantee :math:`p^2 - e^\varepsilon q^2` (0 for :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q);
+    - the bound of :class:`ClearReports`;
+    - for up to 1024 bins, a bound by weighted labels (theorem w of docs/theorems/weighted-labels);
+    - a privacy blanket of records that have the bits 10 or 01 in the target's two bins, with equal probabilities, and in all
+      other bins bits distributed as those of the target's record. The distribution of a user's record contains the blanket
+      with the weight :math:`2q^2`, that of a dummy with the weight :math:`2((p^2+q^2)/d + (1-2/d) q^2)`.
+
+    The lower bound is that of tests of a sum of scores of the records, if all other users are in a third bin (with two bins:
+    in the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies, the two bounds of eps differ by 2 to 5 % at delta
+    = 1e-6. With fewer users or smaller q the error term of weighted labels dominates, and they may differ by a factor of 2.
+    For two bins and at most 24 reports delta over all datasets is exact.
 
     The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
     bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the
@@ -562,7 +573,10 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
 
     @property
     def variance(self) -> float:
-        """Variance (n + m) q (1-q)/(1-2q)**2 + (m/d)(1 - 1/d) of the estimate of one bin, for every dataset."""
+        """Variance of the estimate of one bin, for every dataset: (n + m) q (1-q)/(1-2q)**2 + (m/d)(1 - 1/d).
+
+        Here n is `users`, m is `fakes`, q is `flip` and d is `bins`.
+        """
         self._informative()
         flips = (self.users + self.fakes) * self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2
         return flips + self.clear.variance

@@ -37,14 +37,15 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         \Pr[Z = j] = D(j) = \frac1K \begin{cases} l^{s-j} & 0 \le j < s \\ r^{j-s} & j \ge s \end{cases}, \qquad
         K = \sum_{i=1}^{s} l^i + \frac{1}{1 - r}
 
-    If a user's bin is replaced, one report moves to another bin, and delta depends only on the numbers of reports in the two bins:
+    If a user's bin is replaced, one report moves to another bin. The numbers of reports in these two bins determine delta,
+    where b is `keep`:
 
     .. math::
         \delta(\varepsilon) = \sum_{i,j} w_i w_j (u_i - e^\varepsilon u_j)_+, \qquad u = (1-b,\; 1-b+b\,l,\; 1-b+b/r)
 
-    Here :math:`u_i` are the three values of the likelihood ratio of the number of reports in a bin (with the target's report,
-    against without it), and :math:`w_i` the probabilities of {0}, {1, ..., s} and {s + 1, ...} under D. For b = 1 and
-    :math:`e^\varepsilon \ge 1/(l r)`, delta is D(0).
+    The number of reports in a bin has one likelihood ratio if the bin is the target's, against if it is not. This ratio has
+    the three values :math:`u_i`. Under D, :math:`w_i` are the probabilities of {0}, {1, ..., s} and {s + 1, ...}, the numbers
+    of dummy reports that give these values. For b = 1 and :math:`e^\varepsilon \ge 1/(l r)`, delta is D(0).
 
     Parameters
     ----------
@@ -180,10 +181,10 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     ) -> Self:
         r"""Return the mechanism with the smallest shift whose upper delta at `eps` is at most `delta`, at this `share`.
 
-        The last and the second of the three likelihood ratios u of the class are set to :math:`e^{(1-\text{share})\varepsilon}` and
-        :math:`e^{-\text{share}\,\varepsilon}`: :math:`r = b/(e^{(1-\text{share})\varepsilon} - 1 + b)` and :math:`l =
-        (e^{-\text{share}\,\varepsilon} - 1 + b)/b`. If this l is not positive, l = 0 and s = 0 are used, for which delta is 0 at
-        eps.
+        Two of the three likelihood ratios u of the class are given. The last one is :math:`e^{(1-\text{share})\varepsilon}`
+        and the second one :math:`e^{-\text{share}\,\varepsilon}`. With b = `keep`, this determines `right` and `left`:
+        :math:`r = b/(e^{(1-\text{share})\varepsilon} - 1 + b)` and :math:`l = (e^{-\text{share}\,\varepsilon} - 1 + b)/b`. If
+        this l is not positive, l = 0 and s = 0 are used, for which delta is 0 at eps.
 
         Parameters
         ----------
@@ -211,9 +212,10 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
         Notes
         -----
-        With :math:`x = l^s`, delta at eps is proportional to :math:`x(\alpha - \beta x)/(\gamma - \theta x)^2` with positive
-        constants. As a function of s this expression first increases and then decreases. So if s = 0 does not meet the target, the
-        shifts that meet it are all those from some shift on, which bisection finds.
+        Bisection finds the smallest shift s for the following reason. With :math:`x = l^s`, delta at eps is proportional to
+        :math:`x(\alpha - \beta x)/(\gamma - \theta x)^2`, where the Greek letters are positive constants. As a function of s
+        this expression first increases and then decreases. So if s = 0 does not meet the target, the shifts that meet it are
+        all those from some shift on.
 
         Examples
         --------
@@ -274,7 +276,10 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
 
     @property
     def variance(self) -> float:
-        """Variance Var(Z)/b^2 of the estimate of an empty bin; each user in the bin adds (1 - b)/b to the variance."""
+        """Variance Var(Z)/b^2 of the estimate of an empty bin; each user in the bin adds (1 - b)/b to the variance.
+
+        Here Z is the number of dummy reports in the bin, and b is `keep`.
+        """
         return self._moments[1] / self.keep**2
 
     def messages_per_user(self, users: int) -> float:

@@ -213,7 +213,8 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
         users : int, optional
             Number of users; it must be that of the protocol.
         raw : bool
-            Omit the comparison with n: the estimate is then unbiased with variance :attr:`variance`, but not 0 for empty bins.
+            Return :math:`y_j - n(1-\gamma)` for all bins. This estimate is unbiased and has the variance :attr:`variance`, but
+            is not 0 for empty bins.
 
         Returns
         -------
@@ -230,7 +231,7 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
 
     @property
     def variance(self) -> float:
-        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate of one bin, for every dataset; see :meth:`mean_squared_error`."""
+        r"""Variance :math:`n\gamma(1-\gamma)` of the estimate of one bin with ``raw=True``, for n users and every dataset."""
         return self.one_bin.variance
 
     def _count_law(self, users: int) -> CountLaw:

@@ -172,11 +172,12 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     ) -> PrivacyProfile:
         r"""Return the guarantee for users who run k-ary randomized response with personalized budgets.
 
-        The bound is the smallest of four: the clone decomposition S1 with :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`; the
-        clone decomposition S2 with :math:`r_i = \frac{1}{E_i+k-1}` and :math:`\lambda = \frac{E_1+1}{E_1+k-1}`; for k >= 3,
-        the privacy blanket in which user i sends a uniform message with probability :math:`k/(E_i+k-1)`; and the bound of
-        :class:`Shuffled` if all users have the largest budget (docs/personalized). Here :math:`E_i = e^{\varepsilon_i}`, and
-        user 1 is the target.
+        The bound is the smallest of four. Here :math:`E_i = e^{\varepsilon_i}`, and user 1 is the target.
+
+        - the clone decomposition S1 with :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`;
+        - the clone decomposition S2 with :math:`r_i = \frac{1}{E_i+k-1}` and :math:`\lambda = \frac{E_1+1}{E_1+k-1}`;
+        - for k >= 3, the privacy blanket in which user i sends a uniform message with probability :math:`k/(E_i+k-1)`;
+        - the bound of :class:`Shuffled` if all users have the largest budget (docs/personalized).
 
         Parameters
         ----------
@@ -193,14 +194,18 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         -------
         PrivacyProfile
             The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and :meth:`gaussian`:
-            with the target's values 0 and 1). If the guarantee is for every user, the search over users leaves a gap of up to a
-            relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20
-            distinct budgets are divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta. The lower
-            bound is that of a test in one dataset. For k-ary response all other users have a third value, and the test uses the
-            numbers of messages with the target's two values. For noise all other users have the value 0, and the test uses the
-            number of messages above a threshold. If the guarantee is for every user, the lower bound is the larger of those for the
-            targets with the largest and with the smallest budget. Every lower bound is 0 for more than about 1e9 users. With two
-            categories the result is :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their bounds are tighter.
+            with the target's values 0 and 1). The result has these properties:
+
+            - If the guarantee is for every user, the search over users leaves a gap of up to a relative 1e-3 in delta (for
+              delta below 1e-20, 5e-5 of log delta) to the largest bound of one user. More than 2**20 distinct budgets are
+              divided into 2**16 bins, which adds a relative gap of less than 1e-6 to log delta.
+            - The lower bound is that of a test in one dataset. For k-ary response all other users have a third value, and the
+              test uses the numbers of messages with the target's two values. For noise all other users have the value 0, and
+              the test uses the number of messages above a threshold.
+            - If the guarantee is for every user, the lower bound is the larger of those for the targets with the largest and
+              with the smallest budget. Every lower bound is 0 for more than about 1e9 users.
+            - With two categories the result is :class:`PersonalizedBits`, and with equal budgets :class:`Shuffled`; their
+              bounds are tighter.
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 

@@ -225,20 +225,27 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
     Notes
     -----
-    Neighbours: the target's bit is replaced. For a given dataset delta is exact for the protocol, with a gap of about 1e-12. With
-    ``target=None`` the maximum over users is found to a relative 1e-3 in delta by branch and bound over intervals of sorted
-    budgets. Remove all users of an interval but the one with the largest budget: delta of every user of the interval is at most
-    delta of this user among the users that remain, because the formula does not decrease in p and adding users is post-processing.
+    Neighbours: the target's bit is replaced. For a given dataset delta is exact for the protocol, with a gap of about 1e-12.
+
+    With ``target=None`` the maximum over users is found to a relative 1e-3 in delta by branch and bound over intervals of
+    sorted budgets. Delta of all users of an interval is bounded by one value: remove all users of the interval but the one
+    with the largest budget. Delta of every user of the interval is at most delta of this user among the users that remain,
+    because the formula does not decrease in p and adding users is post-processing.
 
     For all datasets: if all budgets are equal, the bounds are those of :class:`Shuffled`. Otherwise the upper bound is the
-    smallest of three: the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`); for budgets up to 12, a bound
-    by weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are rounded up to one of 200 values; and the
-    delta if all users have the largest budget (docs/personalized). Larger budgets only increase the largest delta over all
-    datasets: by joint convexity, a further flip of a bit does not increase it. The lower bound is the larger of two: delta of the
-    dataset in which all other users' bits are equal, and the delta if all users have the least budget. With budgets from 0.5 to 2
-    and delta = 1e-6, the two bounds of eps differ by 0.2 % for 1e4 users, and by 18 % for 1000 users, where the clone bound is the
-    smallest upper bound. The worst dataset depends on eps, and its bits are not always all equal: :meth:`ascend` searches for a
-    dataset with a larger delta, which gives a larger lower bound.
+    smallest of three:
+
+    - the clone bound with :math:`r_i = q_i` (as in :class:`PersonalizedClones`);
+    - for budgets up to 12, a bound by weighted labels (theorem w of docs/theorems/weighted-labels), for which budgets are
+      rounded up to one of 200 values;
+    - the delta if all users have the largest budget (docs/personalized). Larger budgets only increase the largest delta over
+      all datasets: by joint convexity, a further flip of a bit does not increase it.
+
+    The lower bound is the larger of two: delta of the dataset in which all other users' bits are equal, and the delta if all
+    users have the least budget. With budgets from 0.5 to 2 and delta = 1e-6, the two bounds of eps differ by 0.2 % for 1e4
+    users, and by 18 % for 1000 users, where the clone bound is the smallest upper bound. The worst dataset depends on eps, and
+    its bits are not always all equal: :meth:`ascend` searches for a dataset with a larger delta, which gives a larger lower
+    bound.
 
     Messages do not reveal their senders, so there is no unbiased estimate of the number of ones if the flip probabilities differ.
 

@@ -54,9 +54,11 @@ class _Columns(ComposedSums):
 class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], AbsentUsers):
     r"""Users encode a number x in [0, 1] in r bits of expected mean x, flip each bit with probability lam/(2 n), and shuffle.
 
-    The encoder sets the first :math:`\mu - 1` bits, where :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
-    :math:`x r - \mu + 1`. The analyst sees all n r flipped bits shuffled together, that is their total. With ``view="columns"``
-    there are r shuffles: the first bits of all users, the second bits, and so on. For the total, let M of the other users'
+    The encoder sets the first :math:`\mu - 1` bits, where :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with
+    probability :math:`x r - \mu + 1`. The analyst sees all n r flipped bits shuffled together, that is their total. With
+    ``view="columns"`` there are r shuffles: the first bits of all users, the second bits, and so on.
+
+    For the total, let M of the other users'
     (n-1) r bits be 1 before flipping, and let :math:`S_M` be the sum of these bits after flipping; then
 
     .. math::
@@ -339,7 +341,8 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     def variance(self) -> float:
         r"""Variance of :meth:`estimate` without clipping, for the worst dataset: :math:`n q (1-q)/(r (1-2q)^2) + n/(4 r^2)`.
 
-        The second term is the variance of the encoding, 0 for datasets in which every x r is an integer.
+        Here n is `users`, r is `bits` and q is :attr:`flip`. The second term is the largest variance of the encoding; it is 0
+        for datasets in which x r is an integer for every number x.
         """
         return self._flips_variance + self.users / (4 * self.bits**2)
 

@@ -169,10 +169,12 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
         X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest of the probability.}
 
-    Here :math:`R_x` is the output distribution of input x, and 0, 1 are the target's two inputs. With :math:`m = R_{x^*}` the
-    formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, the formula
-    is an upper bound for every dataset. A second upper bound for every dataset is a main term plus an error term. The main term is
-    the largest value of the formula for n - 2s users, over their inputs, where the library chooses s. The error term is
+    Here :math:`R_x` is the output distribution of input x, and 0, 1 are the target's two inputs. The formula has three uses:
+
+    - With :math:`m = R_{x^*}` it is the exact value if all other users have the input x*.
+    - With :math:`m = \inf_x R_x`, the privacy blanket, it is an upper bound for every dataset.
+    - The bound of docs/theorems/worst-dataset, for every dataset, is a main term plus an error term. The main term is the
+      largest value of the formula for n - 2s users, over their inputs, where the library chooses s. The error term is
     :math:`O(n^{-5/2})` if eps is proportional to :math:`n^{-1/2}`.
 
     Parameters
@@ -190,34 +192,37 @@ class Shuffled(PrivacyProfile, AbsentUsers):
 
     Notes
     -----
-    Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
-    privacy blanket and of the bound of docs/theorems/worst-dataset, which is computed for matrices without zeros, local hashing,
-    subset selection, unary encoding, RAPPOR of up to 26 hashes, Hadamard response, PrivUnit with a cap of measure above 1/3,
-    Laplace and Gaussian noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and discrete Gaussian noise.
-    For noise the bound holds for every pair of the target's inputs and every input of the other users. :meth:`argument` returns
-    which upper bound is used.
+    Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of
+    the privacy blanket and of the bound of docs/theorems/worst-dataset. The latter is computed for matrices without zeros,
+    local hashing, subset selection, unary encoding, RAPPOR of up to 26 hashes, Hadamard response, PrivUnit with a cap of
+    measure above 1/3, Laplace and Gaussian noise, Gaussian noise on vectors, geometric noise of sensitivity 2 or more, and
+    discrete Gaussian noise. For noise the bound holds for every pair of the target's inputs and every input of the other
+    users. :meth:`argument` returns which upper bound is used.
 
-    The lower bound is delta of the dataset that :meth:`data` describes: all other users have the same input, or i.i.d. inputs from
-    a mixture that the randomizer lists. For a matrix or clipped geometric noise and few users (1023 users for two outputs; for two
-    inputs, 100 users for three outputs and 40 for four) every dataset is enumerated, and both bounds equal the largest delta, up to
-    rounding. For two users of Gaussian noise on an interval the worst dataset is known, too (docs/theorems/worst-dataset); the gap
-    is about a relative 1e-5 of delta. The largest delta of few users is also an upper bound for more users.
+    The lower bound is delta of the dataset that :meth:`data` describes: all other users have the same input, or i.i.d. inputs
+    from a mixture that the randomizer lists.
 
-    For Gaussian and discrete Gaussian noise and a delta below 1e-11, the upper bound is a privacy blanket with outputs truncated at
-    a probability of e^-700, and the lower bound is that of a test of the largest message, if all other users have the value at one
-    end of the interval. For sigma = 1 and 1e4 users, the two bounds of eps differ by 0.4 % at delta = 1e-30 and 0.1 % at 1e-100.
+    With few users the worst dataset is known. For a matrix or clipped geometric noise every dataset is enumerated, and both
+    bounds equal the largest delta, up to rounding (up to 1023 users for two outputs; for two inputs, up to 100 users for three
+    outputs and 40 for four). For two users of Gaussian noise on an interval the gap is about a relative 1e-5 of delta
+    (docs/theorems/worst-dataset). The largest delta of few users is also an upper bound for more users.
+
+    For Gaussian and discrete Gaussian noise and a delta below 1e-11, the upper bound is a privacy blanket with outputs
+    truncated at a probability of e^-700. The lower bound is then that of a test of the largest message, if all other users
+    have the value at one end of the interval. For sigma = 1 and 1e4 users, the two bounds of eps differ by 0.4 % at delta =
+    1e-30 and 0.1 % at 1e-100.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response: R_0 =
     e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So delta of :class:`ShuffledBits` is an upper
     bound, too; it is exact over all datasets for k-ary response of two values and geometric noise of sensitivity 1.
 
-    Both bounds are maxima over the pairs of the target's inputs that the randomizer lists: all of them up to symmetry, or a pair
-    that is proven to be the worst. For Laplace, Gaussian, discrete Gaussian and geometric noise on an interval this pair is the two
-    ends (docs/theorems/interval-inputs). The two bounds of the sum in the formula have a gap of about 2e-7 in log delta, 1e-12 for
-    few users; densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: one
-    delta of the privacy blanket takes less than a millisecond for a randomizer of a few atoms, and about 10 ms for densities. One
-    eps of the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and up to 3 s for few
-    users, where rare messages dominate (on vectors up to 20 s).
+    Both bounds are maxima over the pairs of the target's inputs that the randomizer lists: all of them up to symmetry, or a
+    pair that is proven to be the worst. For Laplace, Gaussian, discrete Gaussian and geometric noise on an interval this pair
+    is the two ends (docs/theorems/interval-inputs). The two bounds of the sum in the formula have a gap of about 2e-7 in log
+    delta, 1e-12 for few users; densities are discretized into cells, which adds about 1e-5. The run time does not depend on
+    the number of users: one delta of the privacy blanket takes less than a millisecond for a randomizer of a few atoms, and
+    about 10 ms for densities. One eps of the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1
+    s for noise, and up to 3 s for few users, where rare messages dominate (on vectors up to 20 s).
 
     {balle2019}
 

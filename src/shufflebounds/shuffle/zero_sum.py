@@ -165,7 +165,8 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
         users : int, optional
             Number of users; it must be that of the protocol.
         raw : bool
-            Omit the comparison with n: the estimate is then unbiased with variance :attr:`variance`, but not 0 if all bits are 0.
+            Return :math:`y - n(1-\gamma)` for every y. This estimate is unbiased and has the variance :attr:`variance`, but is
+            not 0 if all bits are 0.
 
         Returns
         -------
@@ -181,7 +182,7 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
 
     @property
     def variance(self) -> float:
-        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate, for every dataset; see :meth:`mean_squared_error`."""
+        r"""Variance :math:`n\gamma(1-\gamma)` of the estimate with ``raw=True``, for n users and every dataset."""
         return self.users * self.gamma * (1 - self.gamma)
 
     def _count_law(self, users: int) -> CountLaw:

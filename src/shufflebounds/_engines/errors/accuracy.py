@@ -187,12 +187,13 @@ class ErrorLaw(ABC):
 
         {raises: If `beta` lies outside (0, 1), `truth` is no dataset of this mechanism, or `of` or `bound` is unknown.}
 
+        Notes
+        -----
         The upper bound is the smallest a at which the upper bound of :meth:`error_tail`, at a minus the rounding error of
-        ``estimate``, is at most `beta`. The lower bound is the largest a at which the lower bound of :meth:`error_tail`, at a plus
-        this rounding error, exceeds `beta`. Both are found by bisection, to a relative accuracy of 1e-12. The rounding error is
-        included because the error in exact arithmetic equals its quantile with positive probability, and the computed error may
-        then be larger or smaller. For protocols that do not know the number of users, the rounding error is that for counts up to
-        2**33 (8.6e9).
+        ``estimate``, is at most `beta`. The lower bound is the largest a at which the lower bound of :meth:`error_tail`, at a
+        plus this rounding error, exceeds `beta`. Both are found by bisection, to a relative accuracy of 1e-12. The rounding
+        error matters because the error in exact arithmetic equals its quantile with positive probability. For protocols that
+        do not know the number of users, the rounding error is that for counts up to 2**33 (8.6e9).
         """
         upper = _validate.upper_side(bound)
         beta = _validate.failure(beta)

@@ -100,15 +100,17 @@ class CountIntervals(Counted[Any, Any]):
 
         Notes
         -----
-        The coverage is at least `confidence` for every dataset. For a count y of messages, the interval consists of the truths t
-        in 0..n for which :math:`\Pr_t[Y \ge y]` and :math:`\Pr_t[Y \le y]` are both above (1 - confidence)/2, for ``of="any"``
-        divided by the number of bins (Neyman's construction; the tails are exact up to rounding, and rounded up). These truths are
-        consecutive, because Y is stochastically increasing in t. If y is too small or too large for every t, the interval is the
-        nearest end of [0, n]. The interval depends on the counts alone, so the estimate may be fractional, negative or clipped.
-        Without `truth`, `error_quantile` returns the error for the worst t, which may be several times as large as half of an
-        interval. :class:`~shufflebounds.shuffle.RealSum`, :class:`~shufflebounds.mechanisms.FiniteRandomizer` and
+        The coverage is at least `confidence` for every dataset. Let y be a count of messages, and t a number in 0..n that the
+        exact number may be. The interval consists of all t for which :math:`\Pr_t[Y \ge y]` and :math:`\Pr_t[Y \le y]` are
+        both above (1 - confidence)/2, for ``of="any"`` divided by the number of bins (Neyman's construction; the tails are
+        exact up to rounding, and rounded up). These t are consecutive, because Y is stochastically increasing in t. If y is
+        too small or too large for every t, the interval is the nearest end of [0, n].
+
+        The interval depends on the counts alone, so the estimate may be fractional, negative or clipped. Without `truth`,
+        `error_quantile` returns the error for the worst t, which may be several times as large as half of an interval.
+        :class:`~shufflebounds.shuffle.RealSum`, :class:`~shufflebounds.mechanisms.FiniteRandomizer` and
         :class:`~shufflebounds.mechanisms.RandomizedResponse` return the estimate plus or minus their error for every dataset,
-        clipped to the range of the truth. The run time is about a millisecond for each different count.
+        clipped to the range of the exact number. The run time is about a millisecond for each different count.
 
         Examples
         --------

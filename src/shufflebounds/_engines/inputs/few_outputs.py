@@ -29,11 +29,11 @@ class FewOutputs:
         self._rows, self._entry_error = rows, error
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
-        """Return the distributions of X for the ordered pairs of inputs; all outputs are kept, whatever the arguments are."""
+        """Return the distribution of X for each ordered pair of inputs, as :meth:`shuffled` needs it; arguments have no effect."""
         return matrix_laws(self._rows, list(permutations(range(len(self._rows)), 2)), error=self._entry_error)
 
     def dataset_laws(self) -> DatasetLaws | None:
-        """Return the `DatasetLaws` for the bound over all datasets (docs/theorems/worst-dataset), or None if there are none."""
+        """Return the distributions for the bound of :meth:`shuffled` over all datasets (docs/theorems/worst-dataset), or None."""
         datasets = MatrixDatasets(self._rows, self._entry_error)
         return datasets.laws() if datasets.offered else None
 

@@ -58,15 +58,20 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     Notes
     -----
-    Neighbours: the vector is replaced. Without a shuffle the guarantee is that of :class:`GaussianMechanism` with the sensitivity
-    :math:`\sqrt d` (cube) or 2 (sphere), the distance of two opposite vectors. After a shuffle (:meth:`shuffled`) there are two
-    upper bounds: the privacy blanket, for which two opposite corners or unit vectors are the worst pair (proven in
-    docs/theorems/interval-inputs), and the bound of docs/theorems/vectors, which covers every pair and every dataset. The lower
-    bound is delta of datasets in which all other users have the same vector, one of two opposite ones. If no rare message
-    dominates, eps of the second upper bound is within 1 % of the lower bound. For the unit ball, whose vectors differ in length, no
-    worst pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy
-    blanket is :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about the square root of the
-    dimension.
+    Neighbours: the vector is replaced. Without a shuffle the guarantee is that of :class:`GaussianMechanism` with the
+    sensitivity :math:`\sqrt d` (cube) or 2 (sphere), the distance of two opposite vectors.
+
+    After a shuffle (:meth:`shuffled`) there are two upper bounds:
+
+    - the privacy blanket, for which two opposite corners or unit vectors are the worst pair (proven in
+      docs/theorems/interval-inputs). The mass of the blanket on the cube is :math:`(2\Phi(-1/2\sigma))^d`, so amplification
+      needs a sigma of at least about the square root of the dimension.
+    - the bound of docs/theorems/vectors, which covers every pair and every dataset. Its eps is within 1 % of the lower bound,
+      unless delta is due to rare messages with a large likelihood ratio.
+
+    The lower bound is delta of datasets in which all other users have the same vector, one of two opposite ones. For the unit
+    ball, whose vectors differ in length, no worst pair is known. Map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one
+    more dimension instead.
 
     **Floating point.** As for all real-valued noise, the last bits of the messages may reveal more than
     :math:`\delta(\varepsilon)` allows (Mironov 2012, cited in :class:`GaussianMechanism`).
@@ -124,7 +129,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @property
     def variance(self) -> float:
-        """Mean squared distance of a message from the user's vector, d sigma**2; for the mean of n messages it is 1/n of this."""
+        """Mean squared distance of a message from the user's vector, dimension * sigma**2; of the mean of n messages, 1/n of it."""
         return self.dimension * self.sigma * self.sigma
 
     @property
@@ -171,7 +176,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return blanket
 
     def dataset_laws(self) -> DatasetLaws | None:
-        """Return the distributions of X (`ExcessLaw`) for the bound over all datasets, or None if their tails are too heavy."""
+        """Return the distributions for the bound over all datasets (docs/theorems/vectors), or None if a tail is too heavy."""
         law, length, norm = self._blanket, math.nextafter(self._line.mu, math.inf), self._cut_norm
         if length > LONGEST:
             return None

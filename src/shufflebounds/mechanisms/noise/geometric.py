@@ -433,7 +433,7 @@ class GeometricMechanism(AdditiveNoise):
 
     @property
     def variance(self) -> float:
-        r"""Variance of the noise and of :meth:`estimate`, :math:`2q/(1-q)^2` without a bound."""
+        r"""Variance of the noise and of :meth:`estimate`; without a bound, :math:`2q/(1-q)^2` with the q of the class."""
         rate = self._rate
         q, rest = math.exp(-rate), -math.expm1(-rate)
         free = 2 * q / rest**2

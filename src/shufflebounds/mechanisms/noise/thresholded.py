@@ -77,14 +77,20 @@ class ThresholdedCount(PrivacyProfile):
 
     Notes
     -----
-    Neighbours: the count of one key, which has no upper limit, differs by at most the sensitivity. If both counts are positive, the
-    release is a post-processing of the noisy count, and its delta approaches that of the noisy count for counts far above t. If one
-    of the counts is 0, a release of the key identifies the other dataset, whose count k is at most the sensitivity. The key is then
-    released with probability :math:`\Pr[k + N \ge t]`, which is largest at :math:`k = \Delta`, where it is :math:`\tau`. The
-    divergences of this pair in the two directions are :math:`\tau` and :math:`(1 - e^\varepsilon (1 - \tau))_+ \le \tau`. So delta
-    is exact. A user who moves from one key to another changes two counts: compose two of these releases. :math:`\tau` is half of
-    ``noise.error_tail(t - sensitivity - 1)``, so the smallest t with :math:`\tau \le \delta` is ``sensitivity + 1 +
-    noise.error_quantile(2 * delta)``.
+    Neighbours: the count of one key, which has no upper limit, differs by at most the sensitivity. A user who moves from one
+    key to another changes two counts: compose two of these releases.
+
+    delta is exact, by two cases:
+
+    - If both counts are positive, the release is a post-processing of the noisy count, and its delta approaches that of the
+      noisy count for counts far above t.
+    - If one of the counts is 0, a release of the key identifies the other dataset, whose count k is at most the sensitivity.
+      The key is then released with probability :math:`\Pr[k + N \ge t]`, which is largest at :math:`k = \Delta`, where it is
+      :math:`\tau`. The divergences of this pair in the two directions are :math:`\tau` and :math:`(1 - e^\varepsilon (1 -
+      \tau))_+ \le \tau`.
+
+    :math:`\tau` is half of ``noise.error_tail(t - sensitivity - 1)``, so the smallest t with :math:`\tau \le \delta` is
+    ``sensitivity + 1 + noise.error_quantile(2 * delta)``.
 
     References
     ----------

@@ -44,9 +44,10 @@ class LocalHashing(FrequencyOracle):
     coefficient for each bit of a bin, the lowest bit first. The message supports the bins that the function maps to this bucket.
     Counts: how many messages support each bin.
 
-    Neighbours: the bin is replaced. For uniform r, the events r = h(x) of any three bins x are independent for every g: two bins
-    differ in some bit by +1 or -1, which is invertible modulo g, and of three bins one differs from the other two in some bit. So
-    the estimate is unbiased and the privacy bounds are exact; no ideal hash function is assumed.
+    Neighbours: the bin is replaced. No ideal hash function is assumed: the estimate is unbiased and the privacy bounds are
+    exact, because three bins are hashed independently. For a uniformly random bucket r, the events that r is the bucket of x
+    are independent for any three bins x and every g: two bins differ in some bit by +1 or -1, which is invertible modulo g,
+    and of three bins one differs from the other two in some bit.
 
     :meth:`aggregate` takes about 0.5 ns times users times bins.
 

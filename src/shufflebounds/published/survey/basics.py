@@ -97,7 +97,9 @@ def das2022_exponential_scale(eps: float) -> float:
     },
 )
 def das2022_advanced_composition(eps: float, n: int, chance: float) -> float:
-    r"""Published bound :math:`e^{2\varepsilon\sqrt{n \ln(1/Q)}}\, Q` of a composition, with :math:`Q = \Pr[\mathcal{M}(x') \in S]`.
+    r"""Published bound :math:`e^{2\varepsilon\sqrt{n \ln(1/Q)}}\, Q` of the probability of an event under a composition.
+
+    Q is the probability of the event for the neighbouring dataset.
 
     >>> round(published.das2022_advanced_composition(0.1, 100, 1e-6), 6)
     0.001692

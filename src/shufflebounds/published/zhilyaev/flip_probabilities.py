@@ -79,7 +79,7 @@ def _right_counterexample() -> Counterexample:
 def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
     r"""Published flip probability for the order (1, 0) of the target's values (right tail), if all other users have value 0.
 
-    .. math:: q = 3 L_2 / (n (e^\varepsilon - 1)^2)
+    .. math:: q = 3 \ln(2/\delta) / (n (e^\varepsilon - 1)^2)
 
     The paper uses it only together with the larger :func:`zhilyaev_flip_zeros`.
 
@@ -98,6 +98,8 @@ def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
 def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     r"""Published flip probability for every dataset, :math:`q = 3 L_2 / (n A^2) + 4 / (n A)`.
 
+    Here :math:`L_2 = \ln(2/\delta)` and :math:`A = 1 - e^{-\varepsilon}`.
+
     >>> round(published.zhilyaev_flip(1000, 0.5, 1e-6), 10)
     0.2913086018
     """
@@ -112,7 +114,7 @@ def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     returns="The flip probability that the published derivation gives; above 1/2 no flip meets it.",
 )
 def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
-    r"""Flip probability for every dataset with (4.55) solved exactly.
+    r"""Flip probability for every dataset: the exact solution of inequality (4.55) of the paper.
 
     .. math:: q = \frac1n \Bigl(\frac{\sqrt{3 L_2} + \sqrt{3 L_2 + 8 A}}{2 A}\Bigr)^2
 
