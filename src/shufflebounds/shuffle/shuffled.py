@@ -174,8 +174,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     - With :math:`m = R_{x^*}` it is the exact value if all other users have the input x*.
     - With :math:`m = \inf_x R_x`, the privacy blanket, it is an upper bound for every dataset.
     - The bound of docs/theorems/worst-dataset, for every dataset, is a main term plus an error term. The main term is the
-      largest value of the formula for n - 2s users, over their inputs, where the library chooses s. The error term is
-    :math:`O(n^{-5/2})` if eps is proportional to :math:`n^{-1/2}`.
+      largest value of the formula for n - 2s users, over their inputs, where the library chooses s. The error term
+      is :math:`O(n^{-5/2})` if eps is proportional to :math:`n^{-1/2}`.
 
     Parameters
     ----------
