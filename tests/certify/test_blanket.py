@@ -83,6 +83,8 @@ def test_no_value_is_positive():
     mechanisms.KaryResponse(10, 1.0).shuffled(10**4, 0.5), mechanisms.LocalHashing(100, 1.0).shuffled(50),
     mechanisms.PureLocal(1.0).shuffled(1000), mechanisms.RandomizedResponse(1.0).shuffled(60),
     mechanisms.FiniteRandomizer(((0.7, 0.3), (0.4, 0.6))).shuffled(100),
+    mechanisms.LocalHashing(4, 4.0, 3).shuffled(300), mechanisms.UnaryEncoding(5, 0.95, 0.8).shuffled(30),
+    mechanisms.SubsetSelection(4, 3.0, 3).shuffled(6),
     mechanisms.FiniteRandomizer(((0.5, 0.5, 0.0), (0.0, 0.25, 0.75))).shuffled(3),
 ], ids=repr)
 def test_both_stated_bounds_are_certified(protocol):

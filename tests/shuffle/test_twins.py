@@ -61,6 +61,38 @@ def hashes(users, eps0, buckets):
             m.LocalHashing(2, eps0, buckets).shuffled(users)]
 
 
+def matrix_of_lifted_sets(inside, eps0):
+    """The matrix of outputs that are e^eps0 times as likely for the inputs whose row of `inside` is 1 there."""
+    rows = np.where(inside, 1.0, math.exp(-eps0))
+    return m.FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True))
+
+
+def matrix_of_sets(bins, eps0, size):
+    return matrix_of_lifted_sets([[x in one for one in itertools.combinations(range(bins), size)] for x in range(bins)], eps0)
+
+
+def matrix_of_parities(bins, eps0):
+    words = range(1 << bins.bit_length())
+    return matrix_of_lifted_sets([[(word & x).bit_count() % 2 == 0 for word in words] for x in range(1, bins + 1)], eps0)
+
+
+def matrix_of_hashes(bins, eps0, buckets):
+    functions = list(itertools.product(range(buckets), repeat=(bins - 1).bit_length()))
+    return matrix_of_lifted_sets([[sum(a for i, a in enumerate(one) if x >> i & 1) % buckets == bucket for one in functions
+                                   for bucket in range(buckets)] for x in range(bins)], eps0)
+
+
+ORACLES = {
+    "sets of 3 of 4": (m.SubsetSelection(4, 3.0, 3), matrix_of_sets(4, 3.0, 3)),
+    "sets of 2 of 5": (m.SubsetSelection(5, 3.0, 2), matrix_of_sets(5, 3.0, 2)),
+    "4 parities": (m.HadamardResponse(4, 3.0), matrix_of_parities(4, 3.0)),
+    "7 parities": (m.HadamardResponse(7, 2.0), matrix_of_parities(7, 2.0)),
+    "4 hashes": (m.LocalHashing(4, 4.0, 3), matrix_of_hashes(4, 4.0, 3)),
+    "5 hashes": (m.LocalHashing(5, 3.0, 2), matrix_of_hashes(5, 3.0, 2)),
+    "words of 4 bits": (m.UnaryEncoding(4, 0.9, 0.7), matrix_of_words(4, 0.9, 0.7)),
+}
+
+
 def several_budgets(users):
     budgets = np.linspace(0.5, 2.0, users)
     return [s.PersonalizedBits(budgets), s.PersonalizedClones.randomized_response(budgets, 2),
@@ -137,6 +169,26 @@ def test_all_names_have_the_same_eps(name):
     assert max(upper) <= min(upper) * 1.001
     assert max(lower) <= min(lower) * 1.001
     assert max(lower) <= min(upper)
+
+
+@pytest.mark.parametrize(("name", "users"), [
+    *itertools.product(ORACLES, (2, 3)), *(("sets of 3 of 4", users) for users in (10, 30)), ("4 parities", 9), ("4 hashes", 300),
+    ("words of 4 bits", 10),
+])
+def test_oracles_of_few_bins_have_the_delta_of_their_matrix(name, users):
+    """With four bins or more, delta of few users was up to e^9.6 times as large as that of the matrix."""
+    one, matrix = (randomizer.shuffled(users) for randomizer in ORACLES[name])
+    for eps in (0.1 * one.randomizer.local_eps, 0.9 * one.randomizer.local_eps):
+        for bound in ("lower", "upper"):
+            assert one.log_delta(eps, bound=bound) == pytest.approx(matrix.log_delta(eps, bound=bound), abs=1e-4)
+
+
+@pytest.mark.parametrize("oracle", [m.UnaryEncoding(2**20, 1 - 1e-8, 1 - 1e-7), m.UnaryEncoding(6, 1 - 1e-15, 1 - 1e-14),
+                                    m.UnaryEncoding(2**20, 0.5, 1e-300), m.LocalHashing(2**30, 1.0, 2**30)], ids=repr)
+def test_extreme_shares_of_outputs_in_all_lifted_sets(oracle):
+    protocol = oracle.shuffled(1000)
+    for eps in (0.0, 0.3 * oracle.local_eps):
+        assert protocol.log_delta(eps, bound="lower") <= protocol.log_delta(eps) <= oracle.log_delta(eps) + 1e-9
 
 
 @pytest.mark.parametrize("eps0", [1e-300, 1e-5, 0.3, 40.0, 700.0])

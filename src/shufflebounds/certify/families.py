@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shufflebounds._base.limits import FEW
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.certify._dispatch import by_kind
 from shufflebounds.certify.balls import Ball, NoCertificateError, arb, flint
@@ -140,12 +141,23 @@ def _patterns(inputs: int) -> Iterable[tuple[bool, ...]]:
     return itertools.product([True, False], repeat=inputs)
 
 
-@_two_level_of.computed("LocalHashing", size=few)
+def _odds(randomizer: Any) -> Ball:
+    """Return the factor of probabilities in the lifted sets."""
+    if not hasattr(randomizer, "q"):
+        return arb(randomizer.local_eps).exp()
+    return arb(randomizer.p) / (1 - arb(randomizer.p)) * (1 - arb(randomizer.q)) / arb(randomizer.q)
+
+
+@_two_level_of.computed("LocalHashing", "UnaryEncoding", size=few)
 def _(randomizer: Any) -> Family:
-    # The hashes of up to three bins are independent and uniform.
-    hit, inputs = flint().fmpq(1, randomizer._g), min(randomizer.bins, 3)
-    shares = [(arb(math.prod([hit if one else 1 - hit for one in inside])), inside) for inside in _patterns(inputs)]
-    return _lifted(shares, arb(randomizer.local_eps).exp())
+    # The lifted sets of any three bins are independent.
+    bins, unary = randomizer.bins, hasattr(randomizer, "q")
+    hit = arb(randomizer.q) if unary else 1 / arb(randomizer._g)
+    # Only the hash function 0, with the bucket 0, agrees with all bins.
+    common = hit ** (bins if unary else randomizer._length + 1)
+    shares = [(math.prod([hit if one else 1 - hit for one in inside], start=arb(1)) - (common if all(inside) else 0), inside)
+              for inside in _patterns(min(bins, 3)) if bins > 3 or not all(inside)]
+    return _lifted(shares, _odds(randomizer), common)
 
 
 @_two_level_of.computed("SubsetSelection", size=few)
@@ -164,20 +176,10 @@ def _(randomizer: Any) -> Family:
     # The codes of the bins are 1, 2, 3, ...; 3 is the exclusive or of 1 and 2. Parities with 1, 2 and 4 are independent.
     inputs, fraction = min(randomizer.bins, 4), flint().fmpq
     # The word 0 has even parity for all bins.
-    free, common, shares = 3 if inputs == 4 else 2, fraction(1, randomizer._labels), []
-    for inside in _patterns(free):
-        share = fraction(1, 2**free) - (common if all(inside) else 0)
-        if share > 0:
-            shares.append((arb(share), (*inside[:2], inside[0] == inside[1], *inside[2:])[:inputs]))
+    free, common = 3 if inputs == 4 else 2, fraction(1, randomizer._labels)
+    shares = [(arb(share), (*inside[:2], inside[0] == inside[1], *inside[2:])[:inputs]) for inside in _patterns(free)
+              if (share := fraction(1, 2**free) - (common if all(inside) else 0)) > 0]
     return _lifted(shares, arb(randomizer.local_eps).exp(), arb(common))
-
-
-def _bit_family(sets: Sequence[Iterable[int]], bits: int, one: Ball, other: Ball) -> Family:
-    """Return the family of reports of bits: ones have probability `one` for the bits that a value sets, and `other` for others."""
-    *rows, none = bit_rows([*sets, ()], bits, one, other)
-    # A bit that a value sets multiplies the probability of a report by (1 - one)/(1 - other) at least.
-    less = ((1 - one) / (1 - other)) ** len(set(sets[0]))
-    return Family(rows, [(0, 1)], [less * p for p in none], none)
 
 
 def bit_rows(sets: Sequence[Iterable[int]], bits: int, one: Ball, other: Ball) -> list[list[Ball]]:
@@ -185,12 +187,6 @@ def bit_rows(sets: Sequence[Iterable[int]], bits: int, one: Ball, other: Ball) -
     chances = [[one if j in inside else other for j in range(bits)] for inside in map(set, sets)]
     return [[math.prod((p if bit else 1 - p for p, bit in zip(row, report, strict=True)), start=arb(1))
              for report in itertools.product((False, True), repeat=bits)] for row in chances]
-
-
-@_two_level_of.computed("UnaryEncoding", size=few)
-def _(randomizer: Any) -> Family:
-    inputs = min(randomizer.bins, 3)
-    return _bit_family([(x,) for x in range(inputs)], inputs, arb(randomizer.p), arb(randomizer.q))
 
 
 def kary_family(bins: int, local_eps: float) -> Family:
@@ -211,12 +207,8 @@ def _(randomizer: Any) -> Family:
 @matrix_of.of("RandomizedResponse", "KaryResponse")
 def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
     bins = getattr(randomizer, "bins", 2)
-
-    def rows() -> list[list[Ball]]:
-        odds = arb(randomizer.local_eps).exp()
-        return [[(odds if y == x else 1) / (odds + bins - 1) for y in range(bins)] for x in range(bins)]
-
-    return bins, bins, rows
+    return bins, bins, lambda: _lifted([(1 / arb(bins), tuple(x == y for x in range(bins))) for y in range(bins)],
+                                       arb(randomizer.local_eps).exp()).rows
 
 
 @matrix_of.of("FiniteRandomizer")
@@ -228,11 +220,11 @@ def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
 
 @matrix_of.of("FrequencyOracle")
 def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
-    if not hasattr(randomizer._twin, "_rows"):
-        return (matrix_of.default if randomizer._twin is randomizer else matrix_of)(randomizer._twin)
-    # The inputs of the family are all inputs.
-    family = _two_level_of(randomizer)[1]
-    return randomizer.bins, len(family().blanket), lambda: family().rows
+    classes = randomizer._patterns() if randomizer.bins <= FEW else {}
+    if not classes:
+        return matrix_of.default(randomizer)
+    return randomizer.bins, len(classes), lambda: _lifted(
+        [(arb(flint().fmpq(*mass.as_integer_ratio())), inside) for inside, mass in classes.items()], _odds(randomizer)).rows
 
 
 @family_of.computed("RatioBounded", size=few)
@@ -271,9 +263,13 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
     sets = [(*range(a), *range(d, d + b), *range(2 * d, 3 * d - a - b)) for a, b in kinds]
 
     def family() -> Family:
-        one, other = chances_of(randomizer)
+        first, second = chances_of(randomizer)
         # If d is not the number of hashes, zeros and ones are exchanged: all values leave d bits unset.
-        return _bit_family(sets, bits, *((one, other) if d == randomizer.hashes else (1 - other, 1 - one)))
+        one, other = (first, second) if d == randomizer.hashes else (1 - second, 1 - first)
+        *rows, none = bit_rows([*sets, ()], bits, one, other)
+        # A bit that a value sets multiplies the probability of a report by (1 - one)/(1 - other) at least.
+        less = ((1 - one) / (1 - other)) ** d
+        return Family(rows, [(0, 1)], [less * p for p in none], none)
 
     return len(sets) * 2**bits, family
 

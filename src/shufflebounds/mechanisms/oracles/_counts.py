@@ -19,7 +19,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT, SQUARABLE
+from shufflebounds._base.limits import FEW, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.types import ULP, Bound, FloatArray, plain
 from shufflebounds._engines.errors.accuracy import Of, of_truth
 from shufflebounds._engines.errors.count_errors import CountErrors, SupportProbabilities
@@ -30,8 +30,9 @@ from shufflebounds.mechanisms.oracles._two_level import Others, TwoLevel
 __all__ = ["CountEstimate", "FrequencyOracle", "independent_patterns", "stated_users"]
 
 LISTED_BINS = 3
-"""Largest number of bins for which the bounds of shuffled messages use the matrix of the messages. Raised to 4: up to 10 s for one
-eps; for fewer than 30 users the gap is smaller by up to 15 %. Lowered: eps up to twice as large."""
+"""Largest number of bins for which every bound of shuffled messages uses the matrix of the messages. For more bins it serves only
+the enumeration of all datasets of few users. Raised to 4: up to 10 s for one eps, which becomes smaller by up to 0.6 %.
+Lowered: eps up to twice as large."""
 
 LEAST_BUDGET = 1e-4
 """Smallest local budget for which the matrix of the messages is used. Lowered: less tight bounds, because the rounding errors of
@@ -258,7 +259,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         _validate.integer_field(self, name, low, high)
 
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
-        """Return the classes of outputs and their masses under the base distribution B, for at most `LISTED_BINS` bins.
+        """Return the classes of outputs and their masses under the base distribution B, for at most FEW bins.
 
         The key of a class has one entry for each bin: whether the outputs of the class are in the lifted set of this bin. The
         result is empty if the classes are not known.
@@ -272,16 +273,29 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     @cached_property
     def _twin(self) -> FrequencyOracle | FewOutputs:
         """The oracle as a matrix of probabilities if there are few bins, for tighter bounds; otherwise the oracle itself."""
-        classes = self._patterns() if self.bins <= LISTED_BINS and self.local_eps >= LEAST_BUDGET else {}
+        matrix = self._listed if self.bins <= LISTED_BINS else None
+        return self if matrix is None else FewOutputs(matrix, 8 * ULP)
+
+    def _matrix(self) -> FloatArray | None:
+        """Return the probabilities of the classes of outputs, for the enumeration of all datasets of few users, or None."""
+        return self._listed
+
+    @cached_property
+    def _listed(self) -> FloatArray | None:
+        classes = self._patterns() if self.bins <= FEW and self.local_eps >= LEAST_BUDGET else {}
         if not classes:
-            return self
+            return None
         low, rows = self._inverse_odds(), []
         for x in range(self.bins):
             row = [mass * (1 if inside[x] else low) for inside, mass in classes.items()]
             rows.append([float(p / sum(row)) for p in row])
         matrix = np.array(rows)
         # The product of two smaller probabilities would underflow.
-        return self if matrix.min() < SQUARABLE**-0.5 else FewOutputs(matrix, 8 * ULP)
+        return None if matrix.min() < SQUARABLE**-0.5 else matrix
+
+    @property
+    def _inputs(self) -> int:
+        return self.bins
 
     def _kinds(self) -> tuple[Others, ...] | None:
         # A permutation of the inputs other than the target's two only permutes the outputs, so X (`ExcessLaw`) has the same

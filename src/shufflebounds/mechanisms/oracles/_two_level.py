@@ -80,9 +80,14 @@ class TwoLevel(LocalRandomizer):
     def _shares(self) -> Shares:
         """Return the shares (see `Shares`) of two values x, y whose sets A_x and A_y overlap the least: the worst pair."""
 
-    def _common(self) -> float:
-        """Return the mass, under the base distribution B, of the outputs that are in the lifted sets of all values."""
-        return 0.0
+    def _log_common(self) -> float:
+        """Return the log of the share of the outputs in two lifted sets that are in the lifted sets of all values."""
+        return -math.inf
+
+    def _both(self) -> tuple[float, float]:
+        """Return the masses, under B, of the outputs in all lifted sets, and of the other outputs in two given lifted sets."""
+        both, log_common = self._shares().both, self._log_common()
+        return both * math.exp(log_common), both * -math.expm1(log_common)
 
     def _others(self) -> tuple[Others, ...]:
         """Return datasets for lower bounds, other than those in which all other users have one of the target's two values."""
@@ -135,26 +140,30 @@ class TwoLevel(LocalRandomizer):
 
     def _blanket(self) -> ExcessLaw:
         """Return the distribution of X (`ExcessLaw`) for the privacy blanket: gamma B, times e^eps0 in the common outputs."""
-        (one, both, neither), common = self._shares(), self._common()
-        return self._law((0.0, 0.0, common, 0.0), (one, one, both - common, neither), self._loss_error(), self._log_rest())
+        (one, _, neither), (common, two) = self._shares(), self._both()
+        return self._law((0.0, 0.0, common, 0.0), (one, one, two, neither), self._loss_error(), self._log_rest())
 
     def dataset_laws(self) -> DatasetLaws | None:
         kinds = self._kinds()
         if kinds is None:
             return None
-        (one, both, neither), common = self._shares(), self._common()
-        size, loss_error = one + both, self._loss_error()
+        (one, _, neither), (common, two) = self._shares(), self._both()
+        size, loss_error = one + two, self._loss_error()
         lifted = math.exp(self._log_lifted())
         with np.errstate(divide="ignore"):
-            log_mass = np.log([size - common, one + neither, common]) + self._log_base() + np.array([0.0, 0.0, self.local_eps])
+            log_mass = np.log([size, one + neither, common]) + self._log_base() + np.array([0.0, 0.0, self.local_eps])
         seen = log_mass > -np.inf
         ratios = np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0, 0.0])[seen]
-        log_minorant = float(np.logaddexp(self._log_base() + math.log1p(-common), log_mass[2])) if common else self._log_base()
-        # `distance` is the largest squared distance of R_x from a centre, in L^2(1/m). On the outputs of `_common`, which have the
-        # mass c under B, the centre equals all R_x. Elsewhere the centre is B, and m = gamma B. The squared distance is gamma
+        rest = math.log(size + one + neither) if common else 0.0
+        log_minorant = float(np.logaddexp(self._log_base() + rest, log_mass[2]))
+        # `distance` is the largest squared distance of R_x from a centre, in L^2(1/m). On the outputs in all lifted sets, of mass c
+        # under B, the centre equals all R_x. Elsewhere the centre is B, and m = gamma B. The squared distance is gamma
         # (e^eps0 - 1)^2 times the sum of (s - c) (1 - s)^2 and (1 - s) s^2, with s = B(A_x).
-        spread = size * (one + neither) - common * (one + neither) ** 2
+        spread = (one + neither) * (size * (one + neither) + (size + common) ** 2)
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * spread
+        # The error term of the bound grows with `distance`, which overflows for large budgets and small lifted sets.
+        if distance == math.inf:
+            return None
         # An output is more likely under one value than under another if it is in the lifted set of the first one only.
         return DatasetLaws(
             FiniteCases.of([self._blanket()]),
@@ -181,8 +190,7 @@ class TwoLevel(LocalRandomizer):
 
     def _log_rest(self) -> float:
         """Return an upper bound of the log of 1 minus the mass of the privacy blanket."""
-        one, both, _ = self._shares()
-        value = math.log(one + both - self._common()) + self._log_lifted() + math.log(-math.expm1(-self.local_eps))
+        value = math.log(self._shares().one + self._both()[1]) + self._log_lifted() + math.log(-math.expm1(-self.local_eps))
         return min(0.0, value + self._loss_error() + 4 * SLACK * (1 + abs(value)))
 
     def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], loss_error: float,

@@ -67,10 +67,10 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
     def _shares(self) -> Shares:
         return Shares(0.25, 0.25, 0.25)
 
-    def _common(self) -> float:
+    def _log_common(self) -> float:
         # The word 0 is in the lifted sets of all bins. No other word is: the codes 1..k of the bins include all powers of 2 below
-        # K.
-        return 1.0 / self._labels
+        # K. A quarter of the words are in the lifted sets of two bins.
+        return math.log(4 / self._labels)
 
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
         return {tuple((word & (x + 1)).bit_count() % 2 == 0 for x in range(self.bins)): Fraction(1, self._labels)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import BLOCK
+from shufflebounds._base.limits import BLOCK, MOST_ENUMERATED
 from shufflebounds._engines.errors.counted import message_rows
 from shufflebounds.mechanisms.oracles._counts import FrequencyOracle, independent_patterns
 from shufflebounds.mechanisms.oracles._two_level import Others, Shares
@@ -99,9 +99,25 @@ class LocalHashing(FrequencyOracle):
         miss = (self._g - 1) / self._g
         return Shares(hit * miss, hit * hit, miss * miss)
 
+    def _log_common(self) -> float:
+        # Only the hash function 0 has the same value for all bins, since these include 0 and all powers of 2 below 2^L. The bucket
+        # must be this value.
+        return (1 - self._length) * math.log(self._g)
+
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
         # The events that the hash of a bin is the bucket are independent for three bins, but not for four.
-        return independent_patterns(self.bins, Fraction(1, self._g)) if self.bins <= 3 else {}
+        if self.bins <= 3:
+            return independent_patterns(self.bins, Fraction(1, self._g))
+        total = self._g ** (self._length + 1)
+        if total > MOST_ENUMERATED:
+            return {}
+        # The buckets of the bins under each hash function: the sums of its values a_i over the bits of the bin.
+        steps = np.indices((self._g,) * self._length).reshape(self._length, -1)
+        bits = np.arange(self.bins)[:, None] >> np.arange(self._length) & 1
+        hashes = bits @ steps % self._g
+        inside = (hashes == np.arange(self._g)[:, None, None]).transpose(1, 0, 2).reshape(self.bins, -1)
+        classes, counts = np.unique(inside, axis=1, return_counts=True)
+        return {tuple(one): Fraction(count, total) for one, count in zip(classes.T.tolist(), counts.tolist())}
 
     def _others(self) -> tuple[Others, ...]:
         return self._independent(1 / self._g, (self._g - 1) / self._g)

@@ -79,10 +79,6 @@ class SubsetSelection(FrequencyOracle):
         assert self.size is not None
         return self.size
 
-    @property
-    def _inputs(self) -> int:
-        return self.bins
-
     def _shares(self) -> Shares:
         k, d = self.bins, self._d
         pairs = k * (k - 1)

@@ -140,6 +140,10 @@ class UnaryEncoding(CountsOfColumns, FrequencyOracle):
         q = self.q
         return Shares(q * (1 - q), q * q, (1 - q) ** 2)
 
+    def _log_common(self) -> float:
+        # The message with a one for every bin is in all lifted sets.
+        return (self.bins - 2) * math.log(self.q)
+
     def _patterns(self) -> dict[tuple[bool, ...], Fraction]:
         return independent_patterns(self.bins, Fraction(self.q))
 
