@@ -233,6 +233,21 @@ def test_one_batch_of_all_records_is_one_release_of_the_noise(epochs):
         assert one.loss_tail(5.0, bound=bound) == other.loss_tail(5.0, bound=bound)
 
 
+@pytest.mark.parametrize("mechanism", [
+    m.GaussianMechanism(1.0), m.LaplaceMechanism(0.5), m.KaryResponse(3, 1.0),
+    m.FiniteRandomizer([[0.1, 0.5, 0.4, 0.0], [0.0, 0.4, 0.5, 0.1]]),
+], ids=repr)
+def test_a_batch_of_all_records_is_the_mechanism(mechanism):
+    """The upper bound of the loss tail at eps = 1 was twice as large as that of the matrix."""
+    one = sampling.WithoutReplacement(mechanism, 7, 7)
+    for bound in ("lower", "upper"):
+        assert one.gdp_mu(bound=bound) == mechanism.gdp_mu(bound=bound)
+        assert list(one.rdp([1.0, 2.0, math.inf], bound=bound)) == list(mechanism.rdp([1.0, 2.0, math.inf], bound=bound))
+        for eps in (0.1, 0.9, 1.9):
+            assert one.loss_tail(eps, bound=bound) == mechanism.loss_tail(eps, bound=bound)
+            assert one.log_delta(eps, bound=bound) == pytest.approx(mechanism.log_delta(eps, bound=bound), rel=1e-12)
+
+
 @pytest.mark.parametrize(("noise", "steps", "epochs"), [
     (m.LaplaceMechanism(0.5), 1, 1), (m.GaussianMechanism(0.5), 5, 1), (m.LaplaceMechanism(3.0), 2, 3),
     (m.KaryResponse(3, 0.35), 1, 2),

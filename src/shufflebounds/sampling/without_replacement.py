@@ -28,6 +28,32 @@ MERGED = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0])
 and c are merged into one. A smaller cut gives a tighter bound, but may violate the condition of `three_laws`."""
 
 
+class _Forms(OfMechanismForms):
+    """Results for a batch that contains all records, and for mechanisms whose divergences are infinite."""
+
+    def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
+        return largest(one._loss_tail(eps, upper) for one in self.parts) if self.rate == 1 else None
+
+    def mu(self, upper: bool) -> float | None:
+        if self.rate == 1:
+            return max(one._gdp_mu(upper) for one in self.parts)
+        return math.inf if not upper and self._infinite else super().mu(upper)
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        if self.rate == 1:
+            return np.asarray(np.max([one._rdp(orders, upper) for one in self.parts], axis=0))
+        return np.full(orders.size, math.inf) if not upper and self._infinite else None
+
+    @property
+    def _infinite(self) -> bool:
+        """Whether the Kullback-Leibler divergence of the mechanism, and hence that on a batch, is infinite.
+
+        It is infinite if and only if the integral of delta over eps is. At large eps, delta on a batch is about q times delta of
+        the mechanism at eps + ln(1/q). As the divergence is finite for normal noise of every mu, mu is infinite, too.
+        """
+        return any(one._pure_epsilon() == math.inf and one._rdp(np.ones(1), False)[0] == math.inf for one in self.parts)
+
+
 @dataclass(frozen=True)
 class WithoutReplacement(OfMechanism):
     r"""A mechanism on a uniformly random batch of m out of n records, one record of which is replaced.
@@ -128,7 +154,7 @@ class WithoutReplacement(OfMechanism):
     def closed_forms(self) -> OfMechanismForms:
         # The replaced record is in the batch with probability `rate`. Batches without it have the same distribution for both
         # datasets.
-        return OfMechanismForms(self.mechanism, self._orders, self.rate)
+        return _Forms(self.mechanism, self._orders, self.rate)
 
 
 def _largest(orders: tuple[PrivacyProfile, ...], rate: float, eps: FloatArray) -> IntervalArray:
