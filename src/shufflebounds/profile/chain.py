@@ -10,9 +10,11 @@ import numpy as np
 
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.crossing import Curve
+from shufflebounds._base.limits import SAFE_EXPONENT
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds.profile.splits import Splits, breakpoints
 
 __all__ = ["Chain", "GroupInfo"]
 
@@ -20,18 +22,14 @@ BLOCKS = 64
 """Largest number of different eps in a split (`Chain`). Raised: longer run time. Lowered: less tight bounds for large groups."""
 
 POINTS, EXPENSIVE_POINTS = 65, 17
-"""Numbers of values of log delta between which a split of eps is optimized; the second number applies if a value is expensive.
-Raised: longer run time. Lowered: splits that are farther from the best one."""
+"""Numbers of values of log delta from which splits of eps are computed; the second number applies if a value is expensive. Raised:
+longer run time. Lowered: splits that are farther from the best one."""
+
+SETTLES = 1e-12
+"""Relative tolerance of the search for eps. Raised: eps may rise with delta by this fraction. Lowered: more values of the bound."""
 
 EXPENSIVE = 1e-2
 """Effort of one value (`Sampling.effort`) from which only EXPENSIVE_POINTS values are used."""
-
-ROUNDS = 12
-"""Number of rounds in which the excess of parts above the pure budget of one change is divided among the other parts. Raised:
-longer run time. Lowered: splits whose sum is below eps."""
-
-NEGLIGIBLE_ROOT = 1e6
-"""Value of sqrt(-log delta) that stands for delta = 0 when splits are proposed."""
 
 
 class GroupInfo(NamedTuple):
@@ -55,14 +53,20 @@ class GroupInfo(NamedTuple):
         return cls(exact, exact)
 
 
+class _Samples(NamedTuple):
+    """Increasing eps from 0 on, log delta at each, and the best splits for a smooth delta with these values."""
+
+    eps: FloatArray
+    log_delta: FloatArray
+    splits: Splits
+
+
 class Chain(ClosedForms):
     r"""Bounds for `size` changes of one record each, made one after the other. Each change meets the bounds of `profile`.
 
     Let the eps of the k = `size` changes be :math:`\varepsilon_1, \ldots, \varepsilon_k`, with the sum :math:`\varepsilon`. Then
-    delta of all changes is at most :math:`\sum_j e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}} \delta(\varepsilon_j)`. A search
-    over the numbers b and c tries the splits :math:`\varepsilon_j = \frac{\varepsilon}{k} (1 + c x_j + b y_j)_+`, where x is linear
-    and y quadratic in j. The parts are rescaled to the sum :math:`\varepsilon`, and none exceeds the pure budget. For normal noise
-    the best split is linear in j.
+    delta of all changes is at most :math:`\sum_j e^{\varepsilon_1 + \cdots + \varepsilon_{j-1}} \delta(\varepsilon_j)`. Every split
+    gives a valid bound; `splits` computes splits whose bound is close to the smallest one.
     """
 
     def __init__(self, profile: Any, size: int, pure: float, attained: Callable[[], tuple[Any, ...]]) -> None:
@@ -73,7 +77,7 @@ class Chain(ClosedForms):
         # The numbers of changes (links of the chain) that share an eps.
         self.counts = np.diff(np.round(np.linspace(0, size, blocks + 1)))
         self.points = EXPENSIVE_POINTS if profile._described.sampling.effort > EXPENSIVE else POINTS
-        self._tables: Kept[float, tuple[FloatArray, FloatArray]] = Kept(16)
+        self._tables: Kept[float, _Samples] = Kept(16)
 
     @cached_property
     def ways(self) -> tuple[Any, ...]:
@@ -102,7 +106,7 @@ class Chain(ClosedForms):
         if self.single == 0:
             return np.zeros(self.counts.size), -math.inf
         equal = np.full(self.counts.size, eps / self.size)
-        splits = np.stack([self._within(split, eps) for split in (equal, self._proposed(eps)[0])])
+        splits = np.stack([self._within(split, eps) for split in (equal, self._proposed(eps))])
         parts, places = np.unique(splits, return_inverse=True)
         totals = self._totals(splits, self.profile._known_side(parts, upper=True)[places].reshape(splits.shape))
         place = int(np.argmin(totals))
@@ -110,12 +114,13 @@ class Chain(ClosedForms):
 
     def _within(self, split: FloatArray, eps: float) -> FloatArray:
         """Return the split with its parts below the pure budget rescaled, such that the sum over all changes is at most eps."""
-        margin = (4 * BLOCKS + 16) * ULP
+        margin = (4 * self.counts.size + 16) * ULP
         full = split >= self.single
         rest = eps * (1 - margin) - float(self.counts @ full) * (self.single if full.any() else 0.0)
         if rest < 0 or full.all():
             return split * (1 - margin)
-        return np.where(full, self.single, split * (rest / max(float(self.counts[~full] @ split[~full]), 1e-300)) * (1 - margin))
+        factor = min(1.0, rest / max(float(self.counts[~full] @ split[~full]), 1e-300)) * (1 - margin)
+        return np.where(full, self.single, split * factor)
 
     def _totals(self, splits: FloatArray, log_deltas: FloatArray) -> FloatArray:
         """Return the log of the sum over all changes that bounds delta.
@@ -129,49 +134,52 @@ class Chain(ClosedForms):
         links = np.where(splits > 0, links, np.log(self.counts))
         return np.asarray(np.logaddexp.reduce(log_deltas + done + links, axis=-1))
 
-    def _proposed(self, eps: float) -> tuple[FloatArray, float]:
-        """Return a split of eps that is close to the best one, and an approximation of the log delta that follows from it."""
-        blocks = self.counts.size
-        if blocks == 1:
-            return np.full(1, eps / self.size), float(self._roots(eps, np.full((1, 1), eps / self.size)).min())
-        middle = np.cumsum(self.counts) - self.counts / 2
-        line = 2 * middle / self.size - 1
-        square = line**2 - float(self.counts @ line**2) / self.size
-        width, center = 1.6, (0.0, 0.0)
-        split, value = np.empty(0), math.inf
-        # Each round refines c and b around the best values so far.
-        for _ in range(3):
-            c, b = (x.ravel()[:, None] for x in np.meshgrid(*(x + width * np.linspace(-1, 1, 17) for x in center)))
-            shape = np.maximum(1 + c * line + b * square, 0.0)
-            splits = shape
-            # A part above the pure budget of one change does not reduce delta further, so the excess is divided among the other
-            # parts.
-            for _ in range(ROUNDS if self.single < math.inf else 1):
-                splits = np.minimum(splits * (eps / np.maximum(splits @ self.counts, 1e-300))[:, None], self.single)
-            values = self._roots(eps, splits)
-            best = int(np.argmin(values))
-            split, value = splits[best], float(values[best])
-            width, center = width / 8, (float(c[best, 0]), float(b[best, 0]))
-        return split, value
+    def _proposed(self, eps: float) -> FloatArray:
+        """Return a split of eps that is close to the best one."""
+        if self.counts.size == 1:
+            return np.full(1, eps / self.size)
+        below, above = (self._listed or self._sampled(eps).splits).at(eps)
+        first, second = self.counts @ below, self.counts @ above
+        if not first < eps < second:
+            return below if eps <= first else above
+        # The bound is a convex function of the exponentials of the cumulated eps.
+        share = math.log(-math.expm1(first - eps)) - math.log(-math.expm1(first - second)) + eps - second
+        if not share < 0:
+            return above
+        logs = math.log(-math.expm1(share)) + np.cumsum(self.counts * below), share + np.cumsum(self.counts * above)
+        cumulated = np.logaddexp(*logs)
+        return np.where(below == above, below, np.diff(cumulated, prepend=0.0) / self.counts)
 
-    def _roots(self, eps: float, splits: FloatArray) -> FloatArray:
-        """Return approximations of the bounds of log delta for several splits of eps, by interpolation of sqrt(-log delta)."""
+    @cached_property
+    def _listed(self) -> Splits | None:
+        """The best splits if delta has few breakpoints, otherwise None."""
+        eps = breakpoints(self.profile)
+        if eps is None or self.size > BLOCKS or self.size * eps[-1] > SAFE_EXPONENT:
+            return None
+        return Splits.linear(eps, self.profile._known_side(eps, upper=True), self.size)
+
+    def _sampled(self, eps: float) -> _Samples:
+        """Return splits that are close to the best ones for a smooth delta."""
         reach = min(2.0 ** math.ceil(math.log2(max(4 * eps / self.size, 1e-300))), self.single)
-        at, roots = self._tables.of(reach, lambda: self._table(reach))
-        # Beyond the table, sqrt(-log delta) is extrapolated by a straight line. From the pure budget on, delta is 0.
-        beyond = np.maximum(splits - at[-1], 0.0) * (roots[-1] - roots[-2]) / (at[-1] - at[-2])
-        depth = np.where(splits < self.single, np.interp(splits, at, roots) + beyond, NEGLIGIBLE_ROOT)
-        return self._totals(splits, -depth**2)
+        return self._tables.of(reach, lambda: self._samples(reach))
 
-    def _table(self, reach: float) -> tuple[FloatArray, FloatArray]:
-        """Return eps from 0 to `reach`, closely spaced near the pure budget, and sqrt(-log delta) at each eps."""
+    def _samples(self, reach: float) -> _Samples:
+        """Return eps from 0 to `reach`, closely spaced near the pure budget, with log delta, and the splits that follow."""
         at = np.linspace(0.0, reach, self.points)
         if reach == self.single:
             at = np.unique(np.append(at[:-1], reach * (1 - np.geomspace(0.5, 1e-12, self.points // 2))))
-        return at, np.minimum(np.sqrt(-self.profile._known_side(at, upper=True)), NEGLIGIBLE_ROOT)
+        log_delta = self.profile._known_side(at, upper=True)
+        seen = log_delta > -math.inf
+        return _Samples(at[seen], log_delta[seen], Splits.smooth(at[seen], log_delta[seen], self.counts))
 
     def rough(self, upper: bool) -> Curve | None:
-        return Curve(lambda eps: min(0.0, self._proposed(eps)[1]), rtol=1e-4, settles=1e-7) if upper else None
+        return Curve(self._roughly, rtol=1e-4, settles=SETTLES) if upper else None
+
+    def _roughly(self, eps: float) -> float:
+        """Return an approximation of the bound of log delta, by interpolation of sqrt(-log delta)."""
+        split, samples = self._proposed(eps), self._sampled(eps)
+        roots = np.interp(split, samples.eps, np.sqrt(-samples.log_delta))
+        return min(0.0, float(self._totals(split, -roots**2)))
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
         return None if upper else float(max(way._epsilon(delta, False) for way in self.ways))

@@ -890,12 +890,13 @@ class Group(PrivacyProfile):
     shifted by k), :class:`ShuffledBits <shufflebounds.shuffle.ShuffledBits>` without dummy zeros, the total of a :class:`RealSum
     <shufflebounds.shuffle.RealSum>`, and compositions of them. Proofs: :doc:`/composition`.
 
-    **In all other cases** the upper bound is that of a chain in which one record changes after the other. A search over two
-    parameters finds a split of eps; every split gives a valid bound. The lower bound is the larger one of two: that of one message,
+    **In all other cases** the upper bound is that of a chain in which one record changes after the other. Every split of eps gives
+    a valid bound. For mechanisms of few outputs and k <= 64 the best split is used; otherwise a split whose bound is close to the
+    smallest one, with equal parts within each of up to 64 blocks. The lower bound is the larger one of two: that of one message,
     and (for shuffled randomizers, clear reports and histograms) that of a test of k messages that all change from one value to
     another.
 
-    One value of this upper bound takes min(k, about 64) values of the upper bound of `profile`, and 17 to 65 further values that
+    One value of this upper bound takes min(k, about 64) values of the upper bound of `profile`, and 17 to 97 further values that
     are reused at other eps.
 
     References
