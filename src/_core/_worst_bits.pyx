@@ -2,26 +2,28 @@
 
 Definition. The other users have N = `others` bits, of which m are ones; each bit is flipped with probability q. Let f_N(m) be the
 hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over
-m = 0..N above and below. Without B of the other bits, j ones and B - j zeros, the divergence is not smaller:
+m = 0..N above and below.
+First bound of an interval of m. Without B of the other bits, j ones and B - j zeros, the divergence is not smaller:
     f_N(m + j) <= f_(N - B)(m),   0 <= j <= B,
 because adding bits is post-processing (shuffled bits, Proposition 3.1). So one value bounds f_N on an interval of B + 1 datasets.
-For width = 1 and more than SMALL candidates, an expansion around the middle m of an interval gives a tighter bound. Let theta be
-the tilt of _bits.pyx, mu(m) the mean of the tilted number of ones, which is linear in m, and chi_i the tilted and centred
-characteristic function of a bit with value i. The threshold of the sum is k = mu(m) + 1/2 + d, where |d + 1/2| < 1, because the
-mode is within 1 of the mean (Darroch). With p = 1 - q, E = e^eps, gain = p - q E, loss = E - 1 and
-    B(t) = gain - loss sum_(0 < l < J) e^((theta + i t) l),
-    f_N(m + j) <= e^(linear in m + j) max_d Re 1/(2J) sum_t C(t) e^(s d + j g),    s = -(theta + i t), g = log chi_1/chi_0,
-    C = B chi_1^m chi_0^(N - m) e^(s/2).
-g is small, because both values of a bit have the same variance before tilting. The exponential e^(s d + j g) is replaced by its
-terms up to (s d)^5, j g (s d)^3 and (j g)^2; the sum over t of |C| times a bound of the other terms is added. With u = |s d| and
-v = |j g| this bound is e^|theta d| (u^6/720 + v u^4/24 + v^2 u/2 + v^3 e^v/6). The maximum over d is taken over the terms up to
-(s d)^3; for each term of (s d)^4, (s d)^5 and (j g)^2 its largest value in the interval is used, most often 0. One interval often
-contains all datasets.
+Second bound, for width = 1 and more than SMALL candidates: an expansion around the middle m of an interval.
+    1. Notation. theta is the tilt of _bits.pyx, mu(m) the mean of the tilted number of ones, which is linear in m, and chi_i the
+       tilted and centred characteristic function of a bit with value i. The threshold of the sum is k = mu(m) + 1/2 + d, where
+       |d + 1/2| < 1, because the mode is within 1 of the mean (Darroch). p = 1 - q, E = e^eps, gain = p - q E, loss = E - 1.
+    2. The divergence as an inversion:
+           B(t) = gain - loss sum_(0 < l < J) e^((theta + i t) l),   C = B chi_1^m chi_0^(N - m) e^(s/2),
+           f_N(m + j) <= e^(linear in m + j) max_d Re 1/(2J) sum_t C(t) e^(s d + j g),    s = -(theta + i t), g = log chi_1/chi_0.
+    3. The exponential e^(s d + j g) is replaced by its terms up to (s d)^5, j g (s d)^3 and (j g)^2. g is small, because both
+       values of a bit have the same variance before tilting. With u = |s d| and v = |j g| the other terms are at most
+       e^|theta d| (u^6/720 + v u^4/24 + v^2 u/2 + v^3 e^v/6). The sum over t of |C| times this bound is added.
+    4. The maximum over d is taken over the terms up to (s d)^3. For each term of (s d)^4, (s d)^5 and (j g)^2 its largest value in
+       the interval is used, most often 0.
+    One interval often contains all datasets.
 Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
 If all datasets give similar values, the intervals left after MOST_HALVED halvings are scanned from the first number of ones to the
 last. The bound of an interval minus a value in it is about proportional to the length of the interval; the length of the next
 interval is chosen accordingly. If the expansion is used, it also selects the dataset with at most MOST_FEW ones that is evaluated.
-For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) is the divergence between the distributions P of
+Values. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) is the divergence between the distributions P of
 S + Bin(width, q) and Q of S + Bin(width, 1 - q), where S is the sum of the other bits. The likelihood ratio P/Q decreases, so the
 optimal set has the sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and the value is
 computed from two tails of _lattice.pyx.

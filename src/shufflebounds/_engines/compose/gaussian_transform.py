@@ -6,23 +6,28 @@ g(x) = 1 - q + q e^(mu x - mu^2/2) the likelihood ratio of the outputs with and 
 .. math:: A(w) = \int \varphi(x)\, g(x)^w\, dx, \qquad \mathrm{E} e^{z L} = A(z + 1) \text{ (remove)}, \quad A(-z) \text{ (add)}.
 
 The integrand is analytic for \|Im x\| < pi/mu. It is integrated by the trapezoidal rule with step h along the line Im x = y >= 0 of
-the complex plane. For any d, d' > 0 such that y + d and y - d' lie in this strip, the error of the rule is at most
+the complex plane.
 
-.. math:: N(y + d) / (e^{2 \pi d / h} - 1) + N(y - d') / (e^{2 \pi d' / h} - 1), \qquad N(v) = \int |\varphi g^w|(x + i v)\, dx.
+1. *The error of the rule.* For any d, d' > 0 such that y + d and y - d' lie in the strip of analyticity, it is at most
 
-Let w = a + i t, t >= 0 and 0 <= b = mu v < pi. Then g(x) cos(b/2) <= \|g(x + i v)\| <= g(x). The argument of g(x + i v) is at
-least 0, so the factor e^(-t arg g) is at most 1. Hence N(v) <= A(a) e^(v^2/2) for a >= 0, and N(v) <=
-A(a) e^(v^2/2)/cos(b/2)^\|a\| for a < 0.
+   .. math:: \frac{N(y + d)}{e^{2 \pi d / h} - 1} + \frac{N(y - d')}{e^{2 \pi d' / h} - 1}, \qquad
+       N(v) = \int |\varphi g^w|(x + i v)\, dx.
 
-A bound of \|A(a + i t')\| for all t' >= t is the integral of the absolute value of the integrand of A(a + i t) along a line
-Im x = y > 0. This integral decreases in t, because arg g >= 0 on the line. It is computed by the trapezoidal rule, too. Its
-integrand, continued analytically from x to x + i v, has the absolute value
+2. *A bound of N(v)*, for w = a + i t with t >= 0 and 0 <= b = mu v < pi. The ratio satisfies
+   g(x) cos(b/2) <= \|g(x + i v)\| <= g(x). Its argument is at least 0, so the factor e^(-t arg g) is at most 1. Hence
+   N(v) <= A(a) e^(v^2/2) for a >= 0, and N(v) <= A(a) e^(v^2/2)/cos(b/2)^\|a\| for a < 0.
 
-.. math:: |\varphi(x + i v)|\, e^{y^2/2}\, |g(x + i(y + v))\, g(x + i(y - v))|^{a/2}\,
-    e^{-t (\arg g(x + i(y + v)) + \arg g(x + i(y - v)))/2}.
+3. *A bound of \|A(a + i t')\| for all t' >= t* is the integral of the absolute value of the integrand of A(a + i t) along a line
+   Im x = y > 0. This integral decreases in t, because arg g >= 0 on the line.
 
-The argument of g(x + i v) is odd in v and increases in v for \|mu v\| <= pi/2. So for mu (y + \|v\|) <= pi/2 the exponent of the
-last factor is at most 0, and the error of the rule for this integral is bounded as above.
+4. *The error of the rule for the integral of step 3.* Continued analytically from x to x + i v, its integrand has the absolute
+   value
+
+   .. math:: |\varphi(x + i v)|\, e^{y^2/2}\, |g(x + i(y + v))\, g(x + i(y - v))|^{a/2}\,
+       e^{-t (\arg g(x + i(y + v)) + \arg g(x + i(y - v)))/2}.
+
+   The argument of g(x + i v) is odd in v and increases in v for \|mu v\| <= pi/2. So for mu (y + \|v\|) <= pi/2 the last factor is
+   at most 1, and steps 1 and 2 bound the error.
 
 References
 ----------

@@ -1,17 +1,14 @@
-r"""The signed distribution W of the messages of s drawn pairs of users, in the proof of docs/theorems/worst-dataset.
+r"""The weights of the signed distribution W of the messages of s drawn pairs of users, in the proof of docs/theorems/worst-dataset.
 
-W has weights :math:`\omega_0 = 1, \omega_1, \ldots, \omega_K`, :math:`K \le s`. The messages of a pair of users with inputs a and j
-have the distribution :math:`R_a R_j`. W is a sum over all sets of drawn pairs: the term of a set of k pairs is proportional to
-:math:`\omega_k`, and in it :math:`(R_a - R_j)^2` replaces :math:`R_a R_j` for the pairs in the set. The error term of the bound has
-the factors :math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. Relative to the product of all :math:`R_a R_j`, W is
+W has weights :math:`\omega_0 = 1, \omega_1, \ldots, \omega_K`, :math:`K \le s`. The error term of the bound has the factors
+:math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. The bound is valid if W is nonnegative. Let all likelihood ratios be in
+:math:`[e^{-\varepsilon_0}, e^{\varepsilon_0}]`. By the section "The conditions for W >= 0" of that page, s + 1 linear conditions on
+the weights are then enough:
 
-.. math:: \sum_k \omega_k (-\gamma)^k \bar e_k(t_1, \ldots, t_s), \qquad 0 \le \gamma < \tfrac12,
+.. math:: \sum_k \omega_k (-\gamma)^k \bar e_k(t_1, \ldots, t_s) \ge 0, \qquad 0 \le \gamma < \tfrac12,
 
-where :math:`\bar e_k` is the mean of the products of k of the :math:`t_i`, and :math:`t_i` is a function of the messages of pair i
-(docs/theorems/worst-dataset). If all likelihood ratios are in :math:`[e^{-\varepsilon_0}, e^{\varepsilon_0}]`, every :math:`t_i` is
-in :math:`[-\tau/C, \tau]` with :math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`,
-so it is nonnegative everywhere if it is nonnegative at the corners, where j of the :math:`t_i` are at the upper end and the others
-at the lower one. By symmetry these are s + 1 linear conditions on the weights.
+where :math:`\bar e_k` is the mean of the products of k of the :math:`t_i`, of which j are :math:`\tau` and the others
+:math:`-\tau/C`, j = 0, ..., s, with :math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`.
 """
 
 from __future__ import annotations

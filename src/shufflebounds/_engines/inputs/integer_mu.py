@@ -1,38 +1,46 @@
-r"""Bounds of mu of discrete Gaussian noise: the least mu such that the release is mu-Gaussian differentially private.
+"""Bounds of mu of discrete Gaussian noise: the least mu such that the release is mu-Gaussian differentially private.
 
-Let S_k = Pr[X >= k] and t_k = -Phi^{-1}(S_k), where X has probabilities e^(-k^2/(2 sigma^2))/Z. The trade-off function of (X, X +
-d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function G is convex. So if G is at most the trade-off
-function of (X, X + d) at these points, it is so everywhere. Hence
+**A formula for mu.** Let S_k = Pr[X >= k] and t_k = -Phi^{-1}(S_k), where X has probabilities e^(-k^2/(2 sigma^2))/Z. The trade-off
+function of (X, X + d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function G is convex. So if G is at
+most the trade-off function of (X, X + d) at these points, it is so everywhere. Hence
 
     mu = max over k of t_k - t_(k-d).
 
 Each t_k - t_(k-d) is the sum of the differences t_j - t_(j-1) over the window j = k-d+1..k. As t_(1-k) = -t_k, only k >= (d + 1)/2
-matter. Two upper bounds are combined.
+matter. The library uses the smaller of two upper bounds of this maximum.
 
-**Enumeration.** All windows with k <= K + d are enumerated. In the other windows j > K + 1, and t_j - t_(j-1) is at most R(j), as
-follows. Write y = j - 1, u = (j - 1/2)/sigma^2, and L = -log S. As a function of L, t has the slope m(t) = (1 - Phi(t))/phi(t),
-Mills' ratio, which decreases and is at most 1/t. So t_j - t_(j-1) <= (L_j - L_(j-1))/t_(j-1), and
+**First bound: enumeration.** All windows with k <= K + d are enumerated. For the other windows, in which j > K + 1, steps 1 and 2
+bound t_j - t_(j-1) by a function R(j), and step 3 shows that R decreases. Write y = j - 1, u = (j - 1/2)/sigma^2, and L = -log S.
 
-- L_j - L_(j-1) = log(1 + p_(j-1)/S_j) <= log(1 + p_(j-1)/p_j) <= u + e^-u;
-- L_(j-1) >= A = y^2/(2 sigma^2) + log Z + log(1 - e^-u), because the probabilities decrease at least geometrically;
-- t^2 >= F = B^2 - 2 log(B + 1) - log(2 pi) with B = sqrt(2 A), because m(t) >= 1/(t + 1) and 1 - Phi(t) <= e^(-t^2/2).
+1. *The slope of t.* As a function of L, t has the slope m(t) = (1 - Phi(t))/phi(t), Mills' ratio, which decreases and is at most
+   1/t. So t_j - t_(j-1) <= (L_j - L_(j-1))/t_(j-1).
+2. *Numerator and denominator.*
 
-Hence R(j) = (u + e^-u)/sqrt(F). R decreases for y >= max(30 sigma^2, 4 sigma^2 log Z) and y >= 1. Indeed, the logarithm of u +
-e^-u has a slope of at most 1/(sigma^2 u) = 1/(y + 1/2), and log sqrt(F) has at least the slope (y/sigma^2)(1 - 1/B^2)/F with F
-<= y^2/sigma^2 + 2 log Z - log(2 pi) - 2 log(B + 1). So it suffices that
+   - L_j - L_(j-1) = log(1 + p_(j-1)/S_j) <= log(1 + p_(j-1)/p_j) <= u + e^-u;
+   - L_(j-1) >= A = y^2/(2 sigma^2) + log Z + log(1 - e^-u), because the probabilities decrease at least geometrically;
+   - t^2 >= F = B^2 - 2 log(B + 1) - log(2 pi) with B = sqrt(2 A), because m(t) >= 1/(t + 1) and 1 - Phi(t) <= e^(-t^2/2).
 
-    (y/sigma^2) (y + 1/2) (1 - 1/B^2) >= y^2/sigma^2 + 2 log Z - log(2 pi) - 2 log(B + 1).
+   Hence R(j) = (u + e^-u)/sqrt(F).
+3. *R decreases for y >= max(30 sigma^2, 4 sigma^2 log Z) and y >= 1.* The logarithm of u + e^-u has a slope of at most
+   1/(sigma^2 u) = 1/(y + 1/2), and log sqrt(F) has at least the slope (y/sigma^2)(1 - 1/B^2)/F with F <= y^2/sigma^2 + 2 log Z -
+   log(2 pi) - 2 log(B + 1). So it suffices that
 
-The left side of this inequality is at least y^2/sigma^2 + y/(2 sigma^2) - (1 + 1/(2 y)) (1 + 1e-9), because log Z >= 0 and u >= 30.
-So the inequality follows from y/(2 sigma^2) >= 2 log Z and from log(2 pi) + 2 log(B + 1) >= 5, where B >= 5 because A >= 15.
+       (y/sigma^2) (y + 1/2) (1 - 1/B^2) >= y^2/sigma^2 + 2 log Z - log(2 pi) - 2 log(B + 1).
 
-**Post-processing of normal noise.** Let Y be normal with mean theta and variance sigma^2 - tau^2, and let W given Y = y have
-probabilities proportional to e^(-(k-y)^2/(2 tau^2)). By Poisson summation the normalizing sums differ from tau sqrt(2 pi) by a
-factor in [1 - rho, 1 + rho] with rho = 2 sum of e^(-2 (pi tau m)^2) over m >= 1. So the probabilities of W are those of X + theta
-up to a factor whose logarithm is at most eta = -log(1 - rho) + rho. The release of W has mu = d/sqrt(sigma^2 - tau^2) at most, as a
-post-processing of Y. A change of the logarithms of p and 1 - p by at most eta moves Phi^{-1}(p) by at most 2 m(0) eta = sqrt(2 pi)
-eta (one half of it on either side of p = 1/2). Each t_k - t_(k-d) is a difference of two quantiles, so mu <= d/sqrt(sigma^2 -
-tau^2) + 2 sqrt(2 pi) eta, for every tau.
+   The left side is at least y^2/sigma^2 + y/(2 sigma^2) - (1 + 1/(2 y)) (1 + 1e-9), because log Z >= 0 and u >= 30. So the
+   inequality follows from y/(2 sigma^2) >= 2 log Z and from log(2 pi) + 2 log(B + 1) >= 5, where B >= 5 because A >= 15.
+
+**Second bound: post-processing of normal noise.** The release is nearly a post-processing W of a normal variable Y, whose mu is
+known. Let Y be normal with mean theta and variance sigma^2 - tau^2, and let W given Y = y have probabilities proportional to
+e^(-(k-y)^2/(2 tau^2)).
+
+1. *W is distributed nearly as X + theta.* By Poisson summation the normalizing sums differ from tau sqrt(2 pi) by a factor in
+   [1 - rho, 1 + rho] with rho = 2 sum of e^(-2 (pi tau m)^2) over m >= 1. So the probabilities of W are those of X + theta up to a
+   factor whose logarithm is at most eta = -log(1 - rho) + rho.
+2. *mu of W* is at most d/sqrt(sigma^2 - tau^2), that of Y.
+3. *The difference.* A change of the logarithms of p and 1 - p by at most eta moves Phi^{-1}(p) by at most 2 m(0) eta = sqrt(2 pi)
+   eta (one half of it on either side of p = 1/2). Each t_k - t_(k-d) is a difference of two quantiles, so
+   mu <= d/sqrt(sigma^2 - tau^2) + 2 sqrt(2 pi) eta, for every tau.
 """
 
 from __future__ import annotations
