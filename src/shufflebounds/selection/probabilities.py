@@ -54,13 +54,18 @@ def selection_probs(
 
     Notes
     -----
-    "gumbel" is a softmax. "exponential" is the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with
-    :math:`s_j = e^{-(\max c - c_j)/b}`. "laplace" is the integral of a density times distribution functions. The part of this
-    integral above the largest score has the same form as the integral for "exponential"; below, the integrand is piecewise
-    analytic. Both integrals use Gauss-Legendre quadrature on panels, and all terms are positive. Above the largest score the number
-    of panels grows with log k; between two neighbouring scores it grows at most in proportion to the number of candidates above
-    both. The relative error is below 1e-13 (measured against 70-digit quadrature and the enumeration of all permutations), plus the
-    roundoff of the logarithm for small probabilities.
+    Each kind of noise has its own formula:
+
+    - "gumbel" is a softmax.
+    - "exponential" is the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with :math:`s_j = e^{-(\max c
+      - c_j)/b}`.
+    - "laplace" is the integral of a density times distribution functions. The part of this integral above the largest score
+      has the same form as the integral for "exponential"; below, the integrand is piecewise analytic.
+
+    Both integrals use Gauss-Legendre quadrature on panels, and all terms are positive. Above the largest score the number of
+    panels grows with log k; between two neighbouring scores it grows at most in proportion to the number of candidates above
+    both. The relative error is below 1e-13 (measured against 70-digit quadrature and the enumeration of all permutations),
+    plus the roundoff of the logarithm for small probabilities.
 
     References
     ----------

@@ -82,11 +82,13 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
     The users' values are bins 0..d - 1. Messages are given as rows, int8: how often a user sends each name, 0, 1 or 2 times.
     Counts: how often each name was sent by all users, which is what the analyst sees.
 
-    The errors e_j of the bins are independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all datasets,
-    the upper bound assumes that as many bins as possible have the worst number of users, :math:`\lfloor a \rfloor + 1`, for which
-    an estimate of 0 is an error above a, and that the other bins have at most a users. The lower bound is that of one such
-    histogram. :meth:`mean_squared_error` for every dataset is that of a bin with the worst number of users; it is the largest mean
-    over all bins if there are enough users for all bins to have this number.
+    **Error of the worst bin.** The errors e_j of the bins are independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 -
+    \Pr[|e_j| > a])`. In a bin with :math:`\lfloor a \rfloor + 1` users, the worst number, an estimate of 0 is an error above
+    a. Over all datasets, the upper bound assumes that as many bins as possible have this number of users, and that the other
+    bins have at most a users. The lower bound is that of one such histogram.
+
+    **Mean squared error.** :meth:`mean_squared_error` for every dataset is that of a bin with the worst number of users. It is
+    the largest mean over all bins if there are enough users for all bins to have this number.
 
     {balcer2020: Figure 2, Theorem 3.2}
 
