@@ -94,8 +94,8 @@ cdef dict NBINOM_ARGUMENTS = {
     "r": "Number of successes waited for, any real number in (0, 1e100].",
     "p": "Probability of success of each trial, in [0, 1].",
 }
-cdef str NBINOM_NOTES = ("As :func:`log_betainc`, of which these are values at integers: parameters and meaning as in "
-                         "``scipy.stats.nbinom``.")
+cdef str NBINOM_NOTES = ("Parameters and meaning are those of ``scipy.stats.nbinom``; method and errors are those of "
+                         ":func:`log_betainc`.")
 
 
 cdef void block_nbinom_logpmf(int level, const double *const *x, double *value, Py_ssize_t count) noexcept nogil:

@@ -89,7 +89,7 @@ binom_logpmf = ufunc_of_blocks(<void *> block_logpmf, document(
     "binom_logpmf(k, n, p)", "Log of the probability of exactly k successes, X ~ Bin(n, p).",
     {"k": "Number of successes; -inf where it is not an integer in 0..n.", **BINOM_ARGUMENTS},
     "binom_logcdf, binom_logsf", "binom_logpmf(1, 10**15, 1e-12):.8f", "-993.09224472",
-    "Loader's deviances, in double-double where they are large: no term cancels another, at any n and p."))
+    "Loader's sum of deviances, in double-double arithmetic where they are large: no term cancels another, at any n and p."))
 
 cdef void block_logcdf(int level, const double *const *x, double *value, Py_ssize_t count) noexcept nogil:
     tails_block(level, TAILS_BINOMIAL, x, value, count, 0, checked_binom_logcdf)
@@ -104,7 +104,7 @@ binom_logcdf = ufunc_of_blocks(<void *> block_logcdf, document(
     {"k": "Number of successes, any real number; its floor counts.", **BINOM_ARGUMENTS},
     "binom_logpmf, binom_logsf", "binom_logcdf(1, 10**15, 1e-12):.8f", "-993.09124522",
     "The smaller of the two tails is computed, by a uniform expansion near the mode, a continued fraction or "
-    "a positive series elsewhere; the other is log(1 - e^small). Relatively accurate however small the probability."))
+    "a positive series elsewhere; the other is 1 minus it. The relative error is small however small the probability is."))
 
 binom_logsf = ufunc_of_blocks(<void *> block_logsf, document(
     "binom_logsf(k, n, p)", "Log of the probability of more than k successes, X ~ Bin(n, p).",
