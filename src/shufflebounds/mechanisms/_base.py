@@ -345,7 +345,7 @@ class RealNoise(AdditiveNoise):
         """
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return the distributions of X (see :meth:`excess_laws`) if users have one of the given values.
+        """Return the distributions that :meth:`excess_laws` returns, for users whose value is one of the given values.
 
         :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
 

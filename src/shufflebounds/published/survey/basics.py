@@ -159,7 +159,7 @@ def das2022_small_db_error(domain: int, queries: int, records: int, eps: float, 
     where=_DATABASE,
 )
 def das2022_small_db_cube(domain: int, queries: int, records: int, eps: float, beta: float) -> float:
-    r"""Published error of SmallDB with alpha/2: :math:`\bigl((16\ln|X|\ln|Q| + 4\ln(1/\beta))/(\varepsilon\|x\|_1)\bigr)^{1/3}`.
+    r"""Published error of SmallDB, in closed form: :math:`\bigl((16\ln|X|\ln|Q| + 4\ln(1/\beta))/(\varepsilon\|x\|_1)\bigr)^{1/3}`.
 
     :math:`|X|` is `domain`, :math:`|Q|` is `queries`, and :math:`\|x\|_1` is `records`.
 
