@@ -254,7 +254,7 @@ def test_calibration_beyond_the_local_budget_of_every_flip(eps):
     assert mechanism.delta(eps) <= 1e-3
 
 
-@pytest.mark.parametrize(("users", "fakes", "flip"), [(1, 3, 0.2), (3, 2, 0.1), (4, 5, 0.3), (6, 20, 0.02)])
+@pytest.mark.parametrize(("users", "fakes", "flip"), [(1, 3, 0.2), (3, 2, 0.1), (4, 4, 0.2), (4, 5, 0.3), (6, 20, 0.02)])
 def test_dummies_are_zeros_that_are_flipped(users, fakes, flip):
     def law(chances):
         out = np.array([1.0])
@@ -346,3 +346,16 @@ def test_eps_next_to_the_budget_is_at_most_that_of_one_message(users, fakes, del
     with mpmath.workdps(40):
         alone = float(mpmath.log((1 - mpmath.mpf(flip) - mpmath.mpf(delta)) / mpmath.mpf(flip)))
     assert ShuffledBits(users, flip, fakes=fakes).epsilon(delta) <= alone * (1 + 1e-14)
+
+
+@pytest.mark.parametrize(("users", "flip", "fakes", "eps"), [
+    (8911476, 1.432287952250457e-07, 4, 5.6796911778180235), (2807575, 0.1276661938384003, 1, 1.4324923810341677),
+    (324996, 0.00010726924102138508, 2, 0.11966079202860982), (17939, 0.0008952349964379688, 1, 0.12631369050278415),
+    (8802514, 0.0005747725417343719, 5, 1.0), (441263, 0.0010314488200965962, 6, 0.0624789391052899),
+])
+def test_dummy_zeros_do_not_raise_the_upper_bound(users, flip, fakes, eps):
+    before, after = (ShuffledBits(users, flip, fakes=number) for number in (0, fakes))
+    log_delta = before.log_delta(eps)
+    assert after.log_delta(eps) <= log_delta + 1e-9 * max(1.0, -1e-3 * log_delta)
+    delta = math.exp(max(log_delta, -600.0))
+    assert after.epsilon(delta) <= before.epsilon(delta) * (1 + 1e-9)

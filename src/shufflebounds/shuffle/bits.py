@@ -486,7 +486,7 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     def closed_forms(self) -> ClosedForms:
         given = self.ones != "worst" or self.flip in (0, 0.5)
-        return ClosedForms() if given else _WorstBits(self.users, self.fakes, self.flip)
+        return ClosedForms() if given else _WorstBits(*self._searched, self.flip)
 
     @property
     def _limited_to(self) -> str:
@@ -499,9 +499,18 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         return GroupInfo(attained=lambda: person.extremes if 0 < self.flip < 0.5 else ())
 
     @property
+    def _searched(self) -> tuple[int, int]:
+        """Numbers of users and of dummy zeros of a protocol with the same pairs (P, Q) over all datasets.
+
+        Let N = n + k - 1. The pairs (P, Q) have m = 0..n-1 ones. With 0 and 1 exchanged in all bits, the pairs (Q, P) are the pairs
+        (P, Q) of m = k..N ones. Up to n dummy zeros these are all m = 0..N, as for n + k users.
+        """
+        return (self._bits, 0) if self.fakes <= self.users else (self.users, self.fakes)
+
+    @property
     def _sides(self) -> Callable[[float, FloatArray], IntervalArray]:
         """A function of the search's tolerance and of eps that returns bounds of log delta over all datasets."""
-        return partial(_worst_sides, self.users, self.fakes, self.flip)
+        return partial(_worst_sides, *self._searched, self.flip)
 
     def _coarse_sides(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta over all datasets in a few milliseconds per eps; their gap grows with the number of users."""
