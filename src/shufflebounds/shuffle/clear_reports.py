@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval
+from shufflebounds._engines.clones.clone_pair import ClonePair
 from shufflebounds._engines.errors.accuracy import COUNTED, ErrorLaw, log_exceeded, shift_rounding
 from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds._engines.errors.intervals import CountIntervals, CountLaw, tail_of_bits
@@ -23,7 +24,7 @@ from shufflebounds._losses.sum_test import attained_by, certain, moved
 from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.profile import PrivacyProfile
-from shufflebounds.shuffle.clones import CLONE_SAMPLING, ClonePair
+from shufflebounds.shuffle.clones import CLONE_SAMPLING
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ClearReports"]

@@ -18,9 +18,9 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
-from shufflebounds._base.types import FloatArray, IntervalArray
+from shufflebounds._base.types import FloatArray
 from shufflebounds._core import _binomial, _clones
-from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._engines.clones.clone_pair import ClonePair
 from shufflebounds._losses.curves import curve_of_masses
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases, Sampling
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
@@ -30,29 +30,10 @@ from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds.shuffle.absent import AbsentUsers
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["CLONE_SAMPLING", "ClonePair", "Clones", "StrongerClones"]
+__all__ = ["CLONE_SAMPLING", "Clones", "StrongerClones"]
 
 CLONE_SAMPLING = Sampling(1e-5)
 """Run time of the delta of clone pairs: one value, a sum over the number of clones or an integral, takes about 1e-5 s."""
-
-
-class ClonePair(ClosedForms):
-    """The clone pair for `users` users with a local budget; the number of clones is Bin(users - 1, rate)."""
-
-    __slots__ = ("local_eps", "rate", "users")
-
-    def __init__(self, users: float, rate: float, local_eps: float) -> None:
-        self.users, self.rate, self.local_eps = users, rate, local_eps
-
-    def log_delta(self, eps: FloatArray) -> IntervalArray:
-        size = eps.shape
-        lower, upper = np.empty(size), np.empty(size)
-        _clones.clones_log_delta(np.full(size, self.users), np.full(size, self.rate), np.full(size, self.local_eps),
-                                 np.ascontiguousarray(eps), lower, upper)
-        return IntervalArray(lower, upper)
-
-    def epsilon(self, delta: float, upper: bool) -> float:
-        return _clones.clone_epsilon(self.users, self.rate, self.local_eps, delta, upper)
 
 
 class _SharedBudget(ClonePair):
