@@ -1,10 +1,11 @@
 """A bound of a shuffled randomizer is at least as good as every other one that the library has, at any number of users."""
 
 import math
+import random
 
 import pytest
 
-from shufflebounds.mechanisms import GaussianMechanism, GaussianVector, LaplaceMechanism
+from shufflebounds.mechanisms import GaussianMechanism, GaussianVector, LaplaceMechanism, PureLocal
 from shufflebounds.shuffle import StrongerClones, shuffled_epsilons
 from tests.fuzz import at_hand
 from tests.strategies import slow
@@ -21,6 +22,20 @@ def test_no_other_bound_is_better(name, cases):
     counts, found = at_hand.attack(cases, cases, only=name)
     assert counts.total() == cases
     assert not found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pure_budget_has_the_bound_of_the_clones(seed):
+    r = random.Random(seed)
+    cases = [(391_190_288_779, 1.0, 1e-6)] + [
+        (round(10 ** r.uniform(1, 15)), math.exp(r.uniform(-3, 2.3)), 10.0 ** r.uniform(-12, -0.5)) for _ in range(10)]
+    for users, budget, delta in cases:
+        shuffled, clones = PureLocal(budget).shuffled(users), StrongerClones(users, budget)
+        eps = clones.epsilon(delta)
+        assert shuffled.epsilon(delta) <= eps
+        for at in (0.0, eps, 0.3 * budget):
+            assert shuffled.log_delta(at, bound="lower") <= shuffled.log_delta(at) <= clones.log_delta(at)
+        assert (shuffled.epsilon([delta, 2 * delta]) <= clones.epsilon([delta, 2 * delta])).all()
 
 
 @pytest.mark.parametrize(("users", "delta", "lower"), [

@@ -191,6 +191,10 @@ class PureLocal(TwoLevel):
     def __post_init__(self) -> None:
         _validate.local_budget_field(self, "local_eps", LARGEST_EXPONENT)
 
+    @property
+    def _clones_budget(self) -> float:
+        return self.local_eps
+
     def _shares(self) -> Shares:
         return Shares(0.5, 0.0, 0.0)
 

@@ -21,6 +21,7 @@ from shufflebounds._base.crossing import Curve, eps_at, last_positive, rough_eps
 from shufflebounds._base.limits import COMPARED, FEW, MANY, SEARCH_GAP
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
+from shufflebounds._core._clones import clone_rate
 from shufflebounds._core._deployments import LawTable
 from shufflebounds._engines.amplification.attained_pairs import attained_pairs
 from shufflebounds._engines.amplification.local import LocalGuarantee
@@ -28,6 +29,7 @@ from shufflebounds._engines.amplification.lower import LowerBounds
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.small_delta import SmallDelta
 from shufflebounds._engines.amplification.upper import EVERY, MESSAGE, UpperBounds
+from shufflebounds._engines.clones.clone_pair import ClonePair
 from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds._engines.excess.excess_law import ExcessLaw, log_phis, packed, quick
@@ -51,6 +53,8 @@ class Bounds:
         self.upper = UpperBounds(laws, users, self.mixed, bits)
         self.lower = LowerBounds(laws, users, self.mixed)
         self.two_users = laws.two_users if users == 2 else None
+        budget = laws.clones_budget
+        self._clones = None if budget is None else ClonePair(float(users), clone_rate(budget, True), budget)
         self.small_delta = SmallDelta(laws, users, local) if laws.deepest_cut > -math.inf and self.two_users is None else None
 
     @property
@@ -66,6 +70,10 @@ class Bounds:
         bound = self._together(eps, upper, effort)
         if small_delta is not None:
             bound = small_delta.improved(eps, bound, upper=upper)
+        if upper and self._clones is not None:
+            # The same privacy blanket, whose gap in log delta is 1e-9 instead of 2e-7.
+            inside = eps < self._local.pure
+            bound[inside] = np.fmin(bound[inside], self._clones.log_delta(eps[inside]).upper)
         return self._local.capped(eps, bound) if upper else bound
 
     def _together(self, eps: FloatArray, upper: bool, effort: Effort) -> FloatArray:
@@ -160,10 +168,19 @@ class Bounds:
             # The kernel's result is final unless outputs that identify the target, or the local guarantee, change it.
             if delta == 0 or lost > 0 or (upper and eps > 0 and not self._local.exceeds(eps, math.log(delta))):
                 bound[i] = self.epsilon(delta, upper)
-        return bound
+        return bound if self._clones is None or not upper else np.array([
+            self._clones_if_smaller(delta, eps) for delta, eps in zip(deltas.tolist(), bound.tolist())])
 
     def epsilon(self, delta: float, upper: bool) -> float:
         """Return the bound of eps at one delta."""
+        bound = self._epsilon(delta, upper)
+        return self._clones_if_smaller(delta, bound) if upper else bound
+
+    def _clones_if_smaller(self, delta: float, bound: float) -> float:
+        """Return the smaller one of an upper bound of eps and that of the clones, if they are known."""
+        return bound if self._clones is None or delta == 0 else min(bound, self._clones.epsilon(delta, True))
+
+    def _epsilon(self, delta: float, upper: bool) -> float:
         small_delta = self.small_delta
         if delta == 0 and (upper or self.unbounded):
             return self._local.pure

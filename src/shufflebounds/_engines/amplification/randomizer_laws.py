@@ -98,6 +98,12 @@ class Distributions:
         return flip
 
     @property
+    def clones_budget(self) -> float | None:
+        """The pure budget if the privacy blanket is the sum of `StrongerClones` for this budget, otherwise None."""
+        budget: float | None = getattr(self.source, "_clones_budget", None)
+        return budget if self.participation == 1 else None
+
+    @property
     def two_inputs(self) -> bool:
         """Whether each message is a post-processing of one bit, because the randomizer has two inputs or rounds to two inputs."""
         return getattr(self.source, "_inputs", math.inf) == 2 or getattr(self.source, "_flip", None) is not None
