@@ -80,9 +80,10 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     is for another adjacency relation is refused. A noise multiplier is the ratio of the noise to the sensitivity to adding a
     record; the sensitivity to replacing a record is twice as large, as in PLDAccountant (RdpAccountant does not double it).
 
-    For the exponential mechanism and permute-and-flip the bounds are those of every eps-DP mechanism. Discrete Gaussian noise is
-    exact for ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event. In a
-    composition the parameters xi and rho of these guarantees are added, and the lower bound is that of the other events.
+    For the exponential mechanism and permute-and-flip the bounds are those of every eps-DP mechanism. Discrete Gaussian noise
+    is exact for ``dimension=1``; for other dimensions only its zero-concentrated guarantee is used, as for a ZCDp event. In a
+    composition the parameters xi and rho of these guarantees (a Renyi divergence of order a of at most xi + rho a) are added,
+    and the lower bound is that of the other events.
 
     Examples
     --------

@@ -52,9 +52,9 @@ def liu2024_tradeoff(
         + \delta_1 (1-\alpha)
 
     Here w = `weight`, :math:`\delta_1` = `delta_target`, :math:`w_i` is the probability of i clones, and :math:`F_i` is the
-    distribution function of Bin(i, 1/2). The sum should be 1 minus this sum; then :math:`f_s` is the curve of :math:`Q_0` against
-    :math:`2wQ_0 + (1-2w)P_0`, where :math:`P_0, Q_0` are the clone pair. Even this corrected curve is below that of the clone pair
-    only at its points with t <= 1.
+    distribution function of Bin(i, 1/2). In a correct formula 1 minus the sum would replace the sum. Then :math:`f_s` would be
+    the curve of :math:`Q_0` against :math:`2wQ_0 + (1-2w)P_0`, where :math:`P_0, Q_0` are the clone pair. Even this corrected
+    curve is below that of the clone pair only at its points with t <= 1.
 
     >>> slopes = (0.5, 1.0, float("inf"))
     >>> curve = [published.liu2024_tradeoff(t, 0.2, [0.2], counts=[9]) for t in slopes]

@@ -97,8 +97,8 @@ def poisson_binom_logcdf(
 
     Notes
     -----
-    The method is that of `poisson_binom_logpmf`; the integrand has the transform of a geometric sum as an additional factor. The
-    smaller one of the two tails is computed, and the larger one as 1 minus the smaller one.
+    The method is that of `poisson_binom_logpmf`; one more factor of the integrand, the transform of a geometric sum, adds up
+    the probabilities of a tail. The smaller one of the two tails is computed, and the larger one as 1 minus the smaller one.
 
     Examples
     --------
