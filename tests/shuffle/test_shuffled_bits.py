@@ -1,5 +1,6 @@
 """Shuffled bits against enumeration, the reference values and the monotonicity of the exact delta."""
 
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair
+from shufflebounds.mechanisms import RandomizedResponse
 from shufflebounds.shuffle import ShuffledBits
 from tests.oracles import at, hockey_stick, hull, log_odds, logarithm, rational, thresholds, with_bit
 
@@ -359,3 +361,49 @@ def test_dummy_zeros_do_not_raise_the_upper_bound(users, flip, fakes, eps):
     assert after.log_delta(eps) <= log_delta + 1e-9 * max(1.0, -1e-3 * log_delta)
     delta = math.exp(max(log_delta, -600.0))
     assert after.epsilon(delta) <= before.epsilon(delta) * (1 + 1e-9)
+
+
+def exact_tail(users, flip, eps):
+    """The largest probability over all datasets that the loss exceeds eps, in exact rationals."""
+    bits = {0: [1 - flip, flip], 1: [flip, 1 - flip]}
+
+    def convolved(one, other):
+        out = [Fraction(0)] * (len(one) + len(other) - 1)
+        for (i, a), (j, b) in itertools.product(enumerate(one), enumerate(other)):
+            out[i + j] += a * b
+        return out
+
+    best = 0
+    for ones in range(users):
+        law = [Fraction(1)]
+        for i in range(users - 1):
+            law = convolved(law, bits[int(i < ones)])
+        for target in (0, 1):
+            p, q = convolved(law, bits[target]), convolved(law, bits[1 - target])
+            best = max(best, sum(a for a, b in zip(p, q) if a > Fraction(math.exp(eps)) * b))
+    return best
+
+
+@pytest.mark.parametrize(("users", "flip"), [(1, 0.25), (2, 0.25), (6, 0.125), (6, 2.0**-40), (9, 0.4375)])
+def test_tails_over_all_datasets_are_exact(users, flip):
+    """The upper bound was twice the lower one, for five users at a third of the budget."""
+    protocol, budget = ShuffledBits(users, flip), math.log((1 - flip) / flip)
+    twin = RandomizedResponse(budget).shuffled(users)
+    for share in (1e-3, 0.1, 0.31, 0.77, 0.99, 1.01):
+        exact = float(exact_tail(users, Fraction(flip), share * budget))
+        for one in (protocol, twin):
+            lower, upper = (one.loss_tail(share * budget, bound=bound) for bound in ("lower", "upper"))
+            assert lower <= upper
+            assert (lower, upper) == pytest.approx((exact, exact), rel=1e-9, abs=1e-290)
+            # The budget of the twin is rounded.
+            assert one is twin or lower <= exact <= upper
+
+
+@pytest.mark.parametrize(("users", "flip"), [(300, 0.27), (1024, 1e-12), (1024, 0.3)])
+def test_tails_of_pairs_are_at_most_those_of_all_datasets(users, flip):
+    protocol = ShuffledBits(users, flip)
+    eps = protocol.epsilon(1e-3) * np.array([0.3, 0.9, 1.5])
+    lower, upper = (protocol.loss_tail(eps, bound=bound) for bound in ("lower", "upper"))
+    assert lower == pytest.approx(upper, rel=1e-9, abs=1e-290)
+    pairs = [protocol.pair(ones) for ones in (0, 1, users // 4, users // 2, users - 1)]
+    assert all((pair.loss_tail(eps, bound="lower") <= upper * (1 + 1e-12)).all() for pair in pairs)

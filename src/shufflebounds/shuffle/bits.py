@@ -297,6 +297,9 @@ class _WorstBits(ClosedForms):
         # Without dummy reports, mu is the same for m ones and for m zeros among the other users' bits.
         return max(self._pair(ones)._gdp_mu(True) for ones in range(self.users if self.fakes else self.others // 2 + 1))
 
+    def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
+        return _all_data.tails_of_all(self.users, self.flip, eps) if self.listed else None
+
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         if not self.listed:
             return None

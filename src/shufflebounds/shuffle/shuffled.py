@@ -19,13 +19,14 @@ from shufflebounds._base.caches import Kept, cached_property, immutable
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
-from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.bounds import Bounds
 from shufflebounds._engines.amplification.group_tests import test_of_people
 from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.upper import MESSAGE
+from shufflebounds._engines.bits.all_datasets import tails_of_all
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
@@ -59,8 +60,16 @@ _LOCAL: Kept[Any, LocalGuarantee] = Kept(64)
 class _OfBits(Between):
     """Bounds for randomized response of one bit, by two protocols of shuffled bits."""
 
+    def __init__(self, below: ShuffledBits, above: ShuffledBits, pure: float) -> None:
+        super().__init__(below, above, pure)
+        self.flip, self.users = above.flip, above.users
+        self.rounding = (below.flip - above.flip) / above.flip
+
     def epsilon(self, delta: float, upper: bool) -> float:
         return self.pure if delta == 0 and upper else min(self.sides[upper]._epsilon(delta, upper), self.pure)
+
+    def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
+        return tails_of_all(self.users, self.flip, eps, self.rounding) if self.users <= MANY else None
 
 
 class _ByBounds(ClosedForms):
