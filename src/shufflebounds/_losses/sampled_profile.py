@@ -108,7 +108,7 @@ class SampledProfile:
             # is concave, so the resulting eps is too small; the loop below increases it.
             here, there = (math.sqrt(-2 * self._at(eps)) for eps in (0.0, scale))
             ahead = (deepest - here) / max(there - here, 1e-9)
-            end = min(scale * 1.5 ** max(0, math.floor(math.log(max(ahead, 1.0), 1.5))), self.pure, SAFE_EXPONENT)
+            end = min(scale * 1.5 ** math.floor(math.log(max(ahead, 1.0), 1.5)), self.pure, SAFE_EXPONENT)
         while not whole and (value := self._at(end)) > -0.5 * deepest**2 and end < min(self.pure, SAFE_EXPONENT):
             stays = end > scale and value > last - 1e-3
             if stays and (self.depth is not None or self.low[np.searchsorted(self.eps, end)] == -math.inf):

@@ -36,12 +36,10 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
     """
     s = np.exp(log_s)
     stop = -NEGLIGIBLE - math.log(counts.sum())
-    edges, value = [0.0], 0.0
-    while edges[-1] < 1 and value > stop:
+    edges = [0.0]
+    while edges[-1] < 1 and float((counts * np.log1p(-s * edges[-1])).sum()) > stop:
         rate = float((counts * s / (1 - s * edges[-1])).sum())
         edges.append(min(1.0, edges[-1] + STEEPEST / rate))
-        if edges[-1] < 1:
-            value = float((counts * np.log1p(-s * edges[-1])).sum())
     t, log_w = _panels(edges)
     out = np.full(s.size, -np.inf)
     product = np.zeros(t.size)

@@ -33,7 +33,7 @@ def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], probability: flo
     size = math.prod(shape)
     drawn = np.frombuffer(rng.bytes(size), dtype=np.uint8)
     out = drawn < first
-    ties = np.flatnonzero(drawn == first) if first < 256 else np.empty(0, dtype=np.int64)
+    ties = np.flatnonzero(drawn == first)
     out[ties] = rng.random(ties.size) < scaled - first
     return out.reshape(shape)
 
