@@ -30,6 +30,16 @@ def test_only_a_ball_around_0_proves_that_delta_is_0():
     assert not _dispatch.confirms(ball(1e-30), -math.inf, "upper", 1e-9)
 
 
+def test_every_number_in_a_ball_must_keep_the_stated_bound():
+    ball, stated = flint().arb, math.log(1e-3)
+    assert _dispatch.confirms(ball(-1e-3), stated, "upper")
+    assert _dispatch.confirms(ball(0, 0.5e-3), stated, "upper")
+    assert not _dispatch.confirms(ball(0, 2e-3), stated, "upper")
+    assert _dispatch.confirms(ball(3e-3, 1e-3), stated, "lower")
+    assert not _dispatch.confirms(ball(3e-3, 2.5e-3), stated, "lower")
+    assert not _dispatch.confirms(ball(3e-3, 4e-3), stated, "lower")
+
+
 @pytest.mark.parametrize("kinds", [1, 2, 3, 30, 70])
 @pytest.mark.parametrize("times", [0, 1, 50, 200, 2**53])
 def test_numbers_of_multisets(kinds, times):

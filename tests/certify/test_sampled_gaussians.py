@@ -59,6 +59,22 @@ def test_one_release_at_any_witness(eps, removed):
             sampled_gaussians.delta(ONE, factor(eps), removed, known)
 
 
+def test_terms_beyond_the_nodes_are_bounded():
+    """The terms beyond both last nodes are added in mpmath; the integrals that bound them are about three times their sum."""
+    flint().ctx.prec = 200
+    sigma, rate, a = 5, mp.mpf(1e-4), 100
+    release = sampled_gaussians._Sampled(Part(5.0, 1.0, 1e-4, 1), flint().arb(a), 300)
+    step, last = mp.mpf(release.step.str(60, radius=False)), len(release.nodes)
+
+    def term(j):
+        x = j * step
+        return step * mp.npdf(x, 0, sigma) * (1 - rate + rate * mp.exp((x - mp.mpf(1) / 2) / sigma**2)) ** a
+
+    outside = mp.fsum(term(release.nodes[-1] + j) + term(release.nodes[0] - j) for j in range(1, last))
+    stated = mp.mpf(release.tails.str(60, radius=False))
+    assert outside <= stated <= 4 * outside
+
+
 def test_the_loss_of_addition_is_bounded():
     assert sampled_gaussians.delta(ONE, factor(-math.log1p(-0.2) + 1e-9), False) == 0
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 from flint import arb, ctx, fmpz
+from scipy.stats import binom
 
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism, LaplaceMechanism
 from shufflebounds.selection import small_db_error
@@ -102,3 +103,14 @@ def test_error_quantile_of_a_matrix_is_near_the_exact_one(users, beta):
     quantile = FiniteRandomizer([[0.75, 0.25], [0.25, 0.75]]).error_quantile(beta, users=users)
     # For two normal tails, Chernoff's bound is at most sqrt(2 log 40)/1.96 = 1.39 times the quantile for beta = .05.
     assert worst * (1 - Fraction(1, 10**12)) <= quantile <= 1.5 * worst
+
+
+def test_error_tail_of_many_users_is_near_the_exact_one():
+    """The number of users who report their input 0 is binomial, and the error of the estimate is twice its distance from 3 n/4."""
+    users = 4 * 10**8
+    for z in (2.0, 4.0):
+        a = z * math.sqrt(0.75 * users)
+        above = binom.sf(math.floor(0.75 * users + a / 2), users, 0.75)
+        below = binom.cdf(math.ceil(0.75 * users - a / 2) - 1, users, 0.75)
+        tail = FiniteRandomizer([[0.75, 0.25], [0.25, 0.75]]).error_tail(a, [users, 0])
+        assert above + below <= tail <= 2 * math.exp(-z * z / 2) * (1 + 1e-3)

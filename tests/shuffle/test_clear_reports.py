@@ -89,6 +89,16 @@ def test_error_tails(fakes, bins):
     assert_error_tail(ClearReports(fakes, bins), errors, None, [0, 0.5, 1, 2, 2.2, 3, 5, 9])
 
 
+@pytest.mark.parametrize("a", [0, 0.5, 1.5, 2.5, 3.5])
+def test_the_error_of_any_bin_by_enumeration(a):
+    fakes, bins, slack = 6, 3, Fraction(1, 10**12)
+    mechanism, law = ClearReports(fakes, bins), shuffled([], fakes, bins).items()
+    exact = sum(p for counts, p in law if max(abs(count - 2) for count in counts) > a)
+    one = sum(p for counts, p in law if abs(counts[0] - 2) > a)
+    assert exact * (1 - slack) <= mechanism.error_tail(a, of="any") <= min(1, bins * one) * (1 + slack)
+    assert mechanism.error_tail(a, of="any", bound="lower") <= exact * (1 + slack)
+
+
 def test_protocol_on_data():
     mechanism = ClearReports(600, 6)
     rng = np.random.default_rng(4)

@@ -318,14 +318,15 @@ def test_protocol_on_data(view):
         assert mechanism.error_tail(10) >= tail * (1 - 1e-9)
 
 
-def test_error_tail_of_one_bin():
+def test_error_tail_and_variance_of_one_bin():
     users, fakes, bins, flip, held = 4, 3, 4, 0.125, 1
     mechanism = FlippedReports(users, fakes, bins, flip, view="sums")
     q, share = Fraction(flip), Fraction(1, bins)
     law = total(power(coin(1 - q), held), power(coin(q), users - held))
     law = total(law, power(coin(share * (1 - q) + (1 - share) * q), fakes))
+    errors = {s: (s - (users + fakes) * q) / (1 - 2 * q) - Fraction(fakes, bins) - held for s in law}
+    assert mechanism.variance == pytest.approx(float(sum(p * errors[s] ** 2 for s, p in law.items())), rel=1e-12)
     for a in (0, 0.5, 1, 2, 3.5):
-        errors = {s: (s - (users + fakes) * q) / (1 - 2 * q) - Fraction(fakes, bins) - held for s in law}
         exact = sum((p for s, p in law.items() if abs(errors[s]) > Fraction(a)), Fraction(0))
         low, high = (mechanism.error_tail(a, held, bound=side) for side in ("lower", "upper"))
         assert low * (1 - 1e-14) <= exact <= high * (1 + 1e-14)

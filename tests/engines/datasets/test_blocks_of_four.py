@@ -85,6 +85,14 @@ def test_the_negative_part_is_bounded_and_close(length, pairs):
         assert binned(length, pairs, inputs, rng.uniform(0.496, 0.5)) < bound
 
 
+@pytest.mark.parametrize("length", [0.3, 1.0, 2.5])
+def test_masses_at_the_edges_keep_the_masses_of_both_ends(length):
+    y, _, weights, _ = blocks._edges(length, 22)
+    assert weights.min() >= 0
+    for x in (0.0, length):
+        assert weights @ np.exp(x * (y - 0.5 * x)) == pytest.approx(ndtr(y[-1] - x) - ndtr(y[0] - x), rel=1e-12)
+
+
 def test_rough_values_decrease_and_are_near_the_bounds():
     for length in (0.3, 1.0, 1.5):
         rough = [max(blocks.rough_negative_mass(length, pairs), 1e-9) for pairs in BLOCK_PAIRS]
