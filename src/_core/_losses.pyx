@@ -480,18 +480,18 @@ def balanced(const double[:] mass not None, const double[:] near not None, const
     The mean of cell k is at the distances near[k] and far[k] from its left and right end. A moment is the mass that a cell gives to
     an end times this distance. Cell k gives the mass moment[k]/near[k] to its left end and the rest to its right end, or nothing if
     the rest is negative. If free[k], it may keep mass: the moment at its right end is half of the largest that cell k + 1 can give
-    there, or 0 if that cell is free or absent.
+    there, or 0 if that cell is free.
     """
     cdef Py_ssize_t k, n = mass.shape[0]
-    if not (near.shape[0] == far.shape[0] == free.shape[0] == n and 0 <= last <= n):
-        raise ValueError("the arrays need the same number of cells, at least `last`")
+    if not (near.shape[0] == far.shape[0] == free.shape[0] == n and 0 <= last < n):
+        raise ValueError("the arrays need the same number of cells, more than `last`")
     out = np.zeros(last + 1)
     cdef double[::1] moment = out
     with nogil:
         for k in range(last):
             if not free[k]:
                 moment[k + 1] = fmax(0.0, far[k] * (mass[k] - moment[k] / near[k]))
-            elif k + 1 < n and not free[k + 1]:
+            elif not free[k + 1]:
                 moment[k + 1] = 0.5 * (1 - far[k + 1]) * mass[k + 1]
     return out
 

@@ -136,6 +136,8 @@ def test_balanced_moments_are_those_of_the_recursion():
     assert _losses.balanced(*backwards, 50).tolist() == _losses.balanced(*copies, 50).tolist()
     with pytest.raises(ValueError, match="same number"):
         _losses.balanced(mass, inside, inside[1:], free.view(np.uint8), 3)
+    with pytest.raises(ValueError, match="more than `last`"):
+        _losses.balanced(mass, inside, 1 - inside, free.view(np.uint8), size)
 
 
 def test_tilted_excess_of_part_of_a_circle():
