@@ -363,7 +363,7 @@ def test_dummy_zeros_do_not_raise_the_upper_bound(users, flip, fakes, eps):
     assert after.epsilon(delta) <= before.epsilon(delta) * (1 + 1e-9)
 
 
-def exact_tail(users, flip, eps):
+def exact_tail(users, flip, eps, fakes=0):
     """The largest probability over all datasets that the loss exceeds eps, in exact rationals."""
     bits = {0: [1 - flip, flip], 1: [flip, 1 - flip]}
 
@@ -376,7 +376,7 @@ def exact_tail(users, flip, eps):
     best = 0
     for ones in range(users):
         law = [Fraction(1)]
-        for i in range(users - 1):
+        for i in range(users - 1 + fakes):
             law = convolved(law, bits[int(i < ones)])
         for target in (0, 1):
             p, q = convolved(law, bits[target]), convolved(law, bits[1 - target])
@@ -397,6 +397,17 @@ def test_tails_over_all_datasets_are_exact(users, flip):
             assert (lower, upper) == pytest.approx((exact, exact), rel=1e-9, abs=1e-290)
             # The budget of the twin is rounded.
             assert one is twin or lower <= exact <= upper
+
+
+@pytest.mark.parametrize(("users", "fakes"), [(1, 1), (3, 2), (2, 3), (4, 4)])
+def test_tails_with_dummy_zeros(users, fakes):
+    protocol = ShuffledBits(users, 0.25, fakes=fakes)
+    for eps in (0.01, 0.3, 0.6, 1.0):
+        exact = float(exact_tail(users, Fraction(1, 4), eps, fakes))
+        assert protocol.loss_tail(eps, bound="lower") <= exact * (1 + 1e-12)
+        assert exact * (1 - 1e-12) <= protocol.loss_tail(eps)
+        if fakes <= users:
+            assert protocol.loss_tail(eps) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize(("users", "flip"), [(300, 0.27), (1024, 1e-12), (1024, 0.3)])
