@@ -331,7 +331,8 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
         Number m of ones among the other n - 1 users' bits, or "worst": the maximum over all datasets.
     fakes : int
         Number k of dummy zeros that are flipped and shuffled like the users' bits; users + fakes is at most 2**53. W is then
-        :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n+k-1-m, q)`, and a smaller q meets the same target.
+        :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n+k-1-m, q)`, and a smaller q meets the same target. Up to n dummy zeros, the
+        largest delta of all datasets is that of n + k users without dummy zeros.
     {absent}
 
     Notes

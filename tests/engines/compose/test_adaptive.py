@@ -65,6 +65,29 @@ def test_composition_of_two_orders_is_enclosed(masses, releases, tenth):
     lower, upper = (Fraction(float(many.delta(eps, bound=side))) for side in ("lower", "upper"))
     assert lower <= exact * (1 + Fraction(1, 10**12)) + Fraction(1, 10**15)
     assert exact <= upper * (1 + Fraction(1, 10**12)) + Fraction(1, 10**15)
+    # The few sequences of outcomes are enumerated.
+    assert upper - lower <= exact * Fraction(1, 10**10) + Fraction(1, 10**14)
+
+
+@pytest.mark.parametrize(("matrix", "f", "eps"), [
+    ([[0.47095203399658203, 0.529047966003418], [0.2753000259399414, 0.7246999740600586]], 0.9999867255723169, 0.00026651923812),
+    ([[0.38, 0.2, 0.27, 0.15], [0.21, 0.1, 0.39, 0.3], [0.31, 0.39, 0.11, 0.19]], 0.9999999968867206, 2.7477110075074745e-05),
+])
+def test_a_release_more_does_not_lower_the_upper_bound(matrix, f, eps):
+    two = mechanisms.FiniteRandomizer(matrix).self_compose(2)
+    assert two.log_delta(eps) <= two.compose(mechanisms.Rappor(f)).log_delta(eps) + 1e-9
+
+
+def test_adaptive_choice_with_infinite_losses_and_a_fixed_release():
+    matrix, other = [[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]], [[0.75, 0.25], [0.25, 0.75]]
+    pairs = [[(Fraction(p), Fraction(q)) for p, q in zip(*rows)] for rows in (matrix, matrix[::-1])]
+    fixed = [(Fraction(p), Fraction(q)) for p, q in zip(*other)]
+    many = mechanisms.FiniteRandomizer(matrix).self_compose(2).compose(mechanisms.FiniteRandomizer(other))
+    for eps in (0.0, 0.3, 1.0, 2.0):
+        factor = Fraction(math.exp(eps))
+        first = sum(p * best(pairs, 2, factor * q / p) for p, q in fixed)
+        assert many.delta(eps, bound="lower") <= first * (1 + Fraction(1, 10**12))
+        assert first * (1 - Fraction(1, 10**12)) <= many.delta(eps) <= first * (1 + Fraction(1, 10**9))
 
 
 @pytest.mark.parametrize("profile", [slow(shuffle.ShuffledBits(100, 0.25, ones=0)), shuffle.BinomialNoise(400, 0.3)])

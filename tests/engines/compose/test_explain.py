@@ -26,10 +26,10 @@ def test_names_what_formed_the_answer(composition, eps, fragments):
 
 
 def test_each_engine_is_listed_with_its_bounds_or_with_the_reason():
-    two = mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]]).self_compose(2)
-    lines = two.explain(0.2).splitlines()
+    ten = mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]]).self_compose(10)
+    lines = ten.explain(0.2).splitlines()
     tried = [line.rpartition("[")[2].rstrip("]").split(", ") for line in lines if line.startswith("  tried: ")]
-    lower, upper = (two.log_delta(0.2, bound=bound) for bound in ("lower", "upper"))
+    lower, upper = (ten.log_delta(0.2, bound=bound) for bound in ("lower", "upper"))
     assert len(tried) == 2  # a grid, then adaptive choice, which lowers the upper bound
     assert max(float(low) for low, _ in tried) == pytest.approx(lower, rel=1e-8)
     assert min(float(high) for _, high in tried) == pytest.approx(upper, rel=1e-8)

@@ -18,6 +18,7 @@ from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.limits import BLOCK, FIRST_TAIL, LOG_TINY, LOOSE, NEGLIGIBLE
 from shufflebounds._base.types import Interval
 from shufflebounds._engines.compose.adaptive import Adaptive, AdaptiveChoice
+from shufflebounds._engines.compose.enumerated_choice import EnumeratedChoice
 from shufflebounds._engines.compose.grid import Grid
 from shufflebounds._engines.compose.inversion import Inversion, normal_estimate
 from shufflebounds._engines.compose.pair_sums import PairSums
@@ -136,6 +137,10 @@ class Composer:
     def _adaptive(self) -> Adaptive | None:
         return None if self._free is None else Adaptive(self.grid, self._free)
 
+    @cached_property
+    def _enumerated(self) -> EnumeratedChoice | None:
+        return None if self._free is None else EnumeratedChoice.of(self._upper, self._free)
+
     def engines(self) -> Iterator[Engine]:
         """Yield the engines in the order in which they are tried; each is made when it is needed."""
         if self.needs_no_grid:
@@ -143,6 +148,8 @@ class Composer:
                 yield self.inversion
             if self.sums is not None:
                 yield self.sums
+        if self._enumerated is not None:
+            yield self._enumerated
         yield self.grid
         if self._adaptive is not None:
             yield self._adaptive
@@ -159,6 +166,7 @@ class Composer:
         others = (
             (Inversion, self.inversion, "which needs this function for every release, and pairs that neighbours attain"),
             (PairSums, self.sums, f"which need 2 to {PairSums.most} cheap releases of one pair each, whose losses are no lattice"),
+            (EnumeratedChoice, self._enumerated, "which needs an adaptive choice and few outcomes"),
             (Grid, self.grid, ""),
             (Adaptive, self._adaptive, "because every release has one pair"),
         )
