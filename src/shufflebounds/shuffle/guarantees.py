@@ -24,12 +24,14 @@ from shufflebounds._engines.clones.attained import attained_pairs
 from shufflebounds._engines.clones.clone_families import RandomizedResponseFamily
 from shufflebounds._engines.clones.population import Population, SearchBox
 from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.curves import Staged, convex_hull
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling, never
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
 from shufflebounds.shuffle.shuffled import Shuffled
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BetweenBudgets", "CloneBound", "OfEveryUser", "OfOneUser", "users_of_each"]
 
@@ -255,6 +257,24 @@ class BetweenBudgets(Between):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         bound = super().epsilon(delta, upper)
         return bound if upper or self.least is None or bound is None else max(bound, self.least._epsilon(delta, False))
+
+    def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
+        curve = super().tradeoff(upper, log_tail)
+        # An upper curve follows from lower bounds of delta. For many users the samples of a curve in stages are not merged, because
+        # they are made only at the levels that are needed.
+        if not upper or self.least is None or curve is None:
+            return curve
+        if isinstance(curve._form, Staged) and self.least.users > COMPARED:
+            return curve
+        return convex_hull([curve, self.least._tradeoff(True)])
+
+    def mu(self, upper: bool) -> float | None:
+        bound = super().mu(upper)
+        return bound if upper or self.least is None or bound is None else max(bound, self.least._gdp_mu(False))
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        bound = super().renyi(orders, upper)
+        return bound if upper or self.least is None or bound is None else np.maximum(bound, self.least._rdp(orders, False))
 
 
 class _AttainedPair(DominatingPair):
