@@ -292,7 +292,7 @@ def test_clone_bounds_of_one_user_are_the_local_guarantee(clones):
         assert several[0] == pytest.approx(several[1], rel=1e-9)
 
 
-@pytest.mark.parametrize("users", [2, 5, 40])
+@pytest.mark.parametrize("users", [2, 5, 40, 100])
 @pytest.mark.parametrize("eps0", [1.0, 10.0, 20.0])
 def test_mu_of_bits_is_that_of_their_matrix(users, eps0):
     flip = 1 / (1 + math.exp(eps0))
@@ -300,3 +300,11 @@ def test_mu_of_bits_is_that_of_their_matrix(users, eps0):
     largest = max(one.gdp_mu() for pair in pairs for one in (pair, pair.reverse()))
     for bits in (s.ShuffledBits(users, flip), m.RandomizedResponse(eps0).shuffled(users)):
         assert largest * (1 - 1e-9) <= bits.gdp_mu() <= largest * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("users", "fakes", "eps0"), [(65, 0, 15.0), (1000, 0, 20.0), (200, 50, 12.0), (300, 0, 0.1)])
+def test_mu_of_hundreds_of_bits_is_that_of_a_dataset(users, fakes, eps0):
+    """The upper bound was up to 12 % larger."""
+    bits = s.ShuffledBits(users, 1 / (1 + math.exp(eps0)), fakes=fakes)
+    largest = max(bits.pair(ones).gdp_mu() for ones in {0, 1, users // 4, users // 3, users // 2, users - 1})
+    assert largest * (1 - 1e-9) <= bits.gdp_mu() <= largest * 1.001

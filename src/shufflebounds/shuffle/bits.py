@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from heapq import heappush, heapreplace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -288,14 +289,28 @@ class _WorstBits(ClosedForms):
 
     @cached_property
     def _largest_mu(self) -> float:
-        """The largest mu of all datasets of few users, otherwise inf.
+        """An upper bound of mu of all datasets, exact for up to COMPARED users; inf for more than MANY.
 
         The event that all bits are equal may determine mu, although its probability is below all sampled values of delta.
         """
-        if self.users > COMPARED or self.others > MANY:
+        if self.others > MANY:
             return math.inf
+
+        def bounded(first: int, last: int) -> tuple[float, int, int]:
+            # More users are a post-processing. So mu of first..last ones is at most that of `first` ones and as many zeros as there
+            # are with `last` ones.
+            return -BitPair(first, self.others - last, self.flip)._gdp_mu(True), first, last
+
         # Without dummy reports, mu is the same for m ones and for m zeros among the other users' bits.
-        return max(self._pair(ones)._gdp_mu(True) for ones in range(self.users if self.fakes else self.others // 2 + 1))
+        blocks = [bounded(0, self.users - 1 if self.fakes else self.others // 2)]
+        for _ in range(COMPARED):
+            _, first, last = blocks[0]
+            if first == last:
+                break
+            middle = (first + last) // 2
+            heapreplace(blocks, bounded(first, middle))
+            heappush(blocks, bounded(middle + 1, last))
+        return -blocks[0][0]
 
     def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
         return _all_data.tails_of_all(self.users, self.flip, eps) if self.listed else None
