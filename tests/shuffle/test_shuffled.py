@@ -478,3 +478,24 @@ def test_eps_beyond_the_largest_exponent(central, eps):
     """e^eps is not a double, and the bound is the local one."""
     assert central.log_delta(eps, bound="lower") <= central.log_delta(eps) <= central.randomizer.log_delta(eps) * (1 - 1e-12)
     assert isinstance(central.argument(eps), str)
+
+
+@pytest.mark.parametrize("participation", [1.0, 0.5])
+@pytest.mark.parametrize(("rows", "users"), [
+    ([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.125, 0.125, 0.75]], 4),
+    ([[0.5, 0.5, 0.0, 0.0], [0.0, 0.25, 0.5, 0.25]], 5), ([[0.9375, 0.03125, 0.03125], [0.03125, 0.03125, 0.9375]], 2),
+])
+def test_tails_of_few_users_are_those_of_the_worst_dataset(rows, users, participation):
+    """The upper bound was up to three times as large."""
+    share = Fraction(participation)
+    exact_rows = [[*(share * Fraction(p) for p in row), 1 - share] for row in rows]
+    protocol, eps = FiniteRandomizer(rows).shuffled(users, participation), [0.01, 0.2, 0.33, 0.7, 1.5, 5.0]
+    best = dict.fromkeys(eps, Fraction(0))
+    for others in itertools.combinations_with_replacement(range(len(rows)), users - 1):
+        laws = [messages(*(exact_rows[y] for y in (*others, x))) for x in range(len(rows))]
+        for (p, q), at in itertools.product(itertools.permutations(laws, 2), eps):
+            best[at] = max(best[at], sum(mass for y, mass in p.items() if mass > Fraction(math.exp(at)) * q.get(y, 0)))
+    for at, exact in best.items():
+        lower, upper = (protocol.loss_tail(at, bound=bound) for bound in ("lower", "upper"))
+        assert lower <= exact <= upper
+        assert (lower, upper) == pytest.approx((float(exact), float(exact)), rel=1e-9, abs=1e-290)

@@ -109,6 +109,10 @@ class _ByBounds(ClosedForms):
         # is mu for normal noise, and slightly less for discrete noise.
         return self.one._gdp_mu(True) if upper and self.one and self.limit_of_mu is not None else self.limit_of_mu
 
+    def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
+        tails = None if self.bounds.mixed is None else self.bounds.mixed.tails(eps)
+        return tails and IntervalArray(tails.lower, np.where(eps < self.bounds.pair_info.pure, tails.upper, 0.0))
+
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         mixed, value = self.bounds.mixed, np.full(orders.size, math.nan)
         if self.bounds.two_users is not None:

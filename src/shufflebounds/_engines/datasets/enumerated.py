@@ -8,7 +8,7 @@ import numpy as np
 
 from shufflebounds._base.caches import kept
 from shufflebounds._base.limits import MANY
-from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._engines.datasets.every import EveryDataset, LargestDivergence, Shares
 
 __all__ = ["MixedData", "merged_outputs"]
@@ -50,6 +50,10 @@ class MixedData:
     def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
         """Return upper or lower bounds of the largest Renyi divergences over every dataset; call it only if `listed`."""
         return self._every.renyi(orders, upper=upper)
+
+    def tails(self, eps: FloatArray) -> IntervalArray | None:
+        """Return bounds of the largest tail of the privacy loss over every dataset, or None; call it only if `listed`."""
+        return self._every.tails(eps)
 
     @kept(4 * MANY)
     def _every_largest(self, eps: float) -> LargestDivergence:

@@ -28,7 +28,7 @@ from shufflebounds._base.limits import BLOCK, LARGEST_EXPONENT, LOG_TINY, MOST_E
 from shufflebounds._base.progress import tick
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.search import least_int
-from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.divergences import excess
 
 __all__ = ["EveryDataset", "LargestDivergence", "Shares", "all_shares", "most_enumerated"]
@@ -157,6 +157,26 @@ class EveryDataset:
             best = np.maximum(best, [losses.renyi(order) for order in orders.tolist()])
             tick()
         return best
+
+    def tails(self, eps: FloatArray) -> IntervalArray | None:
+        """Return bounds of the largest probability that the privacy loss exceeds each eps, or None if it is not known.
+
+        The probability is not convex in the dataset, so it is known only if all datasets are enumerated, not those of extreme
+        points alone.
+        """
+        if self._rows.shape[1] == 2 or (eps > LARGEST_EXPONENT).any():
+            return None
+        law, starts = self._laws
+        lost = TINY * float(np.diff(np.append(starts, law.shape[1])).max())
+        sides = np.zeros((2, eps.size))
+        for i, factor in enumerate(np.exp(eps).tolist()):
+            for first, second in permutations(law, 2):
+                for upper, error in enumerate((-self._error, self._error)):
+                    seen = first * (1 + error) > second * (factor * (1 - error) * (1 - 2 * error))
+                    sides[upper, i] = max(sides[upper, i], np.add.reduceat(np.where(seen, first, 0.0), starts).max())
+            tick()
+        lower, upper = sides[0] * (1 - self._error) - lost, sides[1] * (1 + self._error) + lost
+        return IntervalArray(np.maximum(lower, 0.0), np.minimum(upper, 1.0))
 
     def _of_bits(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
         """Return the largest divergence for two outputs as (upper, lower, dataset, pair); `factor` is e^eps."""
