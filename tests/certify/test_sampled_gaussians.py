@@ -59,11 +59,11 @@ def test_one_release_at_any_witness(eps, removed):
             sampled_gaussians.delta(ONE, factor(eps), removed, known)
 
 
-def test_terms_beyond_the_nodes_are_bounded():
-    """The terms beyond both last nodes are added in mpmath; the integrals that bound them are about three times their sum."""
-    flint().ctx.prec = 200
-    sigma, rate, a = 5, mp.mpf(1e-4), 100
-    release = sampled_gaussians._Sampled(Part(5.0, 1.0, 1e-4, 1), flint().arb(a), 300)
+@pytest.mark.parametrize(("rate", "a", "bits"), [(1e-4, 100, 300), (0.5, 20, 150)])
+def test_terms_beyond_the_nodes_are_bounded(rate, a, bits):
+    """The terms beyond both last nodes are added in mpmath; the integrals that bound them are three to four times their sum."""
+    flint().ctx.prec, sigma = 200, 5
+    release = sampled_gaussians._Sampled(Part(5.0, 1.0, rate, 1), flint().arb(a), bits)
     step, last = mp.mpf(release.step.str(60, radius=False)), len(release.nodes)
 
     def term(j):
