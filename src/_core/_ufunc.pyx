@@ -72,7 +72,7 @@ cdef str document(str call, str summary, dict arguments, str see, str example, s
     ----------
     {listed}
     out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+        Array for the result. `where` and the other keywords of a NumPy ufunc are accepted.
 
     Returns
     -------

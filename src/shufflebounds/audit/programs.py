@@ -65,8 +65,9 @@ def program(
     Returns
     -------
     Refuted
-        There is one test for each of up to 40 thresholds and each direction (which of the two datasets comes first); a test uses
-        the product of its two p-values (``test="product"`` of :func:`decisions`).
+        The refuted claims. There is one test for each of up to 40 thresholds of the score and each direction (which of the two
+        datasets comes first). A test combines the p-value of the number of runs on `data` whose score is at least the threshold
+        with that of the number of runs on `neighbour`, by their product (``test="product"`` of :func:`decisions`).
 
     Raises
     ------

@@ -122,14 +122,14 @@ def composition_log_delta(
 
     Notes
     -----
-    The gap between the two bounds depends on the number of distinct budgets:
+    The gap between the upper and the lower bound of log delta depends on the number of distinct budgets:
 
-    - The bounds differ by about 1e-12, or a few ulp of the logarithm, if the budgets can be divided into two halves with at
-      most 2**20 outcomes each. Examples are any number of mechanisms with one or two distinct budgets, up to 40 distinct
-      budgets once each, or four distinct budgets ten thousand times each.
-    - Otherwise the losses are composed on a grid, and the bounds differ by 1e-9 to 1e-3 (measured: up to 1000 distinct
-      budgets, 8 s for the first value; three groups of a million, 3 s). The gap is larger for three or more groups of a
-      billion mechanisms each whose budgets are not multiples of one number.
+    - The gap is about 1e-12, or a few ulp of log delta if that is larger, if the budgets can be divided into two halves with at
+      most 2**20 outcomes each. Examples are any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets
+      once each, or four distinct budgets ten thousand times each.
+    - Otherwise the losses are composed on a grid, and the gap is 1e-9 to 1e-3 (measured for up to 1000 distinct budgets, and for
+      three groups of a million mechanisms). It is larger for three or more groups of a billion mechanisms each whose budgets are
+      not multiples of one number. One call takes up to 8 s for 1000 distinct budgets, and 3 s for the three groups.
     - If the grid would take more than 10 s (about 1250 distinct budgets, or 25 with more than 64 mechanisms each), the upper
       bound is that of the best Renyi moment, and for the lower bound every budget is rounded down to one of two values.
 

@@ -66,9 +66,10 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
     Neighbours: the input is replaced by any other. The matrix is stored as tuples, so that randomizers with equal matrices are
     equal.
 
-    The users' values are the inputs 0..inputs - 1; messages are the numbers of columns, int64. Counts: how often each output was
-    sent. :meth:`estimate` returns the number of users with each input, and needs a matrix of linearly independent rows. Among all
-    unbiased estimates that are linear in the counts, it has the smallest variance if the users are spread evenly over the inputs.
+    The users' values are the inputs 0..inputs - 1; a message is the index 0..outputs - 1 of a column, int64. Counts: how often
+    each output was sent. :meth:`estimate` returns the number of users with each input, and needs a matrix of linearly independent
+    rows. Among all unbiased estimates that are linear in the counts, it has the smallest variance if the users are spread evenly
+    over the inputs.
 
     References
     ----------

@@ -536,10 +536,11 @@ class DominatingPair(PrivacyProfile):
         Returns
         -------
         Tradeoff
-            For at most 2**17 outcomes the curve is exact except for truncation and rounding. To allow for both, the lower curve
-            uses decreased masses under P and under Q, and the upper curve increased masses. For a sum of bits, the masses are
-            changed by their error bound, a relative 1e-12. For more than 2**17 outcomes only selected breakpoints are computed.
-            The deltas of the two curves then differ by about a relative :math:`10^{-4} |\log\delta|`, for any number of outcomes.
+            The curve. For at most 2**17 outcomes every breakpoint is computed, and only truncation and rounding separate the two
+            bounds: the lower curve uses decreased masses under P and under Q, and the upper curve increased masses (for a sum of
+            bits by a relative 1e-12). For more than 2**17 outcomes only selected breakpoints are computed. At the same eps, the
+            deltas of the lower and of the upper curve then differ by about a relative :math:`10^{-4} |\log\delta|`, however many
+            outcomes there are.
 
         {raises: If `bound` is another word, or `log_tail` lies outside its range.}
 

@@ -160,10 +160,12 @@ def _laplace_rate_counterexample() -> Counterexample:
     "A valid one is that of :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.",
 )
 def liu2024_laplace_rate(eps_other: float, eps_target: float) -> float:
-    r"""Published rate p_i of a user with Laplace noise: the smaller probability of two sets, at the user's worst input.
+    r"""Published rate p_i at which user i, with Laplace noise, sends a clone of the target's message.
 
-    The two sets of outputs are :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}`, b = 0 or 1, where :math:`R_i` is the density of the
-    user's message and :math:`R_0, R_1` are those of the target with value 0 and 1.
+    .. math:: p_i = \min_{b,\,x} \Pr[Z \in U_b], \qquad U_b = \{R_i < R_b,\; R_{1-b} < R_b\}
+
+    The minimum is over b = 0, 1 and the user's values x = 0, 1. Z is the user's message, :math:`R_i` its density, and :math:`R_0`
+    and :math:`R_1` are the densities of the target's message for the values 0 and 1.
 
     >>> [round(published.liu2024_laplace_rate(e, 2.0), 8) for e in (1.9, 1.0, 0.5, 3.0)]
     [0.19337051, 0.26943151, 0.22768413, 0.11156508]
@@ -201,10 +203,12 @@ def _gaussian_rate_counterexample() -> Counterexample:
     returns="The published rate, 0 at equal standard deviations.",
 )
 def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
-    r"""Published rate p_i of a user with Gaussian noise: the smaller probability of two sets, at the user's worst input.
+    r"""Published rate p_i at which user i, with Gaussian noise, sends a clone of the target's message.
 
-    The two sets of outputs are :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}`, b = 0 or 1, where :math:`R_i` is the density of the
-    user's message and :math:`R_0, R_1` are those of the target with value 0 and 1.
+    .. math:: p_i = \min_{b,\,x} \Pr[Z \in U_b], \qquad U_b = \{R_i < R_b,\; R_{1-b} < R_b\}
+
+    The minimum is over b = 0, 1 and the user's values x = 0, 1. Z is the user's message, :math:`R_i` its density, and :math:`R_0`
+    and :math:`R_1` are the densities of the target's message for the values 0 and 1.
 
     >>> 0 < published.liu2024_gaussian_rate(4.0, 2.0) < 0.5
     True

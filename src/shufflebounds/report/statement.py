@@ -55,7 +55,7 @@ _ANY_INSIDER = "anyone who sees the data before the randomness is added"
 class Statement:
     """A guarantee in five plain paragraphs; made by ``profile.statement(delta=...)``.
 
-    ``str()`` gives the text, :meth:`markdown` and :meth:`html` the other forms. A notebook shows the web form.
+    ``str()`` returns plain text, :meth:`markdown` and :meth:`html` return these formats. A notebook shows the HTML.
 
     Attributes
     ----------

@@ -71,7 +71,9 @@ def svt_scales(
     Returns
     -------
     SVTScales
-        ``(threshold, query, answer, cutoff)``; multiply the three scales by the sensitivity. The guarantee is an upper bound.
+        ``(threshold, query, answer, cutoff)``: the scales of the noise of the threshold, of each query and of each released
+        number (None without `numeric`), for sensitivity 1, and `cutoff`. For another sensitivity multiply the scales by it. With
+        these scales the run is (eps, delta)-private.
 
     {raises: If an argument is outside its range, or method="advanced" and its closed form does not meet the target.}
 
@@ -164,7 +166,7 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     beta : float
         Probability of a larger error, in [1e-300, 1).
     method : {"exact", "union"}
-        "exact": the alpha of the formula. "union": the union bound of the literature, about twice as large.
+        "exact": the smallest alpha, as defined above. "union": the union bound of the literature, about twice as large.
 
     Returns
     -------
@@ -289,8 +291,8 @@ def svt_rdp(
         Renyi order a > 1, finite.
     rdp_threshold, rdp_query : callable
         Upper bounds of :math:`\varepsilon_\rho` and :math:`\varepsilon_\nu` as functions of the order, such as the ``rdp`` method
-        of a mechanism. For the queries pass the bound for **twice** the sensitivity. The third form calls
-        ``rdp_query(math.inf)``.
+        of a mechanism. For the queries pass the bound for **twice** the sensitivity. For :math:`\varepsilon_\nu(\infty)`,
+        ``rdp_query(math.inf)`` is called.
     cutoff : int
         Number c of answers above the threshold after which the run halts, 1 to 2**53.
     max_queries : int, optional
@@ -307,7 +309,7 @@ def svt_rdp(
     -------
     float
         Upper bound of the Renyi divergence of order a between the outputs for neighbouring datasets, in nats. With neither
-        `max_queries` nor `log_moment` only the third form is used.
+        `max_queries` nor `log_moment` only the form for query noise with pure privacy is used.
 
     {raises: If an argument lies outside its range, or no form applies.}
 

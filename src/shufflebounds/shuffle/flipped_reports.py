@@ -311,10 +311,10 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     The guarantees depend on what the analyst sees, so `view` has no default:
 
     - ``view="sums"``: the number of ones in every bin, as when the bits of each bin are shuffled separately.
-    - ``view="records"``: the shuffled records of d bits each, as in the protocol of the paper.
+    - ``view="records"``: the shuffled records of d bits each, as in the protocol of Zhilyaev (References).
 
     .. warning::
-       Proposition 5.1 of the paper is **false for records**: the record of one bin becomes that of another bin only if two given
+       Zhilyaev's Proposition 5.1 is **false for records**: the record of one bin becomes that of another bin only if two given
        bits are flipped, which has probability q**2.
 
     For sums, let :math:`M_1, M_2` be the numbers of other users' reports in the target's two possible bins, and :math:`P_b^M` the

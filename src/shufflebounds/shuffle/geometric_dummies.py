@@ -37,15 +37,15 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
         \Pr[Z = j] = D(j) = \frac1K \begin{cases} l^{s-j} & 0 \le j < s \\ r^{j-s} & j \ge s \end{cases}, \qquad
         K = \sum_{i=1}^{s} l^i + \frac{1}{1 - r}
 
-    If a user's bin is replaced, one report moves to another bin. The numbers of reports in these two bins determine delta,
-    where b is `keep`:
+    The shuffler keeps each user's report with probability b. If a user's bin is replaced, one report moves to another bin, and
+    the numbers of reports in these two bins determine delta:
 
     .. math::
         \delta(\varepsilon) = \sum_{i,j} w_i w_j (u_i - e^\varepsilon u_j)_+, \qquad u = (1-b,\; 1-b+b\,l,\; 1-b+b/r)
 
-    The number of reports in a bin has one likelihood ratio if the bin is the target's, against if it is not. This ratio has
-    the three values :math:`u_i`. Under D, :math:`w_i` are the probabilities of {0}, {1, ..., s} and {s + 1, ...}, the numbers
-    of dummy reports that give these values. For b = 1 and :math:`e^\varepsilon \ge 1/(l r)`, delta is D(0).
+    Here :math:`u_i` are the three values of the likelihood ratio of a bin: the probability of its number of reports if the bin is
+    the target's, divided by the probability if it is not. :math:`w_i` are the probabilities under D of the numbers {0}, {1, ...,
+    s} and {s + 1, ...} that have these ratios. For b = 1 and :math:`e^\varepsilon \ge 1/(l r)`, delta is D(0).
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class GeometricDummies(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw)
     Notes
     -----
     Neighbours: one user's bin is replaced. The formula is an upper bound for every dataset: all other users' reports are
-    independent of the numbers of dummy reports in the two bins, so adding them is post-processing. The formula is exact for
-    keep = 1, and for keep < 1 if no other user is in the two bins. delta is the same for (P, Q) and (Q, P). The sum has nine terms,
-    with a relative error of about 1e-15 (1 + \|log D(0)\|).
+    independent of the numbers of dummy reports in the target's two bins, so adding them is post-processing. The formula is exact
+    for keep = 1, and for keep < 1 if no other user is in the two bins. delta is the same for (P, Q) and (Q, P). The computed
+    delta has a relative error of about 1e-15 (1 + \|log D(0)\|).
 
     The users' values are bins 0..d - 1, and so are the messages, int64. :meth:`randomize` returns the values that are kept, and the
     messages of :meth:`dummies`, whose number is random, hide them. One party must add all dummy reports of a bin. Counts: the

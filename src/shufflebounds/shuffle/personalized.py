@@ -69,11 +69,12 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     Parameters
     ----------
     weight : float
-        w, in (0, 1/2): 1/(e^eps1 + 1) for a target of pure local budget eps1.
+        w, in (0, 1/2); for a target with pure local budget eps1 it is 1/(e^eps1 + 1).
     rates : array_like, shape (groups,)
         Rates r_i of the other users, without the target, each in [0, 1/2].
     scale : float
-        :math:`\lambda`, in (0, 1]: the weight of :math:`S_0` and :math:`S_1` in the target's two output distributions.
+        :math:`\lambda`, in (0, 1], of the decomposition :math:`R_b = \lambda S_b + (1-\lambda) V` of the target's two output
+        distributions.
     counts : array_like of int, shape (groups,), optional
         Number of users with each rate, 1 each by default; the total is at most 2**53.
     {absent}
@@ -89,9 +90,9 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
     The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so the convex hull of the bound is
     a bound, too. `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use this hull, which may be below `delta`.
 
-    For given rates, the value of the formula lies between the lower and the upper bound; delta of a protocol with these rates may
-    be below both. The range of the sum is truncated by exponential tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of
-    the logarithm if that is larger.
+    With given `weight`, `rates` and `scale`, the sum over c lies between the lower and the upper bound; delta of a protocol with
+    these rates may be below both. The gap between the two bounds is a relative 1e-12 to 3e-11 of delta, or a few ulp of log delta
+    if that is larger.
 
     References
     ----------

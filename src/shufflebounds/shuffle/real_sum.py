@@ -80,11 +80,18 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
 
     Notes
     -----
-    Neighbours: one user's number is replaced. **Total**: delta is exact for the protocol. If k of the target's bits are 1, the
-    distributions of the total for different k have monotone likelihood ratios. So the best tests are thresholds, and for every M
-    the worst pair is k = 0 against k = r; random encodings are mixtures over k. The worst M is found by branch and bound as in
-    :class:`ShuffledBits`. The gap is at most a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by
-    2e-4 in log delta.
+    Neighbours: one user's number is replaced.
+
+    **Total**: the formula is the largest delta over all datasets. If k of the target's bits are 1, the distributions of the total
+    for different k have monotone likelihood ratios. So the best tests are thresholds, and for every M the worst pair is k = 0
+    against k = r; random encodings are mixtures over k.
+
+    The worst M is found by branch and bound as in :class:`ShuffledBits`, and the maximum is known up to a gap. For the n r bits
+    of all users, the upper and the lower bound of log delta differ by at most
+
+    - 1e-9 for up to 1024 bits;
+    - 1e-3, or 1e-5 \|log delta\| if that is larger, for up to 2**32 bits;
+    - this gap plus 2e-4 (1 + \|log delta\|) for more bits.
 
     **Columns**: the encodings of 0 and 1 differ in all r columns, those of other pairs of numbers in fewer. The upper bound is that
     of the composition of r columns, each with its largest delta over all datasets at every eps. The lower bound is the larger of

@@ -21,7 +21,7 @@ __all__ = ["SampleSize", "pointer_chasing", "pointer_jumping", "printed_support_
 
 @dataclass(frozen=True)
 class SampleSize:
-    """A number of users that is enough to solve a problem by :class:`~shufflebounds.shuffle.ShuffledHistogram`, with its gamma.
+    """A number of users for which :class:`~shufflebounds.shuffle.ShuffledHistogram` meets a privacy and an accuracy target.
 
     Parameters
     ----------

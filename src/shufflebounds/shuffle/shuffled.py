@@ -229,13 +229,17 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So delta of :class:`ShuffledBits` is an upper
     bound, too; it is exact over all datasets for k-ary response of two values and geometric noise of sensitivity 1.
 
-    Both bounds are maxima over the pairs of the target's inputs that the randomizer lists: all of them up to symmetry, or a
-    pair that is proven to be the worst. For Laplace, Gaussian, discrete Gaussian and geometric noise on an interval this pair
-    is the two ends (docs/theorems/interval-inputs). The two bounds of the sum in the formula have a gap of about 2e-7 in log
-    delta, 1e-12 for few users; densities are discretized into cells, which adds about 1e-5. The run time does not depend on
-    the number of users: one delta of the privacy blanket takes less than a millisecond for a randomizer of a few atoms, and
-    about 10 ms for densities. One eps of the bound over all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1
-    s for noise, and up to 3 s for few users, where rare messages dominate (on vectors up to 20 s).
+    The upper and the lower bound are maxima over the pairs of the target's inputs that the randomizer lists: all pairs up to
+    symmetry, or one pair that is proven to be the worst. For Laplace, Gaussian, discrete Gaussian and geometric noise on an
+    interval the worst pair is the two ends (docs/theorems/interval-inputs).
+
+    For a given m, the formula is computed with a gap of about 2e-7 in log delta, 1e-12 for few users; densities are discretized
+    into cells, which adds about 1e-5.
+
+    The run time does not depend on the number of users: one delta of the privacy blanket takes less than a millisecond for a
+    randomizer of a few atoms, and about 10 ms for densities. One eps of the bound over all datasets takes 5 to 20 ms for a
+    randomizer of few outputs, 0.1 to 1 s for noise, and up to 3 s for few users, where rare messages dominate (on vectors up to
+    20 s).
 
     {balle2019}
 

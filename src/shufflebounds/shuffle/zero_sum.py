@@ -59,11 +59,12 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
     The users' values are bits. Messages are given as the number of copies that each user sends, int8: 0, 1 or 2. All copies
     are equal, so the analyst sees only their number y. Counts: y.
 
-    **Error.** The error depends only on the sum S of the users' bits, which :meth:`error_tail` takes as `truth`. With
-    :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits the error is :math:`n\gamma - Y` if Y < S, and -S otherwise. The
-    probability of an error above a is largest for :math:`S = \lfloor a \rfloor + 1`: for a larger S an estimate of 0 is less
-    likely, and for a smaller S an estimate of 0 has an error of at most a. The mean squared error is largest for one S between
-    :math:`n\gamma/2` and a few standard deviations above :math:`n\gamma`; it is up to about :math:`(n\gamma)^2`.
+    **Error.** Let S be the sum of the users' bits, which :meth:`error_tail` takes as `truth`, and :math:`Y \sim
+    \mathrm{Bin}(n,\gamma)` the number of zero noise bits; then y = n + S - Y. If Y < S, the estimate is :math:`S + n\gamma - Y`,
+    with the error :math:`n\gamma - Y`. Otherwise the estimate is 0, with the error -S. The probability of an error above a is
+    largest for :math:`S = \lfloor a \rfloor + 1`: for a larger S an estimate of 0 is less likely, and for a smaller S an estimate
+    of 0 has an error of at most a. The mean squared error is largest for one S between :math:`n\gamma/2` and a few standard
+    deviations above :math:`n\gamma`; it is up to about :math:`(n\gamma)^2`.
 
     {balcer2020: Figure 1, Theorem 3.1}
 

@@ -28,7 +28,7 @@ class LocalHashing(FrequencyOracle):
     .. math:: h_a(x) = \sum_i a_i x_i \bmod g, \qquad
         \Pr[Y = (a, r) \mid x] = \frac{g^{-L}\, e^{\varepsilon_0 [r = h_a(x)]}}{e^{\varepsilon_0} + g - 1}
 
-    Here :math:`x_i` are the L bits of the bin x, and a is uniform on :math:`\{0..g-1\}^L`.
+    Here :math:`x_i` are the L bits of the index x of the user's bin, and a is uniform on :math:`\{0..g-1\}^L`.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class LocalHashing(FrequencyOracle):
 
     Notes
     -----
-    The users' values are bins 0..k - 1. A message is a row of 1 + L unsigned integers: the bucket, then the hash function, one
-    coefficient for each bit of a bin, the lowest bit first. The message supports the bins that the function maps to this bucket.
+    The users' values are bins 0..k - 1. A message is a row of 1 + L unsigned integers: the bucket r, then the coefficients
+    :math:`a_i` of the hash function, that of the lowest bit first. The message supports the bins x with :math:`h_a(x) = r`.
     Counts: how many messages support each bin.
 
     Neighbours: the bin is replaced. No ideal hash function is assumed: the estimate is unbiased and the privacy bounds are

@@ -120,9 +120,9 @@ def _two_sided_tail(users: int, flip: float, ones: int, distance: float) -> floa
     where={"users": BITS, "distance": real("Relative distance t; proven up to 1", 0, 100, ends="(]")},
 )
 def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
-    r"""Published tail of the sum s of n flipped bits: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}`.
+    r"""Published tail of a sum s of flipped bits: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}` for a distance t.
 
-    :math:`\mu_m` is the mean of s if m of the n bits are 1 before each bit is flipped with probability q.
+    Each of n bits, of which m are 1, is flipped with probability q; s is the sum of the flipped bits, and :math:`\mu_m` its mean.
 
     >>> round(published.zhilyaev_tail_relative(1000, 0.1, 0.5), 10)
     0.000480739
