@@ -21,7 +21,7 @@ __all__ = ["HadamardResponse"]
 @with_passages
 @dataclass(frozen=True)
 class HadamardResponse(CountsOfLabels, FrequencyOracle):
-    r"""A random word y of :math:`\log_2 K` bits; for bin x, words that have an even number of ones in common with x + 1 are more likely.
+    r"""A random word y of :math:`\log_2 K` bits; for bin x, words with an even number of ones in common with x + 1 are more likely.
 
     .. math:: \Pr[Y = y \mid x] = \frac{2}{K} \, \frac{e^{\varepsilon_0 [\langle y, x+1\rangle = 0]}}{e^{\varepsilon_0}+1}, \qquad
         K = 2^{\lceil\log_2(k+1)\rceil}
