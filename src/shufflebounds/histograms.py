@@ -24,6 +24,8 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
 
     .. math:: \arg\min_{t \ge 0,\ \sum t_i = \text{total}} \sum_i (t_i - r_i)^2 = \bigl(\max(0, r_i - g)\bigr)_i
 
+    The number g is the one for which the entries of the result add up to `total`.
+
     Parameters
     ----------
     r : array_like of float, shape (d,)

@@ -219,8 +219,8 @@ def one_run(
     Returns
     -------
     Refuted
-        The p-value for a pair (eps, delta) is exact: a mechanism attains it. The p-value for a profile is the smallest certified
-        upper bound that was found.
+        The refuted claims. The p-value for a pair (eps, delta) is exact: a mechanism attains it. The p-value for a profile is the
+        smallest certified upper bound that was found.
 
     {raises: If not right <= guesses <= canaries, or an argument lies outside its range.}
 
@@ -230,8 +230,8 @@ def one_run(
 
     Notes
     -----
-    Theorem and proofs: docs/theorems/one-run-audit. A profile is tested at each eps by the formula above. For up to 1e5 guesses and
-    p-values above 1e-6, a linear program combines several eps, which may give a smaller p-value.
+    Theorem and proofs: docs/theorems/one-run-audit. For a profile, p is computed at each eps with delta(eps). For up to 1e5
+    guesses and p-values above 1e-6, a linear program combines several eps, which may give a smaller p-value.
 
     References
     ----------

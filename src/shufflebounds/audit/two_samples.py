@@ -204,9 +204,9 @@ def decisions(
 
     .. math:: \varepsilon = \log\frac{l - \delta}{u}, \qquad \mu = \Phi^{-1}(l) - \Phi^{-1}(u)
 
-    Here l is the lower confidence limit of the rate of hits on D, and u the upper confidence limit of the rate of hits on D'. Each
-    limit has half of the error probability 1 - confidence. The same limits give a second eps for the decision "no hit"; the result
-    is the larger eps.
+    Here l is the lower confidence limit of the rate of hits on D, and u the upper confidence limit of the rate of hits on D'.
+    Each limit has half of the error probability 1 - confidence. The complementary decision, "no hit", gives a second eps in the
+    same way; the result is the larger one.
 
     Parameters
     ----------
@@ -219,9 +219,9 @@ def decisions(
     log_alpha : float, optional
         In place of `confidence`, for error probabilities below 1e-16: the natural logarithm of 1 - confidence, in [-1e5, 0).
     test : {"box", "product"}
-        The test must be chosen before the data. "box": the confidence limits above. "product": the product s of the two p-values,
-        maximized over the error rates that the claim allows, has the p-value :math:`s (1 - \log s)`. Neither test is always the
-        stronger one; "product" is stronger at high confidence.
+        The test must be chosen before the data. "box": the confidence limits l and u. "product": the product s of the p-values of
+        x and of y, maximized over the error rates that the claim allows, has the p-value :math:`s (1 - \log s)`. Neither test is
+        always the stronger one; "product" is stronger at high confidence.
     relation : {"replace-one", "add-remove"}, optional
         How D' differs from D. If stated, claims about the other relation raise ValueError.
 
@@ -285,7 +285,7 @@ def scores(
     Returns
     -------
     Refuted
-        Its attribute `method` states which thresholds were used.
+        The refuted claims; the attribute `method` states which thresholds were used.
 
     {raises: If a sample is empty, a score is NaN, or an argument lies outside its range.}
 

@@ -116,7 +116,7 @@ def composition_log_delta(
     Returns
     -------
     float or ndarray
-        The chosen bound of the logarithm, of the shape of `eps_total`; -inf where delta is 0.
+        The chosen bound of log delta, of the shape of `eps_total`; -inf where delta is 0.
 
     {raises: As :func:`composition_delta`.}
 
@@ -170,7 +170,8 @@ def compose_dp(
         The additional failure probability s, in [0, 1), the limit of :math:`\delta^*` of :func:`composition_delta`; positive for
         "advanced". "basic" does not use it.
     method : {"optimal", "advanced", "basic"}
-        "optimal" is the smallest eps that holds for all mechanisms with these guarantees; the others are larger closed forms.
+        "optimal" is the smallest eps that holds for all mechanisms with these guarantees; "advanced" and "basic" are larger
+        closed forms.
 
     Returns
     -------
@@ -183,7 +184,7 @@ def compose_dp(
     Notes
     -----
     "optimal": the upper bound of delta* was evaluated at the returned eps and is at most `slack`. The search ends at 1e6 nats; if
-    no eps was found, the smaller of the two closed forms is returned. "advanced" is Hoeffding's inequality for the loss of
+    no eps was found, the smaller eps of "advanced" and "basic" is returned. "advanced" is Hoeffding's inequality for the loss of
     randomized responses, whose mean is eps tanh(eps/2); the published mean, eps (e^eps - 1), is about twice as large. For few
     mechanisms "advanced" returns a larger eps than "basic".
 

@@ -75,6 +75,8 @@ class AccountingProfile(PrivacyProfile):
 
     .. math:: \delta(\varepsilon) = \max_{\text{directions}} \; p_\infty + \sum_{l > \varepsilon} (1 - e^{\varepsilon - l})\, p_l
 
+    Here :math:`p_l` is the probability of the privacy loss l, and :math:`p_\infty` that of an infinite loss.
+
     Parameters
     ----------
     directions : tuple of DominatingPair
@@ -82,8 +84,8 @@ class AccountingProfile(PrivacyProfile):
 
     Notes
     -----
-    The delta of the given distribution lies between the two bounds. Whether this delta is a bound for a mechanism depends on how
-    the distribution was made; if it was made with ``pessimistic_estimate=True``, it is an upper bound.
+    The delta of the given distribution lies between the lower and the upper bound. Whether this delta is a bound for a mechanism
+    depends on how the distribution was made: with ``pessimistic_estimate=True`` it is an upper bound.
 
     References
     ----------

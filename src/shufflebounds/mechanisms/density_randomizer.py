@@ -95,10 +95,10 @@ class DensityRandomizer(LocalRandomizer):
       two inputs the likelihood ratios of these outputs are the values at the two ends, for more inputs the corners of a
       simplex that contains all ratios in the cell.
 
-    So both bounds are valid, and so is the bound over all datasets (docs/theorems/worst-dataset). The gap decreases with the
-    square of the width of the cells.
+    So the upper and the lower bound are valid, and so is the bound over all datasets (docs/theorems/worst-dataset). The gap
+    between them decreases with the square of the width of the cells.
 
-    There is no general estimate. :meth:`randomize` inverts `cdf` by bisection.
+    No estimate is defined. :meth:`randomize` inverts `cdf` by bisection.
 
     Examples
     --------

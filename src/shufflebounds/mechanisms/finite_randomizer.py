@@ -217,9 +217,10 @@ class FiniteRandomizer(FewOutputs, CountIntervals, CountsOfLabels, LocalRandomiz
         .. math:: \max_\pm \min_{\theta > 0} \frac{1}{\theta} \Bigl(\sum_z n_z \ln \mathbb{E}_z\, e^{\pm\theta (w_x(Y) - [x = z])}
             + \ln\frac{2}{\beta}\Bigr)
 
-        Here w_x(y) is the contribution of output y to the estimate of input x, and n_z users have the input z (Chernoff's bound).
-        Without `truth` the sum is replaced by the number of users times the largest logarithm. A bound of the rounding error of the
-        estimate is added; it is large only if rows of the matrix are nearly dependent.
+        Here w_x(y) is the contribution of output y to the estimate of input x, n_z users have the input z, and Y is the output of
+        one of them (Chernoff's bound). Without `truth` the sum over z is replaced by the number of users times the largest of the
+        logarithms. A bound of the rounding error of the estimate is added; it is large only if rows of the matrix are nearly
+        dependent.
 
         Parameters
         ----------

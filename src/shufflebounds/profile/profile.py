@@ -683,6 +683,9 @@ class Composition(PrivacyProfile):
 
     .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\left( \prod_j P_j^{r_j} \,\|\, \prod_j Q_j^{r_j} \right)
 
+    Here :math:`P_j` and :math:`Q_j` are the output distributions of mechanism j for two neighbouring datasets, and :math:`r_j` is
+    its number of releases.
+
     Made by :meth:`PrivacyProfile.compose` and :meth:`PrivacyProfile.self_compose`.
 
     Parameters
@@ -695,10 +698,9 @@ class Composition(PrivacyProfile):
 
     Notes
     -----
-    Pairs. A :class:`DominatingPair` is composed as (P, Q), in this order. Mechanisms with add/remove adjacency are composed
-    once for an added and once for a removed record; delta is the larger one of both. Any other profile is a maximum over
-    several pairs, at least (P, Q) and (Q, P), and an adversary may choose the pair of each release after seeing earlier
-    results:
+    Pairs. A :class:`DominatingPair` is composed as (P, Q), in this order. Mechanisms with add/remove adjacency are composed once
+    for an added and once for a removed record; delta is the larger of the two results. Any other profile is a maximum over
+    several pairs, at least (P, Q) and (Q, P), and an adversary may choose the pair of each release after seeing earlier results:
 
     - If the pairs are enumerated and there are at most a few hundred releases, the bounds are those of the adversary's best
       strategy.

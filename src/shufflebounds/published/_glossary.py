@@ -80,7 +80,7 @@ GLOSSARY: Mapping[str, Given] = {
     "flip": real("Probability q of flipping", 0, 0.5, ends="(]"),
     "gamma": real("Probability of a zero noise bit", 0, 0.5, ends="(]"),
     "lam": real("Expected number of random bits, below n", 0, _validate.MAX_COUNT, ends="(]"),
-    "local_eps": real("Local budget in nats", 0, 700, ends="(]"),
+    "local_eps": real("Local budget eps0 in nats", 0, 700, ends="(]"),
     "m": integer("Length of the range", 1),
     "max_queries": integer("Number k of queries", 1),
     "n_queries": integer("Number k of queries", 1),

@@ -55,7 +55,7 @@ def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: floa
     returns="Upper bound of epsilon, as published.",
     where={
         "users": integer("Number n of users", 1000),
-        "local_eps": real("Local budget in nats", 0, 0.5, ends="()"),
+        "local_eps": real("Local budget eps0 in nats", 0, 0.5, ends="()"),
         "delta": real("Target failure probability", 0, 0.01, ends="()"),
     },
 )
@@ -70,7 +70,7 @@ def erlingsson2019(users: int, local_eps: float, delta: float) -> float:
     return 12 * local_eps * math.sqrt(-math.log(delta) / users)
 
 
-_BUDGET = real("Local budget in nats", 0, 100, ends="(]")
+_BUDGET = real("Local budget eps0 in nats", 0, 100, ends="(]")
 _blanket = partial(
     printed, "proven", comparison=epsilon_of(StrongerClones, 10**6, 1.0, 1e-8), where={"local_eps": _BUDGET},
     returns="Upper bound of epsilon; eps0 where the inequality gives nothing smaller.",
@@ -184,7 +184,7 @@ def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
     where={"local_eps": _BUDGET},
 )
 def girgis2021_eps(users: int, local_eps: float, delta: float) -> float:
-    r"""Return the smallest epsilon that follows from the published Renyi divergences of 82 integer orders a up to 4130.
+    r"""Return the smallest epsilon from the published Renyi divergences :math:`\rho_a` of 82 integer orders a up to 4130.
 
     .. math:: \min_a\; \rho_a + \ln(1 - 1/a) - \frac{\ln\delta + \ln a}{a-1}
 
@@ -224,7 +224,7 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     reason="the hockey-stick divergence of the clone pair, summed over most outcomes, plus the probability of the others",
     comparison=epsilon_of(Clones, 10**4, 1.0, 1e-6),
     returns="Upper bound of epsilon, at most eps0.",
-    where={"local_eps": real("Local budget in nats", 0, 30, ends="(]"), "users": integer("Number n of users", 1, 10**6)},
+    where={"local_eps": real("Local budget eps0 in nats", 0, 30, ends="(]"), "users": integer("Number n of users", 1, 10**6)},
 )
 def koskela2023_clones(users: int, local_eps: float, delta: float) -> float:
     r"""Return the epsilon of the clone pair below; truncating the sum over C adds at most a hundredth of delta.
@@ -232,8 +232,8 @@ def koskela2023_clones(users: int, local_eps: float, delta: float) -> float:
     .. math:: (A + \Delta,\; C - A + 1 - \Delta), \qquad C \sim \mathrm{Bin}(n - 1, e^{-\varepsilon_0}),\;
         A \sim \mathrm{Bin}(C, 1/2),\; \Delta \sim \mathrm{Bernoulli}\Bigl(\frac{e^{\varepsilon_0}}{e^{\varepsilon_0}+1}\Bigr)
 
-    This is the first distribution of the pair. The second one has :math:`1 - \Delta` instead of :math:`\Delta`. The paper sums on a
-    grid of losses by FFT, which allows composition; for one release no grid is needed.
+    This is the first distribution of the pair. The second one has :math:`1 - \Delta` instead of :math:`\Delta`. Koskela, Heikkilä
+    and Honkela sum on a grid of losses by FFT, which allows composition; for one release no grid is needed.
 
     >>> round(published.koskela2023_clones(1000, 1.0, 1e-6), 9)
     0.182530935

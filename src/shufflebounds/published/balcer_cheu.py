@@ -117,7 +117,8 @@ def _ratio_above(users: int, gamma: float, eps: float) -> float:
 def balcer_cheu_smooth(users: int, gamma: float, alpha: float) -> float:
     r"""Published probability that a shift by k changes a likelihood of Bin(n, gamma) by :math:`e^{|k|\varepsilon}` or more.
 
-    Here :math:`\varepsilon = \ln\frac{1+\alpha}{1-\alpha}`; the paper calls the bound the delta of smoothness.
+    Here :math:`\varepsilon = \ln\frac{1+\alpha}{1-\alpha}`, and Y and Y' are independent with the distribution Bin(n, gamma).
+    Balcer and Cheu call the bound the delta of smoothness.
 
     .. math:: \Pr_Y\Bigl[\frac{\Pr[Y' = Y]}{\Pr[Y' = Y + k]} \ge e^{|k|\varepsilon}\Bigr]
         \le e^{-\alpha^2\gamma n/8} + e^{-\alpha^2\gamma n/(8 + 2\alpha)}, \quad 1 \le |k| \le \alpha\gamma n/2

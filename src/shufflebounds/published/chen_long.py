@@ -157,7 +157,7 @@ def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
     reason="depends on Theorem 2, which is false; the maximum over breakpoints with errors in (0, 1) is at the rarest outcomes",
     counterexample=At("mu of 5 users, lambda = 1, the other users at 0", (5, 1.0), _mu_of_any_bit),
     comparison=At(_FIGURE, (100, 58), _mu_of_the_protocol, "mu"),
-    returns="The number that the corollary may have meant.",
+    returns="The maximum over these breakpoints, which the corollary may have meant.",
     where={"users": integer("Number n of users", 2, MOST_ITEMS)},
 )
 def chen_long_mu_interior(users: int, lam: float) -> float:

@@ -46,7 +46,7 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     returns="Upper bound of epsilon, as the program prints it.",
 )
 def clones_apple(users: int, local_eps: float, delta: float) -> float:
-    r"""Closed form of the clone bound in the program published with the paper.
+    r"""Closed form of the clone bound in the program that Feldman, McMillan and Talwar published.
 
     .. math:: \ln\Bigl(1 + \frac{(1 - 1/E_0)(a + c)}{1 + 1/(E_0(1 + a + c))}\Bigr),
         \quad a = 8\sqrt{E_0\ln(4/\delta)/n},\; c = 8E_0/n

@@ -314,8 +314,8 @@ class AllocationPair(OfPresence, DominatingPair):
 
     Notes
     -----
-    The value is exact up to numerical error. If a step has few outcomes, the combinations of how often each occurs are
-    enumerated. There may be up to 2**14 combinations, for example 16,383 steps of two outcomes or 179 steps of three.
+    delta is exact up to numerical error. If a step has few outcomes, the combinations of how often each occurs are enumerated.
+    There may be up to 2**14 combinations, for example 16,383 steps of two outcomes or 179 steps of three.
 
     Otherwise the distribution of the likelihood ratio :math:`L_i` of one step is moved to the points of a grid. For the upper
     bound, the mass between two points is divided between them, which makes the ratio larger in the convex order. For the lower
@@ -444,6 +444,9 @@ class RandomAllocation(OfPresence):
     .. math:: \delta(\varepsilon) = \max\{H_E(\bar P \| Q^t),\; H_E(Q^t \| \bar P)\}, \qquad
         \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}
 
+    This is the formula for one chosen step. P and Q are the output distributions of a step with and without the record, and
+    :math:`E = e^\varepsilon`.
+
     Parameters
     ----------
     mechanism : PrivacyProfile
@@ -460,15 +463,15 @@ class RandomAllocation(OfPresence):
     All outputs are thus a post-processing of t outcomes, drawn from P in the steps that the record enters and from Q elsewhere.
 
     Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any `chosen` if the mechanism has few outcomes:
-    then it is enumerated how often each occurs. For other mechanisms and chosen = k > 1:
+    the numbers of steps with each outcome are enumerated. For other mechanisms and chosen = k > 1:
 
     - The lower bound is that of tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda <
       k/t`, where :math:`L_i` is the likelihood ratio of step i. These tests are also used for compositions of several epochs.
     - The upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). Proof: the k
       steps may be drawn one from each of k disjoint random sets of floor(t/k) steps; by joint convexity, delta is at most that
       for given sets.
-    - For a removed record there is a second upper bound, by a sum over the steps (see ``sampling/_several.py``). One epoch
-      uses the smaller bound, a composition of several epochs the first one.
+    - For a removed record there is a second upper bound, by a sum over the steps (see ``sampling/_several.py``). One epoch uses
+      the smaller bound, a composition of several epochs the bound of k epochs.
 
     At delta = 1e-6 the two bounds of eps differ by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >= 1, and by
     up to 3 % otherwise; the gap decreases as t grows.

@@ -79,9 +79,10 @@ class SampledPair(_Sampled, DominatingPair):
 
     Notes
     -----
-    The value is exact if the mechanism has one dominating pair. If delta of the mechanism is a maximum over several pairs, delta of
+    delta is exact if the mechanism has one dominating pair. If delta of the mechanism is a maximum over several pairs, delta of
     the sampled mechanism is the maximum over the sampled pairs. The same holds for the trade-off function, mu and the Renyi
-    divergences if :meth:`pairs` of the mechanism lists the pairs. The lower bound of a composition composes each pair with itself.
+    divergences if :meth:`pairs` of the mechanism lists the pairs. The lower bound of a composition composes each pair with
+    itself.
 
     Examples
     --------

@@ -41,10 +41,10 @@ class ReplaceOne(PrivacyProfile):
 
     Notes
     -----
-    Adjacency: **replace** one record. For Gaussian, Laplace, discrete Gaussian and unbounded geometric noise on Poisson
-    samples, and compositions of them, the worst case is known: the record contributes +Delta before and -Delta after the
-    replacement in every release, where Delta is the sensitivity (proof: ``sampling/_opposite.py``). Both bounds are those of
-    this case; the gap is below a relative 1e-3 of eps, and one release of whole-number noise is exact.
+    Adjacency: **replace** one record. For Gaussian, Laplace, discrete Gaussian and unbounded geometric noise on Poisson samples,
+    and compositions of them, the worst case is known: the record contributes +Delta before and -Delta after the replacement in
+    every release, where Delta is the sensitivity (proof: ``sampling/_opposite.py``). The upper and the lower bound are those of
+    this case; their gap is below a relative 1e-3 of eps, and delta of one release of whole-number noise is exact.
 
     For randomized response, k-ary response and matrices of up to four inputs on Poisson samples, all pairs of values of the record
     and all fixed values of an absent record are enumerated. One release is exact. In a composition each release may have another

@@ -121,13 +121,14 @@ class ShuffledBatches(PrivacyProfile):
     normalisation. All batches are full. ``self_compose(k)`` stands for k epochs with independent shuffles; batches that stay the
     same in every epoch are not covered. The proof is in docs/theorems/shuffled-batches.
 
-    The lower bound is delta of a dataset in which the vectors of all other records are opposite to the target's vector (Chua et al.
-    2024), with outputs rounded to 500 cells. In eight cases with sensitivity/sigma <= 5 the cells lowered log delta by less than
-    0.007, and for sensitivity/sigma = 10 by 0.015. For sensitivity/sigma above 10 the lower bound is that for 10. For given T, the
-    ratio of the upper to the lower bound of eps is smallest for large B. For T from 1e4 to 1e6, B = 1e4 and delta = 1e-5 this ratio
-    is 1.2 to 1.3 for sigma = 2 and 4. As T increases to infinity and delta falls faster than 1/sqrt(T), eps tends to 0, and the
-    ratio to at most 1.12 for every sigma. For sigma = 1 the upper bound is below that of one step only for large T; for sigma = 0.6
-    it is not below that of one step for any T up to 1e6.
+    The lower bound is delta of a dataset in which the vectors of all other records are opposite to the target's vector (Chua et
+    al. 2024), with outputs rounded to 500 cells. In eight cases with sensitivity/sigma <= 5 the cells lowered log delta by less
+    than 0.007, and for sensitivity/sigma = 10 by 0.015. For sensitivity/sigma above 10 the lower bound is that for 10.
+
+    For given T, the ratio of the upper to the lower bound of eps is smallest for large B. For T from 1e4 to 1e6, B = 1e4 and
+    delta = 1e-5 this ratio is 1.2 to 1.3 for sigma = 2 and 4. As T increases to infinity and delta falls faster than 1/sqrt(T),
+    eps tends to 0, and the ratio to at most 1.12 for every sigma. For sigma = 1 the upper bound is below that of one step only
+    for large T; for sigma = 0.6 it is not below that of one step for any T up to 1e6.
 
     One eps takes 0.5 s for a new sigma and 0.1 s afterwards; a composition of epochs takes 1 to 10 s.
 

@@ -86,15 +86,16 @@ class WithoutReplacement(OfMechanism):
     1. Let P and Q be the distributions of the output for a batch with one or the other record, and R that for a batch with
        neither record. For E > 1, the divergence of the sampled mechanism is :math:`H_E((1-\gamma) R + \gamma P \| (1-\gamma) R
        + \gamma Q) = \gamma H_F(P \| (1-w) R + w Q)`, where :math:`F = 1 + (E-1)/\gamma` and w = E/F.
-    2. It equals the bound :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q. For the other direction the condition is R = P
-       wherever Q > P. Both hold if R = min(P, Q) wherever P and Q differ, and the rest of the mass of R is where P = Q.
+    2. This divergence equals the bound :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q. For the other direction the condition
+       is R = P wherever Q > P. Both conditions hold if R = min(P, Q) wherever P and Q differ, and the rest of the mass of R is
+       where P = Q.
     3. A mechanism with these P, Q and R has a delta of at most :math:`\delta_M` if :math:`H_F(R \| P) \le \delta_M(\ln F)`. If
        P = Q nowhere, as for Gaussian noise, no R satisfies this for all E. So outcomes with losses between -c and c, for a
        small c, are first merged into one.
 
-    For 1000 batches with m/n = 0.01 the gap is 0.3 % of eps at sigma 2 (sensitivity 2), and 4 % for Laplace noise. If no such
-    c is found (binary response), the lower bound is that of the mechanism that states whether the record is in the batch, and
-    the gap is up to 20 %.
+    For 1000 batches with m/n = 0.01 the gap is 0.3 % of eps for Gaussian noise with sigma 2 (sensitivity 2), and 4 % for Laplace
+    noise. If no such c is found (binary response), the lower bound is that of the mechanism that states whether the record is in
+    the batch, and the gap is up to 20 %.
 
     References
     ----------

@@ -62,10 +62,10 @@ def selection_probs(
     - "laplace" is the integral of a density times distribution functions. The part of this integral above the largest score
       has the same form as the integral for "exponential"; below, the integrand is piecewise analytic.
 
-    Both integrals use Gauss-Legendre quadrature on panels, and all terms are positive. Above the largest score the number of
-    panels grows with log k; between two neighbouring scores it grows at most in proportion to the number of candidates above
-    both. The relative error is below 1e-13 (measured against 70-digit quadrature and the enumeration of all permutations),
-    plus the roundoff of the logarithm for small probabilities.
+    The integrals for "exponential" and "laplace" use Gauss-Legendre quadrature on panels, and all terms are positive. Above the
+    largest score the number of panels grows with log k; between two neighbouring scores it grows at most in proportion to the
+    number of candidates above both. The relative error of a probability is below 1e-13 (measured against 70-digit quadrature and
+    the enumeration of all permutations), plus the roundoff of its logarithm for small probabilities.
 
     References
     ----------

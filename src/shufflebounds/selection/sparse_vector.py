@@ -318,16 +318,16 @@ def svt_rdp(
     Proof. Let D be the sensitivity.
 
     1. *One query.* Pair the threshold noise z of one dataset with z + D of the other. Given these noises, let F and F' be the
-       probabilities that a query is reported below on the first and on the second dataset, and S and S' those of being
-       reported above. Then F' >= F, so that :math:`F^a F'^{1-a} \le F`. For a report above, the query's noise is shifted by at
-       most 2D, so that :math:`S^a S'^{1-a} \le e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S
-       e^{(a-1)\varepsilon_\nu(\infty)}` in the third form.
+       probabilities that a query is reported below on the first and on the second dataset, and S and S' those of being reported
+       above. Then F' >= F, so that :math:`F^a F'^{1-a} \le F`. For a report above, the query's noise is shifted by at most 2D, so
+       that :math:`S^a S'^{1-a} \le e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S e^{(a-1)\varepsilon_\nu(\infty)}` in the form
+       for pure privacy.
     2. *All outputs.* Let p be the density of the threshold's noise. By the joint convexity of :math:`x^a y^{1-a}`, the sum
        over the outputs is at most the integral over z of :math:`p(z)^a p(z + D)^{1-a}` times a factor.
-    3. *The factor* is the number N of outputs in the first form, the mean number of queries given z in the second (then
-       Hoelder's inequality applies), and 1 in the third.
+    3. *The factor* is the number N of outputs in the form for at most k queries, the mean number of queries given z in the form
+       with a moment (then Hoelder's inequality applies), and 1 in the form for pure privacy.
 
-    The second form is smaller than the published one, which has the order a g/(g-1) and a factor above 1.
+    The form with a moment is smaller than the published one, which has the order a g/(g-1) and a factor above 1.
 
     References
     ----------

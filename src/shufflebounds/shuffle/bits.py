@@ -352,23 +352,24 @@ class ShuffledBits(CountIntervals, SumOfBits, FlippedProtocol[int, float], Count
 
     Notes
     -----
-    Neighbours: one user's bit is replaced. delta of the protocol lies between the two bounds. For a given dataset their gap
-    in log delta was at most 1e-13 for delta > 1/e and :math:`3 \cdot 10^{-11} |\log\delta|` for smaller delta, in 200,000 random
-    cases with a flip probability of 1e-10 to 0.49; if log delta is below -1e11 there may be no lower bound. delta is exactly 0
-    for :math:`\varepsilon \ge \ln(p/q)`.
+    Neighbours: one user's bit is replaced. delta of the protocol lies between the lower and the upper bound. For a given dataset
+    their gap in log delta was at most 1e-13 for delta > 1/e and :math:`3 \cdot 10^{-11} |\log\delta|` for smaller delta, in
+    200,000 random cases with a flip probability of 1e-10 to 0.49; if log delta is below -1e11 there may be no lower bound. delta
+    is exactly 0 for :math:`\varepsilon \ge \ln(p/q)`.
 
     The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` searches all m by branch and bound. A block of B + 1
     values of m is bounded by one value, because adding B users is post-processing: with :math:`\delta_{n,m}` for n users and m
-    ones, :math:`\delta_{n,m+j} \le \delta_{n-B,m}` for :math:`0 \le j \le B`. The gap is at most a relative 1e-3 in delta,
-    1e-9 up to 1024 users, and :math:`10^{-5} |\log\delta|` in log delta if delta is below e^-100.
+    ones, :math:`\delta_{n,m+j} \le \delta_{n-B,m}` for :math:`0 \le j \le B`. The gap in log delta is at most 1e-9 up to 1024
+    users; for more users it is at most 1e-3, or :math:`10^{-5} |\log\delta|` if that is larger.
 
-    **Trade-off function, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: both bounds of
-    :meth:`tradeoff` are within 1e-12 of the convex hull of the trade-off functions for all m, and mu has a gap of 1e-11.
+    **Trade-off function, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: the lower and the
+    upper curve of :meth:`tradeoff` are within 1e-12 of the convex hull of the trade-off functions for all m, and mu has a gap of
+    1e-11.
 
     For more users, the guarantee for every dataset is computed from the upper delta at about a hundred values of eps. The
-    bound in the other direction is that of the worst of five datasets; at every eps one of the five is close to the worst
-    dataset. The gap is then at most 1e-2 of the advantage max(1 - alpha - beta) in trade-off functions, or 3e-2 above 1e7
-    users; a relative 1e-2 in mu; and a relative 1e-2 to 3e-2 in Renyi divergences.
+    opposite bound is that of the worst of five datasets; at every eps one of the five is close to the worst dataset. The gap is
+    then at most 1e-2 of the advantage max(1 - alpha - beta) in trade-off functions, or 3e-2 above 1e7 users; a relative 1e-2 in
+    mu; and a relative 1e-2 to 3e-2 in Renyi divergences.
 
     **Estimate.** The users' values are bits, and so are the messages, int8. Counts: the number y of ones among the n + k messages.
     The estimate of the number of ones among the users is :math:`(y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones

@@ -52,9 +52,11 @@ class ClearReports(CountIntervals, CountsOfLabels, PrivacyProfile, ErrorLaw):
     Notes
     -----
     Neighbours: one user's bin is replaced. delta is exact for the protocol, for every dataset and number of users, and equal for
-    (P, Q) and (Q, P). There is no pure differential privacy. delta is computed as for :class:`Clones`, whose pair with an infinite
-    local budget and probability 2/d of a clone is the same. The gap between the bounds of log delta is about 1e-12 (1 + \|log
-    delta\|), and at most 1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7 d.
+    (P, Q) and (Q, P). There is no pure differential privacy.
+
+    delta is computed as for :class:`Clones`, whose pair with an infinite local budget and probability 2/d of a clone is the same.
+    The upper and the lower bound of log delta differ by about 1e-12 (1 + \|log delta\|), and by at most 1e-9 (1 + \|log delta\|).
+    The run time does not grow with the number of dummy reports above about 10**7 d.
 
     The users' values are bins 0..d - 1, and so are the messages, int64: :meth:`randomize` returns the values themselves, and the
     messages of :meth:`dummies` hide them. Counts: the number of reports of each bin. The estimate of a bin is its number of reports

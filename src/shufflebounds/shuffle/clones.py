@@ -175,15 +175,17 @@ class Clones(_UniformClones):
     -----
     Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The value of the formula lies between the
     lower and the upper bound, and is an upper bound of delta for any pure eps0-LDP randomizer that all users share. The bound of
-    :class:`StrongerClones`, proven for the same randomizers, is never larger: use it instead.
+    :class:`StrongerClones`, proven for the same randomizers, is never larger: use that class instead.
 
-    Up to a few million users the sum over the number of clones is computed term by term, 4 ns each. The relative gap of delta is
-    then about 1e-12, or a few ulp of the logarithm if that is larger. For more users the sum is a Fourier integral, which takes 5
-    microseconds for any number of users, with a gap of log delta of at most 1e-9 (1 + abs(log delta)). :meth:`epsilon` is within
-    1e-12 of the point where its bound of delta equals `delta`.
+    Up to a few million users the sum over the number of clones is computed term by term. The upper and the lower bound of log
+    delta then differ by about 1e-12, or a few ulp of log delta if that is larger. For more users the sum is a Fourier integral,
+    and the gap in log delta is at most 1e-9 (1 + abs(log delta)). :meth:`epsilon` is within 1e-12 of the point where its bound of
+    delta equals `delta`.
 
     Up to 512 users the trade-off function has all vertices of the exact one, to 1e-12. For more users it is computed from delta,
     with a relative gap of 1e-3 at delta = 1e-6.
+
+    A term of the sum takes 4 ns, the Fourier integral 5 microseconds for any number of users.
 
     See Also
     --------

@@ -345,9 +345,9 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     Neighbours: one user's bin is replaced.
 
     **Sums, no dummies or known ones**: the bounds are those of the largest delta over all datasets, found by branch and bound
-    over M_1 and M_2. The gap is a relative 1e-2 in delta (1e-9 up to 32 reports). delta is largest if all other users are in
-    the bin that the target leaves: at n = 10**6, q = 4.26e-5, eps = 1 this delta is 4.7 times that without other reports in
-    the two bins.
+    over M_1 and M_2. The gap is a relative 1e-2 in delta (1e-9 up to 32 reports). delta is largest if all other users are in the
+    bin that the target leaves: at n = 10**6, q = 4.26e-5, eps = 1 this delta is 4.7 times that without other reports in the
+    target's two bins.
 
     For more than 9000 flipped bits in a bin, or if log delta is below -540, the two sums are composed as the columns of
     :class:`RealSum` are. For the upper bound each sum has its worst dataset, for the lower bound all other users are in the
@@ -382,10 +382,10 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
       other bins bits distributed as those of the target's record. The distribution of a user's record contains the blanket
       with the weight :math:`2q^2`, that of a dummy with the weight :math:`2((p^2+q^2)/d + (1-2/d) q^2)`.
 
-    The lower bound is that of tests of a sum of scores of the records, if all other users are in a third bin (with two bins:
-    in the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies, the two bounds of eps differ by 2 to 5 % at delta
-    = 1e-6. With fewer users or smaller q the error term of weighted labels dominates, and they may differ by a factor of 2.
-    For two bins and at most 24 reports delta over all datasets is exact.
+    The lower bound is that of tests of a sum of scores of the records, if all other users are in a third bin (with two bins: in
+    the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies, the two bounds of eps differ by 2 to 5 % at delta =
+    1e-6. With fewer users or smaller q the error term of weighted labels dominates, and the two bounds of eps may differ by a
+    factor of 2. For two bins and at most 24 reports delta over all datasets is exact.
 
     The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
     bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the

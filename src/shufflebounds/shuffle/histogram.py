@@ -75,9 +75,9 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
     -----
     Neighbours: one user's bin is replaced. delta is exact for the protocol and every dataset, and equal for (P, Q) and (Q, P).
     delta is a mean over the first count: for each value of this count, delta of one shifted binomial at :math:`\varepsilon` minus
-    the privacy loss of the value. The gap is a relative 1e-11, or 1e-2 if the first count has more than 2**16 likely values
-    (:math:`n\gamma` above about 1e7). The published bound (2 eps, 2 delta) for two bins is valid, but larger by orders of magnitude
-    in delta.
+    the privacy loss of the value. The gap is a relative 1e-11 of delta, or 1e-2 if the first count has more than 2**16 likely
+    values (:math:`n\gamma` above about 1e7). The published bound (2 eps, 2 delta) for two bins is valid, but larger by orders of
+    magnitude in delta.
 
     The users' values are bins 0..d - 1. Messages are given as rows, int8: how often a user sends each name, 0, 1 or 2 times.
     Counts: how often each name was sent by all users, which is what the analyst sees.

@@ -185,7 +185,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         eps : array_like, shape (users,) or (groups,)
             Local budgets in nats, each in (0, 700].
         categories : int
-            k, 2 or more.
+            Number k of categories, 2 or more.
         target : int, optional
             Position in `eps` of the target user; by default the guarantee is for every user.
         counts : array_like of int, optional
@@ -268,10 +268,10 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         Notes
         -----
         S1 is proven for every two values of the target in [0, 1]. Let d(z) be the distance of an output z from [0, 1]. As
-        :math:`|z - y| \le 1 + d(z)` for every value y of user i, :math:`R_i(z) \ge c_i \sup_x R_x(z)` with
-        :math:`c_i = (\varepsilon_i/\varepsilon_1) e^{-\varepsilon_i}`; and :math:`e^{\varepsilon_1}` bounds the ratio of any two
-        output distributions of the target. S2 and the window are proven only for the target's values 0 and 1. For two values
-        between them no violation was found in 17,000 cases, but there is no proof.
+        :math:`|z - y| \le 1 + d(z)` for every value y of user i, :math:`R_i(z) \ge c_i \sup_x R_x(z)` with :math:`c_i =
+        (\varepsilon_i/\varepsilon_1) e^{-\varepsilon_i}`; and :math:`e^{\varepsilon_1}` bounds the ratio of any two output
+        distributions of the target. S2 and the third decomposition are proven only for the target's values 0 and 1. For two
+        values between them no violation was found in 17,000 cases, but there is no proof.
 
         The user with the largest budget is usually not the worst target: users with less noise have few outputs in the tails, so
         they do not hide a user with a small budget. The bound is valid for every T; a search chooses T.
@@ -298,9 +298,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         .. math:: \delta(\varepsilon) \le \kappa\,\delta_{\mathrm{clone}}(\varepsilon; w, \mathrm{PB}(2r)) +
             \Bigl[\Phi\Bigl(\tfrac{1/2-T}{\sigma_1}\Bigr) - e^\varepsilon\Phi\Bigl(\tfrac{-1/2-T}{\sigma_1}\Bigr)\Bigr]_+
 
-        The bound is proven for the target's values 0 and 1 only (for two values between them no violation was found). Here :math:`w
-        = 1/(e^{T/\sigma_1^2}+1)`, kappa is the mass of the target's distribution on the window [1/2-T, 1/2+T], and :math:`r_i =
-        \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window. The bound is valid for every T; a search chooses T.
+        The bound is proven for the target's values 0 and 1 only (for two values between them no violation was found). Here
+        :math:`\delta_{\mathrm{clone}}` is the sum over c of the class, for a number of clones :math:`C \sim \mathrm{PB}(2r) =
+        \sum_i \mathrm{Ber}(2 r_i)`, :math:`w = 1/(e^{T/\sigma_1^2}+1)`, kappa is the mass of the target's distribution on the
+        window [1/2-T, 1/2+T], and :math:`r_i = \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window. The bound is valid for
+        every T; a search chooses T.
 
         Parameters
         ----------

@@ -225,7 +225,8 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
 
     Notes
     -----
-    Neighbours: the target's bit is replaced. For a given dataset delta is exact for the protocol, with a gap of about 1e-12.
+    Neighbours: the target's bit is replaced. For a given dataset delta is exact for the protocol; the gap in log delta is about
+    1e-12 (1 + \|log delta\|).
 
     With ``target=None`` the maximum over users is found to a relative 1e-3 in delta by branch and bound over intervals of
     sorted budgets. Delta of all users of an interval is bounded by one value: remove all users of the interval but the one

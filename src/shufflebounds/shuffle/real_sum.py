@@ -58,8 +58,8 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     probability :math:`x r - \mu + 1`. The analyst sees all n r flipped bits shuffled together, that is their total. With
     ``view="columns"`` there are r shuffles: the first bits of all users, the second bits, and so on.
 
-    For the total, let M of the other users'
-    (n-1) r bits be 1 before flipping, and let :math:`S_M` be the sum of these bits after flipping; then
+    For the total, let M of the other users' (n-1) r bits be 1 before flipping, and let :math:`S_M` be the sum of these bits after
+    flipping; then
 
     .. math::
         \delta(\varepsilon) = \max_M H_{e^\varepsilon}(S_M + \mathrm{Bin}(r, q) \,\|\, S_M + \mathrm{Bin}(r, p)),
@@ -99,14 +99,15 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     bits are 0. The Renyi divergences are r times those of one column, ``ShuffledBits(users, flip)``; mu is at most sqrt(r) times mu
     of one column.
 
-    The privacy parameter in Corollary 3.3 of the paper is not finite for this protocol. With one bit the protocol is
+    The privacy parameter in Corollary 3.3 of Chen and Long is not finite for this protocol. With one bit the protocol is
     :class:`ShuffledBits`.
 
     The users' values are numbers in [0, 1]. Messages are rows of r bits, int8, for either view. Counts: the number of ones among
     all bits, an int; with ``view="columns"``, in each column, int64 of shape (bits,).
 
-    `truth` in :meth:`error_tail` is the array of the users' numbers. Over all datasets the upper bound is Chernoff's. The lower
-    bound is the larger of those of two datasets: all numbers are 0, or all are 1/(2 r), whose encoding has the largest variance.
+    `truth` in :meth:`error_tail` is the array of the users' numbers. Over all datasets the upper bound of the error's tail is
+    Chernoff's. The lower bound is the larger tail of two datasets: all numbers are 0, or all are 1/(2 r), whose encoding has the
+    largest variance.
 
     {chen_long: Algorithms 2 and 3}
 

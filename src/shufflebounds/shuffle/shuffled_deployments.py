@@ -144,11 +144,14 @@ def shuffled_epsilons(
 
     Notes
     -----
-    The distributions of X (see :class:`Shuffled`) of a randomizer are computed once. With the bound over all datasets one eps takes
-    1 to 3 ms for a randomizer with few outputs, and 0.2 to 1 ms for randomized response of one bit and 1e4 users or more. Lower
-    bounds and the privacy blanket take 0.015 to 0.06 ms for 1e6 users or more, 0.06 to 0.3 ms for 1e4 and 0.3 to 20 ms for 1e2 to
-    1e3; their eps is within a relative 1e-8 of the point where the bound of delta equals `delta`. During their computation the
-    global interpreter lock is released, and a keyboard interrupt takes effect after one deployment.
+    The eps of a lower bound or of the privacy blanket is within a relative 1e-8 of the point where the bound of delta equals
+    `delta`.
+
+    The distributions of X (see :class:`Shuffled`) of a randomizer are computed once. With the bound over all datasets one eps
+    takes 1 to 3 ms for a randomizer with few outputs, and 0.2 to 1 ms for randomized response of one bit and 1e4 users or more.
+    Lower bounds and the privacy blanket take 0.015 to 0.06 ms for 1e6 users or more, 0.06 to 0.3 ms for 1e4 and 0.3 to 20 ms for
+    1e2 to 1e3. During their computation the global interpreter lock is released, and a keyboard interrupt takes effect after one
+    deployment.
 
     In three cases the result is computed by :class:`Shuffled` instead of compiled loops: for the bound over all datasets; for lower
     bounds with few users of a small randomizer, which take a search over datasets; and for heavy tails (outputs that are 1e8 times

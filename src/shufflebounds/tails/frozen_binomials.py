@@ -44,8 +44,8 @@ class binom(FrozenLaw):
 
     Notes
     -----
-    The errors are those of :func:`binom_logsf`, a few ulp of the logarithm. The methods have the same names and meanings as those
-    of a frozen ``scipy.stats.binom(n, p)``, but ``stats``, ``entropy`` and ``moment`` are missing.
+    The errors of the logarithms are those of :func:`binom_logsf`, a few ulp. The methods have the same names and meanings as
+    those of a frozen ``scipy.stats.binom(n, p)``, but ``stats``, ``entropy`` and ``moment`` are missing.
 
     Examples
     --------

@@ -100,11 +100,11 @@ class CountIntervals(Counted[Any, Any]):
 
         Notes
         -----
-        The coverage is at least `confidence` for every dataset. Let y be a count of messages, and t a number in 0..n that the
-        exact number may be. The interval consists of all t for which :math:`\Pr_t[Y \ge y]` and :math:`\Pr_t[Y \le y]` are
-        both above (1 - confidence)/2, for ``of="any"`` divided by the number of bins (Neyman's construction; the tails are
-        exact up to rounding, and rounded up). These t are consecutive, because Y is stochastically increasing in t. If y is
-        too small or too large for every t, the interval is the nearest end of [0, n].
+        The coverage is at least `confidence` for every dataset. Let y be a count of messages, and :math:`\Pr_t` the distribution
+        of this count Y if the exact number is t, in 0..n for n users. The interval consists of all t for which :math:`\Pr_t[Y \ge
+        y]` and :math:`\Pr_t[Y \le y]` are both above (1 - confidence)/2, for ``of="any"`` divided by the number of bins (Neyman's
+        construction; the tails are exact up to rounding, and rounded up). These t are consecutive, because Y is stochastically
+        increasing in t. If y is too small or too large for every t, the interval is the nearest end of [0, n].
 
         The interval depends on the counts alone, so the estimate may be fractional, negative or clipped. Without `truth`,
         `error_quantile` returns the error for the worst t, which may be several times as large as half of an interval.

@@ -165,6 +165,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         \delta(\varepsilon) = \sum_{j > m} p_j \Bigl(1 - e^{\varepsilon - \Delta(2j + \Delta)/(2\sigma^2)}\Bigr), \qquad
         m = \frac{\sigma^2 \varepsilon}{\Delta} - \frac{\Delta}{2}
 
+    Here :math:`p_j` is the probability that the noise is j.
+
     Parameters
     ----------
     sigma : float
@@ -175,14 +177,16 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     Notes
     -----
     Neighbours: the whole number differs by at most `sensitivity`; the largest shift is the worst, as the distribution is
-    log-concave. delta is exact: it is a sum of positive terms. The sum is truncated at a relative e^-45; the rest is bounded by a
-    geometric series and added to the upper bound. The sum has at most 30 sigma terms, and at most about 75 sigma^2/m for a
-    threshold m > 0. The gap is a relative 1e-13, or a few ulp of the logarithm if that is larger.
+    log-concave. delta is exact for the mechanism.
+
+    The terms of delta are positive. The sum over j is truncated at a relative e^-45; the rest is bounded by a geometric series
+    and added to the upper bound. The gap is a relative 1e-13 of delta, or a few ulp of log delta if that is larger. At most 30
+    sigma terms are computed, and at most about 75 sigma^2/m if m > 0.
 
     The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), with equality if a Delta is a whole number. Up to
     sigma = 2000 the lower bound of :meth:`tradeoff` has a vertex for every outcome, except for tails of mass e^-100 on each side.
 
-    :meth:`gdp_mu` is slightly above Delta/sigma. Its relative gap is below 1e-9 for sigma up to 186, and below 2e-5 beyond.
+    :meth:`gdp_mu` is slightly above Delta/sigma. The relative gap of mu is below 1e-9 for sigma up to 186, and below 2e-5 beyond.
 
     There is no pure budget: :meth:`shuffled` truncates the tails. :meth:`randomize` draws by rejection from a double geometric
     distribution in double precision, so probabilities have a relative error of about 1e-15.

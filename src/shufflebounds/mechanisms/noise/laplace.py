@@ -106,15 +106,15 @@ class LaplaceMechanism(RealNoise):
     Parameters
     ----------
     scale : float
-        b > 0.
+        Scale b of the noise, > 0.
     sensitivity : float
         :math:`\Delta` > 0, the largest difference of neighbouring values; Delta/b must be in [1e-12, 1e6].
 
     Notes
     -----
-    Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: delta of the mechanism lies between the two
-    bounds. As a local randomizer (:meth:`excess_laws`), the mechanism is for values in an interval of length `sensitivity`; the
-    privacy-amplification random variable X then has two atoms and a density.
+    Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: delta of the mechanism lies between the lower
+    and the upper bound. As a local randomizer (:meth:`excess_laws`), the mechanism is for values in an interval of length
+    `sensitivity`; the privacy-amplification random variable X then has two atoms and a density.
 
     **Floating point.** :meth:`randomize` adds doubles, so the set of possible results depends on the value, and all bits of the
     output together may reveal more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for simulations, or round the

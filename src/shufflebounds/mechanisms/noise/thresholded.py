@@ -73,7 +73,7 @@ class ThresholdedCount(PrivacyProfile):
     noise : GeometricMechanism
         The noise; with a bound its sensitivity must be 1.
     threshold : int
-        t, above the sensitivity, up to 2**50.
+        Threshold t, above the sensitivity, up to 2**50.
 
     Notes
     -----

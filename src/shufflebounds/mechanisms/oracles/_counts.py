@@ -77,6 +77,8 @@ class CountEstimate(CountIntervals):
 
         .. math:: \frac{t\, p (1 - p) + (n - t)\, q (1 - q)}{(p - q)^2}
 
+        Here p and q are the probabilities that a message supports the user's value, and that it supports any other value.
+
         Parameters
         ----------
         held : float or array_like
@@ -158,6 +160,8 @@ class CountEstimate(CountIntervals):
         r"""Return the mean squared error of :meth:`estimate`, averaged over all values, for `users` users.
 
         .. math:: \frac{n}{k} \, \frac{p(1-p) + (k-1)\, q(1-q)}{(p-q)^2}
+
+        Here n is `users`, k the number of values, and p and q are as in :meth:`variance`.
 
         Parameters
         ----------
@@ -339,6 +343,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         r"""Square root of the mean squared error over all bins, which is the same for every dataset.
 
         .. math:: \sqrt{\frac{n}{k} \, \frac{p(1-p) + (k-1)\, q(1-q)}{(p-q)^2}}
+
+        Here k is the number of bins, and p and q are as in :meth:`variance`.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ CASE = (10**6, 1.0, 1e-6)
 """The users, eps and delta at which published and exact numbers are compared."""
 _SETTING = "n = 10^6, eps = 1, delta = 10^-6"
 _FLIP = {"users": BITS, "eps": POSITIVE, "delta": CLOSED}
-_frequency = partial(printed, returns="The published flip probability; above 1/2 none meets the condition.", where=_FLIP)
+_frequency = partial(printed, returns="The published flip probability; above 1/2: no flip probability is enough.", where=_FLIP)
 
 
 def _target(eps: float, delta: float) -> tuple[float, float]:
@@ -81,7 +81,7 @@ def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
 
     .. math:: q = 3 \ln(2/\delta) / (n (e^\varepsilon - 1)^2)
 
-    The paper uses it only together with the larger :func:`zhilyaev_flip_zeros`.
+    Zhilyaev uses it only together with the larger :func:`zhilyaev_flip_zeros`.
 
     >>> round(published.zhilyaev_flip_right(1000, 0.5, 1e-6), 10)
     0.1034265919
@@ -111,12 +111,14 @@ def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     "unproven", f"{_PAPER}, (4.55) solved exactly",
     reason="the root of (4.55), of which (4.56) drops a term; no better proven than (4.48), no violation found",
     comparison=At(_SETTING, CASE, _least_flip, "flip"),
-    returns="The flip probability that the published derivation gives; above 1/2 no flip meets it.",
+    returns="The flip probability that the published derivation gives; above 1/2: none is enough.",
 )
 def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
-    r"""Flip probability for every dataset: the exact solution of inequality (4.55) of the paper.
+    r"""Flip probability for every dataset: the exact solution of Zhilyaev's inequality (4.55).
 
     .. math:: q = \frac1n \Bigl(\frac{\sqrt{3 L_2} + \sqrt{3 L_2 + 8 A}}{2 A}\Bigr)^2
+
+    Here :math:`L_2 = \ln(2/\delta)` and :math:`A = 1 - e^{-\varepsilon}`.
 
     >>> round(10**6 * published.zhilyaev_flip_root(10**6, 1.0, 1e-6), 8)
     115.17127755
@@ -136,9 +138,11 @@ def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
     where={**_FLIP, "users": integer("Number of bits, dummy ones included", 1)},
 )
 def zhilyaev_deviation(users: int, eps: float, delta: float) -> float:
-    r"""Published standard error of the estimated sum at the flip q of (4.48).
+    r"""Published standard error of the estimated sum at the flip probability q of :func:`zhilyaev_flip`.
 
     .. math:: \frac{\sqrt p}{p - q} \Bigl[\frac{3 L_2}{A^2} + \frac 4A\Bigr]
+
+    Here :math:`p = 1 - q`, :math:`L_2 = \ln(2/\delta)` and :math:`A = 1 - e^{-\varepsilon}`.
 
     >>> round(published.zhilyaev_deviation(10**4, 1.0, 1e-6), 4)
     117.2959

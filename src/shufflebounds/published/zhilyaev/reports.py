@@ -16,7 +16,7 @@ __all__ = ["zhilyaev_fakes_per_bin", "zhilyaev_flip_fakes", "zhilyaev_flip_recor
 
 _PAPER = "Zhilyaev"
 _FLIP = {"delta": CLOSED}
-_frequency = partial(printed, returns="The published flip probability; above 1/2 none meets the condition.", where=_FLIP)
+_frequency = partial(printed, returns="The published flip probability; above 1/2: no flip probability is enough.", where=_FLIP)
 
 
 def _chernoff_level(delta: float) -> float:

@@ -138,9 +138,9 @@ def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
     where={"users": BITS, "distance": real("Distance t, in units of n q", 0, 1.5, ends="(]")},
 )
 def zhilyaev_tail(users: int, flip: float, distance: float) -> float:
-    r"""Published tail of the sum s of n flipped bits: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}`.
+    r"""Published tail of a sum s of flipped bits: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}` for a distance t.
 
-    :math:`\mu_m` is the mean of s if m of the n bits are 1 before each bit is flipped with probability q.
+    Each of n bits, of which m are 1, is flipped with probability q; s is the sum of the flipped bits, and :math:`\mu_m` its mean.
 
     >>> print(f"{published.zhilyaev_tail(1000, 0.1, 1.0):.9e}")
     6.676475591e-15
