@@ -7,10 +7,10 @@ distributions are exponentially tilted so that the mean of the composition is ne
 errors from rounding, from the finite range and from truncated tails are added to the upper bound and subtracted from the lower
 bound.
 
-Start with `composer`, which chooses among four engines and combines their bounds; `released` makes the composer from the pairs of a
+Start with `composer`, which chooses among five engines and combines their bounds; `released` makes the composer from the pairs of a
 composition. The engines are `inversion`, which needs the moment generating function of each loss instead of a grid
 (`gaussian_transform` has that of Gaussian noise); `pair_sums`, for losses that are large with a small probability; `grid`, which
-refines grids of losses; and `adaptive`, which bounds an adversary who chooses the pair of each release after seeing the earlier
-losses. `steps` chooses the grids, `grid_product` convolves on them, and `repeated` composes releases if only their delta(eps) is
+refines grids of losses; and two that bound an adversary who chooses the pair of each release after seeing the earlier losses,
+`enumerated_choice` for few sequences of outcomes and `adaptive` on a grid. `steps` chooses the grids, `grid_product` convolves on them, and `repeated` composes releases if only their delta(eps) is
 known.
 """
