@@ -11,6 +11,6 @@ Start with `composer`, which chooses among five engines and combines their bound
 composition. The engines are `inversion`, which needs the moment generating function of each loss instead of a grid
 (`gaussian_transform` has that of Gaussian noise); `pair_sums`, for losses that are large with a small probability; `grid`, which
 refines grids of losses; and two that bound an adversary who chooses the pair of each release after seeing the earlier losses,
-`enumerated_choice` for few sequences of outcomes and `adaptive` on a grid. `steps` chooses the grids, `grid_product` convolves on them, and `repeated` composes releases if only their delta(eps) is
-known.
+`enumerated_choice` for few sequences of outcomes and `adaptive` on a grid. `steps` chooses the grids, `grid_product` convolves on
+them, and `repeated` composes releases if only their delta(eps) is known.
 """
