@@ -16,8 +16,8 @@ from shufflebounds._losses.atoms import LossAtoms
 __all__ = ["EnumeratedChoice"]
 
 SEQUENCES = 2**12
-"""Largest number of sequences of outcomes; they take about 0.1 ms. Raised: longer run time. Lowered: bounds on a grid, with a
-larger gap."""
+"""Largest number of sequences of outcomes; they take about 0.1 ms. Raised: longer run time. Lowered: bounds on a grid, whose gap is
+larger."""
 
 CLOSE = 1e-9
 """Gap of log delta up to which no grid is needed. Raised: a larger gap. Lowered: a grid, although it is less tight."""
