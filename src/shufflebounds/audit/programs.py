@@ -66,8 +66,8 @@ def program(
     -------
     Refuted
         The refuted claims. There is one test for each of up to 40 thresholds of the score and each direction (which of the two
-        datasets comes first). A test combines the p-value of the number of runs on `data` whose score is at least the threshold
-        with that of the number of runs on `neighbour`, by their product (``test="product"`` of :func:`decisions`).
+        datasets comes first). A test uses the numbers of runs on `data` and on `neighbour` whose score is at least the threshold,
+        and the product of their p-values (``test="product"`` of :func:`decisions`).
 
     Raises
     ------

@@ -292,9 +292,9 @@ def scores(
     Notes
     -----
     There are four families of limits: lower and upper limits for each of the two samples. If all thresholds are used, the error
-    probability of a single limit is the largest one for which all limits hold together with the stated confidence. A recursion
-    with positive terms computes it, in up to 3 s for 3000 scores, and the result is cached. With T chosen thresholds, the error
-    probability of a single limit is (1 - confidence)/(4T).
+    probability of a single limit is the largest one for which all limits hold together with the stated confidence. This error
+    probability is computed by a recursion with positive terms, in up to 3 s for 3000 scores, and cached. With T chosen
+    thresholds, the error probability of a single limit is (1 - confidence)/(4T).
 
     Examples
     --------

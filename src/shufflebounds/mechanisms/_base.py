@@ -101,9 +101,8 @@ class LocalRandomizer(PrivacyProfile):
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         """Return the distributions of X for :meth:`shuffled`, one entry for each ordered pair of inputs, up to symmetry.
 
-        X = (R_0 - e^eps R_1)/m is the privacy-amplification random variable: R_0 and R_1 are the output distributions of the two
-        inputs, and m is a measure that stands for the other users'
-        (:class:`~shufflebounds._engines.excess.excess_law.ExcessLaw`).
+        X is the privacy-amplification random variable (R_0 - e^eps R_1)/m: R_0 and R_1 are the output distributions of the two
+        inputs, and the measure m stands for the other users (:class:`~shufflebounds._engines.excess.excess_law.ExcessLaw`).
 
         Parameters
         ----------

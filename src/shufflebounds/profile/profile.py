@@ -899,8 +899,8 @@ class Group(PrivacyProfile):
     and (for shuffled randomizers, clear reports and histograms) that of a test of k messages that all change from one value to
     another.
 
-    One value of this upper bound takes min(k, about 64) values of the upper bound of `profile`, and 17 to 97 further values that
-    are reused at other eps.
+    The run time of one upper bound is that of min(k, about 64) upper bounds of `profile`, and of 17 to 97 further ones that are
+    reused at other eps.
 
     References
     ----------

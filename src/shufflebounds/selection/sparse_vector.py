@@ -72,8 +72,8 @@ def svt_scales(
     -------
     SVTScales
         ``(threshold, query, answer, cutoff)``: the scales of the noise of the threshold, of each query and of each released
-        number (None without `numeric`), for sensitivity 1, and `cutoff`. For another sensitivity multiply the scales by it. With
-        these scales the run is (eps, delta)-private.
+        number (None without `numeric`), for sensitivity 1, and `cutoff`. For another sensitivity multiply the scales by it. The
+        run is then (eps, delta)-private.
 
     {raises: If an argument is outside its range, or method="advanced" and its closed form does not meet the target.}
 

@@ -86,10 +86,10 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     for different k have monotone likelihood ratios. So the best tests are thresholds, and for every M the worst pair is k = 0
     against k = r; random encodings are mixtures over k.
 
-    The worst M is found by branch and bound as in :class:`ShuffledBits`, and the maximum is known up to a gap. For the n r bits
-    of all users, the upper and the lower bound of log delta differ by at most
+    The worst M is found by branch and bound as in :class:`ShuffledBits`, and the upper and the lower bound of log delta differ by
+    at most
 
-    - 1e-9 for up to 1024 bits;
+    - 1e-9 for up to 1024 bits of all users;
     - 1e-3, or 1e-5 \|log delta\| if that is larger, for up to 2**32 bits;
     - this gap plus 2e-4 (1 + \|log delta\|) for more bits.
 
@@ -99,8 +99,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     bits are 0. The Renyi divergences are r times those of one column, ``ShuffledBits(users, flip)``; mu is at most sqrt(r) times mu
     of one column.
 
-    The privacy parameter in Corollary 3.3 of Chen and Long is not finite for this protocol. With one bit the protocol is
-    :class:`ShuffledBits`.
+    With one bit the protocol is :class:`ShuffledBits`.
 
     The users' values are numbers in [0, 1]. Messages are rows of r bits, int8, for either view. Counts: the number of ones among
     all bits, an int; with ``view="columns"``, in each column, int64 of shape (bits,).

@@ -52,9 +52,7 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
     Notes
     -----
     Neighbours: one user's bit is replaced. delta is exact for the protocol and every dataset: the noise is that of
-    :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is tens of times larger
-    than the calibrated gamma, and so is the error, which is about :math:`n\gamma`. delta is not monotone in gamma: it oscillates by
-    up to a relative 4e-4 at n = 1000.
+    :class:`BinomialNoise` with n trials. delta is not monotone in gamma: it oscillates by up to a relative 4e-4 at n = 1000.
 
     The users' values are bits. Messages are given as the number of copies that each user sends, int8: 0, 1 or 2. All copies
     are equal, so the analyst sees only their number y. Counts: y.

@@ -373,9 +373,8 @@ class Tradeoff(CurveValues):
 
         Notes
         -----
-        The hull takes one pass over the breakpoints. Slopes are compared as differences of logarithms. Each difference between
-        breakpoints is computed from the probabilities or from their complements, whichever are smaller, so it is accurate near 0
-        and near 1.
+        The hull takes one pass over the breakpoints. Slopes are computed from the probabilities or from their complements,
+        whichever are smaller, so they are accurate near 0 and near 1.
 
         Examples
         --------

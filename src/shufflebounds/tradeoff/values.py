@@ -58,7 +58,7 @@ class CurveValues:
         Notes
         -----
         Between breakpoints :math:`f = (1 - t) \beta_i + t \beta_{i+1}`. The weights 1 - t and t are computed by ``expm1`` of
-        differences of logarithms of :math:`\alpha` or, above 1/2, of :math:`1 - \alpha`. The terms are added in logarithms.
+        differences of logarithms of :math:`\alpha` or, above 1/2, of :math:`1 - \alpha`.
 
         Examples
         --------

@@ -29,13 +29,7 @@ class FewOutputs:
         self._rows, self._entry_error = rows, error
 
     def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
-        """Return the distributions of X for :meth:`shuffled`, one entry for each ordered pair of inputs.
-
-        X = (R_0 - e^eps R_1)/m is the privacy-amplification random variable: R_0 and R_1 are the output distributions of the two
-        inputs, and m is a measure that stands for the other users'
-        (:class:`~shufflebounds._engines.excess.excess_law.ExcessLaw`). `cells` and `log_cut` have no effect, because the outputs
-        are enumerated.
-        """
+        """Return the distributions of X (`ExcessLaw`) for all ordered pairs of inputs; `cells` and `log_cut` are not used."""
         return matrix_laws(self._rows, list(permutations(range(len(self._rows)), 2)), error=self._entry_error)
 
     def dataset_laws(self) -> DatasetLaws | None:

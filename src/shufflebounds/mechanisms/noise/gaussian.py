@@ -121,10 +121,6 @@ class GaussianMechanism(RealNoise):
     Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: delta of the mechanism, however small, lies
     between the lower and the upper bound. The gap is a relative 1e-13 of delta, or a few ulp of log delta if that is larger.
 
-    **Method.** x is computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their
-    difference is computed by a series of positive terms, :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`. Here h = mu/2, c = eps/mu
-    and :math:`I_n(c) = \int_0^\infty s^n e^{-s^2/2-cs} ds`. A continued fraction gives the ratios of the :math:`I_n`.
-
     There is no pure budget. :meth:`shuffled` truncates the tails of the noise; it is for real values in an interval of length
     `sensitivity`, not for vectors.
 

@@ -113,8 +113,8 @@ class LaplaceMechanism(RealNoise):
     Notes
     -----
     Neighbours: the value differs by at most `sensitivity`. The guarantee is exact: delta of the mechanism lies between the lower
-    and the upper bound. As a local randomizer (:meth:`excess_laws`), the mechanism is for values in an interval of length
-    `sensitivity`; the privacy-amplification random variable X then has two atoms and a density.
+    and the upper bound. As a local randomizer (:meth:`shuffled`) the mechanism is for values in an interval of length
+    `sensitivity`.
 
     **Floating point.** :meth:`randomize` adds doubles, so the set of possible results depends on the value, and all bits of the
     output together may reveal more than :math:`\delta(\varepsilon)` allows (Mironov 2012). Use it for simulations, or round the
