@@ -144,6 +144,36 @@ def test_bounds_of_an_import_contain_the_exact_delta(name):
     assert profile.epsilon(1e-2) == pytest.approx(theirs, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", [*plds(), "parameters", "sampled"])
+def test_bounds_of_composed_imports_contain_the_composition_of_dp_accounting(name):
+    # The masses of the two directions are rounded to the grid one by one, so that neither direction is the reverse of the other.
+    parameters = pytest.importorskip("dp_accounting.pld.common").DifferentialPrivacyParameters(0.123, 1e-3)
+    more = {
+        "parameters": pld_module.from_privacy_parameters(parameters, value_discretization_interval=1e-2),
+        "sampled": pld_module.from_gaussian_mechanism(1.0, sampling_prob=0.1, value_discretization_interval=1e-2),
+    }
+    pld = {**plds(), **more}[name]
+    profile = interop.from_dp_accounting(pld)
+    for times in (2, 5):
+        ours, theirs = profile.self_compose(times), pld.self_compose(times, tail_mass_truncation=0)
+        for eps in (0.0, 0.313, 1.0, 2.5):
+            delta, lower, upper = theirs.get_delta_for_epsilon(eps), ours.delta(eps, bound="lower"), ours.delta(eps)
+            assert lower <= delta * (1 + 1e-9) + 1e-13
+            assert upper >= delta * (1 - 1e-9) - 1e-13
+            assert upper - lower <= 1e-4 * upper + 1e-13
+
+
+def test_a_composed_import_adds_the_renyi_divergences_of_its_losses():
+    pld = pld_module.from_randomized_response(0.3, 4, value_discretization_interval=1e-1)
+    profile = interop.from_dp_accounting(pld).self_compose(3)
+    for order in (1.5, 2.0, 8.0):
+        sums = [sum(p * math.exp((order - 1) * 0.1 * place) for place, p in side._loss_probs.items())
+                for side in (pld._pmf_remove, pld._pmf_add)]
+        exact = 3 * math.log(max(sums)) / (order - 1)
+        assert profile.rdp(order, bound="lower") <= exact * (1 + 1e-9)
+        assert exact * (1 - 1e-9) <= profile.rdp(order) <= exact * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("name", plds())
 def test_many_eps_at_once_give_the_sum_at_each(name):
     eps = np.sort(np.concatenate([np.linspace(0, 6, 50), 1e-2 * np.arange(0, 300, 9)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from shufflebounds._base.types import ULP
 from shufflebounds._losses.complete_lists import CompleteLists
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile.profile import PrivacyProfile, _ListedPair
+from shufflebounds.profile.profile import PrivacyProfile, _ListedPair, largest_of
 
 __all__ = ["AccountingProfile", "from_dp_accounting"]
 
@@ -87,6 +87,9 @@ class AccountingProfile(PrivacyProfile):
     The delta of the given distribution lies between the lower and the upper bound. Whether this delta is a bound for a mechanism
     depends on how the distribution was made: with ``pessimistic_estimate=True`` it is an upper bound.
 
+    As in dp-accounting, a composition is computed once with the direction "remove" in all releases and once with the direction
+    "add", and the larger delta is the result. The releases of a symmetric distribution have one direction, that of its losses.
+
     References
     ----------
     Google Differential Privacy Team. Privacy loss distributions (supplementary material of dp-accounting), 2020, Observation 1.
@@ -106,10 +109,9 @@ class AccountingProfile(PrivacyProfile):
         return self.directions
 
     def describe(self) -> DominatingPairInfo:
-        # `all_pairs` is False because an adversary cannot choose the direction of each release: in all releases the same dataset
-        # of the two contains the record.
-        info = super().describe()
-        return replace(info, attained=info.attained._replace(all_pairs=False))
+        # As in dp-accounting, an adversary cannot choose the direction of each release: in all releases the same dataset of the two
+        # contains the record. A symmetric distribution stands for both directions.
+        return largest_of((self.directions * 2)[:2], directed=True)
 
 
 @with_passages
