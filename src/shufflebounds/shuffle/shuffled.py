@@ -218,7 +218,8 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     With few users the worst dataset is known. For a matrix, a frequency oracle of up to 8 bins or clipped geometric noise every
     dataset is enumerated, and the upper and the lower bound equal the largest delta, up to rounding (up to 1023 users for two
     outputs; for two inputs, up to 100 users for three outputs and 40 for four; up to 13 users for sets of 3 of 4 bins). For two
-    users of Gaussian noise on an interval the gap is about a relative 1e-5 of delta (docs/theorems/worst-dataset). The largest delta of few users is also an upper bound for more users.
+    users of Gaussian noise on an interval the gap is about a relative 1e-5 of delta (docs/theorems/worst-dataset). The
+    largest delta of few users is also an upper bound for more users.
 
     For Gaussian and discrete Gaussian noise and a delta below 1e-11, the upper bound is a privacy blanket with outputs
     truncated at a probability of e^-700. The lower bound is then that of a test of the largest message, if all other users
