@@ -14,13 +14,14 @@ from shufflebounds import DominatingPair
 from shufflebounds._losses.budget import mixed_losses
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
+    FiniteRandomizer,
     GaussianMechanism,
     GeometricMechanism,
     KaryResponse,
     LaplaceMechanism,
     RandomizedResponse,
 )
-from shufflebounds.sampling import ReplaceOne, SampledPair, Subsampled, WithoutReplacement
+from shufflebounds.sampling import RandomAllocation, ReplaceOne, SampledPair, Subsampled, WithoutReplacement
 from shufflebounds.sampling.without_replacement import both_orders, three_laws
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from tests.strategies import slow
@@ -378,3 +379,28 @@ def test_releases_of_a_rare_sample_have_positive_delta():
     # All losses but one are about as large as the rate. A rounding error once removed one term, and delta was 0.
     many = SampledPair(KaryResponse(3, 30.0), 1e-100, True).self_compose(2)
     assert many.log_delta(1e-311, bound="lower") <= -229.5653621188449773871 <= many.log_delta(1e-311)
+
+
+@pytest.mark.parametrize("inner", [
+    GaussianMechanism(0.8).subsampled(0.5), FiniteRandomizer([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]]).subsampled(0.5),
+])
+def test_a_sample_of_a_sample_is_a_sample_at_the_product_of_the_rates(inner):
+    twice, once = Subsampled(inner.mechanism, 0.1), Subsampled(inner, 0.2)
+    eps = np.array([0.0, 0.02, 0.05, 0.1, 0.5])
+    for nested, plain in zip(once.pairs(), twice.pairs()):
+        assert (nested.delta(eps, bound="lower") <= plain.delta(eps)).all()
+        assert (plain.delta(eps, bound="lower") <= nested.delta(eps)).all()
+        np.testing.assert_allclose(nested.delta(eps), plain.delta(eps), rtol=1e-9, atol=1e-15)
+    for at in (0.1, 0.3):
+        assert once.self_compose(3).delta(at) == pytest.approx(twice.self_compose(3).delta(at), rel=1e-5)
+
+
+def test_a_sample_of_an_allocation_has_the_divergences_of_each_direction():
+    allocation, rate, eps = RandomAllocation(GaussianMechanism(0.8), 5), 0.3, 0.05
+    (removed, added), ratio = allocation.pairs(), math.exp(eps)
+    share = 1 - ratio * (1 - rate)
+    for bound in ("lower", "upper"):
+        exact = [rate * removed.delta(math.log1p((ratio - 1) / rate), bound=bound),
+                 share * added.delta(math.log(ratio * rate / share), bound=bound)]
+        found = [pair.delta(eps, bound=bound) for pair in Subsampled(allocation, rate).pairs()]
+        assert found == pytest.approx(exact, rel=1e-9)

@@ -475,6 +475,11 @@ def checked_profile(name: str, value: object) -> PrivacyProfile:
     return value
 
 
+def by_adjacency(profile: PrivacyProfile) -> tuple[PrivacyProfile, ...]:
+    """Return the guarantees for a removed and for an added record, or () if a single guarantee covers both."""
+    return profile._by_adjacency if isinstance(profile, Composition) else profile._adjacencies()
+
+
 def of_one_record(name: str, value: object) -> PrivacyProfile:
     """Return the argument called `name`, or raise an error if it is not a profile, or is the guarantee for a group."""
     profile = checked_profile(name, value)

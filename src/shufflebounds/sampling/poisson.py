@@ -21,7 +21,7 @@ from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import mixed_losses
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile.profile import largest_of
+from shufflebounds.profile.profile import by_adjacency, largest_of
 from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
@@ -71,7 +71,8 @@ class SampledPair(_Sampled, DominatingPair):
     Parameters
     ----------
     mechanism : PrivacyProfile
-        The mechanism on the sampled records; its delta is the hockey-stick divergence of (P, Q).
+        The mechanism on the sampled records; its delta is the hockey-stick divergence of (P, Q). If it has different guarantees for
+        a removed and for an added record, such as a sampled mechanism, the one of the same direction is used.
     rate : float
         The probability q that the record is sampled, in [1e-100, 1].
     removed : bool
@@ -96,6 +97,12 @@ class SampledPair(_Sampled, DominatingPair):
 
     theorem: ClassVar[str] = "exact for Poisson sampling of the mechanism's pair (Li, Qardaji, Su 2012; Zhu, Dong, Wang 2022)"
     neighbours: ClassVar[str] = "remove the record (removed=True) or add it"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if ways := by_adjacency(self.mechanism):
+            # The mechanism has two guarantees of its own, (P, Q) for a removed and (Q', P') for an added record.
+            object.__setattr__(self, "mechanism", ways[0] if self.removed else ways[1].reverse())
 
     def reverse(self) -> SampledPair:
         return SampledPair(self.mechanism, self.rate, not self.removed)

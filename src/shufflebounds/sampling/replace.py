@@ -18,9 +18,9 @@ from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Sampling
-from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import Between
-from shufflebounds.profile.profile import of_one_record
+from shufflebounds.profile.profile import by_adjacency, of_one_record
 from shufflebounds.sampling._opposite import opposite, without_sampling
 
 __all__ = ["ReplaceOne"]
@@ -93,7 +93,7 @@ class ReplaceOne(PrivacyProfile):
 
     def _both(self) -> tuple[PrivacyProfile, PrivacyProfile]:
         """Return the guarantees for removal and for addition."""
-        ways = self.profile._by_adjacency if isinstance(self.profile, Composition) else self.profile._adjacencies()
+        ways = by_adjacency(self.profile)
         return (ways[0], ways[1]) if ways else (self.profile, self.profile.reverse())
 
     @cached_property
