@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds import DominatingPair, interop, mechanisms, shuffle
+from shufflebounds import DominatingPair, interop, mechanisms, sampling, shuffle
 
 pld_module = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 
@@ -161,6 +161,17 @@ def test_bounds_of_composed_imports_contain_the_composition_of_dp_accounting(nam
             assert lower <= delta * (1 + 1e-9) + 1e-13
             assert upper >= delta * (1 - 1e-9) - 1e-13
             assert upper - lower <= 1e-4 * upper + 1e-13
+
+
+def test_an_import_is_composed_and_replaced_like_the_mechanism_with_its_neighbours():
+    # The distribution does not state its neighbouring relation; here a record is added or removed.
+    step = mechanisms.GaussianMechanism(1.0).subsampled(0.1)
+    profile = interop.from_dp_accounting(pld_module.from_gaussian_mechanism(1.0, sampling_prob=0.1))
+    assert profile.compose(step).delta(0.3) == pytest.approx(step.self_compose(2).delta(0.3), rel=1e-5)
+    # Of the import only its delta is known, so the replacement of a record is bounded in two steps.
+    assert sampling.ReplaceOne(profile).delta(0.3) >= sampling.ReplaceOne(step).delta(0.3)
+    for ours, exact in zip(sampling.Subsampled(profile, 0.3).pairs(), sampling.Subsampled(step, 0.3).pairs()):
+        assert ours.delta(0.01) == pytest.approx(exact.delta(0.01), rel=1e-5)
 
 
 def test_a_composed_import_adds_the_renyi_divergences_of_its_losses():

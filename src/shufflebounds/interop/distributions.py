@@ -100,6 +100,7 @@ class AccountingProfile(PrivacyProfile):
     theorem: ClassVar[str] = "exact for the given privacy loss distribution of dp-accounting"
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "those of the given distribution"
+    relation: ClassVar[str] = "either"
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield from super().claims(eps, upper=upper)
