@@ -110,7 +110,7 @@ binom_logsf = ufunc_of_blocks(<void *> block_logsf, document(
     "binom_logsf(k, n, p)", "Log of the probability of more than k successes, X ~ Bin(n, p).",
     {"k": "Number of successes, any real number; its floor counts.", **BINOM_ARGUMENTS},
     "binom_logpmf, binom_logcdf", "binom_logsf(9000, 10**4, 0.5):.8f", "-3687.04201456",
-    "Method and accuracy of :func:`binom_logcdf`; the survival function is Pr[X > k], not Pr[X >= k]."))
+    "Computed as :func:`binom_logcdf`; the survival function is Pr[X > k], not Pr[X >= k]."))
 
 
 cdef void each_shift(const double *x, double *out) noexcept nogil:

@@ -95,7 +95,7 @@ log_gammaincc = ufunc_of_blocks(<void *> block_log_gammaincc, document(
     "log_gammaincc(a, x)", "Log of the regularized upper incomplete gamma function, log Q(a, x) = log(1 - P(a, x)).",
     {"a": "Shape, in [0, 1e270] or inf, not both infinite; Q(0, x) is 0 for x > 0, and Q(0, 0) is 1.", **GAMMA_ARGUMENTS},
     "log_gammainc, poisson_logcdf", "log_gammaincc(0.5, 1000.0):.9f", "-1004.026741959",
-    "Accuracy of :func:`log_gammainc`. A chi-square tail is log_gammaincc(df/2, x/2)."))
+    "Accurate as :func:`log_gammainc`. A chi-square tail is log_gammaincc(df/2, x/2)."))
 
 cdef dict POISSON_ARGUMENTS = {
     "mu": "Expectation, in [0, 1e270].",

@@ -81,7 +81,7 @@ class DensityRandomizer(LocalRandomizer):
     Notes
     -----
     Neighbours: the input is replaced by any other. The functions must be exact up to `accuracy`; discretizing a density by hand
-    gives a lower bound only, because the cell of an output is a post-processing of the output.
+    gives a lower bound only.
 
     **Local guarantee.** Between breakpoints the outputs with :math:`p_x > e^\varepsilon p_{x'}` form an interval. The ends of these
     intervals are found by bisection, and delta is computed from `cdf` and `sf` at the ends, with an error of about `accuracy` times

@@ -117,7 +117,7 @@ def _gaussian_weight_counterexample() -> Counterexample:
     fault="privacy",
     reason="Gaussian noise has unbounded likelihood ratio; the pair of this weight has none above (1-w)/w",
     counterexample=_gaussian_weight_counterexample,
-    returns="The published weight, without the correction by delta_1/2, which changes it by at most that.",
+    returns="The published weight, without the correction by delta_1/2, which changes the weight by at most delta_1/2.",
 )
 def liu2024_weight_gaussian(sigma_target: float) -> float:
     r"""Published weight w = p_1 of a Gaussian target: :math:`\Phi(-1/(2\sigma_1))`; :func:`liu2024_delta` states its meaning.
@@ -299,7 +299,7 @@ def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[flo
 def liu2024_delta(
     eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None, first: int = 1
 ) -> float:
-    r"""Published delta of Theorem 2.
+    r"""Published delta of Theorem 2 of Liu et al.
 
     .. math::
         \delta = (-e^\varepsilon + (1-\delta_1)2w + \delta_1)\sum_{i\ge 1} w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)

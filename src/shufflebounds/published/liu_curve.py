@@ -81,7 +81,7 @@ def liu2024_tradeoff(
 def liu2024_delta_literal(
     eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None
 ) -> float:
-    r"""Published delta of Theorem 2, with the published t: an infimum whose function l(t) rounds its arguments.
+    r"""Published delta of Theorem 2 of Liu et al., with the published t: an infimum whose function l(t) rounds its arguments.
 
     .. math::
         t = \inf\{t : (1-\delta_1)(-2w + (1-2w)\, l(t)) - \delta_1 \ge -e^\varepsilon\}, \qquad

@@ -154,6 +154,8 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
 
     .. math:: \Pr\Bigl[\max_j c_j - c_I \ge \frac{2\Delta}{\varepsilon}\Bigl(\ln\frac{k}{k^*} + \ln\frac1\beta\Bigr)\Bigr] \le \beta
 
+    Here :math:`c_j` are the scores, and I is the chosen candidate.
+
     Parameters
     ----------
     candidates : int or float
