@@ -15,9 +15,6 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.validate import CertificateGap, InfeasibleError
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, certified, flint, hockey_stick
 
-__all__ = ["bounds_of", "by_kind", "certify", "confirms", "hockey_stick_of", "kinds_of", "of_people", "outcomes_of", "pairs_of",
-           "reached"]
-
 _Result = TypeVar("_Result")
 
 OPERATIONS = 100.0

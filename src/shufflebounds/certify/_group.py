@@ -17,9 +17,6 @@ from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, 
 from shufflebounds.certify._shuffle import moved_noise
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, flint, polynomial
 
-SECONDS = 10.0
-"""Limit of the predicted run time for one record at one eps."""
-
 
 def _difference(protocol: Any) -> list[Ball]:
     """Return the distribution of the difference of two counts that all records of a group change alike."""
@@ -61,7 +58,8 @@ def _chain(group: Any, one: Bounds, eps: float) -> Answer:
     operations = sum(min((way.operations for way in ways[:-1] or ways), default=0.0) for ways in listed.values())
 
     def value(factor: Ball) -> Ball:
-        deltas = {at: reached(profile, ways, at, "upper", 15, SECONDS).upper() for at, ways in listed.items()}
+        # 10 s is the limit of the predicted run time at one eps.
+        deltas = {at: reached(profile, ways, at, "upper", 15, 10.0).upper() for at, ways in listed.items()}
         total, before = arb(0), arb(1)
         for at, many in zip(split, counts, strict=True):
             step = arb(at).exp()

@@ -7,19 +7,9 @@ from functools import partial
 from typing import Any
 
 from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, kinds_of, outcomes_of, pairs_of
-from shufflebounds.certify.balls import (
-    Answer,
-    Ball,
-    NoCertificateError,
-    Outcomes,
-    arb,
-    hockey_stick,
-    larger,
-    normal_tail,
-    polynomial,
-)
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, hockey_stick, larger, polynomial
 from shufflebounds.certify.families import chances_of, family_of, geometric_row
-from shufflebounds.certify.noise import noise_of
+from shufflebounds.certify.noise import noise_of, normal_delta
 
 
 @outcomes_of.computed("KaryResponse", "RandomizedResponse", "RatioBounded", "PureLocal", "LocalHashing", "SubsetSelection",
@@ -97,6 +87,4 @@ def _(pair: Any) -> Outcomes:
 @hockey_stick_of.computed("GaussianVector", size=lambda mechanism: 10 * OPERATIONS, make=Answer)
 def _(mechanism: Any, factor: Ball) -> Ball:
     # The largest distance of two vectors is the diameter of the cube or of the sphere.
-    mu = arb(mechanism.dimension if mechanism.domain == "cube" else 4).sqrt() / mechanism.sigma
-    middle = factor.log() / mu
-    return normal_tail(middle - mu / 2) - factor * normal_tail(middle + mu / 2)
+    return normal_delta(arb(mechanism.dimension if mechanism.domain == "cube" else 4).sqrt() / mechanism.sigma, factor)

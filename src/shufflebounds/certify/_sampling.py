@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from shufflebounds.certify._dispatch import hockey_stick_of, kinds_of, outcomes_of
@@ -11,21 +10,9 @@ from shufflebounds.certify.families import family_of
 from shufflebounds.certify.noise import NOISES, Noise, noise_of
 
 
-def _value(one: Answer, factor: Ball) -> Ball:
-    """Return delta of a mechanism at a factor e^eps whose logarithm need not be a double, for sums along a contour.
-
-    delta does not increase in eps, so it is between its values at two doubles below and above.
-    """
-    if one.refined:
-        return one.value(factor)
-    near = float(factor.log())
-    below, above = (one.value(arb(math.nextafter(near, way)).exp()) for way in (-math.inf, math.inf))
-    return below.union(above)
-
-
 def _sampled(one: Answer, rate: Ball, factor: Ball) -> Ball:
     """Return delta of a record that is removed from a sample of this rate."""
-    return rate * _value(one, 1 + (factor - 1) / rate)
+    return rate * one.value(1 + (factor - 1) / rate)
 
 
 @outcomes_of.computed("SampledPair", size=lambda pair: outcomes_of(pair.mechanism)[0])
@@ -45,7 +32,7 @@ def _(pair: Any) -> Answer:
         if pair.removed:
             return _sampled(one, rate, factor)
         left = 1 - factor * (1 - rate)
-        return left * _value(one, factor * rate / left) if left > 0 else left.max(arb(0))
+        return left * one.value(factor * rate / left) if left > 0 else left.max(arb(0))
 
     return one._replace(value=sampled)
 

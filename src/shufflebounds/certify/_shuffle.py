@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from itertools import chain, product
 from typing import Any
 
@@ -81,8 +81,7 @@ def _(pair: Any) -> Outcomes:
 
 
 def _binomial(trials: int, prob: float) -> list[Ball]:
-    chance = arb(prob)
-    return polynomial([(1 - chance, chance, trials)])
+    return polynomial([(1 - arb(prob), arb(prob), trials)])
 
 
 def _moved(law: list[Ball], shift: int = 1) -> tuple[Outcomes, Outcomes]:
@@ -123,16 +122,15 @@ def _(protocol: Any) -> Bounds:
 
 @hockey_stick_of.of("FlippedReports")
 def _(protocol: Any) -> Answer:
-    users, bins, hidden = protocol.users, protocol.bins, protocol.fakes if protocol.fake == "uniform" else 0
+    bins, flip, hidden = protocol.bins, protocol.flip, protocol.fakes if protocol.fake == "uniform" else 0
     # Dummy reports whose bins are known may have any bins, as the other users' reports.
-    total = users + protocol.fakes
+    total = protocol.users + protocol.fakes
     if total > 200 or bins > 20:
         raise NoCertificateError("only few reports of few bins are enumerated")
 
     def ones(kinds: int, shown: int) -> list[list[Ball]]:
         """Return the chances that the bits of the first `shown` bins are 1, for reports of each of the first `kinds` bins."""
-        flip = arb(protocol.flip)
-        return [[1 - flip if j == x else flip for j in range(shown)] for x in range(kinds)]
+        return [[1 - arb(flip) if j == x else arb(flip) for j in range(shown)] for x in range(kinds)]
 
     if protocol.view == "sums" and not hidden:
         # The sums of all bins but the target's two are the same for both inputs, and independent of these two.
@@ -140,12 +138,8 @@ def _(protocol: Any) -> Answer:
         datasets = [(shares, (0, 1)) for shares in all_shares(total - 1, kinds)]
         return of_datasets(bit_reports(kinds, 2, partial(ones, kinds, 2), total), total - 1, datasets)
 
-    def rows() -> list[list[Ball]]:
-        flip = arb(protocol.flip)
-        return bit_rows([(x,) for x in range(bins)], bins, 1 - flip, flip)
-
-    reports = (bit_reports(bins, bins, partial(ones, bins, bins), total) if protocol.view == "sums"
-               else kind_reports(bins, 2**bins, rows, total))
+    reports = (bit_reports(bins, bins, partial(ones, bins, bins), total) if protocol.view == "sums" else kind_reports(
+        bins, 2**bins, lambda: bit_rows([(x,) for x in range(bins)], bins, 1 - arb(flip), arb(flip)), total))
     return of_datasets(reports, total - hidden - 1, dummies=hidden)
 
 
@@ -217,12 +211,12 @@ def exact_bits(protocol: Any, width: int = 1) -> Answer:
     `low` and 1 - `high`.
     """
     _, family = family_of(protocol.randomizer)
-    flips = [lambda: family().rows[0][0].min(family().rows[0][1])]
-    if "FiniteRandomizer" in kinds_of(protocol.randomizer) and math.fsum([*protocol.randomizer.matrix[0], -1.0]) != 0:
-        flips.append(lambda: 1 - larger(*family().rows[0]))
-    answers = [of_bits(protocol.users, flip, width) for flip in flips]
-    return Answer(sum(one.operations for one in answers), lambda factor: reduce(
-        lambda one, other: one.union(other), (one.value(factor) for one in answers)), refined=len(flips) == 1)
+
+    def flip() -> Ball:
+        one, other = family().rows[0]
+        return one.min(other).union(1 - one.max(other))
+
+    return of_bits(protocol.users, flip, width)
 
 
 @of_people.of("Shuffled")
@@ -264,8 +258,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     elif argument == "privacy blanket" and _is_noise(protocol.randomizer):
         yield from interval_outputs(protocol, eps, True)
     elif argument == "privacy blanket":
-        family = _family(protocol)
-        yield from _sums(protocol, [(family, i, j, lambda laws: laws.blanket) for i, j in family().pairs])
+        yield from _sums(protocol, [(_family(protocol), i, j, lambda laws: laws.blanket) for i, j in _family(protocol)().pairs])
     elif argument == "worst dataset" and "GaussianMechanism" in kinds_of(protocol.randomizer):
         yield interval_every_dataset(protocol, eps)
     elif argument == "worst dataset":
@@ -337,12 +330,10 @@ def _log_moment(log_weights: FloatArray, values: FloatArray) -> float:
 
 def _family(protocol: Any) -> Callable[[], Family]:
     """Return the function that makes the family, with participation."""
-    _, family = family_of(protocol.randomizer)
-    return lambda: family().thinned(protocol.participation)
+    return lambda: family_of(protocol.randomizer)[1]().thinned(protocol.participation)
 
 
-def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[[Family], list[Ball]]]]
-          ) -> tuple[Answer, Answer]:
+def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[..., list[Ball]]]]) -> tuple[Answer, Answer]:
     """Return the certificates of the largest Phi_n (`blanket`) of several (family, target's inputs i and j, m)."""
     users, kinds = protocol.users, max(len(family().blanket) for family, *_ in choices)
 

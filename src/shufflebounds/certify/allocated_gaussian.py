@@ -25,9 +25,7 @@ from __future__ import annotations
 
 import math
 
-from shufflebounds.certify.balls import Ball, acb, arb, flint, log_of, pi
-
-__all__ = ["delta"]
+from shufflebounds.certify.balls import Ball, acb, arb, flint, pi
 
 NODES = 8192
 """Resource limit: largest number of nodes. Raised: longer calls. Lowered: wider balls."""
@@ -92,9 +90,11 @@ def _put(mu: Ball, steps: int, c: Ball, digits: float, near: tuple[float, float]
 def delta(sigma: float, sensitivity: float, steps: int, factor: Ball, removed: bool, log_size: float,
           near: tuple[float, float] | None = None) -> Ball:
     """Return delta; `log_size` is a guess of log delta, by which the number of digits is chosen."""
-    eps, digits = log_of(factor), 10 + max(0.0, -log_size) / math.log(10)
+    eps, digits = float(factor.log()), 10 + max(0.0, -log_size) / math.log(10)
     flint().ctx.prec = 200 + math.ceil(4 * digits)
     mu, loss = arb(sensitivity) / sigma, arb(eps).exp()
+    if not loss.overlaps(factor):
+        raise ArithmeticError("e^eps is not that of a double eps")
     if removed:
         return (_put(mu, steps, steps * loss, digits, near) / steps + 1 - loss).max(arb(0))
     return loss / steps * _put(mu, steps, steps / loss, digits, near)

@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 
 from shufflebounds._base import validate as _validate
 
-__all__ = ["Answer", "Ball", "NoCertificateError", "Outcomes", "Outputs", "acb", "arb", "certified", "flint", "hockey_stick",
-           "larger", "largest_answer", "log_of", "multisets", "normal_tail", "pi", "polynomial"]
-
 Ball = Any
 
 Outputs = list[tuple[Ball, Ball, Ball]]
@@ -97,14 +94,6 @@ def certified(answer: Answer, eps: float, digits: int, seconds: float) -> Ball:
             precision *= 2
     finally:
         flint().ctx.prec = before
-
-
-def log_of(factor: Ball) -> float:
-    """Return the double eps of which `factor` is e^eps."""
-    eps = float(factor.log())
-    if not factor.log().contains(eps):
-        raise ArithmeticError("e^eps is not that of a double eps")
-    return eps
 
 
 def normal_tail(x: Ball) -> Ball:

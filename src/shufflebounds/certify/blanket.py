@@ -35,8 +35,6 @@ from scipy.optimize import minimize_scalar
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.certify.balls import Answer, Ball, Outputs, acb, arb, flint, multisets, pi
 
-__all__ = ["TOLERANCE", "Witness", "contour", "enumerated", "enumeration_operations", "phi_answers", "values_of", "witness"]
-
 TOLERANCE = 3e-5
 """Allowed width of the ball in log delta: 1e-5 was seen for 1e6 users. The ball is wider if the sum is 0 with a large
 probability, as for one user; in this case the outputs are enumerated."""
@@ -52,6 +50,10 @@ BLOCK = 256
 
 NODES = 200_000
 """Resource limit: largest number of nodes, about 5 s for four outputs. Raised: longer calls. Lowered: fewer certificates."""
+
+
+TILTS = 1.1, 1.2, 1.4, 1.7, 2.2, 3.0
+"""Values of t/theta that are tried."""
 
 
 class Witness(NamedTuple):
@@ -92,15 +94,12 @@ def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS
     eta = math.sqrt(2) * 10 ** (-digits / 2) / theta
     # The terms j > 0, and the terms j < 0, are about a fraction e^-small of T.
     size = math.log(users * math.fsum(p * abs(x) for x, p in floats) + 1)
-    behind = {t: (small + log_phi(t) - scale - math.log(t)) / (t - theta)
-              for t in (theta * more for more in (1.1, 1.2, 1.4, 1.7, 2.2, 3))}
-    t = min(behind, key=lambda t: behind[t])
-    y = max((small - scale + size) / theta, behind[t])
+    behind, t = min(((small + log_phi(t) - scale - math.log(t)) / (t - theta), t) for t in (theta * more for more in TILTS))
+    y = max((small - scale + size) / theta, behind)
     return Witness(theta, t, y, eta, math.ceil(math.sqrt(2 * (small + 10)) / eta * y / (2 * math.pi)))
 
 
-def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Witness | None = None,
-            digits: float = DIGITS) -> Ball:
+def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Witness | None = None, digits: float = DIGITS) -> Ball:
     """Return a ball that contains Phi_n; `law` has the values of X with their probabilities, and `rest` is that of X = 0."""
     flint().ctx.prec = PRECISION
     zero = arb(0)

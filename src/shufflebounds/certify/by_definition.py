@@ -15,8 +15,6 @@ from typing import Any
 
 from shufflebounds.certify.balls import Answer, Ball, arb, flint, hockey_stick, multisets, polynomial
 
-__all__ = ["Reports", "all_shares", "bit_reports", "kind_reports", "of_datasets", "of_sum"]
-
 Reports = tuple[int, float, Callable[[], list[Any]]]
 """The number of inputs, the largest exponent of a report, and a function that returns the polynomial of each input."""
 

@@ -12,7 +12,7 @@ Theorem.
    the maximum of both is used.
 2. From c to c + 1 clones, P(A' >= k) = P(A >= k) + P(A = k - 1)/2, so each c takes a few operations.
 3. H(c + 1) <= H(c) <= H(0) = u, because another clone is a post-processing. So the c below a window contribute at most
-   P(C < low) u, and those above it at most P(C > high) H(high). If C is binomial, both probabilities are below geometric series.
+   P(C < low) u, and those above it at most P(C > high) H(high).
 
 The witness is the window of c; every window gives valid bounds. P(A >= k) decreases along the window by many orders of magnitude,
 so the precision of the balls is raised accordingly.
@@ -27,8 +27,6 @@ from functools import partial
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.certify.balls import Answer, Ball, arb, flint
 
-__all__ = ["Pair", "binomial_window", "divergence_weights", "every_count", "of_window"]
-
 MOST_COUNTS = 5e6
 """Resource limit: largest number of clone counts of a window. Raised: longer calls."""
 
@@ -38,27 +36,15 @@ def _log_pmf(n: int, k: int, p: Ball) -> Ball:
     return arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma() + k * p.log() + (n - k) * (1 - p).log()
 
 
-def _first_tail(c: int, k: int) -> tuple[Ball, Ball]:
-    """Return P(A >= k) and P(A = k - 1) for A ~ Bin(c, 1/2) and k >= c/2 - 1."""
-    half = arb(1) / 2
-    tail, term = arb(0), _log_pmf(c, k, half).exp() if k <= c else arb(0)
-    for j in range(k, c + 1):
-        tail += term
-        term = term * (c - j) / (j + 1)
-        if term < tail * arb(2) ** -flint().ctx.prec:
-            # The later terms decrease at least geometrically.
-            ratio = arb(c - j - 1) / (j + 2)
-            tail += (term / (1 - ratio)).union(arb(0))
-            break
-    return tail, _log_pmf(c, k - 1, half).exp() if k - 1 <= c else arb(0)
-
-
 def _divergences(u: Ball, v: Ball, low: int, high: int) -> Iterator[Ball]:
     """Yield H(c) for c = low..high."""
     share = v / (u + v)
     # The lower end of the ball is rounded down to an integer exactly, since a later start would not be the first integer.
     k = max(1, int((share * (low + 1)).lower().floor().unique_fmpz()))
-    tail, before = _first_tail(low, k)
+    # P(A >= k) is a regularised incomplete beta function.
+    half = arb(1) / 2
+    tail = half.beta_lower(arb(k), arb(low - k + 1), True) if k <= low else arb(0)
+    before = _log_pmf(low, k - 1, half).exp() if k - 1 <= low else arb(0)
     for c in range(low, high + 1):
         edge = share * (c + 1)
         while arb(k) <= edge:
@@ -120,17 +106,13 @@ def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
     try:
         p, u, v = pair(factor)
         weight = _log_pmf(n, low, p).exp() if p < 1 else arb(low == n)
-        total = below = above = arb(0)
-        if low:
-            ratio = low * (1 - p) / ((n - low + 1) * p)
-            below = weight * ratio / (1 - ratio) if ratio < 1 else arb(1)
+        total = arb(0)
         for c, best in enumerate(_divergences(u, v, low, high), low):
             total += weight * best
             if c < high:
                 weight = weight * (n - c) * p / ((c + 1) * (1 - p))
-        if high < n:
-            ratio = (n - high) * p / ((high + 1) * (1 - p))
-            above = weight * ratio / (1 - ratio) * best if ratio < 1 else u
-        return total.union(total + below * u + above)
+        below = (1 - p).beta_lower(arb(n - low + 1), arb(low), True) if low else arb(0)
+        above = p.beta_lower(arb(high + 1), arb(n - high), True) if high < n else arb(0)
+        return total.union(total + below * u + above * best)
     finally:
         flint().ctx.prec = bits

@@ -15,8 +15,6 @@ from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.certify._dispatch import by_kind
 from shufflebounds.certify.balls import Ball, NoCertificateError, arb, flint
 
-__all__ = ["Family", "bit_rows", "chances_of", "family_of", "geometric_row", "kary_family", "matrix_of", "sent"]
-
 
 class Family(NamedTuple):
     """The output distributions of a randomizer on its classes of outputs.
@@ -214,8 +212,8 @@ def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
 @matrix_of.of("FiniteRandomizer")
 def _(randomizer: Any) -> tuple[int, int, Callable[[], list[list[Ball]]]]:
     columns, counts = np.unique(randomizer._rows[:, randomizer._rows.any(axis=0)], axis=1, return_counts=True)
-    return *columns.shape, lambda: [[many * arb(p) for p, many in zip(row, counts.tolist(), strict=True)]
-                                    for row in columns.tolist()]
+    times = counts.tolist()
+    return *columns.shape, lambda: [[n * arb(p) for p, n in zip(row, times, strict=True)] for row in columns.tolist()]
 
 
 @matrix_of.of("FrequencyOracle")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from shufflebounds.certify._dispatch import kinds_of
 from shufflebounds.certify.balls import Ball, arb, flint, normal_tail
-
-__all__ = ["NOISES", "Noise", "noise_of"]
 
 
 class Noise(NamedTuple):
@@ -23,6 +22,23 @@ class Noise(NamedTuple):
     tail: Callable[[Ball], Ball]
     sensitivity: Ball
     whole: bool = False
+
+
+def normal_delta(mu: Ball, factor: Ball) -> Ball:
+    """Return delta of normal noise whose means differ by mu standard deviations."""
+    middle = factor.log() / mu
+    return normal_tail(middle - mu / 2) - factor * normal_tail(middle + mu / 2)
+
+
+def masses(tail: Callable[[Ball], Ball], edges: Sequence[Ball], x: Ball, whole: bool = False) -> list[Ball]:
+    """Return the probabilities of x + N on both outer half-lines and between the edges, as differences of the smaller tails.
+
+    If N is whole, edges are whole, and each edge belongs to the interval to its right.
+    """
+    beyond = min(sum(1 for y in edges if y < x) + 1, len(edges))
+    # P(N < y) = P(N >= 1 - y) for whole numbers.
+    low, high = [tail(whole + x - y) for y in edges[:beyond]], [tail(y - x) for y in edges[beyond - 1:]]
+    return [low[0], *(b - a for a, b in pairwise(low)), *(a - b for a, b in pairwise(high)), high[-1]]
 
 
 def _normal(mechanism: Any) -> Noise:

@@ -48,6 +48,7 @@ from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, 
 from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, hockey_stick, larger, normal_tail, polynomial
 from shufflebounds.certify.by_definition import of_sum
 from shufflebounds.certify.clones_window import every_count
+from shufflebounds.certify.noise import normal_delta
 
 Users = list[tuple[Ball, int]]
 """The budgets of the other users, or their rates, each with the number of users."""
@@ -104,8 +105,8 @@ def _laplace(b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Ball
 
 
 def _gaussian(b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Ball]:
-    half, p, far = arb(0.5), (reach * b**2).exp(), factor.log() / b
-    yield normal_tail(far - b / 2) - factor * normal_tail(far + b / 2)
+    half, p = arb(0.5), (reach * b**2).exp()
+    yield normal_delta(b, factor)
     if not (reach and p >= factor):
         return
     inner, outer = normal_tail(b * (reach - half)), normal_tail(b * (reach + half))

@@ -36,9 +36,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.certify.balls import Ball, acb, arb, flint, log_of, normal_tail, pi
-
-__all__ = ["SAMPLED_OPERATIONS", "SAMPLED_TOLERANCE", "Part", "delta"]
+from shufflebounds.certify.balls import Ball, acb, arb, flint, normal_tail, pi
 
 DIGITS = 9
 """Digits of the smallest terms. Raised: more nodes. Lowered: a wider ball."""
@@ -182,11 +180,11 @@ def delta(parts: Sequence[Part], factor: Ball, removed: bool, witness: tuple[flo
     """Return delta of the composition for a record that is removed or added; `witness` has the form of the result of
     :func:`_tilt`.
     """
-    eps = log_of(factor)
+    loss, eps = factor.log(), float(factor.log())
     if not removed and all(part.rate < 1 for part in parts):
         # v >= 1 - q, so the loss of addition is at most -ln(1 - q) in each release.
         most = -sum((part.times * (1 - arb(part.rate)).log() for part in parts), arb(0))
-        if most <= eps:
+        if most <= loss:
             return arb(0)
     small = math.log(10) * DIGITS + 5
     theta, log_size, more = witness or _tilt(parts, eps, removed, small)
@@ -194,7 +192,7 @@ def delta(parts: Sequence[Part], factor: Ball, removed: bool, witness: tuple[flo
     if bits > MOST_BITS:
         raise InfeasibleError(f"the precision would be {bits} bits: at most {MOST_BITS} are tried")
     flint().ctx.prec = bits + 40
-    at, t_more, loss = arb(theta), arb(more), arb(eps)
+    at, t_more = arb(theta), arb(more)
 
     def lines(z: Ball) -> list[tuple[_Plain | _Sampled, int]]:
         a = z + 1 if removed else -z

@@ -47,8 +47,6 @@ from shufflebounds.certify._dispatch import kinds_of
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, acb, arb, flint, hockey_stick, larger, pi
 from shufflebounds.certify.families import Family, family_of
 
-__all__ = ["EveryDataset", "Law", "LemmaH", "largest_sum", "negative_mass", "square", "worst_dataset"]
-
 Law = list[tuple[Ball, Ball]]
 """A distribution as values and their probabilities; the remaining probability is at 0."""
 
@@ -65,8 +63,7 @@ class LemmaH:
         def smoothed(m: int) -> Ball:
             return (half * (self._theta**2 - (m * self._step) ** 2)).exp()
 
-        self._weights = [smoothed(m) / (self._theta**2 + (m * self._step) ** 2) * (1 if m == 0 else 2)
-                         for m in range(self._nodes + 1)]
+        self._weights = [smoothed(m) * (2 if m else 1) / (self._theta**2 + (m * self._step) ** 2) for m in range(self._nodes + 1)]
         # This adds a bound of the terms beyond the last node.
         self._weights[0] += 2 * smoothed(self._nodes + 1) / (self._step**2 * self._nodes)
         self._scale = self._step / (2 * pi())
@@ -195,13 +192,12 @@ class EveryDataset:
             omegas = [arb(math.comb(weights.pairs, k)) / arb(weights.pairs) ** k if weights.pairs else arb(k == 0)
                       for k in range(min(weights.pairs, ORDERS) + 1)]
         steps = [(k, abs(one - other)) for k, (one, other) in enumerate(itertools.pairwise([*omegas, arb(0)]), 1) if k <= ORDERS]
-        spread, total = self.spread(factor), arb(0)
+        spread, less, total = self.spread(factor), square(factor - 1), arb(0)
 
         def root(k: int) -> Ball:
             """Return l_(2k+1) times r^2k, in the notation of docs/theorems/worst-dataset."""
             first, second = (arb(math.prod(range(n - q + 1, n + 1))) for n, q in ((users, 2 * k + 1), (users - 1, 2 * k)))
-            return distance**k * (math.factorial(2 * k + 1) * spread / first
-                                  + math.factorial(2 * k) * square(factor - 1) / second).sqrt()
+            return distance**k * (math.factorial(2 * k + 1) * spread / first + math.factorial(2 * k) * less / second).sqrt()
 
         for k, step in steps:
             if step != 0:
@@ -244,8 +240,7 @@ class EveryDataset:
                 continue
             factor, best = arb(step).exp(), None
             for theta in ((step / deviation**2 + TILTS / deviation) / users).tolist():
-                sizes = [1 + sum((m * (theta * (1 / self._mass - factor * ratio)).expm1() for ratio, m in law), arb(0))
-                         for law in ratios]
+                sizes = [1 + sum(m * (theta * (1 / self._mass - factor * ratio)).expm1() for ratio, m in law) for law in ratios]
                 chernoff = larger(*sizes) ** users / (arb(theta) * users * arb(1).exp())
                 best = chernoff if best is None else best.min(chernoff)
             changes.append((arb(step), best))
