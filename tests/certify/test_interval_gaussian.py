@@ -153,8 +153,9 @@ def test_other_witnesses_give_valid_bounds(monkeypatch):
         assert lower <= float(found.upper().log())
 
 
-def test_the_main_term_covers_every_family_and_the_whole_interval(monkeypatch):
-    noise = certified.Noise(flint().arb(0.8), 2.0, 1.0, 0.5)
+@pytest.mark.parametrize("listed", [(), (0.0, 0.3, 0.8)])
+def test_the_main_term_covers_every_family_and_the_whole_interval(monkeypatch, listed):
+    noise = certified.Noise(flint().arb(0.8), 2.0, 1.0, 0.5, [flint().arb(x) for x in listed])
     law, places, cells = [(flint().arb(1), flint().arb(0.5))], [], []
 
     def law_a(g, h, factor):
@@ -176,7 +177,10 @@ def test_the_main_term_covers_every_family_and_the_whole_interval(monkeypatch):
     cells = [one for one in cells if one[2] < 0.8 / certified.CELLS / 3]
     steps = np.diff(sorted({round(one, 12) for one in places}))
     assert (min(places), max(places)) == (0.0, 0.8)
-    assert steps.max() <= 0.8 / (4 * certified.CELLS) * (1 + 1e-9)
+    if listed:
+        assert set(listed) <= set(places)
+    else:
+        assert steps.max() <= 0.8 / (4 * certified.CELLS) * (1 + 1e-9)
     for first in (True, False):
         parts = sorted((g, g + h) for one, g, h in cells if one is first)
         assert parts[0][0] == 0.0

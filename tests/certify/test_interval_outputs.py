@@ -5,9 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy import special as sp
 
+from shufflebounds.certify import interval_noise
+from shufflebounds.certify.balls import NoCertificateError
 from shufflebounds.certify.interval_noise import TOLERANCE
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, GeometricMechanism, LaplaceMechanism
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, GeometricMechanism, LaplaceMechanism
 
 pytest.importorskip("flint")
 
@@ -42,9 +45,46 @@ def test_two_users_of_whole_noise_against_every_dataset(noise, eps):
     assert float(upper.upper().log()) <= protocol.log_delta(eps) + TOLERANCE
 
 
+def _rows(noise, inputs):
+    """Return the probabilities of 600 intervals of outputs, of which the two outer ones are half-lines."""
+    edges = np.linspace(min(inputs) - 6, max(inputs) + 6, 599)
+    below = [sp.ndtr((edges - x) / noise.sigma) if isinstance(noise, GaussianMechanism) else
+             0.5 + 0.5 * np.sign(edges - x) * -np.expm1(-np.abs(edges - x) / noise.scale) for x in inputs]
+    return np.array([np.diff(np.concatenate([[0.0], row, [1.0]])) for row in below])
+
+
+@pytest.mark.parametrize("noise", [GaussianMechanism(0.8), LaplaceMechanism(0.7)], ids=repr)
+@pytest.mark.parametrize("inputs", [(0.0, 1.0), (-0.25, 0.0, 0.625)])
+def test_two_users_of_listed_inputs_against_every_dataset(monkeypatch, noise, inputs):
+    protocol, eps = noise.shuffled(2, inputs=inputs), 0.3
+    exact = _largest(_rows(noise, inputs), eps)
+    upper, lower = (next(interval_noise.interval_outputs(protocol, eps, bound)).value(interval_noise.arb(eps).exp())
+                    for bound in (True, False))
+    # The intervals reveal less than the outputs, by less than 1e-3.
+    assert float(lower.lower()) <= exact * (1 + 1e-3)
+    assert exact <= float(upper.upper()) < 1.5 * exact
+    assert float(lower.lower().log()) >= protocol.log_delta(eps, bound="lower") - TOLERANCE
+    for other, *target in itertools.product(inputs, repeat=3):
+        monkeypatch.setattr(interval_noise, "dataset", lambda text, inputs, other=other, target=target: ((other,), target))
+        value = next(interval_noise.interval_outputs(protocol, eps, False)).value(interval_noise.arb(eps).exp())
+        assert float(value.lower()) <= exact * (1 + 1e-3)
+
+
+def test_datasets_are_read_from_the_words_of_the_library():
+    of = interval_noise.dataset
+    assert of("half of the other users have either end", ()) == ((0.0, 1.0), (0, 1))
+    assert of("every other user has input 0.4; target between inputs 1 and 0.4", (0.0, 0.4, 1.0)) == ((0.4,), [1.0, 0.4])
+    assert of("the other users are spread evenly over the inputs; target between inputs 0 and 1", (0.0, 1.0)) == (
+        (0.0, 1.0), [0.0, 1.0])
+    assert of("every other user has input 1", (0.0, 1.0)) == ((1.0,), (0.0, 1.0))
+    with pytest.raises(NoCertificateError):
+        of("none known", ())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "eps"), [
-    (LaplaceMechanism(1.0).shuffled(20, 0.5), 0.7),
+    (LaplaceMechanism(1.0).shuffled(20, 0.5), 0.7), (LaplaceMechanism(1.0).shuffled(20, 0.5, inputs=(3.0, 3.25, 3.5)), 0.3),
+    (GaussianMechanism(2.0).shuffled(3000, inputs=(0.0, 0.25, 1.0)), 0.03),
     (GeometricMechanism(1.0, 3).shuffled(1000), 0.1),
 ], ids=repr)
 def test_stated_bounds_are_certified(protocol, eps):

@@ -18,7 +18,7 @@ from typing import Any
 
 from shufflebounds.certify._dispatch import hockey_stick_of, kinds_of, outcomes_of
 from shufflebounds.certify.allocated_gaussian import delta
-from shufflebounds.certify.balls import Answer, Ball, arb, flint, hockey_stick, larger, multisets
+from shufflebounds.certify.balls import Answer, Ball, arb, flint, hockey_stick, multisets
 from shufflebounds.certify.blanket import contour, enumerated, phi_answers, values_of
 from shufflebounds.certify.interval_noise import TOLERANCE, cells_of, two_atoms
 from shufflebounds.certify.noise import noise_of
@@ -30,11 +30,12 @@ NUMBER, DIGITS = 100, 4
 def _laplace(pair: Any, factor: Ball, *, phi: Callable[..., Ball]) -> Ball:
     """Return delta for Laplace noise (module docstring)."""
     noise, zero, laws, means = noise_of(pair.mechanism), arb(0), list[tuple[Ball, Ball]](), list[tuple[Ball, Ball]]()
-    for cell in cells_of(noise, [noise.sensitivity * i / NUMBER for i in range(NUMBER + 1)], ((1, 1),)):
-        ends = [r - factor if pair.removed else 1 - factor * r for r in cell.ratios]
-        whole = cell.first - factor * cell.last if pair.removed else cell.last - factor * cell.first
-        laws += two_atoms(-larger(*(-x for x in ends)), larger(*ends), cell.last, whole)
-        means.append((whole / cell.last, cell.last))
+    ends = zero, noise.sensitivity
+    for first, last, _, ratios in cells_of(noise, [noise.sensitivity * i / NUMBER for i in range(NUMBER + 1)], ends, ends[1:]):
+        low, high = sorted(r - factor if pair.removed else 1 - factor * r for r in ratios)
+        whole = first - factor * last if pair.removed else last - factor * first
+        laws += two_atoms(low, high, last, whole)
+        means.append((whole / last, last))
     return phi(means, pair.steps, zero).lower().max(zero).union(phi(laws, pair.steps, zero).upper())
 
 

@@ -20,7 +20,7 @@ from shufflebounds.certify.by_definition import all_shares, bit_reports, kind_re
 from shufflebounds.certify.clones_window import divergence_weights, of_window
 from shufflebounds.certify.compositions import Listed
 from shufflebounds.certify.families import Family, bit_rows, family_of, kary_family, matrix_of, sent
-from shufflebounds.certify.interval_noise import interval_every_dataset, interval_outputs
+from shufflebounds.certify.interval_noise import interval_every_dataset, interval_outputs, within
 from shufflebounds.certify.worst_dataset import worst_dataset
 
 
@@ -236,8 +236,6 @@ def _(protocol: Any) -> Answer:
 
 @bounds_of.of("Shuffled")
 def _(protocol: Any) -> Bounds:
-    if protocol.inputs is not None:
-        raise NoCertificateError("a list of inputs is given")
     if protocol._message is not None or protocol._exact is not None:
         return lambda eps, upper: [hockey_stick_of(protocol)]
     if not _is_noise(protocol.randomizer):
@@ -270,7 +268,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
             for share in {protocol.participation, 1.0}:
                 yield _matrix(protocol, data._every._users, share)
     # All messages are a post-processing of the target's, which is sent with probability `participation`.
-    one = hockey_stick_of(protocol.randomizer)
+    one = hockey_stick_of(within(protocol))
     yield one._replace(value=lambda factor: protocol.participation * one.value(factor))
 
 

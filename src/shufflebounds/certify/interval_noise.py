@@ -1,6 +1,7 @@
 r"""Bounds of delta for shuffled Laplace, Gaussian and discrete Gaussian noise, every user's input in an interval of length d.
 
-R_x is the distribution of a message of input x, and E = e^eps.
+R_x is the distribution of a message of input x, and E = e^eps. If users have one of finitely many values (`inputs`), the interval
+is that from the first to the last one; inputs are distances from the first.
 
 **The privacy blanket, and one dataset** (:func:`interval_outputs`). The outputs are divided into cells: both outer
 half-lines, and between them short intervals, or single numbers of discrete Gaussian noise.
@@ -9,7 +10,8 @@ Upper bound: the privacy blanket m = min(R_0, R_d), whose worst pair of inputs i
 X = (R_0 - E R_d)/m is between two numbers; two atoms at these numbers with the same mass and mean are larger in the convex order.
 The outer half-lines add at most their probability under R_0, as (s + x)_+ <= s_+ + x_+. For Laplace noise X is constant on them.
 
-Lower bound: delta if all other users have one input x, or half of them have 0 and half d, and the analyst sees only cells.
+Lower bound: delta if all other users have one input x, or each has one of several inputs with equal probabilities, and the analyst
+sees only cells. The target's inputs are 0 and d, or the two listed values that the engine names.
 
 Both bounds are Phi_n of :mod:`.blanket`. The engine gives the dataset, and the stated bound, which determines the number of cells.
 
@@ -23,7 +25,8 @@ The theorem is that of docs/theorems/worst-dataset with s pairs of users. Its Le
 X = (R_a - E R_b)/R_x under R_x, each with one parameter in [0, L]. The range of this parameter is divided into cells [g, g + h]:
 
 - A, a = 0, b = L: R_x is at least a mixture of w R_g and w R_(g+h), with w = e^(-h^2 u^2/8) and u = y - (g + h/2). So the
-  distribution of (R_0 - E R_L)/(w R_g) under w R_g is used for every end g, with the smaller w of the two cells at g.
+  distribution of (R_0 - E R_L)/(w R_g) under w R_g is used for every end g, with the smaller w of the two cells at g. If the
+  inputs x are listed, they are the ends g, and h = 0.
 - B, b = L, x = 0: f(a) = R_a(y)/R_0(y) is at most a mean of f(g), f(g) + (h/3) f'(g), f(g + h) - (h/3) f'(g + h) and f(g + h),
   plus h^4/384 times the largest He_4(y - a)_+ f(a) in the cell, where f'(a) = (y - a) f(a) and He_4(z) = z^4 - 6 z^2 + 3. The
   weights of the mean do not depend on y.
@@ -40,9 +43,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -52,10 +56,8 @@ from shufflebounds._engines.datasets.pair_weights import Weights
 from shufflebounds._engines.datasets.worst import Choices
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, larger, normal_tail, pi
 from shufflebounds.certify.blanket import contour, enumerated, enumeration_operations
-from shufflebounds.certify.noise import noise_of
+from shufflebounds.certify.noise import masses, noise_of
 from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass
-
-__all__ = ["TOLERANCE", "cells_of", "interval_every_dataset", "interval_outputs", "two_atoms"]
 
 TOLERANCE = 0.02
 """Allowed distance from the stated bound in log delta: bins and cells are wider than those of the library."""
@@ -71,11 +73,6 @@ CELLS, FINEST = 12, 100
 
 PAIRS = (0, *range(1, 9), 10, 12, 14, 17, 20, 24, 28, 34, 40, 48, 58, 70, 85, 100, 120, 150, 200, 300, 500, 1000, 3000, 10000)
 """Numbers s of pairs of users that are tried."""
-
-
-def density(y: Ball, x: Ball) -> Ball:
-    """Return the density of R_x at y."""
-    return (-(y - x) * (y - x) / 2).exp() / (2 * pi()).sqrt()
 
 
 def ratio(g: Ball, x: Ball, y: Ball) -> Ball:
@@ -97,10 +94,13 @@ def two_atoms(low: Ball, high: Ball, mass: Ball, integral: Ball) -> Law:
 
 
 class Noise:
-    """Gaussian noise with inputs in [0, `length`], and bins of outputs up to `depth` beyond both ends."""
+    """Gaussian noise with inputs in [0, `length`], and bins of outputs up to `depth` beyond both ends.
 
-    def __init__(self, length: Ball, depth: float, share: float, width: float) -> None:
-        self.length, self.share, self.zero = length, arb(share), arb(0)
+    `listed` has the inputs that users may have; it is empty if these are all inputs.
+    """
+
+    def __init__(self, length: Ball, depth: float, share: float, width: float, listed: Sequence[Ball] = ()) -> None:
+        self.length, self.share, self.zero, self.listed = length, arb(share), arb(0), listed
         half = math.ceil((depth + float(length) / 2) / width)
         # The middle of the interval is an edge, because m = min(R_0, R_L) changes there.
         self.edges = [length / 2 + width * i for i in range(-half, half + 1)]
@@ -111,10 +111,8 @@ class Noise:
         self.beyond = self.share * (normal_tail(-self.edges[0]) + normal_tail(self.edges[-1] - length))
 
     def masses(self, x: Ball) -> list[Ball]:
-        """Return the probabilities of the bins, as differences of the smaller tails."""
-        beyond = sum(1 for y in self.edges if y < x) + 1
-        low, high = [normal_tail(x - y) for y in self.edges[:beyond]], [normal_tail(y - x) for y in self.edges[beyond - 1:]]
-        return [b - a for a, b in pairwise(low)] + [a - b for a, b in pairwise(high)]
+        """Return the probabilities of the bins."""
+        return masses(normal_tail, self.edges, x)[1:-1]
 
     def spread(self, mass: list[Ball], integral: list[Ball], value: Callable[[int, Ball], Ball],
                slope: Callable[[int, Ball], Ball]) -> Law:
@@ -173,7 +171,7 @@ class Noise:
                 return ratio(other, x, y) * (many * ratio(place, other, y) * rise + more * (other - x))
 
             # The integral of (y - g) R_g over a bin is the difference of the densities at its ends.
-            ends = [density(y, place) for y in self.edges]
+            ends = [(-(y - place) * (y - place) / 2).exp() / (2 * pi()).sqrt() for y in self.edges]
             integral = [many * (p + tilt * (one - two) + e * q) + more * r for p, one, two, e, q, r in
                         zip(self.masses(place), ends, ends[1:], extra, mass, against, strict=False)]
             yield self.spread(mass, integral, value, slope)
@@ -183,7 +181,7 @@ class Noise:
     def blanket(self, factor: Ball) -> Law:
         """Return the distribution of X for the privacy blanket of the pair (0, L)."""
         ratios = [ratio(self.zero, self.length, y) for y in self.edges]
-        return _blanket([_Cell(*cell) for cell in zip(*self.ends, self.ends[0], pairwise(ratios), strict=True)], factor)
+        return _blanket(list(zip(*self.ends, self.ends[0], pairwise(ratios), strict=True)), factor)
 
 
 def chosen(laws: Sequence[Law], users: int) -> SumChoices:
@@ -210,7 +208,6 @@ class IntervalBound(EveryDataset):
         self._square = (length * length).exp() * normal_tail(-3 * half) + normal_tail(half)
         self._overlap = overlap
         super().__init__(users, 1 - noise.share + noise.share * overlap, noise.share * (self._square - (2 - overlap)) / 2)
-        self._one = arb(1)
 
     def spread(self, factor: Ball) -> Ball:
         share, less = self._noise.share, (factor - 1) * (factor - 1)
@@ -234,13 +231,14 @@ class IntervalBound(EveryDataset):
         first, second = noise.ends
         # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. To the left of all bins R_0/m is replaced by 0. This is allowed,
         # because the exponential moments in the bound decrease in R_0/m.
-        law = noise.spread(second[: noise.middle], first[: noise.middle], lambda i, y: ratio(*ends, y), lambda i, y: -self._one)
+        law = noise.spread(second[: noise.middle], first[: noise.middle], lambda i, y: ratio(*ends, y), lambda i, y: arb(-1))
         right = normal_tail(noise.edges[noise.middle])
-        law += [(self._one, right), (noise.zero, normal_tail(noise.length - noise.edges[0]))]
+        law += [(arb(1), right), (noise.zero, normal_tail(noise.length - noise.edges[0]))]
         return [thinned(law, noise.share, noise.zero)]
 
     def main(self, factor: Ball, sums: SumChoices) -> Ball:
-        noise, length, narrow = self._noise, self._noise.length, self._noise.length / (4 * CELLS)
+        noise, length = self._noise, self._noise.length
+        narrow = 0 * length if noise.listed else length / (4 * CELLS)
         ends = [thinned(noise.law_a(g, narrow, factor), noise.share, factor) for g in (noise.zero, length / 2, length)]
         lemma = LemmaH(chosen(ends, sums.users))
         enough = (1 + SLACK) * larger(*(lemma.value(law, accuracy=SLACK) for law in (ends[0], ends[-1])))
@@ -248,8 +246,8 @@ class IntervalBound(EveryDataset):
         def bound(law: Law) -> Ball:
             return lemma.value(thinned(law, noise.share, factor), enough, SLACK)
 
-        for i in range(1, 4 * CELLS):
-            value = bound(noise.law_a(narrow * i, narrow, factor))
+        for g in noise.listed or [narrow * i for i in range(1, 4 * CELLS)]:
+            value = bound(noise.law_a(g, narrow, factor))
             enough = enough if value < enough else (1 + SLACK) * value
         for first in (True, False):
             cells = [(length * i / CELLS, length / CELLS) for i in range(CELLS)]
@@ -284,18 +282,25 @@ class IntervalBound(EveryDataset):
         return self.total(best, choices.sums._replace(users=self._users - 2 * best.pairs), factor, probability)
 
 
+def within(protocol: Any) -> Any:
+    """Return the noise on the interval of the inputs: its sensitivity is the distance of the first and the last listed input."""
+    inputs, noise = protocol.inputs, protocol.randomizer
+    return noise if inputs is None else replace(noise, sensitivity=math.nextafter(inputs[-1] - inputs[0], math.inf))
+
+
 def interval_every_dataset(protocol: Any, eps: float) -> Answer:
     """Return the upper bound over all datasets, at eps."""
     stated, choices = protocol.log_delta(eps), protocol._bounds.upper.over_datasets.choices(eps)
-    depth = math.sqrt(2 * (9 - max(stated, -1e4)))
+    depth, mechanism, inputs = math.sqrt(2 * (9 - max(stated, -1e4))), within(protocol), list(protocol.inputs or ())
 
     def value(factor: Ball) -> Ball:
-        length = arb(protocol.randomizer.sensitivity)
-        noise = Noise(length / arb(protocol.randomizer.sigma), depth, protocol.participation, WIDTH)
+        sigma = arb(mechanism.sigma)
+        noise = Noise(arb(mechanism.sensitivity) / sigma, depth, protocol.participation, WIDTH,
+                      [(arb(x) - inputs[0]) / sigma for x in inputs])
         return IntervalBound(noise, protocol.users, stated).value(choices, factor)
 
     # The number of operations is proportional to the number of bins, and to the number of bounds over all datasets.
-    far, bounds = depth + 0.5 * protocol.randomizer.sensitivity / protocol.randomizer.sigma, 2 if choices.earlier else 1
+    far, bounds = depth + 0.5 * mechanism.sensitivity / mechanism.sigma, 2 if choices.earlier else 1
     return Answer(7e6 * bounds * far / 7.5, value, TOLERANCE, refined=False)
 
 
@@ -308,62 +313,54 @@ NARROW = 0.04
 OPERATIONS = {4: 4.5e6, 5: 1.8e7}
 """Digits of the smoothing term that are tried, with the ball operations that 375 cells take."""
 
-DATASETS = {
-    "every other user has the first end": ((0, 1),), "every other user has the second end": ((1, 1),),
-    "every other user has the middle": ((0.5, 1),), "half of the other users have either end": ((0, 0.5), (1, 0.5)),
-}
-"""The datasets that the library names. Each is a list of (x, p): another user's input x, as a fraction of d, and its probability
-p."""
+DATASETS = {"the first end": (0.0,), "the second end": (1.0,), "the middle": (0.5,), "either end": (0.0, 1.0)}
+"""The datasets that the library names, as inputs of other users, which are fractions of d. Each other user has one of them, all
+with equal probabilities."""
 
 
-class _Cell(NamedTuple):
-    """The probabilities of a cell for inputs 0, d and those of the dataset, and R_0/R_d at both ends of the cell."""
-
-    first: Ball
-    last: Ball
-    other: Ball
-    ratios: tuple[Ball, Ball]
+Cells = list[tuple[Ball, Ball, Ball, tuple[Ball, Ball]]]
+"""Each cell's probabilities for the target's two inputs and for the dataset, and R_0/R_d at both ends of the cell."""
 
 
-def cells_of(noise: Any, edges: list[Ball], others: Sequence[tuple[float, float]]) -> list[_Cell]:
-    """Return both outer half-lines, and the intervals between the edges; whole numbers are in the interval to their right."""
-    d = noise.sensitivity
+def cells_of(noise: Any, edges: list[Ball], target: Sequence[Ball], others: Sequence[Ball]) -> Cells:
+    """Return both outer half-lines, and the intervals between the edges; whole numbers are in the interval to their right.
 
-    def mass(y: Ball, z: Ball) -> Ball:
-        # The smaller tails are subtracted. For noise on whole numbers, P(N >= y) = 1 - P(N >= 1 - y).
-        below, above = noise.whole - y, noise.whole - z
-        return (noise.tail(y) - noise.tail(z) if y > 0 else noise.tail(above) - noise.tail(below) if above > 0
-                else 1 - noise.tail(below) - noise.tail(z))
-
-    def masses(x: Ball) -> list[Ball]:
-        inside = [mass(y - x, z - x) for y, z in pairwise(edges)]
-        return [noise.tail(noise.whole + x - edges[0]), *inside, noise.tail(edges[-1] - x)]
-
-    other = [sum(column, arb(0)) for column in zip(*([q * p for p in masses((d * x).floor() if noise.whole else d * x)]
-                                                      for x, q in others), strict=True)]
+    `target` has the target's two inputs. Each other user has one of the inputs `others`, all with equal probabilities.
+    """
+    first, last, *rest = (masses(noise.tail, edges, x, noise.whole) for x in (*target, *others))
+    other = [sum(column, arb(0)) / len(others) for column in zip(*rest, strict=True)]
     # R_0/R_d is the reciprocal of R_d/R_0.
     ratios = [(-noise.log_ratio(y)).exp() for y in (edges[0], *edges, edges[-1])]
     both = zip(ratios, ratios) if noise.whole else pairwise(ratios)
-    return [_Cell(*cell) for cell in zip(masses(arb(0)), masses(d), other, both)]
+    return list(zip(first, last, other, both))
 
 
-def _blanket(cells: Sequence[_Cell], factor: Ball) -> Law:
+def _blanket(cells: Cells, factor: Ball) -> Law:
     """Return the distribution of X for the privacy blanket; half of the cells are to the left of the middle."""
     law = []
-    for i, cell in enumerate(cells):
+    for i, (first, last, _, ratios) in enumerate(cells):
         left = 2 * i + 1 < len(cells)
-        low, high = ((r - factor if left else 1 - factor / r) for r in cell.ratios[::-1])
-        law += two_atoms(low, high, cell.last if left else cell.first, cell.first - factor * cell.last)
+        low, high = ((r - factor if left else 1 - factor / r) for r in ratios[::-1])
+        law += two_atoms(low, high, last if left else first, first - factor * last)
     return law
+
+
+def dataset(text: str, inputs: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+    """Return other users' inputs and the target's two, from the words of the library; see `DATASETS` if `inputs` is empty."""
+    words, _, pair = text.partition("; target between inputs ")
+    names = {f"input {x:g}": (x,) for x in inputs} | {"evenly over the inputs": inputs} if inputs else DATASETS
+    others = next((places for name, places in names.items() if words.endswith(name)), ())
+    if not others:
+        raise NoCertificateError("the dataset of its lower bound is not known")
+    return others, [names[f"input {x}"][0] for x in pair.split(" and ")] if pair else (inputs[0], inputs[-1]) if inputs else (0, 1)
 
 
 def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]:
     """Yield the certificates of the privacy blanket, or of the dataset that the library names."""
-    mechanism, users, share = protocol.randomizer, protocol.users, protocol.participation
+    mechanism, users, share = within(protocol), protocol.users, protocol.participation
     stated = protocol.log_delta(eps, bound="upper" if upper else "lower")
-    others = DATASETS.get("every other user has the first end" if upper else protocol.data(eps))
-    if others is None:
-        raise NoCertificateError("the dataset of its lower bound is not known")
+    inputs = () if upper else protocol.inputs or ()
+    others, target = dataset("the first end" if upper else protocol.data(eps), inputs)
     depth, sigma, d = math.sqrt(2 * (12 - max(stated, -1e4))), getattr(mechanism, "sigma", 0.0), mechanism.sensitivity
     whole = noise_of(mechanism).whole
     number = math.ceil(sigma * depth) if whole else math.ceil((depth + d / 2 / sigma) / NARROW) if sigma else NUMBER // 2
@@ -371,14 +368,15 @@ def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]
     def value(factor: Ball, digits: int) -> Ball:
         noise = noise_of(mechanism)
         half = noise.sensitivity / 2 + arb(sigma * depth)
+        places = [arb(x) - inputs[0] if inputs else noise.sensitivity * x for x in (*target, *others)]
+        places = [x.floor() for x in places] if whole else places
         cells = cells_of(noise, [arb(k) for k in range(-number, d + number + 2)] if whole else
-                       [noise.sensitivity / 2 + half * i / number for i in range(-number, number + 1)], others)
-        beyond = cells[0].first + cells[-1].first if upper and sigma else arb(0)
+                       [noise.sensitivity / 2 + half * i / number for i in range(-number, number + 1)], places[:2], places[2:])
+        beyond = cells[0][0] + cells[-1][0] if upper and sigma else arb(0)
         if upper:
-            cells = cells[1:-1] if sigma else cells
-            law = _blanket(cells, factor)
+            law = _blanket(cells[1:-1] if sigma else cells, factor)
         else:
-            law = [((cell.first - factor * cell.last) / cell.other, cell.other) for cell in cells if cell.other != 0]
+            law = [((first - factor * last) / other, other) for first, last, other, _ in cells if other != 0]
         law = thinned(law, arb(share), factor)
         rest = (1 - sum((m for _, m in law), arb(0))).max(arb(0))
         return (contour(law, users, rest, digits=digits) if digits else enumerated(law, users, rest)) + share * beyond
