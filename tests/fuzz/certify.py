@@ -37,7 +37,8 @@ SECONDS = 2.5
 SHRINKING = 60.0
 """Seconds in which simpler parameters with the same kind of violation are sought."""
 
-SLOW = {"sampled Gaussian": 10.0, "allocated noise": 5.0, "sampling.RandomAllocation": 10.0, "noise on an interval": 15.0,
+SLOW = {"sampled Gaussian": 10.0, "allocated noise": 5.0, "sampling.RandomAllocation": 10.0,
+        "several steps": 10.0, "listed inputs": 15.0, "noise on an interval": 15.0,
         "shuffled RAPPOR": 5.0}
 """The same for draws whose certificates take longer."""
 
@@ -73,6 +74,19 @@ def _sampled(r):
 def _allocated(r):
     noise = r.choice([mechanisms.GaussianMechanism(r.uniform(0.7, 4)), mechanisms.LaplaceMechanism(10 ** r.uniform(-0.7, 0.7))])
     return sampling.AllocationPair(noise, r.randint(1, 300), r.random() < 0.5)
+
+
+def _several_steps(r):
+    steps = r.randint(2, 60)
+    noise = r.choice([mechanisms.GaussianMechanism(r.uniform(0.8, 4)), mechanisms.LaplaceMechanism(r.uniform(0.5, 3))])
+    return sampling.RandomAllocation(noise, steps, r.randint(2, min(steps, 6)))
+
+
+def _listed_inputs(r):
+    noise = r.choice([mechanisms.GaussianMechanism(r.uniform(1, 4)), mechanisms.LaplaceMechanism(r.uniform(0.5, 4))])
+    inputs = [r.choice([0.25, 1.0, r.uniform(0, 0.9)]) for _ in range(r.randint(0, 2))]
+    return noise.shuffled(r.choice([2, 3, round(10 ** r.uniform(1, 5))]), r.choice([1.0, r.uniform(0.1, 1)]),
+                          inputs=[0.0, 0.5, *inputs])
 
 
 def _interval(r):
@@ -111,6 +125,7 @@ def _composed(r):
 DRAWS = {
     **{name: example.draw for name, example in EXAMPLES.items()},
     "many clones": _many_clones, "many users": _blankets, "sampled Gaussian": _sampled, "allocated noise": _allocated,
+    "several steps": _several_steps, "listed inputs": _listed_inputs,
     "noise on an interval": _interval, "shuffled noise": _shuffled_noise, "shuffled RAPPOR": _rappor, "compositions": _composed,
 }
 """Functions of a random generator: one for each class, and one for each family of certificates of many users or releases."""
@@ -195,17 +210,29 @@ def exact_violation(profile, eps, sides, seconds=SECONDS):
 @contextlib.contextmanager
 def perturbed(r):
     """Multiply the free numbers of every witness by random factors."""
-    from shufflebounds.certify import blanket, clones_window, compositions, interval_noise, personalized, sampled_gaussians
+    from shufflebounds.certify import (
+        _allocation,
+        blanket,
+        clones_window,
+        compositions,
+        interval_noise,
+        personalized,
+        sampled_gaussians,
+    )
 
     kept = blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen
     reach, thresholds = personalized._reach, personalized.thresholds
-    tolerance = compositions.TOLERANCE
+    tolerance, fine, dataset = compositions.TOLERANCE, _allocation.FINE, interval_noise.dataset
     factors = [r.choice([0.7, 0.9, 1.1, 1.3]) for _ in range(4)]
 
     def of_blanket(law, users, *digits):
         found = kept[0](law, users, *digits)
         return found._replace(theta=found.theta * factors[0], y=found.y * factors[1], eta=found.eta * 10 * factors[2],
                               last=max(1, found.last // 10))
+
+    def of_dataset(text, inputs):
+        others, target = dataset(text, inputs)
+        return others[:1], r.sample(inputs, 2) if inputs else target
 
     def of_window(n, p, share, bits):
         depth, low, high = kept[1](n, p, share, bits)
@@ -221,6 +248,8 @@ def perturbed(r):
 
     blanket.witness, clones_window._window, sampled_gaussians._tilt = of_blanket, of_window, of_tilt
     interval_noise.chosen, compositions.TOLERANCE = of_interval, tolerance * 20 * factors[2]
+    _allocation.FINE, interval_noise.dataset = tuple(4 * factors[3] * x for x in fine), of_dataset
+    _allocation._lattice.cache_clear()
     personalized._reach = lambda *given: reach(*given) * factors[0]
     personalized.thresholds = lambda *given: [at * factors[1] for at in thresholds(*given)]
     try:
@@ -228,6 +257,8 @@ def perturbed(r):
     finally:
         blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen = kept
         compositions.TOLERANCE, personalized._reach, personalized.thresholds = tolerance, reach, thresholds
+        _allocation.FINE, interval_noise.dataset = fine, dataset
+        _allocation._lattice.cache_clear()
 
 
 def contradiction(profile, eps, seconds=SECONDS):

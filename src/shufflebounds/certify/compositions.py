@@ -33,11 +33,9 @@ from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
-from shufflebounds.certify._dispatch import OPERATIONS, Bounds, bounds_of, hockey_stick_of, kinds_of, outcomes_of, pairs_of
+from shufflebounds.certify._dispatch import OPERATIONS, Bounds, bounds_of, by_kind, hockey_stick_of, kinds_of, outcomes_of, pairs_of
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, flint, larger, largest_answer, multisets
 from shufflebounds.certify.sampled_gaussians import SAMPLED_OPERATIONS, SAMPLED_TOLERANCE, Part, delta
-
-__all__ = ["Listed", "curve_of", "every_outcome", "on_lattice"]
 
 SLACK = 1e-9
 """Logarithms of likelihood ratios that differ by less are compared in interval arithmetic. Their errors in doubles are smaller."""
@@ -134,16 +132,20 @@ def every_outcome(factors: Factors) -> Answer:
     return Answer(OPERATIONS * (sizes[1] + sizes[0] * later / last) / 4, value)
 
 
-def curve_of(profile: Any) -> tuple[float, Callable[[], Curve]]:
-    """Return the number of ball operations of a value of D(x) for x >= 1, and a function that returns D."""
+@by_kind
+def curve_of(profile: Any) -> tuple[float, Callable[[float], Curve]]:
+    """Return the number of ball operations of a value of D(x), and a function that returns a bound D of delta for 1 <= x <= e^far.
+
+    If D is not delta itself, it is that of a dominating pair.
+    """
     with suppress(NoCertificateError):
         pairs = pairs_of(profile)
         if sum(size for size, _ in pairs) < MOST_LISTED:
-            return 12.0 * len(pairs), lambda: _largest([Listed(outcomes()) for _, outcomes in pairs])
+            return 12.0 * len(pairs), lambda far: _largest([Listed(outcomes()) for _, outcomes in pairs])
     answer = hockey_stick_of(profile)
     if not answer.refined:
         raise NoCertificateError(f"delta of {type(profile).__name__} has too few digits to be composed")
-    return answer.operations, lambda: answer.value
+    return answer.operations, lambda far: answer.value
 
 
 def _largest(pairs: Sequence[Listed]) -> Curve:
@@ -192,16 +194,18 @@ def on_lattice(composition: Any, eps: float, upper: bool) -> Iterator[Answer]:
                   for profile, _ in factors]
         parts = [(both, last, times) for both, last, (_, times) in zip(curves, lasts, factors, strict=True)]
 
-        def value(factor: Ball, parts: list[tuple[list[tuple[float, Callable[[], Curve]]], int, int]]) -> Ball:
+        def value(factor: Ball, parts: list[tuple[list[tuple[float, Callable[[float], Curve]]], int, int]]) -> Ball:
+            # Masses are second differences of D, so twice the digits of delta cancel.
+            flint().ctx.prec = 100 - math.ceil(3 * depth)
             h = arb(step)
-            laws = [(*_masses([curve() for _, curve in both], h, last), times) for both, last, times in parts]
+            laws = [(*_masses([curve(last * step) for _, curve in both], h, last), times) for both, last, times in parts]
             if upper:
                 # The probability of an infinite loss is at most the sum of those of all releases.
                 return sum((times * rest for _, rest, times in laws), _excess([(law, times) for law, _, times in laws], h, factor))
             return _excess([([0 * h, *law[1:]], times) for law, _, times in laws], h, factor * (number * h).exp())
 
         operations = sum(last * (20 * times + sum(one for one, _ in both)) for both, last, times in parts)
-        yield Answer(operations, partial(value, parts=parts), TOLERANCE)
+        yield Answer(operations, partial(value, parts=parts), TOLERANCE, refined=False)
 
 
 @outcomes_of.computed("_ListedPair", size=lambda pair: float(len(pair.log_p)))

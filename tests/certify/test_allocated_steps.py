@@ -1,0 +1,89 @@
+"""Random allocation to several steps in interval arithmetic, against closed forms and against a sum over all outcomes."""
+
+import math
+
+import mpmath as mp
+import pytest
+
+from shufflebounds import InfeasibleError, mechanisms, sampling
+from shufflebounds.certify import _allocation
+from shufflebounds.certify.balls import flint
+from tests.certify.test_allocated_gaussian import exact, put
+
+pytest.importorskip("flint")
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    before, flint().ctx.prec = flint().ctx.prec, 200
+    with mp.workdps(30):
+        yield
+    flint().ctx.prec = before
+
+
+def normal(mu, eps):
+    return float(mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu))
+
+
+@pytest.mark.parametrize("fine", [0.05, 0.3])
+def test_the_lattice_of_one_and_two_steps(monkeypatch, fine):
+    monkeypatch.setattr(_allocation, "FINE", (fine, fine))
+    mu, e = mp.mpf(1), mp.exp(mp.mpf(1) / 2)
+    for steps in (1, 2):
+        value = _allocation._lattice(mechanisms.GaussianMechanism(1.0), steps, 2.5, round(1000 * fine))
+        for eps, removed in ((0.5, True), (0.5, False)):
+            c = steps * e if removed else steps / e
+            known = exact(steps, mu, eps, removed)
+            known = (known - 1 + e) * steps if removed else known * steps / e
+            ball = value(flint().arb(steps) * flint().arb(0.5 if removed else -0.5).exp())
+            assert known <= mp.mpf(float(ball.upper())) <= known * (1 + (0.02 if fine < 0.1 else 0.5) * fine), c
+    one = _allocation._lattice(mechanisms.GaussianMechanism(1.0), 1, 2.5, round(1000 * fine))
+    for c in (0.0, 0.001, 0.25, 1.0, 3.7, 12.0):
+        ball = one(flint().arb(c))
+        assert float(put(mp.mpf(c), mu)) <= float(ball.upper()) + 1e-15
+        # A ball of several numbers contains the values at all of them.
+        around = one(flint().arb(c + 0.1, 0.1))
+        assert ball.upper() >= around.lower()
+        assert one(flint().arb(c + 0.2)).lower() <= around.upper()
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_tests_of_two_steps_are_at_most_the_exact_value(removed):
+    # If both steps use the record, the pair is that of normal noise with mu = sqrt(2).
+    pair, eps = sampling.allocation._SeveralPair(mechanisms.GaussianMechanism(1.0), 2, removed, 2), 0.7
+    for rate in (0.05, 0.4, 0.9):
+        for fine in (0.02, 0.2, 3.0):
+            ball = _allocation._tested(pair, rate, fine, flint().arb(eps).exp())
+            assert float(ball.lower()) <= normal(mp.sqrt(2), eps)
+    best = _allocation._tested(pair, 0.5, 0.1, flint().arb(eps).exp())
+    assert float(best.lower()) > 0.95 * normal(mp.sqrt(2), eps)
+
+
+def test_tests_of_one_step_of_two():
+    pair, eps = sampling.AllocationPair(mechanisms.GaussianMechanism(1.0), 2), 0.3
+    pair.__dict__["chosen"] = 1
+    known = float(exact(2, mp.mpf(1), eps, True))
+    for rate in (0.02, 0.6):
+        ball = _allocation._tested(pair, rate, 0.1, flint().arb(eps).exp())
+        assert 0.95 * known < float(ball.lower()) <= known
+
+
+def test_every_step_is_a_composition():
+    profile, eps = sampling.RandomAllocation(mechanisms.GaussianMechanism(1.0), 2, 2), 0.7
+    upper, lower = (profile.certify(eps, bound=bound) for bound in ("upper", "lower"))
+    known = normal(mp.sqrt(2), eps)
+    assert float(lower.lower()) <= known <= float(upper.upper()) <= known * math.exp(_allocation.TOLERANCE)
+
+
+@pytest.mark.parametrize("profile", [sampling.RandomAllocation(mechanisms.GaussianMechanism(1.0), 20, 3),
+                                     sampling.RandomAllocation(mechanisms.GaussianMechanism(2.0), 31, 4)], ids=repr)
+def test_stated_bounds_of_several_steps(profile):
+    eps = profile.epsilon(1e-3)
+    lower, upper = (profile.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
+    assert lower <= float(profile.certify(eps, bound="upper").upper().log()) <= upper + _allocation.TOLERANCE
+    assert lower - _allocation.TOLERANCE <= float(profile.certify(eps, bound="lower").lower().log()) <= upper
+
+
+def test_long_lattices_are_refused():
+    with pytest.raises(InfeasibleError, match="at most 65536"):
+        _allocation._lattice(mechanisms.GaussianMechanism(1.0), 10**6, 2.0, 200)
