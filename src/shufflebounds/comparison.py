@@ -64,7 +64,7 @@ class ComparisonRow:
     rmse : float
         Root mean squared error of the counts, in users; the mean is over all bins. It is the same for every dataset, except for
         `ShuffledHistogram`, whose estimate is 0 for small counts. For this class, `rmse` is an upper bound for every histogram: the
-        value if every bin had the number of users with the largest error.
+        value if the number of users in every bin were that at which the error is largest.
     error_one_bin, error_any_bin : float
         Error that one bin chosen beforehand, or any bin, exceeds with probability at most 0.05, for every dataset.
     error_any_bin_even : float

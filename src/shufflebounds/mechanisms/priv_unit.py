@@ -45,8 +45,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     Notes
     -----
     Neighbours: the unit vector is replaced. Opposite vectors are the worst pair: their caps are disjoint, and an overlap of caps
-    would make X (see :meth:`excess_laws`) smaller in the convex order. Messages are drawn by rejection from the exact distribution
-    of the height.
+    would make X (see :meth:`excess_laws`) smaller in the convex order. The height of a message is drawn
+    by rejection from its exact distribution.
 
     **Floating point.** The outputs are doubles. As for all real-valued noise, their last bits may reveal more than
     :math:`\delta(\varepsilon)` allows (Mironov 2012, cited in :class:`GaussianMechanism`).

@@ -85,8 +85,8 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
     Renyi divergences are exact: :math:`\frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}`.
 
     **Estimate.** Values and messages have any shape. A message is a bit, int64, drawn by comparing its probability with a uniform
-    multiple of 2**-53 (for eps above 37 the probability of a flip is below 2**-53). Counts: the number Y of ones. The estimate of
-    the mean of the n users' values is
+    multiple of 2**-53. For eps above 37 a flip is less likely than 2**-53, so the drawn bits do not have this probability. With the
+    number Y of ones, the estimate of the mean of the n users' values is
 
     .. math:: \frac{m}{n} \, \frac{Y (e^\varepsilon + 1) - n}{e^\varepsilon - 1}.
 

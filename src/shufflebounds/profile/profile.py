@@ -303,10 +303,10 @@ class PrivacyProfile(ExportMixin):
         -----
         The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
         with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap of
-        the divergence is 1e-6, or is due to the gap of delta. Without pure privacy, the integral beyond the largest t is bounded
-        for sampled, allocated and shuffled mechanisms only. Their delta is at most that of the mechanism without sampling or
-        shuffling, which is bounded by its Renyi divergences of higher orders. So their upper bounds are finite if those of the
-        latter mechanism are.
+        the divergence is 1e-6, unless the gap of delta is larger. Without pure privacy the integral extends to infinity, and the
+        upper bound is infinite if no bound of its end is known. One is known for sampling, random allocation and shuffles of a
+        mechanism: delta is at most that of the mechanism itself, which its Renyi divergences of higher orders bound. So the upper
+        bound is finite if these are.
 
         References
         ----------

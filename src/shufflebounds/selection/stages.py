@@ -69,8 +69,8 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
 
     Examples
     --------
-    A hundred answers in twenty stages of at most 50 queries each, Gaussian noise of standard deviation 100 for the threshold and
-    200 for the queries:
+    A hundred answers above the threshold, five in each of twenty stages of at most 50 queries. The Gaussian noise has the standard
+    deviation 100 for the threshold and 200 for the queries:
 
     >>> from shufflebounds.selection import svt_rdp, svt_stages_epsilon
     >>> threshold, query = (lambda a: a / (2 * 100**2)), (lambda a: a * 2**2 / (2 * 200**2))

@@ -70,7 +70,8 @@ def clones_epsilons(
     Returns
     -------
     float or ndarray
-        The chosen bound in nats, in the common shape. Each number equals the one that ``epsilon`` of the class returns.
+        The chosen bound in nats, in the common shape of the arguments. Each number equals the one that the method ``epsilon``
+        returns.
 
     {raises_of_arrays}
 
@@ -124,8 +125,8 @@ def clones_log_deltas(
     Returns
     -------
     float or ndarray
-        The chosen bound of log delta, in the common shape; -inf where delta is 0. Each number equals the one that ``log_delta`` of
-        the class returns.
+        The chosen bound of log delta, in the common shape of the arguments; -inf where delta is 0. Each number equals the one that
+        the method ``log_delta`` returns.
 
     Examples
     --------
@@ -179,8 +180,8 @@ def binomial_noise_epsilons(
     Returns
     -------
     float or ndarray
-        The chosen bound in nats, in the common shape; inf where no eps meets delta. Each number equals the one that ``epsilon`` of
-        the class returns.
+        The chosen bound in nats, in the common shape of the arguments; inf where no eps meets delta. Each number equals the one
+        that the method ``epsilon`` returns.
 
     {raises_of_arrays}
 
@@ -218,8 +219,8 @@ def binomial_noise_log_deltas(
     Returns
     -------
     float or ndarray
-        The chosen bound of log delta, in the common shape. Each number equals the one that ``log_delta`` of :class:`BinomialNoise`
-        returns.
+        The chosen bound of log delta, in the common shape of the arguments. Each number equals the one that ``log_delta`` of
+        :class:`BinomialNoise` returns.
 
     {raises_of_arrays}
 

@@ -137,8 +137,8 @@ def shuffled_epsilons(
     Returns
     -------
     float or ndarray
-        The chosen bound in nats, in the common shape. By default it is that of :class:`Shuffled`, up to the tolerance of the search
-        for eps; with ``method="blanket"`` the upper bound is up to 40 % larger.
+        The chosen bound in nats, in the common shape of the arguments. By default it is that of :class:`Shuffled`, up to the
+        tolerance of the search for eps; with ``method="blanket"`` the upper bound is up to 40 % larger.
 
     {raises_of_randomizers}
 
@@ -196,8 +196,8 @@ def shuffled_log_deltas(
     Returns
     -------
     float or ndarray
-        The chosen bound of log delta, in the common shape; -inf where delta is 0. It is that of :class:`Shuffled`, or, with
-        ``method="blanket"``, a larger upper bound.
+        The chosen bound of log delta, in the common shape of the arguments; -inf where delta is 0. It is that of
+        :class:`Shuffled`, or, with ``method="blanket"``, a larger upper bound.
 
     {raises_of_randomizers}
 

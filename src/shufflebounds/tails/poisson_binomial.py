@@ -100,8 +100,9 @@ def poisson_binom_logcdf(
 
     Notes
     -----
-    The method is that of `poisson_binom_logpmf`; one more factor of the integrand, the transform of a geometric sum, adds up
-    the probabilities of a tail. The smaller one of the two tails is computed, and the larger one as 1 minus the smaller one.
+    The method is that of `poisson_binom_logpmf`, which integrates a tilted characteristic function. One more factor, a geometric
+    series, adds up the probabilities of a tail. The smaller one of the two tails is computed, and the larger one as 1 minus the
+    smaller one.
 
     Examples
     --------

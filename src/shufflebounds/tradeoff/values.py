@@ -197,8 +197,8 @@ class CurveValues:
         Notes
         -----
         It suffices to compare f with Gaussian curves at the breakpoints, because Gaussian curves are convex and f is linear between
-        breakpoints. Each quantile is computed from the probability or its complement, whichever is smaller; the two are summed
-        separately.
+        breakpoints. Each quantile is computed from the probability or its complement, whichever is smaller; for this, probabilities
+        and complements are accumulated in separate sums.
 
         {dong2022: definition 2.6}
 

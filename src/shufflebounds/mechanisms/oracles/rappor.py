@@ -123,9 +123,10 @@ class Rappor(CountEstimate, LocalRandomizer):
     1 - q* exchanged, so the bounds of the latter are used. For up to 26 hashes, or k - h <= 26, the bound over all datasets is
     available; it holds for values with common bits, too (docs/theorems/worst-dataset).
 
-    The lower bound of :meth:`shuffled` is that of a dataset in which all other users have the same value: one of the target's two
-    values, or a value that has as few bits as possible in common with both, or with one of them. For one and two hashes, eps is up
-    to 30 % larger if this value has no bit in common with the target's two values than if it is one of these two.
+    The lower bound of :meth:`shuffled` is the largest delta of a few datasets. In each, all other users have the same value: one of
+    the target's two values; a value with as few bits as possible in common with both; or a value with as few as possible in common
+    with one of them. For one and two hashes, a value with no bit in common with both gives an eps that is up to 30 % larger than
+    that of the target's values.
 
     References
     ----------
