@@ -292,7 +292,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         low, rows = self._inverse_odds(), []
         for x in range(self.bins):
             row = [mass * (1 if inside[x] else low) for inside, mass in classes.items()]
-            rows.append([float(p / sum(row)) for p in row])
+            total = sum(row)
+            rows.append([float(p / total) for p in row])
         matrix = np.array(rows)
         # The product of two smaller probabilities would underflow.
         return None if matrix.min() < SQUARABLE**-0.5 else matrix
