@@ -75,6 +75,7 @@ def test_every_step_is_a_composition():
     assert float(lower.lower()) <= known <= float(upper.upper()) <= known * math.exp(_allocation.TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [sampling.RandomAllocation(mechanisms.GaussianMechanism(1.0), 20, 3),
                                      sampling.RandomAllocation(mechanisms.GaussianMechanism(2.0), 31, 4)], ids=repr)
 def test_stated_bounds_of_several_steps(profile):

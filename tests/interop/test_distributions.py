@@ -163,6 +163,7 @@ def test_bounds_of_composed_imports_contain_the_composition_of_dp_accounting(nam
             assert upper - lower <= 1e-4 * upper + 1e-13
 
 
+@pytest.mark.slow
 def test_an_import_is_composed_and_replaced_like_the_mechanism_with_its_neighbours():
     # The distribution does not state its neighbouring relation; here a record is added or removed.
     step = mechanisms.GaussianMechanism(1.0).subsampled(0.1)

@@ -158,7 +158,7 @@ def smallest(profile, size, eps, breakpoints):
     # The largest delta of six pairs of rows has breakpoints where two of them are equal.
     (FiniteRandomizer([[0.7, 0.3], [0.55, 0.45], [0.1, 0.9]]), np.log([1.0, 3.0, 7.0])),
 ])
-@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("size", [2, 3, slow(4)])
 def test_the_split_of_few_outputs_is_the_best_one(one, breakpoints, size):
     person = one.for_group(size)
     found = np.linspace(1e-3, 0.99, 12) * person.epsilon(0.0)
