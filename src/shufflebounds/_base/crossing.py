@@ -1,8 +1,8 @@
 """The search for the smallest eps at which a decreasing curve of log delta meets a target.
 
 Every `eps(delta)` uses this search, except those whose curve is a C function, which use the same search in the kernel
-`_core/_crossing.pyx`. Both return an eps at which the curve was evaluated and meets the target, or the pure budget, at which delta
-is 0.
+`_core/_crossing.pyx`. Both return an eps at which the curve was evaluated and meets the target (the kernel also one for which this
+follows from a value at a smaller eps), or the pure budget, at which delta is 0.
 """
 
 from __future__ import annotations
@@ -98,9 +98,8 @@ def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, 
 
     `bounds` returns the bounds of log delta at an array of eps. The first two searches are for the smallest and the largest delta,
     the next one is for the delta in the middle, the next ones are for those in the middle of both halves, and so on. A search
-    starts
-    at the eps that the results of earlier searches predict (`_interpolated`). So the bound for one delta depends on the other
-    delta, but only within the tolerance of a single search.
+    starts at the eps that the results of earlier searches predict (`_interpolated`). So the bound for one delta depends on the
+    other delta, but only within the tolerance of a single search.
     """
     targets = np.array([_target(delta, upper) for delta in deltas.tolist()])
     answers, values = np.empty(targets.size), dict[float, float]()

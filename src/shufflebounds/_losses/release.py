@@ -159,7 +159,7 @@ class Sampling(NamedTuple):
         Relative gap at which the refinement of mu or of a Renyi divergence ends if `spacing` is at least 0.1; by default 1 % of
         `spacing`.
     convex : bool
-        Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be convex.
+        Whether the exact function between the bounds is convex in e^eps; it is not if it is itself a minimum of bounds.
     curve : CurveBounds, optional
         Cheaper bounds of the divergences, accurate enough for a trade-off function. If `curve` is given, or if a value is
         expensive, the computations of a trade-off function, of mu and of a Renyi divergence sample delta in stages, and only at the

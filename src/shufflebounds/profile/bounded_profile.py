@@ -249,9 +249,9 @@ class BoundedProfile(Answering):
         delta : float or array_like
             Failure probability in [0, 1]; 0 asks for pure differential privacy.
         bound : {"upper", "lower"}
-            "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`, so the mechanism is (eps,
-            delta)-private in spite of rounding in the search. "lower": an eps at which the lower bound of delta is at least
-            `delta`, so the mechanism is (eps, delta)-private for no smaller eps.
+            "upper": an eps at which the upper bound of delta is at most `delta`, by its value there or (clone bounds) by one at a
+            smaller eps, so the mechanism is (eps, delta)-private in spite of rounding in the search. "lower": an eps at which the
+            lower bound of delta is at least `delta`, so the mechanism is (eps, delta)-private for no smaller eps.
 
         Returns
         -------

@@ -23,11 +23,7 @@ __all__ = ["Samples"]
 
 
 class Samples:
-    """Outcomes and samples of the divergences H(P
-
-    Q) and H(Q
-
-    P) of a pair, cached for several results.
+    """Outcomes and samples of the divergences H(P||Q) and H(Q||P) of a pair, cached for several results.
 
     `beside` has further valid bounds.
     """
@@ -42,11 +38,7 @@ class Samples:
 
     @kept(CACHED_ANSWERS)
     def staged(self, step: float, stage: int) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q
-
-        P) and of H(P
-
-        Q) that are `step` apart, down to the smallest delta of a stage (see STAGES).
+        """Return samples of H(Q||P) and of H(P||Q) that are `step` apart, down to the smallest delta of a stage (see STAGES).
 
         The samples are cached; copy them before adding more.
         """
@@ -57,11 +49,7 @@ class Samples:
         return deeper if forward is own else forward.extended(step, stage), deeper
 
     def _growing(self, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
-        """Return copies of the samples of H(Q
-
-        P) and of H(P
-
-        Q), to which samples for mu or a Renyi divergence can be added.
+        """Return copies of the samples of H(Q||P) and of H(P||Q), to which samples for mu or a Renyi divergence can be added.
 
         With `first_stage` the refinement starts without samples at small delta.
         """
@@ -95,12 +83,8 @@ class Samples:
         """Return samples of H(Q||P) and of H(P||Q) that are `step` apart.
 
         With `first_stage` the samples extend only down to the smallest delta of the first stage (see STAGES). Without
-        `deep_reverse` the samples of H(Q
-
-        P) end at the eps where H(Q
-
-        P) is below e^-32 times its value at 0: in the integral for a Renyi divergence, larger eps have a small weight e^(-order
-        eps).
+        `deep_reverse` the samples of H(Q||P) end at the eps where H(Q||P) is below e^-32 times its value at 0: in the integral for
+        a Renyi divergence, larger eps have a small weight e^(-order eps).
         """
         info = self.info
         sides = info.sampling.curve or CurveBounds(info.hockey_stick)

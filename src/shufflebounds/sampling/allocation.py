@@ -78,10 +78,8 @@ class _OneForms(OfMechanismForms):
                 # relative 1e-9 of eps or D.
                 tightest = log_levels(*self._levels, eps[within][deep, None]).min(axis=1)
                 high[deep] = np.minimum(high[deep], tightest + SAME_LOG * (1 + eps[within][deep]))
-            upper[within] = high
-            # The lower bound is limited to the upper one, because rounding may make the lower one larger.
-            lower[within] = np.minimum(sides[0], upper[within])
-        return IntervalArray(lower, upper)
+            lower[within], upper[within] = sides[0], high
+        return consistent(IntervalArray(lower, upper), "log delta of one direction at eps={!r}", eps)
 
     @cached_property
     def _levels(self) -> tuple[FloatArray, FloatArray]:

@@ -468,9 +468,10 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
 
     def closed_forms(self) -> _Reports | _OfRappor | ComposedSums:
         forms = _Reports(self)
+        # With many flipped bits the tables of the two bins would be long. The sums are then composed, each with its worst dataset.
         if self.view == "sums" and not forms.uniform and forms.one is not None and forms._others * self.flip > WIDEST:
             return forms._twice
-        # For smaller flip probabilities q, q^2 may underflow.
+        # Records without uniform dummies are RAPPOR messages. For smaller flip probabilities q, q^2 may underflow.
         if self.view == "sums" or forms.uniform or not 1 / SQUARABLE <= self.flip < 0.5:
             return forms
         return _OfRappor(Shuffled(Rappor(2 * self.flip, bits=self.bins), self.users + self.fakes), self.flip)

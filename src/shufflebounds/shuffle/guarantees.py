@@ -19,7 +19,7 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.evidence import Evidence, Status
 from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
-from shufflebounds._base.types import ULP, EqualByKey, FloatArray, IntervalArray, at_each
+from shufflebounds._base.types import ULP, EqualByKey, FloatArray, IntervalArray, at_each, consistent
 from shufflebounds._engines.clones.attained import attained_pairs
 from shufflebounds._engines.clones.clone_families import RandomizedResponseFamily
 from shufflebounds._engines.clones.population import Population, SearchBox
@@ -368,8 +368,8 @@ class _Guarantee(EqualByKey, PrivacyProfile):
             return IntervalArray(high, high)
 
         def hockey_stick(eps: FloatArray) -> IntervalArray:
-            high = info.hockey_stick(eps).upper
-            return IntervalArray(np.minimum(below._log_side(eps, upper=False), high), high)
+            low, high = below._log_side(eps, upper=False), info.hockey_stick(eps).upper
+            return consistent(IntervalArray(low, high), "log delta at eps={!r}", eps)
 
         # A composition uses only the first pair (P, Q) and its reverse. For many users and for small eps this pair gives the
         # largest lower bound.

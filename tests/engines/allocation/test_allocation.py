@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds import InfeasibleError
+from shufflebounds import InconsistentBoundsError, InfeasibleError
 from shufflebounds._base.convex_order import grid_spread
 from shufflebounds._engines.allocation.grid_sums import GridLaw, StopLoss, contracted
 from shufflebounds._engines.allocation.listed import ListedAllocation
@@ -441,3 +441,18 @@ def test_sums_of_lists_whose_masses_do_not_sum_to_one(p, q, removed):
             exact = first[1] if removed else max(1 - Fraction(math.exp(eps)) * first[0], 0)
             exact = math.log(exact) if exact else -math.inf
         assert lower[0] <= exact <= upper[0]
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_lower_bound_above_the_upper_one_is_an_error(removed, monkeypatch):
+    # It was replaced by the upper bound, so a wrong lower bound was not noticed.
+    name = "remove" if removed else "add"
+    right = getattr(Allocation, name)
+
+    def wrong(engine, *args, **kwargs):
+        lower, upper = right(engine, *args, **kwargs)
+        return lower + 1.0, upper
+
+    monkeypatch.setattr(Allocation, name, wrong)
+    with pytest.raises(InconsistentBoundsError):
+        AllocationPair(GaussianMechanism(1.7), 7, removed=removed).log_delta(0.3)

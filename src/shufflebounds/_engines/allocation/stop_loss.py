@@ -6,6 +6,9 @@ distributions of the output with and without the record. In S, all outputs have 
 Small ratios are placed on a grid, and the distribution of their sum is computed by FFT. Ratios above the grid (large ratios) matter
 for noise with sigma below 1. For each number j of large ratios, the distribution of their sum is stored in cells of a logarithmic
 grid. For each cell, the stop-loss transform of the small ratios is evaluated at K minus the sum of the large ratios.
+
+For the upper bound every ratio is replaced by one that is larger in the convex order, for the lower bound by a smaller one. The sum
+of independent ratios then becomes larger or smaller in the convex order, too, and max(0, S - K) is convex in S.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy as np
 from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.convex_order import grid_spread, largest_charge, merged, shares, to_nodes
 from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID, SAFE_EXPONENT
-from shufflebounds._base.types import ULP, FloatArray, IntervalArray
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._engines.allocation.grid_sums import GridLaw, StopLoss, contracted
@@ -441,7 +444,7 @@ class Allocation:
         # of the probability that t independent ratios are all below t e^-eps, `capped`, is an upper bound at every eps.
         capped = t * self.law.log_q_below(math.log(t) - eps + 64 * ULP * (1 + eps))
         high = np.minimum(np.logaddexp(weight + upper + error, lost), capped)
-        return IntervalArray(np.minimum(weight + lower - error, high), high)
+        return consistent(IntervalArray(weight + lower - error, high), "log delta of an added record at eps={!r}", eps)
 
 
 def _more(trials: int, chance: float, count: int) -> float:

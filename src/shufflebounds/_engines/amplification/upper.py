@@ -89,7 +89,7 @@ class UpperBounds:
 
     @staticmethod
     def smallest(bounds: list[tuple[str, float]]) -> str:
-        """Return the name of the smallest bound. `bounds` are sorted by run time, the slowest first."""
+        """Return the name of the smallest bound. Of equal bounds, the last one of the list is named."""
         smallest = min(value for _, value in bounds)
         # If two theorems give the same number, the simpler one, which is later in the list, is named.
         return [name for name, value in bounds if value <= smallest][-1]
@@ -104,7 +104,7 @@ class UpperBounds:
         reasons = {
             EVERY: "because there are too many",
             _DATASETS: exact or few or ("which cannot be clearly smaller" if self.over_datasets else
-                                        "which this randomizer does not state"),
+                                        "which this randomizer does not have, or does not need"),
             _BLANKET: exact or "which is clearly larger by an approximation",
             _BITS: "which needs two inputs and a finite budget",
             _STRONGER: exact or ("because one of its datasets has a larger delta" if self._stronger_protocols else
@@ -117,7 +117,7 @@ class UpperBounds:
         return eps == math.inf or self.argument(eps, search=search) == _BLANKET
 
     def _named(self, eps: float, *, search: bool = True, effort: Effort = Effort.FINE) -> list[tuple[str, float]]:
-        """Return the upper bounds of log delta at one eps, as pairs of a name and a bound, the slowest first."""
+        """Return the upper bounds of log delta at one eps, as pairs of a name and a bound; a simpler theorem is later."""
         # Above LARGEST_EXPONENT, e^eps is not a double. As delta does not increase with eps, the bound at this smaller eps is
         # valid.
         eps = min(eps, LARGEST_EXPONENT)

@@ -1,8 +1,9 @@
 """The choice among the engines of a composition, and the combination of their bounds, for `profile.Composition`.
 
-The engines `Inversion`, `PairSums`, `Grid` and `Adaptive` are tried in the order of `Composer.engines`, until the bounds of one
-meet the tolerance. If the integral of `Inversion` would be too long, its upper bound is Chernoff's bound. Before any engine is
-tried, `profile/product.py` checks whether a composition has few enough outcomes to be enumerated, or is determined by one release.
+The engines `Inversion`, `PairSums`, `EnumeratedChoice`, `Grid` and `Adaptive` are tried in the order of `Composer.engines`, until
+the bounds of one meet the tolerance. If the integral of `Inversion` would be too long, its upper bound is Chernoff's bound. Before
+any engine is tried, `profile/product.py` checks whether a composition has few enough outcomes to be enumerated, or is determined
+by one release.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class Composer:
             (PairSums, self.sums, f"which need 2 to {PairSums.most} cheap releases of one pair each, whose losses are no lattice"),
             (EnumeratedChoice, self._enumerated, "which needs an adaptive choice and few outcomes"),
             (Grid, self.grid, ""),
-            (Adaptive, self._adaptive, "because every release has one pair"),
+            (Adaptive, self._adaptive, "because every release has one pair, or its pairs are not enumerated"),
         )
         lines += [f"  not used: {kind.name}, {needed if one is None else 'because the tried bounds suffice'}"
                   for kind, one, needed in others if all(one is not engine for engine, _ in tried)]
