@@ -260,11 +260,9 @@ class BetweenBudgets(Between):
 
     def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         curve = super().tradeoff(upper, log_tail)
-        # An upper curve follows from lower bounds of delta. For many users the samples of a curve in stages are not merged, because
-        # they are made only at the levels that are needed.
-        if not upper or self.least is None or curve is None:
-            return curve
-        if isinstance(curve._form, Staged) and self.least.users > COMPARED:
+        # An upper curve follows from lower bounds of delta. A curve in stages is not merged: its samples are made only at the
+        # levels that are needed.
+        if not upper or self.least is None or curve is None or isinstance(curve._form, Staged):
             return curve
         return convex_hull([curve, self.least._tradeoff(True)])
 
