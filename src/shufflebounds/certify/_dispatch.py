@@ -20,11 +20,9 @@ _Result = TypeVar("_Result")
 OPERATIONS = 100.0
 """Estimated ball operations for one outcome of a pair, including its two probabilities."""
 
-REASONS = {
-    "AccountingProfile": "the numbers of another program are not recomputed",
-    "DensityRandomizer": "no family of certificates integrates a density that is given as a function",
-    **dict.fromkeys(("_Guarantee", "RealSum"), "it has two bounds, so pass bound='upper' or bound='lower'"),
-}
+REASONS = {"AccountingProfile": "the numbers of another program are not recomputed",
+           "DensityRandomizer": "no family of certificates integrates a density that is given as a function",
+           **dict.fromkeys(("_Guarantee", "RealSum"), "it has two bounds, so pass bound='upper' or bound='lower'")}
 """Classes without a certificate, with the reason."""
 
 ZERO = 1e-20

@@ -12,7 +12,7 @@ Theorem.
    the maximum of both is used.
 2. From c to c + 1 clones, P(A' >= k) = P(A >= k) + P(A = k - 1)/2, so each c takes a few operations.
 3. H(c + 1) <= H(c) <= H(0) = u, because another clone is a post-processing. So the c below a window contribute at most
-   P(C < low) u, and those above it at most P(C > high) H(high).
+   P(C < low) u, and those above it at most P(C > high) H(high). If C is binomial, both probabilities are below geometric series.
 
 The witness is the window of c; every window gives valid bounds. P(A >= k) decreases along the window by many orders of magnitude,
 so the precision of the balls is raised accordingly.
@@ -36,15 +36,23 @@ def _log_pmf(n: int, k: int, p: Ball) -> Ball:
     return arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma() + k * p.log() + (n - k) * (1 - p).log()
 
 
+def _later(term: Ball, ratio: Ball) -> Ball:
+    """Return the range of a sum of probabilities, each at most `ratio` times the one before it, the first one after `term`."""
+    return arb(0).union(term * ratio / (1 - ratio) if ratio < 1 else arb(1))
+
+
 def _divergences(u: Ball, v: Ball, low: int, high: int) -> Iterator[Ball]:
     """Yield H(c) for c = low..high."""
     share = v / (u + v)
     # The lower end of the ball is rounded down to an integer exactly, since a later start would not be the first integer.
     k = max(1, int((share * (low + 1)).lower().floor().unique_fmpz()))
-    # P(A >= k) is a regularised incomplete beta function.
-    half = arb(1) / 2
-    tail = half.beta_lower(arb(k), arb(low - k + 1), True) if k <= low else arb(0)
-    before = _log_pmf(low, k - 1, half).exp() if k - 1 <= low else arb(0)
+    before = _log_pmf(low, k - 1, arb(1) / 2).exp() if k - 1 <= low else arb(0)
+    # P(A >= k) for A ~ Bin(low, 1/2), from term = P(A = j - 1).
+    tail, term, j = arb(0), before, k
+    while j <= low and not term < tail * arb(2) ** -flint().ctx.prec:
+        term, j = term * (low - j + 1) / j, j + 1
+        tail += term
+    tail += _later(term, arb(low - j + 1) / j)
     for c in range(low, high + 1):
         edge = share * (c + 1)
         while arb(k) <= edge:
@@ -106,13 +114,12 @@ def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
     try:
         p, u, v = pair(factor)
         weight = _log_pmf(n, low, p).exp() if p < 1 else arb(low == n)
-        total = arb(0)
+        total, below = arb(0), _later(weight, low * (1 - p) / ((n - low + 1) * p))
         for c, best in enumerate(_divergences(u, v, low, high), low):
             total += weight * best
             if c < high:
                 weight = weight * (n - c) * p / ((c + 1) * (1 - p))
-        below = (1 - p).beta_lower(arb(n - low + 1), arb(low), True) if low else arb(0)
-        above = p.beta_lower(arb(high + 1), arb(n - high), True) if high < n else arb(0)
-        return total.union(total + below * u + above * best)
+        above = _later(weight, (n - high) * p / ((high + 1) * (1 - p))) if high < n else arb(0)
+        return total + below * u + above * best
     finally:
         flint().ctx.prec = bits

@@ -266,8 +266,7 @@ def _(randomizer: Any) -> tuple[int, Callable[[], Family]]:
         one, other = (first, second) if d == randomizer.hashes else (1 - second, 1 - first)
         *rows, none = bit_rows([*sets, ()], bits, one, other)
         # A bit that a value sets multiplies the probability of a report by (1 - one)/(1 - other) at least.
-        less = ((1 - one) / (1 - other)) ** d
-        return Family(rows, [(0, 1)], [less * p for p in none], none)
+        return Family(rows, [(0, 1)], [((1 - one) / (1 - other)) ** d * p for p in none], none)
 
     return len(sets) * 2**bits, family
 
