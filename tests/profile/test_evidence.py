@@ -44,6 +44,22 @@ def test_every_example_has_claims_whose_places_exist(name):
             assert any(not one.arithmetic for one in claims), claims
             assert [one.where for one in claims if not exists(one.where)] == []
             assert all(one.claim and one.claim != "not stated" for one in claims)
+            # Neither bound prints the theorem of the other one.
+            opposite = {"upper": "lower bound", "lower": "upper bound"}[bound]
+            assert [one.claim for one in claims if opposite in one.claim] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+@pytest.mark.parametrize("eps", [0.02, 0.4])
+def test_bounds_with_a_gap_rest_on_different_claims(name, eps):
+    for profile in EXAMPLES[name].profiles()[:8]:
+        lower, upper = (profile.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
+        above, below = ({one for one in profile.evidence(eps, bound=bound) if not one.arithmetic} for bound in ("upper", "lower"))
+        # Gaps below 0.05 are those of searches and grids. Both bounds may rest on the same claims about the mechanism.
+        if upper - max(lower, -700.0) > 0.05:
+            assert below != above, profile
+            assert not any(one.claim == profile.theorem for one in below), profile
 
 
 def status(profile, eps=0.1, bound="upper"):

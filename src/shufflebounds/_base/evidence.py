@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = ["CERTIFIED", "ROUNDING", "Evidence", "Status", "shown", "theorem", "verdict", "weakest_first"]
+__all__ = ["CERTIFIED", "ROUNDING", "Evidence", "Status", "bound_lines", "shown", "theorem", "verdict", "weakest_first"]
 
 
 class Status(Enum):
@@ -81,6 +82,13 @@ def verdict(claims: Iterable[Evidence]) -> str:
         return f"not proved: {weakest}"
     rounded = any(one.arithmetic and one.status is not Status.THEOREM for one in claims)
     return "proved, up to rounding, which is charged with a measured margin" if rounded else "proved"
+
+
+def bound_lines(bounds: Mapping[str, float], *, upper: bool, omitted: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """Return the lines of an explanation with bounds of log delta by name, the tightest first, and why others are not computed."""
+    word, direction = ("at most", 1) if upper else ("at least", -1)
+    return [*(f"  {word} {value:.9g} by {name}" for name, value in sorted(bounds.items(), key=lambda one: direction * one[1])),
+            *(f"  not computed: {name}, {reason}" for name, reason in omitted.items())]
 
 
 def shown(bound: str, claims: Iterable[Evidence]) -> list[str]:

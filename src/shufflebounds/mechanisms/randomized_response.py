@@ -117,6 +117,7 @@ class RandomizedResponse(CountIntervals, SumOfBits, TwoLevel):
     upper: float = 1.0
 
     theorem: ClassVar[str] = "exact for randomized response; upper bound for every eps-DP mechanism (Kairouz, Oh, Viswanath 2015)"
+    lower_theorem: ClassVar[str] = "exact for randomized response; another eps-DP mechanism may have a smaller delta"
     neighbours: ClassVar[str] = "replace the user's value; the analyst sees the one bit"
 
     def __post_init__(self) -> None:

@@ -107,6 +107,7 @@ class RatioBounded(TwoLevel):
     q: float
 
     theorem: ClassVar[str] = "upper bound for every randomizer with these ratios: a mean-preserving spread of its distributions"
+    lower_theorem: ClassVar[str] = "delta of a randomizer with four outputs and these ratios; another may have a smaller delta"
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the message"
 
@@ -184,7 +185,8 @@ class PureLocal(TwoLevel):
 
     local_eps: float
 
-    theorem: ClassVar[str] = "upper bound for every pure local randomizer of this budget, attained by randomized response"
+    theorem: ClassVar[str] = "upper bound for every pure local randomizer of this budget (Kairouz, Oh, Viswanath 2015)"
+    lower_theorem: ClassVar[str] = "delta of randomized response; another randomizer of this budget may have a smaller delta"
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the message"
 

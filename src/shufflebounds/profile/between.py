@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from shufflebounds._base.evidence import bound_lines
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.profile.answering import Answering
@@ -29,8 +30,15 @@ class Between(ClosedForms):
         below, above = self.sides
         if below is above:
             return above._method(eps)
-        return [line.replace("method:", f"method {word}:", 1) for side, word in ((above, "above"), (below, "below"))
-                for line in side._method(eps)]
+        lines = []
+        for side, word, upper in ((above, "above", True), (below, "below", False)):
+            lines += [line.replace("method:", f"method {word}:", 1) for line in side._method(eps)]
+            lines += bound_lines(self.further(eps, upper), upper=upper)
+        return lines
+
+    def further(self, eps: float, upper: bool) -> dict[str, float]:
+        """Return bounds of log delta at one eps, in addition to those of both profiles, by name."""
+        return {}
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         return self.sides[upper]._log_side(eps, upper=upper)

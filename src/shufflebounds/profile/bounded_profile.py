@@ -48,6 +48,8 @@ class BoundedProfile(Answering):
     """
 
     theorem: ClassVar[str]
+    lower_theorem: ClassVar[str]
+    proof: ClassVar[str]
     neighbours: ClassVar[str]
     relation: ClassVar[str]
     _prepares: ClassVar[bool] = False
@@ -72,12 +74,13 @@ class BoundedProfile(Answering):
         Returns
         -------
         iterable of Evidence
-            By default `theorem`, and the claim about rounding.
+            By default `theorem` or `lower_theorem`, and the claim about rounding.
         """
         kind = type(self)
-        stated = self.theorem != "not stated"
-        yield Evidence(self.theorem if stated else "no proof is stated", Status.THEOREM if stated else Status.OPEN,
-                       f"{kind.__module__}.{kind.__qualname__}")
+        claim = self.theorem if upper else self.lower_theorem or self.theorem
+        stated = claim != "not stated"
+        yield Evidence(claim if stated else "no proof is stated", Status.THEOREM if stated else Status.OPEN,
+                       self.proof or f"{kind.__module__}.{kind.__qualname__}")
         yield ROUNDING
 
     def evidence(self, eps: float, *, bound: Bound = "upper") -> tuple[Evidence, ...]:

@@ -55,7 +55,11 @@ class PrivacyProfile(ExportMixin):
     Attributes
     ----------
     theorem : str
-        One line: what is proven, and where.
+        One line: what is proven for the upper bound, or for both bounds.
+    lower_theorem : str
+        One line: what is proven for the lower bound; "" if `theorem` is about both bounds.
+    proof : str
+        The page or file with the proof; "" if the docstring of the class has the proof or its reference.
     neighbours : str
         One line: the neighbouring relation of the guarantee.
     relation : {"replace-one", "add-remove", "zeroed", "either"}
@@ -65,6 +69,8 @@ class PrivacyProfile(ExportMixin):
     """
 
     theorem: ClassVar[str] = "not stated"
+    lower_theorem: ClassVar[str] = ""
+    proof: ClassVar[str] = ""
     neighbours: ClassVar[str] = "not stated"
     relation: ClassVar[str] = "replace-one"
 
@@ -943,9 +949,14 @@ class Group(PrivacyProfile):
     @property
     def theorem(self) -> str:  # type: ignore[override]
         """The theorems for the group and for one record."""
-        how = ("exact for the group: the pair of distributions in which all of its records change" if self._known.above else
-               "group privacy with a chosen split of eps, one record after the other; lower bound attained by a dataset")
-        return f"{how}. One record: {self.profile.theorem}"
+        return f"{self._how(upper=True)}. One record: {self.profile.theorem}"
+
+    def _how(self, *, upper: bool) -> str:
+        """Return the theorem for the group, given the bounds for one record."""
+        if self._known.above is not None:
+            return "exact for the group: the pair of distributions in which all of its records change"
+        return ("group privacy with a chosen split of eps, one record after the other" if upper else
+                "the larger delta of one record and of datasets in which all records of the group change in the same way")
 
     @property
     def neighbours(self) -> str:  # type: ignore[override]
@@ -999,10 +1010,10 @@ class Group(PrivacyProfile):
         return DominatingPairInfo(forms.log_delta, forms.pure, sampling=sampling, attained=Attained(profiles=lambda: forms.ways))
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
-        yield theorem(self.theorem.partition(". One record")[0], "docs/composition")
+        yield theorem(self._how(upper=upper), "docs/composition")
         yield ROUNDING
-        # The parts of a split are about eps/size.
-        for at in (0.0, eps / self.size):
+        # The upper bound splits eps into parts of about eps/size.
+        for at in (0.0, eps / self.size) if upper else (eps,):
             yield from self.profile.claims(at, upper=upper)
 
 

@@ -19,7 +19,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.evidence import Status, verdict
 from shufflebounds._base.limits import CALM_SECONDS, TINY
 from shufflebounds._base.quadrature import capped_exp
-from shufflebounds._base.types import FloatArray
+from shufflebounds._base.types import Bound, FloatArray
 from shufflebounds.profile.bounded_profile import BoundedProfile
 from shufflebounds.report.pictures import effort, name_of, parameters
 
@@ -136,7 +136,7 @@ def statement(profile: BoundedProfile, delta: float) -> Statement:
         f"computing power. Not covered: {insiders}.",
         _guarantee_sentence(profile, delta, upper, lower),
         _assumptions(profile),
-        _proof(profile, delta, upper),
+        _proof(profile, delta, upper, lower),
     )
     return Statement(name_of(profile), sentences, delta, upper, lower, profile)
 
@@ -269,11 +269,14 @@ def _parameter(name: str, value: Any) -> str:
     return f"{name} = {shown}" if shown != "…" or not np.ndim(value) else f"{name} of shape {np.shape(value)}"
 
 
-def _proof(profile: BoundedProfile, delta: float, upper: float) -> str:
-    # If eps is 0 at every delta, the claims are those at eps = 0.
-    claims = profile.evidence(upper if upper < math.inf else 0.0)
-    stated = "; ".join(f"{one.claim} ({one.where})" for one in claims if one.status is Status.THEOREM)
-    text = f"The upper bound is {verdict(claims)}. " + (f"It rests on: {stated}. " if stated else "")
+def _proof(profile: BoundedProfile, delta: float, upper: float, lower: float) -> str:
+    bounds: tuple[tuple[Bound, float], ...] = ("upper", upper), ("lower", lower)
+    text = ""
+    for bound, eps in bounds:
+        # If no finite eps is known, the claims are those at eps = 0.
+        claims = profile.evidence(eps if eps < math.inf else 0.0, bound=bound)
+        stated = "; ".join(f"{one.claim} ({one.where})" for one in claims if one.status is Status.THEOREM)
+        text += f"The {bound} bound is {verdict(claims)}. " + (f"It rests on: {stated}. " if stated else "")
     call = repr(profile)
     # Long arguments, such as a matrix, are abbreviated in angle brackets, and the call is then not valid Python.
     repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 and "<" not in call else f"profile.epsilon({delta:g})"

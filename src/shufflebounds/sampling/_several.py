@@ -1,28 +1,10 @@
 r"""Random allocation to k of t steps: a lower bound by tests, and an upper bound if the record is removed.
 
-P and Q are the distributions of the output of a step with and without the record, and L = dP/dQ is the likelihood ratio. The
-outputs of t steps, of which a uniformly random set of k used the record, have the likelihood ratio
-
-.. math:: \Lambda = \binom{t}{k}^{-1} e_k(L_1, \cdots, L_t)
-
-Here e_k is the elementary symmetric polynomial. Given the set, the outputs of its k steps have the distribution P, and all others
-Q. So the distribution of a sum :math:`S = \sum_i s(L_i)` is a convolution, with and without the record. **Lower bound**: that of
-the tests :math:`\{S \ge c\}` (`_losses.sum_test`) for a sum S close to :math:`\sum_i \log(1 + \lambda (L_i - 1))`, :math:`\lambda
-\in (0, 1)`. This sum equals :math:`\log \Lambda` up to a term that changes slowly: with independent :math:`B_i \sim
-\mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`, :math:`\Lambda\, \Pr[\mathrm{Bin}(t, \lambda) = k] = e^S \Pr[\sum_i B_i =
-k]`.
-
-**Upper bound**: for every z > 0, with :math:`p_i = z L_i/(1 + z L_i)` and :math:`v = \sum_i p_i (1 - p_i)`,
-
-.. math:: \binom{t}{k} z^k \Lambda = \prod_i (1 + z L_i) \Pr\Bigl[\sum_i \mathrm{Ber}(p_i) = k\Bigr]
-    \le \prod_i (1 + z L_i)\, e^{-v} I_0(v).
-
-The inequality holds because the probability is at most :math:`\frac{1}{2\pi} \int \prod_i |1 - p_i + p_i e^{iu}|\, du`, and
-:math:`|1 - p + p e^{iu}|^2 = 1 - 2 p (1 - p)(1 - \cos u) \le e^{-2 p (1 - p)(1 - \cos u)}`. The function :math:`\log(e^{-v}
-I_0(v))` is convex, so on an interval [v_a, v_b] it is at most its chord a - b v. If v is in this interval, :math:`\Lambda \le e^U`
-with :math:`U = a - k \log z - \log \binom{t}{k} + \sum_i (\log(1 + z L_i) - b\, p_i (1 - p_i))`. As U is a sum over the steps, E_Q
-(e^U - e^eps)_+ is a multiple of a hockey-stick divergence of t independent releases. For v outside of the interval, Chernoff's
-inequality bounds E_Q Lambda.
+P and Q are the distributions of the output of a step with and without the record, and L = dP/dQ is the likelihood ratio. The lower
+bound is that of the tests :math:`\{S \ge c\}` (`_losses.sum_test`) for a sum S close to :math:`\sum_i \log(1 + \lambda (L_i -
+1))`, :math:`\lambda \in (0, 1)`. For the upper bound, the likelihood ratio of all steps is at most e^U for a sum U over the steps
+if :math:`v = \sum_i p_i (1 - p_i)`, with :math:`p_i = z L_i/(1 + z L_i)`, is in an interval; Chernoff's inequality bounds the rest.
+The proofs are in docs/theorems/random-allocation.
 """
 
 from __future__ import annotations

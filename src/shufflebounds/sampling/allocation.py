@@ -16,6 +16,7 @@ import numpy as np
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.crossing import Curve
+from shufflebounds._base.evidence import bound_lines
 from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, MOST_ITEMS, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.allocation.listed import ListedAllocation
@@ -36,6 +37,15 @@ from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTest
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
 
 __all__ = ["AllocationPair", "RandomAllocation"]
+
+_ONE = "exact for random allocation to one step (balls and bins; Chua et al. 2024; Feldman, Shenfeld 2025)"
+_COUNTED = "exact: the numbers of steps with each outcome are enumerated, or every step uses the record"
+_BLOCKS, _ADDITIVE = "blocks of steps with one chosen step each", "a sum over the steps"
+_SEVERAL = f"upper bound by {_BLOCKS} (Feldman, Shenfeld 2025) or, for a removed record, by {_ADDITIVE}"
+_TESTS = "delta of tests by sums over the steps, or of the output of one step"
+_RATIOS, _ALONE = "the sum of the likelihood ratios of all steps", "one step that uses the record"
+_RENYI = "the Renyi divergences of whole orders"
+"""What the bounds rest on, and the names of bounds in the lines of `explain`; docs/theorems/random-allocation has the proofs."""
 
 
 class _OneForms(OfMechanismForms):
@@ -74,12 +84,29 @@ class _OneForms(OfMechanismForms):
             high = np.minimum(sides[1], self.one_step._log_side(eps[within], upper=True))
             deep = high - sides[0] > 1
             if self.removed and deep.any():
-                # The terms are at most LARGEST_ORDER times eps or a Renyi divergence D, so their rounding errors are far below a
-                # relative 1e-9 of eps or D.
-                tightest = log_levels(*self._levels, eps[within][deep, None]).min(axis=1)
-                high[deep] = np.minimum(high[deep], tightest + SAME_LOG * (1 + eps[within][deep]))
+                high[deep] = np.minimum(high[deep], self._by_renyi(eps[within][deep]))
             lower[within], upper[within] = sides[0], high
         return consistent(IntervalArray(lower, upper), "log delta of one direction at eps={!r}", eps)
+
+    def _by_renyi(self, eps: FloatArray) -> FloatArray:
+        """Return Chernoff's bound of log delta at each eps for a removed record, from the divergences of whole Renyi orders."""
+        # The terms are at most LARGEST_ORDER times eps or a Renyi divergence D, so their rounding errors are far below a relative
+        # 1e-9 of eps or D.
+        return np.asarray(log_levels(*self._levels, eps[:, None]).min(axis=1) + SAME_LOG * (1 + eps))
+
+    def method(self, eps: float) -> list[str]:
+        if not eps < self.pure:
+            return [f"method: delta is 0 from the pure budget {self.pure:.12g} of one step on"]
+        point = np.array([eps])
+        lower, upper = (float(bound[0]) for bound in (self.engine.remove if self.removed else self.engine.add)(point))
+        above = {_RATIOS: upper, _ALONE: self.one_step._log_side_at(eps, upper=True)}
+        omitted = {}
+        if self.removed and min(above.values()) - lower > 1:
+            above[_RENYI] = float(self._by_renyi(point)[0])
+        else:
+            omitted[_RENYI] = "because the gap of log delta is below 1" if self.removed else "because the record is added"
+        return [f"method: above by {min(above, key=above.__getitem__)}; below by {_RATIOS}",
+                *bound_lines(above, upper=True, omitted=omitted), *bound_lines({_RATIOS: lower}, upper=False)]
 
     @cached_property
     def _levels(self) -> tuple[FloatArray, FloatArray]:
@@ -170,6 +197,16 @@ class _SeveralForms(_OneForms):
                               for at, value in zip(eps.tolist(), bound.tolist())])
         return bound
 
+    def method(self, eps: float) -> list[str]:
+        above = {_BLOCKS: self.blocks._log_side_at(eps, upper=True)}
+        if self.removed and above[_BLOCKS] > -math.inf:
+            above[_ADDITIVE] = self.sum_bound.log_delta(eps, above[_BLOCKS])
+        omitted = {} if _ADDITIVE in above else {_ADDITIVE: "which needs a removed record and a positive delta"}
+        below = {"tests by sums over the steps": self.tested._log_side_at(eps, upper=False),
+                 "the output of one step": self.alone._log_side_at(eps, upper=False)}
+        return [f"method: above by {min(above, key=above.__getitem__)}; below by {max(below, key=below.__getitem__)}",
+                *bound_lines(above, upper=True, omitted=omitted), *bound_lines(below, upper=False)]
+
     @cached_property
     def alone(self) -> PrivacyProfile:
         """The output of one step, which uses the record with probability k/t."""
@@ -246,6 +283,15 @@ class _EpochForms(OfMechanismForms):
         if wanted.any():
             larger[wanted] = np.maximum(larger[wanted], add._log_side(eps[wanted], upper=upper))
         return larger
+
+    def method(self, eps: float) -> list[str]:
+        remove, add = self.ways
+        lines = ["method: the larger delta of a removed and of an added record"]
+        lines += [line.replace("method:", "record removed:", 1) for line in remove._forms.method(eps)]
+        rough = float(add._forms.at_most(np.array([eps]))[0])
+        if rough > remove._log_side_at(eps, upper=False):
+            return lines + [line.replace("method:", "record added:", 1) for line in add._forms.method(eps)]
+        return [*lines, f"record added: not computed, because a rough upper bound of log delta is {rough:.9g}"]
 
     def rough(self, upper: bool) -> Curve | None:
         if self.mechanism._normal_mu is None:
@@ -338,7 +384,8 @@ class AllocationPair(OfPresence, DominatingPair):
     steps: int
     removed: bool = True
 
-    theorem: ClassVar[str] = "exact for random allocation to one step (balls and bins; Chua et al. 2024; Feldman, Shenfeld 2025)"
+    theorem: ClassVar[str] = _ONE
+    proof: ClassVar[str] = "docs/theorems/random-allocation"
     neighbours: ClassVar[str] = "remove the record (removed=True) or add it"
 
     def __post_init__(self) -> None:
@@ -456,20 +503,18 @@ class RandomAllocation(OfPresence):
 
     Notes
     -----
-    Adjacency: **add or remove** one record. A step may depend on the outputs of earlier steps: (P, Q) dominates each step, so its
-    output is a random function of an outcome of (P, Q) and of the earlier outputs, the same function with and without the record.
-    All outputs are thus a post-processing of t outcomes, drawn from P in the steps that the record enters and from Q elsewhere.
+    Adjacency: **add or remove** one record. A step may depend on the outputs of earlier steps.
 
     Both directions are exact for chosen = 1 (:class:`AllocationPair`), and for any `chosen` if the mechanism has few outcomes:
     the numbers of steps with each outcome are enumerated. For other mechanisms and chosen = k > 1:
 
     - The lower bound is that of tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))`, for several :math:`\lambda <
       k/t`, where :math:`L_i` is the likelihood ratio of step i. These tests are also used for compositions of several epochs.
-    - The upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). Proof: the k
-      steps may be drawn one from each of k disjoint random sets of floor(t/k) steps; by joint convexity, delta is at most that
-      for given sets.
-    - For a removed record there is a second upper bound, by a sum over the steps (see ``sampling/_several.py``). One epoch uses
-      the smaller bound, a composition of several epochs the bound of k epochs.
+    - The upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025).
+    - For a removed record there is a second upper bound, by a sum over the steps. One epoch uses the smaller bound, a composition
+      of several epochs the bound of k epochs.
+
+    :doc:`/theorems/random-allocation` has the proofs.
 
     At delta = 1e-6 the two bounds of eps differ by less than 1 % for t >= 1000 steps of Gaussian noise with sigma >= 1, and by
     up to 3 % otherwise; the gap decreases as t grows.
@@ -497,8 +542,7 @@ class RandomAllocation(OfPresence):
     chosen: int = 1
 
     _prepares: ClassVar[bool] = True
-    theorem: ClassVar[str] = ("exact for one chosen step or few outcomes, otherwise an upper bound (Chua et al. 2024; "
-                              "Feldman, Shenfeld 2025)")
+    proof: ClassVar[str] = "docs/theorems/random-allocation"
     neighbours: ClassVar[str] = "add or remove one record, which enters `chosen` of the steps, drawn uniformly"
 
     def __post_init__(self) -> None:
@@ -506,11 +550,25 @@ class RandomAllocation(OfPresence):
         object.__setattr__(self, "steps", pair.steps)
         _validate.integer_field(self, "chosen", 1, self.steps)
 
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the upper bound, or for both bounds."""
+        return _ONE if self.chosen == 1 else _COUNTED if self._exact else _SEVERAL
+
+    @property
+    def lower_theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the lower bound; "" if `theorem` is about both bounds."""
+        return "" if self._exact else _TESTS
+
+    @property
+    def _exact(self) -> bool:
+        return self.chosen in (1, self.steps) or self._counted
+
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.mechanism, self.steps, self.chosen)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        if 1 < self.chosen < self.steps and not self._counted:
+        if not self._exact:
             raise TypeError(f"{self!r} is bounded by a composition and has no list of pairs: pass chosen=1, or a mechanism of few "
                             "outcomes, for exact pairs")
         return self._ways
@@ -553,7 +611,8 @@ class _SeveralPair(AllocationPair):
 
     chosen: int = 2
 
-    theorem: ClassVar[str] = "random allocation to several steps: exact for few outcomes, otherwise bounds (Feldman, Shenfeld 2025)"
+    theorem: ClassVar[str] = f"exact for few outcomes, otherwise: {_SEVERAL}"
+    lower_theorem: ClassVar[str] = f"exact for few outcomes, otherwise: {_TESTS}"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.mechanism, self.steps, self.removed, self.chosen)

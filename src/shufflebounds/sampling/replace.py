@@ -80,10 +80,20 @@ class ReplaceOne(PrivacyProfile):
 
     profile: PrivacyProfile
 
-    theorem: ClassVar[str] = ("remove one record, then add another (group privacy of two steps): an upper bound; for sampled "
-                              "log-concave noise and finite randomizers that of the worst pair")
     neighbours: ClassVar[str] = "replace one record"
     relation: ClassVar[str] = "replace-one"
+
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the upper bound: that of the worst pair of values if this pair is known."""
+        worst = "" if self._known is None else "the worst pair of values of the record, or "
+        return f"{worst}a removal followed by an addition (group privacy of two steps)"
+
+    @property
+    def lower_theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the lower bound."""
+        worst = "" if self._known is None else "of the worst pair of values of the record, or "
+        return f"delta {worst}of a replacement by a record that contributes nothing"
 
     def __post_init__(self) -> None:
         of_one_record("profile", self.profile)

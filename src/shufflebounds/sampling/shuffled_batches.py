@@ -156,9 +156,11 @@ class ShuffledBatches(PrivacyProfile):
     batch_size: int = 1
 
     theorem: ClassVar[str] = (
-        "upper bound, proven for every dataset, every dimension and adaptive gradients (docs/theorems/shuffled-batches); lower "
-        "bound attained by a dataset (Chua et al. 2024)"
+        "upper bound, proven for every dataset, every dimension and adaptive gradients (docs/theorems/shuffled-batches)"
     )
+    lower_theorem: ClassVar[str] = ("delta of one dataset: the vectors of all other records are opposite to the target's "
+                                    "(Chua et al. 2024)")
+    proof: ClassVar[str] = "docs/theorems/shuffled-batches"
     neighbours: ClassVar[str] = (
         "one record is present, or its gradient counts as zero and its place in a batch stays (each gradient depends on its own "
         "record and on earlier outputs alone)"

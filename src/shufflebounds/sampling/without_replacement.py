@@ -119,7 +119,9 @@ class WithoutReplacement(OfMechanism):
     records: int
     batch: int
 
-    theorem: ClassVar[str] = "tight for all mechanisms of the given delta (Balle, Barthe, Gaboardi 2018, Theorem 9)"
+    theorem: ClassVar[str] = "upper bound for every mechanism with the given delta (Balle, Barthe, Gaboardi 2018, Theorem 9)"
+    lower_theorem: ClassVar[str] = ("delta of a mechanism with the given delta whose output also states whether the record is in "
+                                    "the batch; another mechanism may have a smaller delta")
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace one record of a dataset of fixed size; the batch is drawn without replacement"
     relation: ClassVar[str] = "replace-one"

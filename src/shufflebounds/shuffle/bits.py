@@ -138,6 +138,13 @@ class ComposedSums(IndependentSums):
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(*(one._log_side(eps, upper=upper) for one, upper in zip(self.composed, (False, True))))
 
+    def method(self, eps: float) -> list[str]:
+        below, above = self.composed
+        return [line.replace("method:", f"method {word}: {self.times} sums, {dataset};", 1)
+                for one, word, dataset in ((above, "above", "each with its worst dataset"),
+                                           (below, "below", "the bits of all other users are 0"))
+                for line in one._method(eps)]
+
     def epsilon(self, delta: float, upper: bool) -> float | None:
         # The composition of the columns has its own search for eps, which needs fewer evaluations of its delta.
         return self.composed[upper]._epsilon(delta, upper) if delta else None

@@ -16,7 +16,7 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
+from shufflebounds._base.evidence import Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import FloatArray
 from shufflebounds._core import _binomial, _clones
@@ -73,6 +73,7 @@ class _UniformClones(PrivacyProfile, AbsentUsers):
     users: int
     local_eps: float
 
+    lower_theorem: ClassVar[str] = "the formula's value, from below: a randomizer may have a smaller delta"
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
@@ -94,11 +95,9 @@ class _UniformClones(PrivacyProfile, AbsentUsers):
                                   releases=Releases(ordered=ordered))
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
-        yield theorem(self.theorem if upper else "the formula's value, from below: a randomizer may have a smaller delta",
-                      f"docs/{'theorems/stronger-clones' if self._is_stronger_clones else 'protocols/clones'}")
+        yield from super().claims(eps, upper=upper)
         if self._is_stronger_clones and upper:
             yield theorem("Coq verifies this theorem for finitely many messages", "tests/proofs/StrongerClones.v")
-        yield ROUNDING
 
     def closed_forms(self) -> _SharedBudget:
         return _SharedBudget(float(self.users), _clones.clone_rate(self.local_eps, self._is_stronger_clones), self.local_eps)
@@ -206,6 +205,7 @@ class Clones(_UniformClones):
     theorem: ClassVar[str] = (
         "Feldman, McMillan, Talwar 2021, Theorem 3.1: upper bound, proven for every pure eps0-LDP randomizer shared by all users"
     )
+    proof: ClassVar[str] = "docs/protocols/clones"
 
     _is_stronger_clones: ClassVar[bool] = False
 
@@ -255,5 +255,6 @@ class StrongerClones(_UniformClones):
         "formula of Feldman, McMillan, Talwar 2023, Theorem 3.2, whose published proof has a gap; proved here "
         "(docs/theorems/stronger-clones): upper bound for every pure eps0-LDP randomizer shared by all users"
     )
+    proof: ClassVar[str] = "docs/theorems/stronger-clones"
 
     _is_stronger_clones: ClassVar[bool] = True

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import Evidence, bound_lines
 from shufflebounds._base.limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds._engines.bits import records as _record_pair
@@ -59,6 +61,23 @@ SEARCHED = 128
 """Largest number of reports for which all datasets with uniform dummy reports are searched; with more than two bins, an eighth of
 this number. Raised: longer run time. Lowered: less tight bounds."""
 
+_EVERY, _KNOWN = "a search over all datasets", "the sums of two bins whose other reports the analyst may know"
+_LABELS, _SCORES = "weighted labels", "tests by sums of scores of the records"
+"""Names of bounds in the lines of `explain`."""
+
+_CLAIMS = {
+    ("sums", False): ("the divergence of the sums of two bins: the maximum over all datasets, or each sum with its worst dataset",
+                      "delta of one dataset, that with the largest divergence of the sums of two bins that the search evaluates"),
+    ("sums", True): ("the smaller of the bounds for known dummies and for clear reports, or the maximum over all datasets of few "
+                     "reports in two bins", "the divergence of the sums of the target's two bins in one dataset"),
+    ("records", False): ("the smaller of the bounds of shuffled RAPPOR reports of one hash and of one record",
+                         "delta of shuffled RAPPOR reports of one hash in one dataset"),
+    ("records", True): ("the smallest of one record, clear reports, weighted labels and a privacy blanket, or the maximum over all "
+                        "datasets of few reports in two bins (Zhilyaev's Proposition 5.1 is false for records)",
+                        "tests of the records in one dataset"),
+}
+"""What the upper and the lower bound rest on, by what the analyst sees and by whether there are dummy reports in unknown bins."""
+
 
 class _OfRappor(ClosedForms):
     """Bounds for shuffled records, each a report of `Rappor` with one hash; `rappor` is the protocol of these reports."""
@@ -77,6 +96,9 @@ class _OfRappor(ClosedForms):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         return min(self.rappor._epsilon(delta, upper), self.pure) if delta else None
 
+    def method(self, eps: float) -> list[str]:
+        return self.rappor._method(eps)
+
     def last_positive(self, pure: float) -> float | None:
         return every_bit_budget(self.flip, 2)
 
@@ -93,7 +115,7 @@ class _Reports(IndependentSums):
     def __init__(self, protocol: FlippedReports) -> None:
         self.users, self.fakes, self.bins, self.flip = protocol.users, protocol.fakes, protocol.bins, protocol.flip
         self.view, self.fake, self.clear = protocol.view, protocol.fake, protocol.clear
-        self.uniform = self.fake == "uniform" and self.fakes > 0
+        self.uniform = protocol._uniform
         # Number of reports other than the target's: those of the other users and the dummies.
         self._others = self.users - 1 + self.fakes
         # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target
@@ -122,25 +144,46 @@ class _Reports(IndependentSums):
         if eps > 700:
             # e^eps would overflow. delta decreases in eps, so the upper bound at eps = 700 is valid.
             return Interval(-math.inf, min(self._at(700.0, rough=rough).upper, _record_pair.local(self.flip, eps)))
-        high = min(0.0, _record_pair.local(self.flip, eps))
-        if self.uniform:
-            high = min(high, self.clear._log_side_at(eps, upper=True))
-        low, other = self._records(eps) if self.view == "records" else self._sums(eps, rough, high)
-        bounds = IntervalArray(np.array([low]), np.array([min(high, other)]))
+        below, above = self._by_name(eps, rough)
+        bounds = IntervalArray(np.array([max(below.values())]), np.array([min(0.0, *above.values())]))
         return consistent(bounds, "log delta at eps={!r}", np.array([eps])).alone()
 
-    def _records(self, eps: float) -> Interval:
+    def method(self, eps: float) -> list[str]:
+        if self.flip == 0 or not eps < min(self.pure, 700.0):
+            return []
+        below, above = self._by_name(eps)
+        optional = {} if self.view == "sums" or not self.uniform or self.enumerated else {
+            _LABELS: "which need at most 1024 bins and a bound below 1", _SCORES: "because there are too many records"}
+        return [f"method: above by {min(above, key=above.__getitem__)}; below by {max(below, key=below.__getitem__)}",
+                *bound_lines(above, upper=True, omitted={
+                    name: reason for name, reason in optional.items() if name not in (*above, *below)}),
+                *bound_lines(below, upper=False)]
+
+    def _by_name(self, eps: float, rough: bool = False) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the lower and the upper bounds of log delta by name, for eps below the pure budget and a positive flip."""
+        above = {"one record alone": _record_pair.local(self.flip, eps)}
+        if self.uniform:
+            above["clear reports"] = self.clear._log_side_at(eps, upper=True)
+        most = min(0.0, *above.values())
+        below, further = self._records(eps) if self.view == "records" else self._sums(eps, rough, most)
+        return below, {**above, **further}
+
+    def _records(self, eps: float) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the lower and the upper bounds of log delta by name for ``view="records"``."""
         if not self.uniform:
             # Here q is below 1/SQUARABLE. More flips are post-processing, so the lower bound for q = 1/SQUARABLE is valid.
             more = FlippedReports(self.users, self.fakes, self.bins, 1 / SQUARABLE, view="records", fake=self.fake)
-            return Interval(float(more._log_side(np.array([eps]), upper=False)[0]), 0.0)
+            return {f"a flip probability of {1 / SQUARABLE:g}": more._log_side_at(eps, upper=False)}, {}
         if self.enumerated:
-            return _record_pair.enumerated(self.users - 1, self.fakes, self.flip, eps)
-        low = _record_pair.projected(self.users - 1, self.fakes, self.bins, self.flip, eps)
+            low, high = _record_pair.enumerated(self.users - 1, self.fakes, self.flip, eps)
+            return {_EVERY: low}, {_EVERY: high}
+        below = {"bits of the target's two bins": _record_pair.projected(self.users - 1, self.fakes, self.bins, self.flip, eps)}
+        above = {"a privacy blanket": _record_pair.blanket_bound(self._blanket, self.flip, eps)}
         if self._tested is not None:
-            low = max(low, float(self._tested.log_delta(np.array([eps])).lower[0]))
-        high = _record_pair.blanket_bound(self._blanket, self.flip, eps)
-        return Interval(low, high if self._labels is None else min(high, self._labels.log_delta(eps)))
+            below[_SCORES] = float(self._tested.log_delta(np.array([eps])).lower[0])
+        if self._labels is not None:
+            above[_LABELS] = self._labels.log_delta(eps)
+        return below, above
 
     @property
     def enumerated(self) -> bool:
@@ -169,26 +212,30 @@ class _Reports(IndependentSums):
         """Numbers of other reports whose bins the analyst may know, of uniform dummies, and of bins (2 if no dummy is uniform)."""
         return (self.users - 1, self.fakes, self.bins) if self.uniform else (self._others, 0, 2)
 
-    def _sums(self, eps: float, rough: bool, most: float) -> Interval:
-        """Return bounds of log delta for ``view="sums"``.
+    def _sums(self, eps: float, rough: bool, most: float) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the lower and the upper bounds of log delta by name for ``view="sums"``.
 
-        `most` is another upper bound of log delta. The returned upper bound may be 0, which is trivial, if the search finds none
+        `most` is another upper bound of log delta. A returned upper bound may be 0, which is trivial, if the search finds none
         below `most`.
         """
+        below, above = {}, {}
         if not self.uniform:
-            return self._known_sums(eps, rough, most)
-        high = 0.0
+            below[_KNOWN], above[_KNOWN] = self._known_sums(eps, rough, most)
+            return below, above
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
             low, high = self._searched_sums(eps)
-            # For flip probabilities near 1/2, delta may be below the rounding errors of the tables of dummies.
-            if self.bins == 2 and high - low < 1:
-                return Interval(low, high)
+            below[_EVERY] = low
+            # The sums of the other bins reveal how many dummies are not in the target's two bins, so delta of the two sums alone is
+            # only a lower bound if there are other bins.
+            if self.bins == 2:
+                above[_EVERY] = high
+                # For flip probabilities near 1/2, delta may be below the rounding errors of the tables of dummies.
+                if high - low < 1:
+                    return below, above
         else:
-            low = self._uniform_at_worst(eps)
-        # The sums of the other bins reveal how many dummies are not in the target's two bins, so delta of the two sums alone is
-        # only a lower bound.
-        of_known_bins = self._known_sums(eps, rough, most).upper
-        return Interval(low, min(high, of_known_bins) if self.bins == 2 else of_known_bins)
+            below["all other users in the target's bin"] = self._uniform_at_worst(eps)
+        above[_KNOWN] = self._known_sums(eps, rough, most).upper
+        return below, above
 
     @cached_property
     def fake_table(self) -> _bin_pair.FakeTable:
@@ -412,12 +459,26 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     view: Literal["sums", "records"] = field(kw_only=True)
     fake: Literal["uniform", "known"] = field(default="uniform", kw_only=True)
 
-    theorem: ClassVar[str] = (
-        "sums without dummies or with known ones: bounds of the two-bin hockey-stick divergence, the maximum over all "
-        "data; sums among uniform dummies: upper bounds by known dummies and by clear reports, lower bound by one dataset; "
-        "records: the bounds of shuffled RAPPOR reports of one hash; records among uniform dummies: upper bounds by weighted "
-        "labels and a privacy blanket, and a lower bound by tests (Zhilyaev's Proposition 5.1 is false for records)"
-    )
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the upper bound."""
+        return _CLAIMS[self.view, self._uniform][0]
+
+    @property
+    def lower_theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the lower bound."""
+        return _CLAIMS[self.view, self._uniform][1]
+
+    @property
+    def _uniform(self) -> bool:
+        """Whether there are dummy reports whose bins the analyst does not know."""
+        return self.fake == "uniform" and self.fakes > 0
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield from super().claims(eps, upper=upper)
+        if isinstance(self._closed, _OfRappor):
+            yield from self._closed.rappor.claims(eps, upper=upper)
+
     @property
     def neighbours(self) -> str:  # type: ignore[override]
         """The relation of neighbours, and what the analyst sees; the guarantee of one view does not hold for the other."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
-from shufflebounds._base.evidence import Evidence, Status
+from shufflebounds._base.evidence import Evidence, Status, bound_lines
 from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, EqualByKey, FloatArray, IntervalArray, at_each, consistent
 from shufflebounds._engines.clones.attained import attained_pairs
@@ -128,8 +128,8 @@ class _OneUser(ClosedForms):
             computed[name] = one._log_side_at(eps, upper=True)
         parameter = "budget" if self.pure < math.inf else "1/sigma"
         return [f"method: the smallest bound of the target with {parameter} = {self.population.budgets[worst]:.9g}",
-                *(f"  at most {value:.9g} by {name}" for name, value in sorted(computed.items(), key=lambda one: one[1])),
-                *(f"  not computed: the clone decomposition {kind}, which is larger by an estimate" for kind in omitted)]
+                *bound_lines(computed, upper=True, omitted={
+                    f"the clone decomposition {kind}": "which is larger by an estimate" for kind in omitted})]
 
     def _smaller(self, eps: FloatArray, sides: IntervalArray, equal: tuple[Shuffled, ...]) -> IntervalArray:
         """Return the bounds `sides`, or those of equal or of rounded budgets (by the privacy blanket) if these are smaller."""
@@ -250,6 +250,12 @@ class BetweenBudgets(Between):
         super().__init__(below, above, pure)
         self.least = above.forms.least
 
+    def further(self, eps: float, upper: bool) -> dict[str, float]:
+        if upper or self.least is None:
+            return {}
+        named = {"equal values of all other users": self.sides[False], "the least budget of all users": self.least}
+        return {name: one._log_side_at(eps, upper=False) for name, one in named.items()}
+
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         bound = super().side(eps, upper)
         return bound if upper or self.least is None else np.maximum(bound, self.least._log_side(eps, upper=False))
@@ -331,6 +337,9 @@ class _Guarantee(EqualByKey, PrivacyProfile):
     target: int | None
     index: int | None = None
 
+    lower_theorem: ClassVar[str] = ("delta of a dataset with equal values of the other users or, for k-ary randomized response, of "
+                                    "the least budget")
+
     @property
     def neighbours(self) -> str:  # type: ignore[override]
         """The neighbouring relation, with the target if the guarantee is for one target only."""
@@ -392,8 +401,7 @@ class OfOneUser(_Guarantee):
         "upper bound of one user's loss, proven for the named family (noise: for the user's values 0 and 1): "
         "the smallest of the clone decompositions S1, S2 and window "
         "(after Feldman, McMillan, Talwar 2023, with personal rates) and, for k-ary randomized response, the privacy blanket "
-        "(after Balle, Bell, Gascon, Nissim 2019) and the bound of the largest budget (docs/personalized); lower "
-        "bound by a dataset with equal values of the other users"
+        "(after Balle, Bell, Gascon, Nissim 2019) and the bound of the largest budget (docs/personalized)"
     )
 
     @property
@@ -409,5 +417,5 @@ class OfEveryUser(_Guarantee):
         "upper bound of every user's loss, proven for the named family (noise: for the user's values 0 and 1): "
         "the maximum over all users (none assumed to be the worst) "
         "of the smallest of the clone decompositions S1, S2 and window and, for k-ary randomized response, the privacy blanket "
-        "and the bound of the largest budget (docs/personalized); lower bound by a dataset with equal values of the other users"
+        "and the bound of the largest budget (docs/personalized)"
     )

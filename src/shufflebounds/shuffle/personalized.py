@@ -7,7 +7,7 @@ rates for k-ary randomized response, Laplace noise and Gaussian noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds._engines.bits.personal_sum import distinct
@@ -121,13 +120,10 @@ class PersonalizedClones(EqualByKey, PrivacyProfile, AbsentUsers):
         "max(S_0/S_1, S_1/S_0) <= (1 - w)/w and (1 - w) R_i(x) >= r_i max(S_0, S_1) pointwise for every other user, "
         "where S_0 and S_1 are the target's two output distributions, or their parts of weight `scale`"
     )
+    lower_theorem: ClassVar[str] = "the formula's value, from below: a randomizer may have a smaller delta"
+    proof: ClassVar[str] = "docs/theorems/stronger-clones"
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace the target's input; the analyst sees the shuffled messages"
-
-    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
-        yield theorem(self.theorem if upper else "the formula's value, from below: a randomizer may have a smaller delta",
-                      "docs/theorems/stronger-clones")
-        yield ROUNDING
 
     def __post_init__(self) -> None:
         weight = _validate.real("weight", self.weight, _TINY_WEIGHT, 0.5, open_high=True)

@@ -175,9 +175,9 @@ class _EveryDataset(BetweenBudgets):
         bound = WeightedLabels.of_bits(self.pure, *self.population.without(self.place or 0))
         return bound if bound.offered else None
 
-    def method(self, eps: float) -> list[str]:
-        lines = super().method(eps)
-        return lines if self.labels is None else [*lines, f"  at most {self.labels.log_delta(eps):.9g} by weighted labels"]
+    def further(self, eps: float, upper: bool) -> dict[str, float]:
+        known = self.labels if upper else None
+        return super().further(eps, upper) if known is None else {"weighted labels": known.log_delta(eps)}
 
     def side(self, eps: FloatArray, upper: bool) -> FloatArray:
         bound = super().side(eps, upper)
@@ -271,10 +271,16 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     counts: FloatArray | None = field(default=None, kw_only=True)
 
     _prepares: ClassVar[bool] = True
-    theorem: ClassVar[str] = (
-        "given dataset: exact for the protocol; all datasets: upper bound by clones with r_i = 1/(e^eps_i + 1), by weighted "
-        "labels or by the largest budget (docs/personalized), lower bound exact for equal bits or by the least budget"
-    )
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the upper bound, or for both bounds."""
+        return ("the smallest of clones with r_i = 1/(e^eps_i + 1), weighted labels and the largest budget (docs/personalized)"
+                if self.bits is None else "exact for the protocol and the given dataset")
+
+    @property
+    def lower_theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the lower bound; "" if `theorem` is about both bounds."""
+        return "the larger delta of the dataset of zeros and of the least budget" if self.bits is None else ""
 
     @property
     def neighbours(self) -> str:  # type: ignore[override]

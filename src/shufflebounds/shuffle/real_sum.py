@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import bound_lines
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.bits.total import TotalOfBits
@@ -43,6 +44,9 @@ class _Columns(ComposedSums):
         # The lower bound for the total is valid for the columns, too, because the total is a function of the columns.
         low, high = super().log_delta(eps)
         return IntervalArray(np.maximum(self.total._log_side(eps, upper=False), low), high)
+
+    def method(self, eps: float) -> list[str]:
+        return [*super().method(eps), *bound_lines({"the total": self.total._log_side_at(eps, upper=False)}, upper=False)]
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
         bound = super().epsilon(delta, upper)
@@ -129,10 +133,22 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
     bits: int
     view: Literal["total", "columns"] = field(default="total", kw_only=True)
 
-    theorem: ClassVar[str] = (
-        "total: exact for the protocol, the maximum over all data; columns: upper bound by composed upper profiles of one column, "
-        "lower bound by the total and by composed columns of one dataset"
-    )
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the upper bound, or for both bounds."""
+        return ("exact for the protocol: the maximum over all datasets" if self._of_total else
+                "a composition of the columns, each with its worst dataset")
+
+    @property
+    def lower_theorem(self) -> str:  # type: ignore[override]
+        """What is proven for the lower bound; "" if `theorem` is about both bounds."""
+        return "" if self._of_total else "the larger delta of the total, and of the columns of one dataset"
+
+    @property
+    def _of_total(self) -> bool:
+        """Whether delta is that of the total, which is also the only column if there is one bit for each user."""
+        return self.view == "total" or self.bits == 1 or self.flip == 0
+
     @property
     def neighbours(self) -> str:  # type: ignore[override]
         """The relation of neighbours, and what the analyst sees; the guarantee for the total does not hold for the columns."""
@@ -185,7 +201,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         # With one bit for each user, the protocol is a single column.
         if self.bits == 1:
             return Between(self.column, self.column, self._total.pure)
-        if self.view == "total" or self.flip == 0:
+        if self._of_total:
             return self._total
         return _Columns(self._with(view="total"), self.column, self.bits, self._total.pure)
 

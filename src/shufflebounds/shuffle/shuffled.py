@@ -264,9 +264,9 @@ class Shuffled(PrivacyProfile, AbsentUsers):
     _prepares: ClassVar[bool] = True
     theorem: ClassVar[str] = (
         "upper bound for every dataset of the other users: the smallest of the privacy blanket (Balle, Bell, Gascon, Nissim 2019), "
-        "the bound of the worst dataset (docs/theorems/worst-dataset) and, for two inputs, shuffled bits; lower bound attained by "
-        "a dataset that is named"
+        "the bound of the worst dataset (docs/theorems/worst-dataset) and, for two inputs, shuffled bits"
     )
+    lower_theorem: ClassVar[str] = "delta of one dataset, which the method `data` names"
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve, eps_at, last_positive, rough_eps
+from shufflebounds._base.evidence import bound_lines
 from shufflebounds._base.limits import COMPARED, FEW, MANY, SEARCH_GAP
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
@@ -131,8 +132,7 @@ class Bounds:
         if lower > below.setdefault(data, lower) + SEARCH_GAP:
             below[f"{data}, with fewer outputs truncated"] = lower
         return [f"method: above by {used}; below by one dataset: {data}",
-                *(f"  at most {value:.9g} by {name}" for name, value in sorted(computed.items(), key=lambda one: one[1])),
-                *(f"  not computed: {name}, {reason}" for name, reason in omitted.items()),
+                *bound_lines(computed, upper=True, omitted=omitted),
                 *(f"  at least {value:.9g} if {text}" for text, value in sorted(below.items(), key=lambda one: -one[1]))]
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
