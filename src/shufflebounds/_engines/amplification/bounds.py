@@ -44,6 +44,17 @@ _LITTLE_CUT = 8.0
 """The `margin` of `SmallDelta.improved` for samples: a truncated mass below e^-8 delta adds less than 0.1 % to delta."""
 
 
+_CLOSE, _CLOSE_OF_CELLS, _CLOSE_OF_FEW = 1e-9, 1e-5, 2e-5
+"""Relative tolerances of eps at which a search ends: in general; if the upper bound divides pairs and inputs into cells, where it
+is smooth in eps only up to about 1e-5 in log delta; and for few users, where a gap of 1e-3 in log delta is common and a value takes
+up to 0.5 s. Lowered: more values, whose differences are below the gap of the bounds. Raised: less accurate eps."""
+
+_ROUGHLY = 1e-2
+"""Relative tolerance of eps for a search with a normal approximation, which only starts the search with the bound itself. A tenth
+of this tolerance is used for the closer approximation over all datasets. Raised: more values of the bound. Lowered: more values of
+the approximation."""
+
+
 class Bounds:
     """Lower and upper bounds of delta and of eps for one number of users; `bits` is an argument of `UpperBounds`."""
 
@@ -265,23 +276,20 @@ class Bounds:
         if self.two_users is not None:
             return None
         laws = [pair.upper for pair in self._laws.pairs] if upper else self._below
-        # The search for eps ends before it reaches the precision of doubles, because the gap between the upper and the lower bound
-        # is larger than that. For few users a gap of 1e-3 in log delta is common, and an evaluation takes up to 0.5 s; a relative
-        # error of 2e-5 in eps is then about 1e-4 in log delta.
-        close = 2e-5 if self._adds_few else 1e-9
+        close = _CLOSE_OF_FEW if self._adds_few else _CLOSE
         one_decides = any(law.one_decides(self._users) for law in laws[:FEW])
         expensive = self._adds_few or one_decides or any(law.expensive for law in laws[:FEW])
         near = None
         if 0 < len(laws) <= FEW:
             parted = self._adds_few or one_decides
-            near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self._users, parted) for law in laws)), rtol=1e-2,
-                         settles=close if expensive else 0.0, jumps=False)
+            near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self._users, parted) for law in laws)),
+                         rtol=_ROUGHLY, settles=close if expensive else 0.0, jumps=False)
         if not upper or not self.upper.has_search:
             return Curve(lambda eps: min(0.0, float(self.side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
                          rtol=close, settles=close) if self._adds_few else near
         if self.upper.over_datasets is not None:
             datasets = self.upper.over_datasets
-            near = Curve(datasets.approximate_log_delta, rtol=1e-3, settles=close, jumps=False)
+            near = Curve(datasets.approximate_log_delta, rtol=0.1 * _ROUGHLY, settles=close, jumps=False)
             if not datasets.has_cells:
                 return near
             if self.upper.heavy and 0 < len(self._below) <= FEW:
@@ -289,8 +297,7 @@ class Bounds:
                 # used alone.
                 near = replace(near, log_delta=lambda eps: min(0.0, max(datasets.approximate_log_delta(eps), *(
                     law.approximate_log_phi(eps, self._users, True) for law in self._below))))
-            # If the bound divides pairs and inputs into cells, it is smooth in eps only up to about 1e-5 in log delta.
-            close = max(close, 1e-5)
+            close = max(close, _CLOSE_OF_CELLS)
         # The rough curve omits pairs and inputs that are rarely the worst. The search for eps evaluates the exact curve only near
         # the crossing of the rough one, usually once.
         return Curve(self.upper.without_search, near, rtol=close, settles=close)

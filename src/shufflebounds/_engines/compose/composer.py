@@ -21,7 +21,7 @@ from shufflebounds._base.types import Interval
 from shufflebounds._engines.compose.adaptive import Adaptive, AdaptiveChoice
 from shufflebounds._engines.compose.enumerated_choice import EnumeratedChoice
 from shufflebounds._engines.compose.grid import Grid
-from shufflebounds._engines.compose.inversion import Inversion, normal_estimate
+from shufflebounds._engines.compose.inversion import LONGEST, Inversion, normal_estimate
 from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds._engines.compose.steps import GridSteps, Releases
 
@@ -38,6 +38,16 @@ class Engine(Protocol):
 
     def method(self, eps: float) -> list[str]:
         """Return the lines of :meth:`Composition.explain` about the method."""
+
+
+FEW_RELEASES, BESIDE_SUMS = 32, (2e7, 1e8)
+"""Largest length of an integral (`LONGEST`) if sums over all pairs of outcomes are possible, for up to FEW_RELEASES releases and
+for more: from this length on, the sums take less time, as measured on one machine. For an `rtol` below `PairSums.finest` this
+length grows with 1/`rtol`. Raised: integrals that take longer than the sums. Lowered: the reverse."""
+
+SHARING = 4.0
+"""Ratio of the ends of an interval of eps that uses the same nodes of the rough sums in `once`. Raised: tables with more nodes.
+Lowered: a search for eps makes more tables."""
 
 
 class _Answer(NamedTuple):
@@ -100,10 +110,9 @@ class Composer:
         releases = [(release.losses.transform, r) for release, r in self._upper if release.losses.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
-        # Unless rtol is far below `PairSums.finest`, sums over all pairs of outcomes take less time than a long integral. So the
-        # length of an integral is limited to `most` if these sums are possible.
-        most = (2e7 if self.steps.count <= 32 else 1e8) * self.steps.rtol / self._rtol
-        inversion = Inversion(releases, self._rtol, min(most if PairSums.possible(self._upper) else math.inf, 4e8))
+        # Unless rtol is far below `PairSums.finest`, sums over all pairs of outcomes take less time than a long integral.
+        beside = BESIDE_SUMS[self.steps.count > FEW_RELEASES] * self.steps.rtol / self._rtol
+        inversion = Inversion(releases, self._rtol, min(beside if PairSums.possible(self._upper) else math.inf, LONGEST))
         return inversion if inversion.possible else None
 
     @cached_property
@@ -115,7 +124,7 @@ class Composer:
 
     @cached_property
     def _sums_roughly(self) -> PairSums | None:
-        return None if self.sums is None else PairSums(self._upper, LOOSE, self.steps.spread, ratio=4.0)
+        return None if self.sums is None else PairSums(self._upper, LOOSE, self.steps.spread, ratio=SHARING)
 
     @cached_property
     def grid(self) -> Grid:

@@ -61,6 +61,10 @@ MOST_HEIGHT = 1.2
 """Largest height y of the line of integration. The integral of the absolute value of the integrand is e^(y^2/2) times the integral,
 and rounding errors grow by the same factor. Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
 
+ANALYTIC = 0.97
+"""Largest height of a line, as a fraction of the height of the first singularity. The bound of the integrand grows like the inverse
+of the distance to it. Raised: larger bounds of the integrand. Lowered: shorter steps."""
+
 LEAST_THETA = 1e-3
 """Radius r of the circle |theta| = r on which the error of the trapezoidal rule is bounded: the largest error there, divided by r,
 bounds the error of Renyi divergences of order theta + 1 near 1 (`TiltedGaussian.renyi`). Raised: a larger error on the circle.
@@ -238,8 +242,8 @@ class TiltedGaussian:
 
     @property
     def _most(self) -> float:
-        """The largest height y of a line: 97 % of pi/mu, up to which the integrand is analytic."""
-        return 0.97 * math.pi / self._kind.mu
+        """The largest height y of a line. The integrand is analytic up to pi/mu."""
+        return ANALYTIC * math.pi / self._kind.mu
 
     def _log_growth(self, height: float) -> float:
         """Return the logarithm of an upper bound of N(height)/A(a), with N and A as in the module docstring."""

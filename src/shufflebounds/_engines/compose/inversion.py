@@ -66,6 +66,28 @@ FREQUENCY_RATIO = 1.25
 search."""
 
 
+LONGEST = 4e8
+"""Largest number of products of nodes and quadrature points of one integral; 2e8 take about a second. Raised: longer run time.
+Lowered: Chernoff's bound, or another engine, is used for more compositions."""
+
+FIRST_GUESS = 58
+"""Exponent of the largest tilt, RATIO**58 = 29, at which the search for a saddle point starts: up to this tilt the quadrature of a
+transform needs few points. The result of the search does not depend on it. Raised: quadratures with more points than the saddle
+point needs. Lowered: more steps of the search."""
+
+LEAST_ESTIMATE = -5000.0
+"""Smallest estimate of log delta for which the integral is computed. For a smaller one the saddle point is too far from the nearest
+tilt; the caller then uses a grid. Raised: more grids. Lowered: integrals that give no lower bound."""
+
+LESS_AT_LEAST, LESS_UNKNOWN = 1.0, 6.0
+"""Decrease of the estimate of log delta for the next integral if the last one was inaccurate: the smallest decrease, and that if
+the last integral was below its error. Raised: more nodes than necessary. Lowered: more integrals."""
+
+MARGIN = 1e-9
+"""Relative margin that is added to each error term. It exceeds the rounding errors of a sum of TABLE_SIZE positive terms, 2**20 ulp
+= 2e-10. Lowered: a bound could be invalid. Raised: less tight bounds."""
+
+
 class InversionAccount(NamedTuple):
     """How the bounds at one eps were computed: the tilt of the contour, the spacing of its nodes, and their number."""
 
@@ -215,12 +237,12 @@ class Inversion:
     rtol : float
         The largest relative gap between the bounds of eps that the composition accepts.
     most : float, optional
-        Largest number of products of nodes and quadrature points of one integral; 2e8 take about a second.
+        Largest number of products of nodes and quadrature points of one integral, at most LONGEST.
     """
 
     name: ClassVar[str] = "inversion of the moment generating function"
 
-    def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
+    def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = LONGEST) -> None:
         self._releases, self._rtol, self._most = tuple(releases), rtol, most
         # `_tolerance` is the relative gap between the bounds of eps that is aimed at. A larger fraction of rtol gives a larger gap,
         # a smaller fraction needs more nodes.
@@ -280,10 +302,9 @@ class Inversion:
 
     def _find_saddle(self, eps: float) -> int:
         one = self._tilt(TILTS[0])
-        # Start at the saddle point of a normal loss with the mean and the variance at the smallest tilt, but at most at RATIO**58 =
-        # 29: up to this tilt the quadrature of a transform needs few points.
+        # Start at the saddle point of a normal loss with the mean and the variance at the smallest tilt.
         deviation = math.sqrt(max(one.var, 1e-300))
-        guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**58)
+        guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**FIRST_GUESS)
         place = max(math.ceil(math.log(guess) / math.log(RATIO)), TILTS[0])
 
         def rises(place: int) -> bool:
@@ -342,8 +363,7 @@ class Inversion:
         estimate = tilt.approximate(eps)
         account, gap = None, math.inf
         tolerance = self._tolerance_at(eps, tilt)
-        # For log delta below about -5000 the saddle point is too far from the nearest tilt; the caller then uses a grid.
-        if not estimate > -5000.0:
+        if not estimate > LEAST_ESTIMATE:
             return Interval(low, high), account
         for _ in range(MOST_ROUNDS):
             once = self._once(eps, saddle, estimate, tolerance)
@@ -356,7 +376,7 @@ class Inversion:
             gap = high - low
             # The gap is large because the integral is far below e^estimate, and the permitted error is relative to e^estimate.
             # Repeat with a smaller estimate.
-            estimate = min(estimate - 1, size if size > -math.inf else estimate - 6)
+            estimate = min(estimate - LESS_AT_LEAST, size if size > -math.inf else estimate - LESS_UNKNOWN)
         return Interval(low, high), account
 
     def log_delta_once(self, eps: float) -> tuple[float, bool]:
@@ -367,7 +387,7 @@ class Inversion:
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)
         high, estimate = min(tilt.chernoff(eps), 0.0), tilt.approximate(eps)
-        once = self._once(eps, saddle, estimate, self._tolerance_at(eps, tilt)) if estimate > -5000.0 else None
+        once = self._once(eps, saddle, estimate, self._tolerance_at(eps, tilt)) if estimate > LEAST_ESTIMATE else None
         if once is None:
             return high, False
         return min(high, once[0].upper), once[0].lower > -math.inf
@@ -466,7 +486,7 @@ class Inversion:
         turned = nodes.integrand[1:] * np.exp((-1j * spacing * eps) * np.arange(1, size))
         total = float(nodes.integrand[0].real) + 2 * float(turned.real.sum())
         error = nodes.error + nodes.rounding + ULP * eps * nodes.turning
-        total, error = (value * spacing / (2 * math.pi) for value in (total, error * (1 + 1e-9)))
+        total, error = (value * spacing / (2 * math.pi) for value in (total, error * (1 + MARGIN)))
         cumulant = self._part(place).cumulant
         base = cumulant - tilt.theta * eps
         # The transforms are evaluated at the double nearest to theta + 1. The rounding error e of theta + 1 changes the cumulant K
@@ -475,18 +495,18 @@ class Inversion:
         # `_decay` bounds the absolute value of the transform for all frequencies above a power of FREQUENCY_RATIO. Here it is
         # called with the largest such power that is at most the frequency of the last node.
         last = spacing * (size - 1)
-        step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
-        decay = self._decay(place, step) + 1e-9
-        error += capped_exp(decay) / (math.pi * last) * (1 + 1e-9)
+        step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - MARGIN)
+        decay = self._decay(place, step) + MARGIN
+        error += capped_exp(decay) / (math.pi * last) * (1 + MARGIN)
         # `left` and `right` bound the sums of the error terms of the trapezoidal rule with k < 0 and with k > 0 (module docstring),
         # divided by e^base.
         width = tilt.theta * period * (1 - 1e-12)
         left = capped_exp(-base - width - math.log(-math.expm1(-width)))
         after = slice(window.places.index(place) + 1, None)
-        apart = (window.theta[after] - tilt.theta) * (period * (1 - 1e-9))
+        apart = (window.theta[after] - tilt.theta) * (period * (1 - MARGIN))
         log_right = window.chernoff(eps)[after] - base - apart - np.log(-np.expm1(-apart))
         right = capped_exp(float(log_right.min(initial=LARGEST_EXPONENT)))
-        low, high = total - error - (left + right) * (1 + 1e-9), total + error
+        low, high = total - error - (left + right) * (1 + MARGIN), total + error
         return Interval(
             base + math.log(low) - slack if low > 0 else -math.inf,
             base + math.log(high) + slack if high > 0 else -math.inf,
