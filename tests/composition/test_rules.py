@@ -22,6 +22,7 @@ from shufflebounds.composition import (
 )
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.profile import DominatingPair
+from shufflebounds.tails import binom_logcdf
 from tests.errors import reference
 from tests.strategies import slow
 
@@ -178,6 +179,21 @@ def test_windows_of_large_groups(k, eps, total):
     assert low <= exact <= high
     # In the extreme tail, the rounding of 1/(1 + e^eps) is the largest error.
     assert high - low < 1e-11 + 1e-13 * abs(high) + 1e-15 * k
+
+
+@pytest.mark.slow
+def test_more_than_ten_billion_mechanisms():
+    # Only a part of the outcomes that matter is enumerated. The reference is the difference of two binomial tails, of which
+    # delta = 1e-6 is not much smaller.
+    k, eps = 38_015_017_683, 2.4e-4
+    total = compose_dp(eps, 0.0, 1e-6, k=k).eps
+    assert total < compose_dp(eps, 0.0, 1e-6, k=k, method="advanced").eps
+    for e in (total, total - 20):
+        last = math.ceil((k - e / eps) / 2) - 1
+        first, second = (float(binom_logcdf(last, k, 1 / (1 + math.exp(way * eps)))) for way in (1, -1))
+        exact = math.log(math.exp(first) - math.exp(e + second))
+        low, high = sides(eps, 0.0, e, k=k)
+        assert low <= exact + 1e-9 and high >= exact - 1e-9 and high - low < 0.01
 
 
 @pytest.mark.slow

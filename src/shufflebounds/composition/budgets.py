@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._base import search as _search
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import LARGEST_EXPONENT, MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._base.limits import LARGEST_EXPONENT, MOST_ENUMERATED, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._base.quadrature import log_sum
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
@@ -98,8 +98,12 @@ class BudgetSum:
         """Return bounds of the log hockey-stick divergence of the sum at the privacy loss e >= 0."""
         if Fraction(e) >= self._pure:
             return Interval(-math.inf, -math.inf)
-        window = self._window(e)
-        halves = self._halves(window)
+        # For more than about 1e10 equal mechanisms only a shorter range fits into a half. The grid would be less accurate.
+        for depth in (NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, 7.0)[: 3 if self.eps.size <= 2 else 1]:
+            window = self._window(e, depth)
+            halves = self._halves(window)
+            if halves is not None:
+                break
         if halves is None and self._coarse is not None:
             return Interval(self._coarse.log_excess(e)[0], self._renyi(e))
         if halves is None:
@@ -132,7 +136,7 @@ class BudgetSum:
 
     def _on_a_grid(self, e: float) -> Interval:
         lower, upper = self._composer.bounds(e)
-        return Interval(lower, min(0.0, upper))
+        return Interval(lower, min(0.0, upper, self._renyi(e)))
 
     @cached_property
     def _composer(self) -> Composer:
@@ -155,7 +159,8 @@ class BudgetSum:
         out += [(_release(self.eps[part].tolist(), self.counts[part].tolist()), 1) for part in parts if part]
         return Composer(out, [out], 1e-6)
 
-    def _window(self, e: float) -> _AdverseRange:
+    def _window(self, e: float, depth: float) -> _AdverseRange:
+        """Return the ranges outside of which the tilted mass of a group is at most e^-depth at either end."""
         counts, eps = self.counts, self.eps
         first, last = np.zeros_like(counts), counts.copy()
         large = counts > WHOLE
@@ -164,9 +169,8 @@ class BudgetSum:
         theta = self._tilt(e)
         adverse = 1 / (1 + np.exp(np.minimum((2 * theta + 1) * eps, LARGEST_EXPONENT)))
         mean, var = counts * adverse, counts * adverse * (1 - adverse)
-        # By Bernstein's inequality the tilted mass outside first..last is at most e^-NEGLIGIBLE at either end. The truncated mass
-        # that is added to the upper bound is the exact tail.
-        width = NEGLIGIBLE / 3 + np.sqrt(NEGLIGIBLE**2 / 9 + 2 * NEGLIGIBLE * var)
+        # By Bernstein's inequality. The truncated mass that is added to the upper bound is the exact tail.
+        width = depth / 3 + np.sqrt(depth**2 / 9 + 2 * depth * var)
         first[large] = np.maximum(0, np.floor(mean - width))[large]
         last[large] = np.minimum(counts, np.ceil(mean + width))[large]
         outside = log_sum(np.concatenate([

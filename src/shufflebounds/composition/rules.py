@@ -125,8 +125,9 @@ def composition_log_delta(
     The gap between the upper and the lower bound of log delta depends on the number of distinct budgets:
 
     - The gap is about 1e-12, or a few ulp of log delta if that is larger, if the budgets can be divided into two halves with at
-      most 2**20 outcomes each. Examples are any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets
-      once each, or four distinct budgets ten thousand times each.
+      most 2**20 outcomes each. Examples are up to 1e10 mechanisms with one or two distinct budgets, up to 40 distinct budgets
+      once each, or four distinct budgets ten thousand times each. For more than 1e10 mechanisms with one or two distinct budgets
+      the gap is up to .02.
     - Otherwise the losses are composed on a grid, and the gap is 1e-9 to 1e-3 (measured for up to 1000 distinct budgets, and for
       three groups of a million mechanisms). It is larger for three or more groups of a billion mechanisms each whose budgets are
       not multiples of one number. One call takes up to 8 s for 1000 distinct budgets, and 3 s for the three groups.
@@ -183,8 +184,8 @@ def compose_dp(
 
     Notes
     -----
-    "optimal": the upper bound of delta* was evaluated at the returned eps and is at most `slack`. The search ends at 1e6 nats; if
-    no eps was found, the smaller eps of "advanced" and "basic" is returned. "advanced" is Hoeffding's inequality for the loss of
+    "optimal": the upper bound of delta* was evaluated at the returned eps and is at most `slack`. The search ends at 1e6 nats;
+    the result is at most the smaller eps of "advanced" and "basic". "advanced" is Hoeffding's inequality for the loss of
     randomized responses, whose mean is eps tanh(eps/2); the published mean, eps (e^eps - 1), is about twice as large. For few
     mechanisms "advanced" returns a larger eps than "basic".
 
@@ -216,7 +217,7 @@ def compose_dp(
     else:
         curve = Curve(lambda e: law.log_excess(e)[1], pure=pure)
         total = crossing(curve, math.log(slack) * (1 + SLACK), upper=True)
-        total = min(pure, _advanced(budgets, counts, slack)) if total >= pure else total
+        total = min(total, pure, _advanced(budgets, counts, slack))
     return Guarantee(total, _raised_delta(_with_failures(lost, math.log(slack) + SLACK)))
 
 
