@@ -1,12 +1,13 @@
 """Mistakes of new users: swapped arguments, wrong types and wrong units raise an error that explains them, or a warning."""
 
 import inspect
+import re
 import warnings
 
 import pytest
 
 import shufflebounds
-from shufflebounds import composition, mechanisms, published, shuffle, tails
+from shufflebounds import audit, composition, mechanisms, published, shuffle, tails
 from shufflebounds.shuffle import samples
 
 CALIBRATIONS = [
@@ -120,6 +121,24 @@ def test_nothing_else_warns():
 ])
 def test_arguments_of_another_kind_are_refused_before_any_work(call, words):
     with pytest.raises(TypeError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: mechanisms.SubsetSelection(5, 1.0, 9), "size=9 must be an integer in 1..4; pass the number of bins of a message, "),
+    (lambda: mechanisms.Rappor(0.5, bits=0), "bits=0 must be an integer in 2..2**53; pass the length of the Bloom filter, "),
+    (lambda: mechanisms.GeometricMechanism(1.0, 1, 0), "; pass the largest noise, such as 100, or None for noise without a limit"),
+    (lambda: mechanisms.RatioBounded(2.0, 2.0, 2.0), "; pass a total variation distance of two inputs, "),
+    (lambda: mechanisms.GaussianMechanism(-1.0), "; pass a standard deviation, such as 1.0; from_dp(...) finds it"),
+    (lambda: mechanisms.KaryResponse(3, 1.0).shuffled(10).for_group(0), "; pass a number of people, such as 5"),
+    # No advice where none is right for this argument.
+    (lambda: mechanisms.DiscreteGaussianMechanism(-1.0), "must be in [0.001, 100000]; pass a standard deviation, such as 1.0$"),
+    (lambda: audit.decisions(1, 0, 1, 5), "trials=0 must be an integer in 1..2**53$"),
+    (lambda: composition.compose_dp(0.1, 0.0, 0.1, k=-1), "k=-1 must be in [0, 6.87195e+10]$"),
+])
+def test_advice_is_that_for_the_class_of_the_argument(call, message):
+    text, end = re.escape(message.removesuffix("$")), "$" if message.endswith("$") else ""
+    with pytest.raises(ValueError, match=text + end):
         call()
 
 

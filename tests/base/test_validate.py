@@ -52,9 +52,9 @@ def test_integers_refused(bad):
 
 
 def test_integer_bounds_are_named():
-    assert _validate.integer("bits", 5, 1, 5) == 5
-    with pytest.raises(ValueError, match=r"^bits=6 must be an integer in 1\.\.5; pass the number of bits of a user$"):
-        _validate.integer("bits", 6, 1, 5)
+    assert _validate.integer("bins", 5, 1, 5) == 5
+    with pytest.raises(ValueError, match=r"^bins=6 must be an integer in 1\.\.5; pass the number of bins, such as 100$"):
+        _validate.integer("bins", 6, 1, 5)
     assert _validate.integer("n", 2**53) == 2**53
 
 

@@ -55,14 +55,13 @@ ADVICE = {
     "alpha": "a probability of a false alarm, such as 0.05",
     "beta": "a probability, such as 0.05",
     "bins": "the number of bins, such as 100",
-    "bits": "the number of bits of a user",
     "bound": '"upper" for a guarantee or "lower" for the other bound',
+    "confidence": "a probability, such as 0.95",
     "delta": "the probability with which the bound eps may fail, such as 1e-9",
     "eps": "a privacy loss in nats, such as 1.0",
     "fakes": "the number of dummy reports, such as 1000; calibrate(...) finds it",
     "flip": "a flip probability, such as 0.1; calibrate(...) finds it",
     "gamma": "a probability of zero noise, such as 0.01; calibrate(...) finds it",
-    "k": "a number of trials or successes",
     "lam": "the expected number of flipped users, such as 100; calibrate(...) finds it",
     "local_eps": "a local budget in nats, such as 2.0",
     "order": "an order of the Renyi divergence, such as 2.0",
@@ -70,16 +69,22 @@ ADVICE = {
     "prob": "a probability of a one, such as 0.5",
     "rate": "a sampling probability, such as 0.01",
     "rtol": "a relative tolerance, such as 1e-5",
-    "scale": "a noise scale in units of the values, such as 1.0",
     "sensitivity": "the largest change by one user, such as 1.0",
-    "sigma": "a standard deviation, such as 1.0; from_dp(...) finds it",
-    "size": "a number of people, such as 5",
+    "sigma": "a standard deviation, such as 1.0",
     "steps": "a number of steps, such as 1000",
     "times": "a number of releases, such as 52",
-    "trials": "the number of noise bits, such as 1000; calibrate(...) finds it",
     "users": "the number of users, such as 10**6",
+    "BinomialNoise.trials": "the number of noise bits, such as 1000; calibrate(...) finds it",
+    "GaussianMechanism.sigma": "a standard deviation, such as 1.0; from_dp(...) finds it",
+    "GeometricMechanism.bound": "the largest noise, such as 100, or None for noise without a limit",
+    "Group.size": "a number of people, such as 5",
+    "LaplaceMechanism.scale": "a noise scale in units of the values, such as 1.0",
+    "Rappor.bits": "the length of the Bloom filter, such as 128",
+    "RatioBounded.beta": "a total variation distance of two inputs, at most (p - 1)/(p + 1)",
+    "RealSum.bits": "the number of bits of a user, such as 8",
+    "SubsetSelection.size": "the number of bins of a message, such as 2",
 }
-"""Advice for common arguments, appended to error messages."""
+"""Advice for common arguments, appended to error messages. The key "Class.name" is for a field of one class, in place of "name"."""
 
 
 OTHER_NAMES = {
@@ -90,8 +95,10 @@ OTHER_NAMES = {
 """Names of arguments in papers and other programs, with the names here. They are suggested, not accepted."""
 
 
-def _advice(name: str) -> str:
-    return f"; pass {ADVICE[name]}" if name in ADVICE else ""
+def _advice(name: str, owner: object = None) -> str:
+    """Return the advice for an argument, or for a field of `owner`, with a semicolon before it; empty if there is none."""
+    advice = ADVICE.get(f"{type(owner).__name__}.{name}") or ADVICE.get(name)
+    return f"; pass {advice}" if advice else ""
 
 
 def short_repr(value: Any, most: int = 100) -> str:
@@ -145,12 +152,13 @@ def _plainly_inside(value: Any, low: float, high: float, open_low: bool, open_hi
 
 
 def real(
-    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, open_high: bool = False
+    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, open_high: bool = False,
+    owner: object = None,
 ) -> float:
-    """Return value as a float in the given interval, or raise ValueError."""
+    """Return value as a float in the given interval, or raise ValueError; `owner` is the object that has the field `name`."""
     if _plainly_inside(value, low, high, open_low, open_high):
         return float(value)
-    array = real_array(name, value, low, high, open_low=open_low, open_high=open_high)
+    array = real_array(name, value, low, high, open_low=open_low, open_high=open_high, owner=owner)
     if array.ndim:
         raise ValueError(f"{name} must be a single number, got an array of shape {array.shape}")
     return float(array)
@@ -160,7 +168,8 @@ def real_field(
     owner: object, name: str, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, open_high: bool = False
 ) -> None:
     """Check a field of a frozen dataclass as :func:`real` does, and keep it as a float."""
-    object.__setattr__(owner, name, real(name, getattr(owner, name), low, high, open_low=open_low, open_high=open_high))
+    value = real(name, getattr(owner, name), low, high, open_low=open_low, open_high=open_high, owner=owner)
+    object.__setattr__(owner, name, value)
 
 
 @contextmanager
@@ -236,10 +245,10 @@ def local_budget_field(owner: object, name: str, high: float) -> None:
 
 def integer_field(owner: object, name: str, low: int = 0, high: int = MAX_COUNT) -> None:
     """Check a field of a frozen dataclass as :func:`integer` does, and keep it as an int."""
-    object.__setattr__(owner, name, integer(name, getattr(owner, name), low, high))
+    object.__setattr__(owner, name, integer(name, getattr(owner, name), low, high, owner=owner))
 
 
-def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDArray[np.float64]:
+def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False, owner: object = None) -> NDArray[np.float64]:
     """Return value as a C-contiguous float array (not a copy if it is one already), or raise ValueError; `text` describes it."""
     array = _array(name, value, f"{text}, or a rectangular array of them")
     # Python integers beyond 64 bits arrive as objects.
@@ -249,17 +258,18 @@ def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDA
             raise TypeError
         return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name}={short_repr(value)} must be {text}, got a {type(value).__name__}{_advice(name)}") from None
+        raise ValueError(f"{name}={short_repr(value)} must be {text}, got a {type(value).__name__}{_advice(name, owner)}") from None
 
 
 def real_array(
-    name: str, value: ArrayLike, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, open_high: bool = False
+    name: str, value: ArrayLike, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, open_high: bool = False,
+    owner: object = None,
 ) -> NDArray[np.float64]:
     """Return value as a non-empty float array within the given interval, or raise ValueError."""
     if _plainly_inside(value, low, high, open_low, open_high):
         return np.array(value, dtype=np.float64)
     valid = _interval(low, high, open_low, open_high)
-    array = floats(name, value, f"a number {valid}", copy=True)
+    array = floats(name, value, f"a number {valid}", copy=True, owner=owner)
     if array.size == 0:
         raise ValueError(f"{name} must not be empty: give at least one number {valid}")
     inside = np.isfinite(array) & (array >= low) & (array <= high)
@@ -268,8 +278,8 @@ def real_array(
     if open_high:
         inside &= array != high
     if array.ndim == 0 and not inside:
-        raise ValueError(f"{name}={format_value(float(array))} must be {valid}{_advice(name)}")
-    every_entry(name, array, inside, valid + _advice(name))
+        raise ValueError(f"{name}={format_value(float(array))} must be {valid}{_advice(name, owner)}")
+    every_entry(name, array, inside, valid + _advice(name, owner))
     return array
 
 
@@ -319,7 +329,7 @@ def log_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> tuple[NDArray[np.flo
     return alpha, beta
 
 
-def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
+def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT, *, owner: object = None) -> int:
     """Return value as an int in low..high, or raise ValueError.
 
     A float is refused, because it may be a budget passed in place of a count.
@@ -347,9 +357,9 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
             raise TypeError
         number = operator.index(value.item() if isinstance(value, np.generic | np.ndarray) else value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name}={short_repr(value)} must be {text}{_advice(name)}") from None
+        raise ValueError(f"{name}={short_repr(value)} must be {text}{_advice(name, owner)}") from None
     if not low <= number <= high:
-        raise ValueError(f"{name}={short_repr(value)} must be {text}{_advice(name)}")
+        raise ValueError(f"{name}={short_repr(value)} must be {text}{_advice(name, owner)}")
     return number
 
 
