@@ -38,7 +38,7 @@ def rdp_to_dp(
     orders : float or array_like, shape (m,)
         Renyi orders a, each finite and > 1.
     rdp : float or array_like, shape (m,)
-        Renyi divergence :math:`\rho_a` at each order, an upper bound in nats, >= 0.
+        Renyi divergence :math:`\rho_a` at each order, an upper bound in nats, >= 0; inf is allowed at some of the orders.
     delta : float, optional
         The delta, in (0, 1), for which eps is returned.
     eps : float, optional
@@ -71,9 +71,14 @@ def rdp_to_dp(
     """
     _validate.choice("method", method, ("cks", "mironov"))
     a = np.atleast_1d(_validate.real_array("orders", orders, 1, open_low=True))
-    rho = np.atleast_1d(_validate.real_array("rdp", rdp, 0))
+    rho = np.atleast_1d(_validate.floats("rdp", rdp, "a number >= 0"))
     if a.ndim != 1 or rho.shape != a.shape:
         raise ValueError(f"rdp has shape {rho.shape}: it must be that of orders, {a.shape}, one-dimensional")
+    # A Renyi order with an infinite divergence implies nothing.
+    finite = rho != math.inf
+    if not finite.any():
+        raise ValueError("rdp is inf at every order: pass a finite divergence for at least one order")
+    a, rho = a[finite], _validate.real_array("rdp", rho[finite], 0)
     goal = _goal(delta, eps)
     if goal[0] == "eps":
         log_delta = goal[1]

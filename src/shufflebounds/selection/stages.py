@@ -85,10 +85,8 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
     orders = 1 + np.geomspace(1e-2, 1e4, 121)
     rdp = np.array([_validate.real(f"rdp_stage({a:g})", value, 0) if (value := rdp_stage(float(a))) < math.inf else math.inf
                     for a in orders])
-    finite = np.isfinite(rdp)
-    if not finite.any():
+    if not np.isfinite(rdp).any():
         raise ValueError("rdp_stage must be finite at some order in (1, 1e4]: it is inf at all that were tried")
-    orders, rdp = orders[finite], rdp[finite]
     bounds = [rdp_to_dp(orders, s * rdp * (1 + 1e-15), delta=delta)[0]]
     for share in (0.5, 0.1, 0.01, 1e-3):
         each = rdp_to_dp(orders, rdp, delta=share * delta / s)[0]
