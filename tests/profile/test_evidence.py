@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shufflebounds import interop, mechanisms, shuffle
+from shufflebounds import interop, mechanisms, sampling, shuffle
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, GaussianVector
 from shufflebounds.profile import Evidence, PrivacyProfile, Status
 from shufflebounds.profile.extend import ROUNDING
@@ -211,6 +211,39 @@ def test_explain_of_personal_budgets_lists_the_bounds_that_lost(guarantee):
     above = [float(line.split()[2]) for line in lines if line.startswith("  at most ")]
     assert len(above) > 1
     assert min(above) == pytest.approx(guarantee.log_delta(0.3), rel=1e-6)
+
+
+@pytest.mark.parametrize(("profile", "eps"), [
+    (sampling.RandomAllocation(GaussianMechanism(1.0), 100), 0.5),
+    pytest.param(sampling.RandomAllocation(GaussianMechanism(1.0), 20, chosen=3), 0.5, marks=pytest.mark.slow),
+    pytest.param(sampling.ShuffledBatches(GaussianMechanism(4.0), 10**4, 1000), 0.01, marks=pytest.mark.slow),
+    pytest.param(sampling.ShuffledBatches(GaussianMechanism(1.0), 100), 0.5, marks=pytest.mark.slow),
+    (sampling.ReplaceOne(GaussianMechanism(1.0).subsampled(0.01)), 0.1),
+    (sampling.ReplaceOne(mechanisms.RandomizedResponse(1.0).subsampled(0.1).compose(shuffle.BinomialNoise(100, 0.5))), 0.3),
+    (shuffle.FlippedReports(500, 40, 5, 0.1, view="records"), 0.1), (shuffle.FlippedReports(20, 3, 2, 0.2, view="records"), 0.1),
+    (shuffle.FlippedReports(40, 5, 3, 0.2, view="sums"), 0.1),
+    (shuffle.FlippedReports(40, 5, 3, 0.2, view="sums", fake="known"), 0.1),
+    (shuffle.PersonalizedBits([0.5, 1.0, 2.0] * 9), 0.1),
+])
+def test_explain_lists_the_stated_bounds_before_those_that_lost(profile, eps):
+    # For random allocation the bounds are listed for each direction, and the larger delta is stated.
+    parts = [[[], []]]
+    for line in profile.explain(eps).splitlines():
+        if line.startswith("record added"):
+            parts.append([[], []])
+        for listed, word in zip(parts[-1], ("  at most ", "  at least ")):
+            listed += [float(line.split()[2])] if line.startswith(word) else []
+    parts = [part for part in parts if part[0]]
+    assert max(min(above) for above, _ in parts) == pytest.approx(profile.log_delta(eps), rel=1e-8)
+    assert max(max(below) for _, below in parts) == pytest.approx(profile.log_delta(eps, bound="lower"), rel=1e-8)
+
+
+def test_explain_of_a_removed_record_says_why_a_bound_was_not_computed():
+    text = sampling.RandomAllocation(GaussianMechanism(1.0), 100).explain(0.5)
+    assert "not computed: the Renyi divergences of whole orders, because the gap of log delta is below 1" in text
+    assert "not computed: the Renyi divergences of whole orders, because the record is added" in text
+    few = shuffle.FlippedReports(3, 30, 2000, 0.01, view="records").explain(0.1)
+    assert "not computed: weighted labels, which need at most 1024 bins" in few
 
 
 def certified(claim):

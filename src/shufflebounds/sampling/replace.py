@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.evidence import Evidence
+from shufflebounds._base.evidence import Evidence, bound_lines
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds._losses.closed_forms import ClosedForms
@@ -184,6 +184,16 @@ class _TwoSteps(ClosedForms):
     @property
     def eps_scale(self) -> float:
         return self.scale
+
+    def method(self, eps: float) -> list[str]:
+        names = "a removal", "an addition", "the worst pair of values"
+        below = {name: way._log_side_at(eps, upper=False) for name, way in zip(names, self.attained)}
+        above = {} if self.worst is None else {names[2]: self.worst._log_side_at(eps, upper=True)}
+        high = float(self.log_delta(np.array([eps])).upper[0])
+        if not above or high < above[names[2]]:
+            above["a removal followed by an addition"] = high
+        return [f"method: above by {min(above, key=above.__getitem__)}; below by {max(below, key=below.__getitem__)}",
+                *bound_lines(above, upper=True), *bound_lines(below, upper=False)]
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if upper:

@@ -12,6 +12,8 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve, eps_at
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.evidence import bound_lines
+from shufflebounds._base.limits import SAME_LOG
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.attained_pairs import both_orders
 from shufflebounds._engines.batches.dominating_law import all_opposite
@@ -65,6 +67,17 @@ class _Forms(OfMechanismForms):
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(self.side(eps, False), self.side(eps, True))
+
+    def method(self, eps: float) -> list[str]:
+        alone, bound = self.noise._log_side_at(eps, upper=True), self.epoch.log_delta(eps)
+        theorem = "the theorem of docs/theorems/shuffled-batches"
+        smaller = bound < alone - SAME_LOG
+        above = {"one step that uses the record": alone, **({theorem: bound} if smaller else {})}
+        low = float(self.side(np.array([eps]), False)[0])
+        opposite = "the dataset in which all other vectors are opposite to the target's"
+        return [f"method: above by {min(above, key=above.__getitem__)}; below by {opposite}",
+                *bound_lines(above, upper=True, omitted={} if smaller else {theorem: "whose bound is not below that of one step"}),
+                *bound_lines({opposite: low}, upper=False)]
 
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if not upper or not 0 < delta < 1:
