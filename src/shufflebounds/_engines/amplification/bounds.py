@@ -25,7 +25,7 @@ from shufflebounds._base.types import FloatArray, IntervalArray, consistent
 from shufflebounds._core._clones import clone_rate
 from shufflebounds._core._deployments import LawTable
 from shufflebounds._engines.amplification.attained_pairs import attained_pairs
-from shufflebounds._engines.amplification.local import LocalGuarantee
+from shufflebounds._engines.amplification.local import FARTHEST, LocalGuarantee
 from shufflebounds._engines.amplification.lower import LowerBounds
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.small_delta import SmallDelta
@@ -214,7 +214,7 @@ class Bounds:
             bound = float(epsilons(_packed(laws), [0], [self._users], [delta], upper)[0])
         if not upper or bound == 0 or self._local.exceeds(bound, math.log(delta)):
             return bound
-        if (laws is not None or bound == math.inf) and self._local.excess(min(bound, 1e5), math.log(delta)) < 0:
+        if (laws is not None or bound == math.inf) and self._local.excess(min(bound, FARTHEST), math.log(delta)) < 0:
             # The local guarantee alone meets delta at a smaller eps.
             bound = self._crossing(delta, True, small_delta)
         return min(bound, self._local.epsilon(delta, bound))

@@ -12,7 +12,11 @@ from shufflebounds._base.limits import SEARCH_GAP
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray
 
-__all__ = ["LocalGuarantee"]
+__all__ = ["FARTHEST", "LocalGuarantee"]
+
+FARTHEST = 1e5
+"""Largest eps at which the local guarantee is compared with a search that found no finite eps. The guarantee of noise with a larger
+eps is not used. Raised: the same for guarantees that protect nobody. Lowered: an infinite eps is returned for more noise."""
 
 
 class LocalGuarantee:
@@ -86,7 +90,7 @@ class LocalGuarantee:
         guarantee; the eps of the guarantee is then the better bound.
         """
         target = math.log(delta)
-        if self._epsilon is None or self.exceeds(searched, target) or self.excess(min(searched, 1e5), target) > SEARCH_GAP:
+        if self._epsilon is None or self.exceeds(searched, target) or self.excess(min(searched, FARTHEST), target) > SEARCH_GAP:
             return math.inf
         # `log_delta` increases the local delta by a few ulp, so the local eps at a slightly smaller delta is used.
         local = self._epsilon(min(delta / self._participation, 1.0) * (1 - 64 * ULP))

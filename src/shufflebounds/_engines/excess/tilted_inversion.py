@@ -39,6 +39,18 @@ _BAND = math.exp(-40.0)
 """Fraction of the largest integrand below which the kernel drops nodes of the quadrature. Raised: a larger error. Lowered: longer
 run time."""
 
+_SMOOTHING = 2e-4
+"""Standard deviation of the Gaussian smoothing, in standard deviations of the sum. Raised: a larger gap. Lowered: more nodes."""
+
+_BESIDE, _LONGER, _MOST_LONGER = 12.0, 1.2, 30
+"""The first period of the trapezoidal rule is longer than the interval of y by _BESIDE standard deviations. It is multiplied by
+_LONGER until the aliasing error is negligible, at most _MOST_LONGER times, a factor of 237. A period that is still too short leaves
+an error that the bounds include. Raised: more nodes. Lowered: more values of the aliasing error."""
+
+_FEWEST_NODES, _MOST_NODES, _MOST_PRODUCTS = 2048, 4000, 4e6
+"""Limits of the number of nodes: between the first two, and such that nodes times atoms are at most the third, about 10 ms. If the
+integral ends before its truncation error is negligible, the bounds include this error. Raised: longer run time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Light:
@@ -166,17 +178,15 @@ class _Contour:
         neighbouring nodes, and for each number m of users the aliasing error relative to e^(m K(theta) + theta y).
         """
         light = self.light
-        period = (self.ends[1] - self.ends[0]) + 12 * light.deviation + LEFT / self.theta
-        for _ in range(30):
+        period = (self.ends[1] - self.ends[0]) + _BESIDE * light.deviation + LEFT / self.theta
+        for _ in range(_MOST_LONGER):
             alias = self.alias(period)
             if alias.max() < -math.log(self.theta) - NEGLIGIBLE_ROUGHLY:
                 break
-            period *= 1.2
-        # `tau` is the standard deviation of the Gaussian smoothing. A larger value increases the gap, a smaller value needs more
-        # nodes.
-        step, tau = 2 * math.pi / period, 2e-4 * light.deviation
+            period *= _LONGER
+        step, tau = 2 * math.pi / period, _SMOOTHING * light.deviation
         fewest = float(self.counts.min())
-        most = int(min(max(4e6 / light.x.size, 2048), 4e3))
+        most = int(min(max(_MOST_PRODUCTS / light.x.size, _FEWEST_NODES), _MOST_NODES))
         losses = np.ascontiguousarray(self.sign * light.x)
         nodes, end, value, value_error = _smoothed.tilted_nodes(
             losses, light.log_w, fewest, self.theta, step, _REACH / tau, most
