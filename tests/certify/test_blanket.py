@@ -60,6 +60,15 @@ def test_both_ways_contain_the_sum_in_rational_arithmetic(law, users):
     assert holds(blanket.enumerated(known[0], users, known[1]), value)
 
 
+def test_a_likely_sum_of_zero_does_not_widen_the_upper_bound():
+    # P(S = 0) is above 0.97, and the smoothing adds eta/sqrt(2 pi) times this to T.
+    law = [(Fraction(1), Fraction(1, 1000)), (Fraction(-1, 2), Fraction(1, 500))]
+    known, value = balls(law), exact(law, 10)
+    contour = blanket.contour(known[0], 10, known[1], digits=blanket.FEW_DIGITS)
+    assert holds(contour, value)
+    assert 0 <= float(contour.upper()) / value - 1 < 1e-4
+
+
 @pytest.mark.slow
 def test_every_witness_gives_valid_bounds_and_others_are_refused():
     law, rest = balls(LAWS[0])

@@ -84,7 +84,7 @@ def _(pair: Any) -> Answer:
         alone, shared = values_of(laws, factor)
         return alone + phi(shared, pair.steps, arb(0))
 
-    few, many = phi_answers(int(size), pair.steps, value)
+    few, *_, many = phi_answers(int(size), pair.steps, value)
     return few if few.operations < 1e6 else many
 
 

@@ -331,7 +331,7 @@ def _family(protocol: Any) -> Callable[[], Family]:
     return lambda: family_of(protocol.randomizer)[1]().thinned(protocol.participation)
 
 
-def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[..., list[Ball]]]]) -> tuple[Answer, Answer]:
+def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[..., list[Ball]]]]) -> tuple[Answer, ...]:
     """Return the certificates of the largest Phi_n (`blanket`) of several (family, target's inputs i and j, m)."""
     users, kinds = protocol.users, max(len(family().blanket) for family, *_ in choices)
 

@@ -9,8 +9,8 @@ For all theta, D, eta > 0, Poisson's summation formula gives
 
 .. math:: T = \frac{D}{2\pi} \sum_j \phi(z_j)^n e^{\eta^2 z_j^2/2}/z_j^2 = \sum_j e^{-j\theta y}\, \mathbb{E} H(S + jy).
 
-The transform of H is e^(eta^2 z^2/2)/z^2. All terms on the right are nonnegative, and H(s) >= s_+. So T >= E S_+. Three bounds
-limit the difference of T and E S_+:
+The transform of H is e^(eta^2 z^2/2)/z^2. All terms on the right are nonnegative, H(s) >= s_+, and H(0) = eta/sqrt(2 pi). So
+T - eta/sqrt(2 pi) P(X_1 = ... = X_n = 0) >= E S_+. Three bounds limit the difference of T and E S_+:
 
 - for j = 0, H(s) - s_+ <= eta/sqrt(2 pi) e^(-s^2/(2 eta^2)); the expectation of this at s = S is at most (eta^2 D/(2 pi)) sum_j
   phi(z_j)^n e^(eta^2 z_j^2/2), by the same formula for a normal density;
@@ -36,20 +36,23 @@ from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.certify.balls import Answer, Ball, Outputs, acb, arb, flint, multisets, pi
 
 TOLERANCE = 3e-5
-"""Allowed width of the ball in log delta: 1e-5 was seen for 1e6 users. The ball is wider if the sum is 0 with a large
-probability, as for one user; in this case the outputs are enumerated."""
+"""Allowed distance of the ball from the stated bound in log delta. The second certificate reached 1e-5 for 1e5 users, the first
+one for upper bounds. For 1e9 users, the lower end is farther from the stated bound."""
 
-DIGITS = 7
-"""Digits of the smoothing term. Raised by 2: ten times more nodes. Lowered: a wider ball."""
+FEW_DIGITS, DIGITS = 5.5, 7.0
+"""Digits of the smoothing term, for a first and a second certificate. Raised by 2: ten times more nodes. Lowered: a wider ball."""
 
 PRECISION = 128
 """Bits of precision of the balls; the sums over nodes lose fewer than 40 of them."""
 
 BLOCK = 256
-"""Number of exponentials that are kept for each value of X. Raised or lowered: more exponentials are computed."""
+"""Number of nodes that are evaluated together. Raised or lowered: more exponentials are computed."""
 
-NODES = 200_000
-"""Resource limit: largest number of nodes, about 5 s for four outputs. Raised: longer calls. Lowered: fewer certificates."""
+NEGLIGIBLE = 60
+"""Terms below e^-NEGLIGIBLE of that of the node 0 are bounded by this number. Raised: more powers are computed."""
+
+NODES = 400_000
+"""Resource limit: largest number of nodes, 1 to 5 s for up to nine outputs. Raised: longer calls. Lowered: fewer certificates."""
 
 
 TILTS = 1.1, 1.2, 1.4, 1.7, 2.2, 3.0
@@ -73,11 +76,12 @@ def values_of(outputs: Outputs, factor: Ball) -> tuple[Ball, list[tuple[Ball, Ba
     return alone, [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
 
 
-def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int = 1) -> tuple[Answer, Answer]:
-    """Return how `value`, which contains Phi_n `times` times, is computed: by `phi=enumerated`, and by `phi=contour`."""
-    # The second estimate is that of a typical number of nodes.
+def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int = 1) -> tuple[Answer, ...]:
+    """Return how `value`, which contains Phi_n `times` times, is computed: by `phi=enumerated`, and twice by `phi=contour`."""
+    # The estimates are those of a typical number of nodes.
     return (Answer(times * enumeration_operations(kinds, users), partial(value, phi=enumerated)),
-            Answer(times * 1.5e5 * (10 + 3 * kinds), partial(value, phi=contour), TOLERANCE, refined=False))
+            *(Answer(times * nodes * (3 + kinds / 4), partial(value, phi=partial(contour, digits=digits)), TOLERANCE, refined=False)
+              for digits, nodes in ((FEW_DIGITS, 1.2e5), (DIGITS, 8e5))))
 
 
 def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS) -> Witness:
@@ -123,30 +127,31 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
     def moment(at: Ball) -> Ball:
         return (mass + sum((p * (at * x).expm1() for x, p in law), zero)) ** users
 
-    here = moment(theta)
-    grown, turns, still = [p * (theta * x).exp() for x, p in law], [step * x for x, _ in law], acb(rest)
-    # Repeated multiplication by e^(iDx) would lose half a bit each time, so e^(ijDx) is a product of two exponentials.
-    near = [[acb(0, i * turn).exp() for i in range(BLOCK)] for turn in turns]
-    total = here * (half * theta * theta).exp() / (theta * theta)
-    smooth = here * (half * theta * theta).exp()
-    for j in range(1, last + 1):
-        place = j % BLOCK
-        if place == 0 or j == 1:
-            far = [p * acb(0, (j - place) * turn).exp() for p, turn in zip(grown, turns, strict=True)]
-        z = acb(theta, j * step)
-        term = sum((one * table[place] for one, table in zip(far, near, strict=True)), still) ** users * (half * z * z).exp()
-        total += 2 * (term / (z * z)).real
-        smooth += 2 * term.real
-    bound = here * (half * (theta * theta - ((last + 1) * step) ** 2)).exp()
-    tail = (2 * bound / (step * step * last)).upper()
-    later = (2 * bound / (1 - (-half * step * step * (2 * last + 3)).exp())).upper()
-    scale = step / (2 * pi())
+    here, turned = moment(theta), eta * eta * theta / users
+    # For z = theta + it, e^(eta^2 z^2/2) is a real number times e^(i eta^2 theta t), which is divided over the n factors phi(z).
+    rows = [(rest, step * turned), *((p * (theta * x).exp(), step * (x + turned)) for x, p in law)]
+    near = flint().acb_mat(len(rows), BLOCK, [acb(0, i * turn).exp() for _, turn in rows for i in range(BLOCK)])
+    least = sum((p for p, _ in rows), zero) * (-arb(NEGLIGIBLE) / users).exp()
+    total, smooth, last = here / (theta * theta), here, last // BLOCK * BLOCK + BLOCK - 1
+    for first in range(0, last, BLOCK):
+        # Repeated multiplication by e^(iDx) would lose half a bit each time, so e^(ijDx) is a product of two exponentials.
+        far = flint().acb_mat(1, len(rows), [p * acb(0, first * turn).exp() for p, turn in rows])
+        for j, phi in enumerate((far * near).entries(), first):
+            if j and not abs(phi) < least:
+                z = acb(theta, j * step)
+                term = phi**users * (-half * z.imag * z.imag).exp()
+                total += 2 * (term / (z * z)).real
+                smooth += 2 * term.real
+    bound, left = here * (-half * ((last + 1) * step) ** 2).exp(), 2 * last * here * (-arb(NEGLIGIBLE)).exp()
+    tail = (2 * bound / (step * step * last) + left / (theta * theta)).upper()
+    later = (2 * bound / (1 - (-half * step * step * (2 * last + 3)).exp()) + left).upper()
+    scale = step / (2 * pi()) * (half * theta * theta).exp()
     gap = eta * eta * scale * (smooth + later)
     d = (-theta * y).exp()
     spread = users * sum((p * abs(x) for x, p in law), zero) * mass ** (users - 1) + eta * mass**users
     ahead = d / (1 - d) * (spread + mass**users * y / (1 - d))
     behind = moment(t) * (t * t * half).exp() / (t * arb(1).exp()) / ((t - theta) * y).expm1()
-    upper, lower = scale * (total + tail), scale * (total - tail) - gap - ahead - behind
+    upper, lower = scale * (total + tail) - eta / (2 * pi()).sqrt() * rest**users, scale * (total - tail) - gap - ahead - behind
     return (lower.lower().max(zero) / users).union(upper.upper() / users)
 
 
