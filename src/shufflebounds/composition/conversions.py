@@ -125,7 +125,8 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     -----
     The best order for eps is the only root of :math:`\rho (a-1)^2 + \ln a = \ln(1/\delta)`; for delta, log delta is convex in the
     order. The order is found by bisection, and :func:`rdp_to_dp` is evaluated there, so the result is valid even if the order is
-    inaccurate. The privacy profile of the mechanism itself gives a smaller eps: for Gaussian noise by 7 to 25 %.
+    inaccurate. The privacy profile of the mechanism itself gives a smaller eps: for Gaussian noise by 4 to 12 % (sigma
+    from 0.3 to 100, delta from 1e-9 to 1e-5).
 
     References
     ----------
