@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds import DominatingPair, interop, mechanisms, sampling, shuffle
+from shufflebounds import DominatingPair, Tradeoff, interop, mechanisms, sampling, shuffle
 
 pld_module = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 
@@ -274,3 +274,93 @@ def test_a_missing_package_names_the_extra(monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(ImportError, match=r"shufflebounds\[interop\]"):
             call()
+
+
+def imports():
+    """Return imports whose directions do not belong to one pair: their losses are rounded one by one, to a coarse grid."""
+    rounded = {"value_discretization_interval": 0.1, "use_connect_dots": False}
+    return {
+        "gaussian": pld_module.from_gaussian_mechanism(1.0, **rounded),
+        "gaussian, rounded down": pld_module.from_gaussian_mechanism(1.0, pessimistic_estimate=False, **rounded),
+        "sampled": pld_module.from_gaussian_mechanism(1.0, sampling_prob=0.1, **rounded),
+        "sampled, rounded down": pld_module.from_gaussian_mechanism(1.0, sampling_prob=0.1, pessimistic_estimate=False, **rounded),
+        "laplace": pld_module.from_laplace_mechanism(1.0, **rounded),
+        "randomized response, rounded down": pld_module.from_randomized_response(
+            0.3, 4, pessimistic_estimate=False, value_discretization_interval=0.1),
+        "composed": pld_module.from_laplace_mechanism(2.0, **rounded).self_compose(5),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "times"), [
+    pytest.param(name, times, marks=[pytest.mark.slow] if times > 2 or (times == 2 and "down" in name) else [])
+    for name in imports() for times in (1, 2, 20)
+])  # fmt: skip
+def test_curves_of_an_import_have_the_delta_of_dp_accounting(name, times):
+    pld, eps = imports()[name], np.array([0.0, 1e-9, 0.05, 0.313, 1.0, 2.5, 5.0])
+    profile = interop.from_dp_accounting(pld)
+    profile = profile if times == 1 else profile.self_compose(times)
+    composed = pld if times == 1 else pld.self_compose(times, tail_mass_truncation=0)
+    theirs = np.array([composed.get_delta_for_epsilon(at) for at in eps.tolist()])
+    alpha = np.concatenate([np.geomspace(1e-9, 0.5, 30), np.linspace(0.5, 1, 15)])
+    below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
+    beta = above.beta(alpha)
+    # Tests of either dataset against the other one.
+    for first, second in ((alpha, beta), (beta, alpha)):
+        assert (1 - first[:, None] - np.exp(eps) * second[:, None] <= theirs + 1e-12).all()
+    assert (below.delta(eps) >= theirs * (1 - 1e-9) - 1e-13).all()
+    assert (above.delta(eps) <= theirs * (1 + 1e-9) + 1e-13).all()
+    assert (below.beta(alpha) <= beta * (1 + 1e-15)).all()
+    if (mu := profile.gdp_mu()) < math.inf:
+        assert profile.gdp_mu(bound="lower") <= mu
+        assert (Tradeoff.gaussian(mu).beta(alpha) <= beta + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "sampled", "sampled, rounded down", "randomized response, rounded down"])
+def test_curves_of_a_direction_have_the_deltas_of_both_orders(name):
+    eps, alpha = np.array([0.0, 0.1, 0.313, 1.0, 2.5]), np.linspace(0, 1, 41)
+    for pair in interop.from_dp_accounting(imports()[name]).pairs():
+        for one in (pair, pair.reverse(), pair.self_compose(3)):
+            own, reverse = one.delta(eps), one.reverse().delta(eps)
+            beta = one.tradeoff(bound="upper").beta(alpha)
+            assert (1 - beta[:, None] - np.exp(eps) * alpha[:, None] <= reverse + 1e-12).all()
+            assert (1 - alpha[:, None] - np.exp(eps) * beta[:, None] <= own + 1e-12).all()
+            curve = one.tradeoff()
+            assert (curve.delta(eps) >= one.reverse().delta(eps, bound="lower") - 1e-12).all()
+            assert (curve.inverse().delta(eps) >= one.delta(eps, bound="lower") - 1e-12).all()
+
+
+def test_a_sampled_import_has_one_curve_for_both_directions():
+    eps, alpha = np.array([0.0, 0.01, 0.1, 0.5]), np.linspace(0, 1, 41)
+    for name in ("gaussian", "sampled, rounded down"):
+        for profile in (step := sampling.Subsampled(interop.from_dp_accounting(imports()[name]), 0.3), step.self_compose(2)):
+            beta, delta = profile.tradeoff(bound="upper").beta(alpha), profile.delta(eps)
+            for first, second in ((alpha, beta), (beta, alpha)):
+                assert (1 - first[:, None] - np.exp(eps) * second[:, None] <= delta + 1e-12).all()
+            assert (profile.tradeoff().delta(eps) >= profile.delta(eps, bound="lower") - 1e-12).all()
+
+
+def test_releases_whose_losses_are_rounded_down_may_lower_delta():
+    # The masses under the second distribution sum to 1.06, so that delta of 20 releases with an added record is below that of one.
+    pld = imports()["sampled, rounded down"]
+    profile = interop.from_dp_accounting(pld)
+    many, theirs = profile.self_compose(20), pld.self_compose(20, tail_mass_truncation=0)
+    assert theirs._pmf_add.get_delta_for_epsilon(0.0) < 0.05 * pld._pmf_add.get_delta_for_epsilon(0.0)
+    for eps in (0.0, 0.1, 0.5):
+        delta = theirs.get_delta_for_epsilon(eps)
+        assert many.delta(eps, bound="lower") <= delta * (1 + 1e-9) <= many.delta(eps) * (1 + 2e-9)
+        assert many.delta(eps) <= delta * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("name", ["gaussian, rounded down", "sampled, rounded down"])
+def test_divergences_of_losses_that_are_rounded_down(name):
+    # The exact value is below the divergence of the mechanism, and may be negative; the lower bound is then 0.
+    pld = imports()[name]
+    profile = interop.from_dp_accounting(pld)
+    sides = [[(0.1 * place, p) for place, p in enumerate(dense._probs.tolist(), dense._lower_loss)]
+             for dense in (pld._pmf_remove.to_dense_pmf(), pld._pmf_add.to_dense_pmf())]
+    exact = {order: max(math.log(math.fsum(p * math.exp((order - 1) * loss) for loss, p in side)) / (order - 1) for side in sides)
+             for order in (1.001, 1.5, 3.0)}
+    exact[1.0] = max(math.fsum(p * loss for loss, p in side) for side in sides)
+    for order, value in exact.items():
+        assert max(value, 0.0) * (1 - 1e-9) <= profile.rdp(order, bound="lower") <= max(value, 0.0) * (1 + 1e-12)
+        assert profile.rdp(order) >= value

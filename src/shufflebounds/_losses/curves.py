@@ -19,9 +19,10 @@ from shufflebounds._base.progress import announced
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core import _tradeoff
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import Sampling
 from shufflebounds._losses.renyi import FEW_VALUES, enough_fall
-from shufflebounds._losses.sampled_profile import INTERPOLATED, STAGES, SampledProfile, alone
+from shufflebounds._losses.sampled_profile import INTERPOLATED, STAGES, HockeyStickBounds, SampledProfile, alone
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import QUANTILE_ERROR, GaussianCurve
 from shufflebounds.tradeoff.convex import drops
@@ -29,7 +30,10 @@ from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
-__all__ = ["SKETCH", "Staged", "convex_hull", "curve", "curve_of_masses", "gdp_mu", "mu_of_knots", "repeated_mu", "sketch_step"]
+__all__ = [
+    "SKETCH", "Staged", "breakpoints", "convex_hull", "curve", "curve_of_breakpoints", "curve_of_masses", "gdp_mu", "mu_of_knots",
+    "repeated_mu", "sketch_step",
+]
 
 Samples = Callable[[float, int], tuple[SampledProfile, SampledProfile]]
 
@@ -55,9 +59,82 @@ def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -
     return envelope(forward.eps, forward.high, backward.eps, backward.high)
 
 
+def _with_join(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:
+    """Return the results of `_enclosing`, with the lower bound changed by `_lowered` if the pair is not matched."""
+    form, eps = _enclosing(forward, backward, upper)
+    if upper or forward.matched:
+        return form, eps
+    return _lowered(form, eps, float(forward.high[0]), float(backward.high[0]))
+
+
+def _lowered(form: Piecewise, eps: FloatArray, forward: float, backward: float) -> tuple[Piecewise, FloatArray]:
+    """Return a lower bound of a curve whose delta is at least both divergences of an unmatched pair, and the eps of its pieces.
+
+    `form` and `eps` are those of the supremum of lines, `forward` and `backward` the logs of H(Q||P) and of H(P||Q) at E = 1. If
+    the two divergences do not join in a convex function at E = 1, the supremum has a smaller delta near E = 1. Then the vertex
+    (alpha, beta) between the lines of the two divergences is replaced by (alpha - g, beta - h), where delta of the result at E = 1
+    is the larger divergence. The line of the new vertex is above that of the old one by g E + h. So it is above the divergences,
+    which are convex in E, up to the E where they meet the old line. The distances g and h are equal if this leaves both errors at
+    least 0.
+    """
+    log_delta, reached = max(forward, backward), float(form.log_delta(np.zeros(1))[0])
+    if not log_delta > reached + 8 * ULP * (1 + abs(reached)):
+        return form, eps
+    # If the two divergences differ at E = 1, there is a piece of slope -1, and the vertex is the end next to the larger divergence.
+    place = int(np.count_nonzero(eps > 0 if forward > backward else eps >= 0))
+    both = math.exp(log_delta) * -math.expm1(reached - log_delta) * (1 + 4 * ULP) + 2 * ULP
+    errors = np.exp(form.points[[0, 2], place])
+    away = np.minimum(both / 2, errors)
+    with np.errstate(divide="ignore"):
+        alpha, beta = np.log(np.maximum(errors - np.maximum(away, both - away[::-1]), 0.0))
+    vertex = np.array([alpha, *log1mexp(np.array([alpha])), beta, *log1mexp(np.array([beta]))])
+    changed = prune(np.insert(form.points, place, vertex, axis=1)[:, np.arange(form.points.shape[1] + 1) != place + 1])
+    assert changed.atoms is not None
+    across, down = changed.atoms
+    return changed, down - across
+
+
 def curve(forward: SampledProfile, backward: SampledProfile, *, upper: bool) -> Tradeoff:
     """Return the upper or lower bound of T(P, Q) that follows from the samples."""
-    return Tradeoff(_enclosing(forward, backward, upper)[0])
+    return Tradeoff(_with_join(forward, backward, upper)[0])
+
+
+def breakpoints(lists: Sequence[LossAtoms | None]) -> FloatArray | None:
+    """Return eps >= 0 between which the largest of the divergences of one or two lists is linear in e^eps.
+
+    The result is None if a list is not known or omits outcomes.
+    """
+    known = [atoms for atoms in lists if atoms is not None and atoms.log_lost == -math.inf]
+    if len(known) < len(lists):
+        return None
+    # Both bounds of the divergences have their own breakpoints: the losses moved by their errors.
+    eps = np.unique(np.concatenate([np.zeros(1), *(atoms.moved(way) for atoms in known for way in (-1, 1))]))
+    eps = eps[eps >= 0]
+    if len(known) == 1:
+        return eps
+    values = np.array([atoms.log_delta(eps).lower for atoms in known])
+    top = np.maximum(values.max(axis=0), -1e300)
+    # The differences of both divergences, relative to the larger one. If the sign changes, two lines in E = e^eps cross.
+    first = -np.subtract(*np.exp(values - top))
+    after = first[1:] * np.exp(np.diff(top))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = first[:-1] / (first[:-1] - after)
+    crossing = eps[:-1] + np.log1p(share * np.expm1(np.diff(eps)))
+    return np.unique(np.append(eps, crossing[(share > 0) & (share < 1)]))
+
+
+def curve_of_breakpoints(
+    forward: HockeyStickBounds, backward: HockeyStickBounds, breakpoints: tuple[FloatArray, FloatArray], *, upper: bool
+) -> Piecewise:
+    """Return the upper or lower bound of the curve of two divergences that are piecewise linear in e^eps.
+
+    `forward` returns bounds of log H(Q||P), `backward` those of log H(P||Q), and `breakpoints` has the eps >= 0 of the breakpoints
+    of H(P||Q) and of H(Q||P). The largest of the lines for all breakpoints is the exact curve.
+    """
+    own, reverse = breakpoints
+    high, low = (np.minimum(bounds(eps)[not upper], 0.0) for bounds, eps in ((forward, reverse), (backward, own)))
+    form, lines = envelope(reverse, high, own, low, upper=upper)
+    return form if upper else _lowered(form, lines, float(high[0]), float(low[0]))[0]
 
 
 def _corner_mu(points: FloatArray, *, upper: bool) -> FloatArray:
@@ -140,7 +217,7 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
     The range is given by its smallest log alpha and its smallest log(1 - alpha). Outside the range, samples at larger eps are
     missing.
     """
-    form, eps = _enclosing(forward, backward, upper)
+    form, eps = _with_join(forward, backward, upper)
     limits = []
     for samples in (forward, backward):
         finite = samples.eps[samples.high > -np.inf]
@@ -162,8 +239,8 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
     # Stop at a relative gap of log beta of 1e-7 (for beta near 1, that of 1 - beta), or if the last round reduced the gap by less
     # than 2 %: the rest is then due to the gap of the bounds of delta.
     for _ in range(MOST_ROUNDS + 1):
-        below, eps = _enclosing(*both, False)
-        above, corners = _enclosing(*both, True)
+        below, eps = _with_join(*both, False)
+        above, corners = _with_join(*both, True)
         low, high = max(low, float(below.log_beta(at)[0])), min(high, float(above.log_beta(at)[0]))
         gap = high - low
         if gap <= 1e-7 * abs(low) or gap > 0.98 * before or not eps.size or log_alpha == -math.inf:

@@ -210,6 +210,10 @@ class Losses(NamedTuple):
     window : callable, optional
         Returns the outcomes to be moved to a grid, down to a truncated mass of e^log_tail. `window` may be given although `listed`
         is None because there are too many outcomes for other purposes.
+    unmatched : callable, optional
+        Given if the divergences of (P, Q) and of (Q, P) are rounded one by one, as those of another program, so that
+        H_E(P||Q) = 1 - E + E H_{1/E}(Q||P) does not hold. Returns the eps >= 0 between which the divergence of (P, Q) is linear in
+        e^eps, and those of (Q, P); None if they are not enumerated.
     """
 
     listed: Callable[[float], LossAtoms | None] | None = None
@@ -219,6 +223,7 @@ class Losses(NamedTuple):
     transform: LossTransform | None = None
     unbounded: bool = False
     window: Callable[[float], LossAtoms] | None = None
+    unmatched: Callable[[], tuple[FloatArray, FloatArray] | None] | None = None
 
 
 class Reverse(NamedTuple):

@@ -54,9 +54,11 @@ class SampledProfile:
 
     def __init__(
         self, sides: HockeyStickBounds, pure: float, step: float, *, convex: bool = True, depth: float | None = None,
-        first_stage: bool = False, scale: float = FIRST_SCALE,
+        first_stage: bool = False, scale: float = FIRST_SCALE, matched: bool = True,
     ) -> None:
+        # `matched`: whether the divergence of the reversed pair determines this one at eps < 0 (see `Losses.unmatched`).
         self.sides, self.pure, self.convex, self.depth, self.scale = sides, pure, convex, depth, scale
+        self.matched = matched
         self.eps, self.low, self.high = np.empty(0), np.empty(0), np.empty(0)
         self.evaluations = 0
         if pure > TINY:
@@ -225,6 +227,9 @@ class SampledProfile:
             # This lower bound follows from monotonicity alone: delta in an interval is at least the lower bound at its right end.
             after = np.append(self.low[1:count], -np.inf)
             return alternate(self.eps[:count], self.eps[:count]), alternate(self.low[:count], after)
+        if not self.matched:
+            # The line below the first interval uses only that the divergence is at most 1 as E = e^eps tends to 0.
+            return below(np.append(-SAFE_EXPONENT, self.eps), np.append(-np.inf, self.low), np.append(0.0, self.high))
         # A line below the first interval needs an upper bound of delta at some eps < 0. `across` computes it from a sample of the
         # reversed pair at eps > 0 or, if there is none, from the value at eps = 0: the divergence of the reversed pair does not
         # increase with eps.

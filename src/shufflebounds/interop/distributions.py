@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,8 +13,11 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import Evidence, Status
-from shufflebounds._base.types import ULP
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.complete_lists import CompleteLists
+from shufflebounds._losses.curves import breakpoints
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile, _ListedPair, largest_of
@@ -63,10 +67,52 @@ class _LossPair(_ListedPair):
             log_p, log_q = np.append(log_p, -np.inf), np.append(log_q, np.log(beyond))
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 
+    def describe(self) -> DominatingPairInfo:
+        info = super().describe()
+        return replace(info, losses=info.losses._replace(unmatched=partial(_breakpoints, self.log_p, self.log_q, self.forward)))
+
+    def closed_forms(self) -> _LossForms:
+        return _LossForms(self._atoms)
+
     @cached_property
     def _complete(self) -> CompleteLists:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)
         return CompleteLists(log_p if self.forward else log_p - max(0.0, math.log(math.fsum(np.exp(log_p)))), log_q)
+
+
+class _LossForms(ClosedForms):
+    """Renyi divergences of a list of losses, log(sum of p e^((a - 1) loss))/(a - 1), also if its masses under Q exceed 1."""
+
+    __slots__ = ("atoms",)
+
+    def __init__(self, atoms: LossAtoms) -> None:
+        self.atoms = atoms
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        log_p, loss = self.atoms.log_p, self.atoms.moved(-1)
+        if upper or self.atoms.log_rest > -math.inf or math.fsum(np.exp(log_p - loss)) <= 1:
+            return None
+        # `LossAtoms.renyi` assumes masses whose sums are at most 1, and is above the divergence here.
+        values = []
+        for b in (orders - 1).tolist():
+            terms = log_p + b * loss if 0 < b < math.inf else log_p
+            error = ULP * (64 + log_p.size + 4 * float(np.abs(terms).max())) + self.atoms.slack
+            if b == math.inf:
+                values.append(float(loss.max()))
+            elif b == 0:
+                values.append(math.fsum(np.exp(log_p) * loss) - error * math.fsum(np.exp(log_p) * np.abs(loss)))
+            else:
+                values.append((float(np.logaddexp.reduce(terms)) - error) / b)
+        return np.maximum(np.minimum(values, self.atoms.renyi(orders, upper=False)), 0.0)
+
+
+def _breakpoints(
+    log_p: tuple[float, ...], log_q: tuple[float, ...], forward: bool
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the eps between which the divergences of a `_LossPair` and of its reverse are linear in e^eps."""
+    pair = _LossPair(log_p, log_q, forward)
+    own, reverse = (breakpoints([side._atoms]) for side in (pair, pair.reverse()))
+    return None if own is None or reverse is None else (own, reverse)
 
 
 @dataclass(frozen=True)
@@ -89,6 +135,12 @@ class AccountingProfile(PrivacyProfile):
 
     As in dp-accounting, a composition is computed once with the direction "remove" in all releases and once with the direction
     "add", and the larger delta is the result. The releases of a symmetric distribution have one direction, that of its losses.
+
+    dp-accounting rounds the losses of each direction to a grid. So the two directions are not the two orders of one pair of
+    distributions. The trade-off function and mu, also those of compositions, follow from delta at eps >= 0, which holds for both
+    orders. If the losses are rounded far, delta need not be that of any pair near eps = 0; then the lower bound of the trade-off
+    function has the larger delta of the import, and the upper bound is the function by the formula of :meth:`tradeoff`. The Renyi
+    divergence is :math:`\max_{\text{directions}} \log(\sum_l p_l\, e^{(a-1) l})/(a-1)`, or 0 if this is negative.
 
     References
     ----------

@@ -257,7 +257,8 @@ class Answering(metaclass=Explaining):
         if curve is not None:
             return curve
         pairs = self._listed_pairs()
-        if pairs and self._samples.info.sampling.curve is None:
+        info = self._samples.info
+        if pairs and info.sampling.curve is None and info.losses.unmatched is None:
             return convex_hull([pair._tradeoff(upper) for pair in pairs])
         return self._samples.curve(upper)
 
@@ -271,7 +272,7 @@ class Answering(metaclass=Explaining):
         mu = self._samples.exact_mu(upper)
         if mu is not None:
             return mu
-        pairs = self._listed_pairs()
+        pairs = self._listed_pairs() if self._samples.info.losses.unmatched is None else ()
         return max(pair._gdp_mu(upper) for pair in pairs) if pairs else self._samples.mu(upper)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:

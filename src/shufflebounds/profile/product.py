@@ -20,7 +20,7 @@ from shufflebounds._base.limits import LOOSE
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent, largest
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
+from shufflebounds._losses.curves import SKETCH, Staged, breakpoints, convex_hull, repeated_mu
 from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
 from shufflebounds.profile.sampled_answers import Samples
@@ -88,6 +88,24 @@ class Product(ClosedForms):
         return removed, removed.reverse if removed.reverse.factors == added.factors else added
 
     @cached_property
+    def _unmatched(self) -> Callable[[], tuple[FloatArray, FloatArray] | None] | None:
+        """See `Losses.unmatched`."""
+        if self.ways:
+            if self.ways[1] is self.ways[0].reverse:
+                return None
+        elif all(profile._described.losses.unmatched is None for profile, _ in self.factors):
+            return None
+        return self._breakpoints
+
+    def _breakpoints(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return the eps between which delta is linear in e^eps, for both orders; None if the outcomes are not enumerated."""
+        if self.ways:
+            eps = breakpoints([way._enumerated for way in self.ways])
+            return None if eps is None else (eps, eps)
+        own, reverse = (breakpoints([product._enumerated]) for product in (self, self.reverse))
+        return None if own is None or reverse is None else (own, reverse)
+
+    @cached_property
     def reverse(self) -> Product:
         """The product of the reversed pairs, which is this product itself if all pairs are symmetric."""
         if self._reverse is not None:
@@ -152,9 +170,10 @@ class Product(ClosedForms):
         # A curve ends at CURVE_DEPTH, because every value of a smaller delta would need a grid of its own. If the guarantees for an
         # added and for a removed record differ, the curve follows from the larger delta, which is the same for (P, Q) and (Q, P).
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
-        info = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(spacing=self._spacing, curve=curve))
+        losses = Losses(unmatched=self._unmatched)
+        info = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(spacing=self._spacing, curve=curve), losses=losses)
         if not self.ways and self._enumerated:
-            info = replace(info, attained=SINGLE, losses=Losses(lambda log_tail: self._enumerated))
+            info = replace(info, attained=SINGLE, losses=losses._replace(listed=lambda log_tail: self._enumerated))
         return info if self.ways or opposite is self else replace(info, reverse=Reverse(opposite.log_delta, opposite.pure))
 
     @cached_property
@@ -247,6 +266,9 @@ class Product(ClosedForms):
         whether a value of this function takes long. If many losses of a release are smaller than a step of the grid, rounding them
         may reduce the lower bound by more than omitting the release.
         """
+        if self._unmatched is not None:
+            # The masses of another program under Q may sum to more than 1. Then a release may lower delta of the composition.
+            return []
         # If the list `releases` is empty, the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self.released.pairs)
                       if not releases or any(self.composer.steps.resolves(pair) for pair, _ in releases))
@@ -376,18 +398,26 @@ class Product(ClosedForms):
         return Curve(lambda eps: min(0.0, float(self.roughly(np.array([eps]))[0])), estimate, rtol=0.1 * LOOSE)
 
     def tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        ways = self.ways or (self,)
-        exact = [way.samples.exact_curve(upper) if way._enumerated else None for way in ways]
+        # If the two adjacencies are unmatched, the curve follows from the larger delta.
+        ways = self.ways if self.ways and self._unmatched is None else (self,)
+        exact = [way.samples.exact_curve(upper) for way in ways]
         curves = [curve for curve in exact if curve is not None]
         if len(curves) == len(ways):
             return convex_hull(curves)
         # The lower and the upper bound of delta may be those of different distributions. More samples near one level alpha then do
         # not close the gap of the curve, and the refinement ends early. In this case closer first samples improve the lower bound
         # of the curve.
-        sketch = SKETCH if all(way.composer.tight for way in ways) else 0.1
+        sketch = SKETCH if all(way.composer.tight for way in self.ways or (self,)) else 0.1
         return Tradeoff(Staged(self.samples.staged, self._spacing, max(self._spacing, sketch), upper=upper))
 
     def mu(self, upper: bool) -> float:
+        if self._unmatched is not None:
+            ways = self.ways or (self,)
+            if any(info.atoms and info.atoms.log_rest > -math.inf for way in ways for info, _ in way.above):
+                return math.inf
+            exact = self.samples.exact_mu(upper)
+            exact = self.samples.mu(upper) if exact is None else exact
+            return min(exact, max(way._gaussian_rule for way in ways)) if upper else exact
         if self.ways:
             if not upper:
                 # The pairs for one adjacency may give no lower bound (as in `renyi`). In this case the lower bound is the largest

@@ -29,6 +29,7 @@ from shufflebounds._engines.inputs.noise_outputs import NoiseOutputs
 from shufflebounds._losses.atoms import InputRows, LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.complete_lists import CompleteLists, complete_lists
+from shufflebounds._losses.curves import breakpoints
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile.between import Between
 from shufflebounds.profile.chain import Chain, GroupInfo
@@ -436,7 +437,15 @@ def largest_of(pairs: tuple[DominatingPair, ...], *, directed: bool = False) -> 
         # release.
         return pairs[0]._pair_info()
     attained = Attained(all_pairs=not directed, profiles=lambda: pairs, directed=directed)
-    return DominatingPairInfo(partial(_largest, pairs), max(pair._pure_epsilon() for pair in pairs), attained=attained)
+    matched = not directed or pairs[0].reverse() == pairs[1]
+    return DominatingPairInfo(partial(_largest, pairs), max(pair._pure_epsilon() for pair in pairs), attained=attained,
+                              losses=Losses() if matched else Losses(unmatched=partial(_breakpoints, pairs)))
+
+
+def _breakpoints(pairs: tuple[DominatingPair, ...]) -> tuple[FloatArray, FloatArray] | None:
+    """Return the eps of the breakpoints of the largest delta of both pairs, for both orders; None if they are not enumerated."""
+    eps = breakpoints([pair._pair_info().atoms for pair in pairs])
+    return eps if eps is None else (eps, eps)
 
 
 def _largest(pairs: tuple[DominatingPair, ...], eps: FloatArray) -> IntervalArray:

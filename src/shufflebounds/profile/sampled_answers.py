@@ -12,7 +12,7 @@ from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._base.types import FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds._losses.curves import Staged, curve, gdp_mu, mu_of_knots, sketch_step
+from shufflebounds._losses.curves import Staged, curve, curve_of_breakpoints, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
 from shufflebounds._losses.renyi import Tail, least_divergence, renyi, upper_renyi
 from shufflebounds._losses.sampled_profile import STAGES, HockeyStickBounds, SampledProfile
@@ -75,7 +75,7 @@ class Samples:
         """
         info = self.info
         return SampledProfile(sides, info.pure, max(info.sampling.spacing, 0.05), convex=info.sampling.convex, first_stage=True,
-                              scale=info.sampling.scale)
+                              scale=info.sampling.scale, matched=info.losses.unmatched is None)
 
     def _apart(
         self, step: float, *, first_stage: bool = False, deep_reverse: bool = True
@@ -89,7 +89,7 @@ class Samples:
         info = self.info
         sides = info.sampling.curve or CurveBounds(info.hockey_stick)
         sampled = partial(SampledProfile, step=step, convex=info.sampling.convex, first_stage=first_stage,
-                          scale=info.sampling.scale)
+                          scale=info.sampling.scale, matched=info.losses.unmatched is None)
         own = sampled(sides.hockey_stick, info.pure, depth=sides.depth)
         if info.reverse is None:
             return own, own
@@ -110,6 +110,11 @@ class Samples:
 
     def _knots(self, upper: bool) -> FloatArray | None:
         """Return the exact breakpoints of the curve, rounded conservatively, or None if the outcomes are not enumerated."""
+        if (unmatched := self.info.losses.unmatched) is not None:
+            breakpoints, reverse = unmatched(), self.info.reverse or self.info
+            if breakpoints is None:
+                return None
+            return curve_of_breakpoints(reverse.hockey_stick, self.info.hockey_stick, breakpoints, upper=upper).points
         atoms = self.outcomes
         return atoms.knots(upper=upper) if atoms else None
 

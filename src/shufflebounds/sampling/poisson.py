@@ -143,11 +143,12 @@ class SampledPair(_Sampled, DominatingPair):
         gdp_adds = single and self.mechanism._closed.mu_in_tails is not None
         listed = partial(_atoms, self.mechanism, self.rate, self.removed) if mechanism.losses.listed else None
         attained = Attained(profiles=partial(_sampled_pairs, self.mechanism, self.rate, self.removed))
+        unmatched = mechanism.losses.unmatched and partial(_breakpoints, mechanism.losses.unmatched, self.rate, self.removed)
         bounds = partial(sampled_sides, self.mechanism, self.rate, 8 * ULP), partial(added_sides, self.mechanism, self.rate)
         return DominatingPairInfo(
             bounds[not self.removed], sampled_budget(self._own._pure_epsilon(), self.rate, self.removed),
             sampling=mechanism.sampling._replace(refined_gap=None, curve=None, deep=None, above=None),
-            losses=Losses(listed, lattice, density=density, transform=self._gaussian),
+            losses=Losses(listed, lattice, density=density, transform=self._gaussian, unmatched=unmatched),
             attained=SINGLE if single else attained, releases=Releases(gdp_adds=gdp_adds),
         )
 
@@ -176,7 +177,24 @@ def _atoms(mechanism: PrivacyProfile, rate: float, removed: bool, log_tail: floa
     base, other = (side._pair_info().atoms for side in (mechanism, mechanism.reverse()))
     if base is None or other is None:
         return None
+    if not removed and mechanism._described.losses.unmatched:
+        # Delta for an added record is computed from the losses of (Q, P).
+        base, other = other.reversed(), base
     return mixture(base, other, rate, removed, symmetric=mechanism.reverse() is mechanism)
+
+
+def _breakpoints(
+    unmatched: Callable[[], tuple[FloatArray, FloatArray] | None], rate: float, removed: bool
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the eps between which the divergences of a sampled pair and of its reverse are linear in e^eps, if they are known.
+
+    `unmatched` returns those of the mechanism.
+    """
+    eps = unmatched()
+    if eps is None:
+        return None
+    both = np.asarray(mixed_losses(eps[0], rate)), np.asarray(-mixed_losses(-eps[1], rate))
+    return both if removed else both[::-1]
 
 
 def _around(
