@@ -18,10 +18,14 @@ from shufflebounds._base.limits import TINY, UNDERFLOW_EXPONENT
 from shufflebounds._base.search import bracket, expand_bracket, narrowed
 from shufflebounds._base.types import EXP_SLACK, ULP, FloatArray
 
-__all__ = ["Curve", "crossing", "eps_at", "eps_at_each", "last_positive", "rough_eps"]
+__all__ = ["CAP", "Curve", "crossing", "eps_at", "eps_at_each", "last_positive", "rough_eps"]
 
 Point = tuple[float, float]
 """An eps and the excess at this eps."""
+
+CAP = 1e6
+"""Largest eps of a search, in units of a typical eps (`ClosedForms.eps_scale`); above it the result is inf. Raised: longer searches
+without a finite result, at eps whose square may overflow. Lowered: inf for mechanisms that protect little."""
 
 JUMP = 20.0
 """A curve counts as discontinuous in a bracket if its decrease over the bracket is more than JUMP times the decrease of its rough
@@ -71,14 +75,14 @@ class Curve:
     log_delta: Callable[[float], float]
     rough: Curve | None = None
     pure: float = math.inf
-    cap: float = 1e6
+    cap: float = CAP
     rtol: float = 1e-13
     settles: float = 0.0
     jumps: bool = True
 
 
 def eps_at(bound: Callable[[float], float], delta: float, *, upper: bool, rough: Curve | None, pure: float,
-           cap: float = 1e6) -> float:
+           cap: float = CAP) -> float:
     """Return an upper or a lower bound of the eps at which the curve is equal to the given `delta`, in (0, 1].
 
     `bound` returns an upper or a lower bound of log delta at one eps. It may be positive, and NaN stands for the trivial bound. The
@@ -87,13 +91,13 @@ def eps_at(bound: Callable[[float], float], delta: float, *, upper: bool, rough:
     return crossing(Curve(lambda eps: _within_range(bound(eps), upper), rough, pure, cap), _target(delta, upper), upper=upper)
 
 
-def rough_eps(rough: Curve, delta: float, *, upper: bool, pure: float, cap: float = 1e6) -> float:
+def rough_eps(rough: Curve, delta: float, *, upper: bool, pure: float, cap: float = CAP) -> float:
     """Return the eps at which the rough curve meets delta. :func:`eps_at` starts its search at this eps."""
     return crossing(replace(rough, pure=pure, cap=cap), _target(delta, upper), upper=upper)
 
 
 def eps_at_each(bounds: Callable[[FloatArray], FloatArray], deltas: FloatArray, *, upper: bool, rough: Curve | None, pure: float,
-                cap: float = 1e6) -> FloatArray:
+                cap: float = CAP) -> FloatArray:
     """Return a bound, as `eps_at` does, for each of several increasing delta in (0, 1], in fewer evaluations than single searches.
 
     `bounds` returns the bounds of log delta at an array of eps. The first two searches are for the smallest and the largest delta,
@@ -164,7 +168,7 @@ def _within_range(value: float, upper: bool) -> float:
     return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
 
 
-def last_positive(log_delta: Callable[[float], float], pure: float, cap: float = 1e6) -> float:
+def last_positive(log_delta: Callable[[float], float], pure: float, cap: float = CAP) -> float:
     """Return the largest eps found, at most `pure`, at which delta is positive; inf if delta is positive at every eps searched.
 
     `log_delta` returns a lower bound of log delta. If no pure budget is known, the search ends at `cap`.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 __all__ = [
-    "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPARED", "COMPUTED_ERROR", "DEEPER",
-    "DEEPEST", "FEW", "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "LOOSE", "MANY",
+    "ALL_OUTCOMES", "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPARED", "COMPUTED_ERROR",
+    "DEEPER", "DEEPEST", "FEW", "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "LOOSE", "MANY",
     "MOST_ENUMERATED", "MOST_ITEMS", "MOST_PEOPLE", "MOST_ROUNDS", "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "ON_GRID",
     "SAFE_EXPONENT", "SAME_LOG", "SEARCH_GAP", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS",
 ]
@@ -66,6 +66,9 @@ The second pass truncates e^-150, the third e^-375. Raised: fewer passes, but mo
 DEEPEST = -1e5
 """Log of the smallest mass of an enumerated outcome; a smaller delta is bounded by the truncated mass. Logarithms of
 smaller masses have rounding errors above 1e-11, which would enlarge the error bound of all other outcomes."""
+
+ALL_OUTCOMES = -1e6
+"""Log of the mass that an enumeration may truncate if it must omit no outcome: e^-1e6 is 0 in double precision."""
 
 COMPUTED_ERROR = 1e-12
 """Assumed relative error of a probability, moment or quadrature that takes many operations; measured errors are below 1e-13.

@@ -125,7 +125,7 @@ class ClosedForms:
 
     @property
     def eps_scale(self) -> float:
-        """A typical size of eps, at least 1. The search for eps ends at 1e6 times this size."""
+        """A typical size of eps, at least 1. The search for eps ends at `crossing.CAP` times this size."""
         return 1.0
 
 

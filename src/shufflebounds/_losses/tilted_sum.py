@@ -45,6 +45,15 @@ Raised: the tilted mean is farther from the mean of the sum.
 """
 
 
+FAINT = -110.0
+"""Log of the smallest tilted mass of a summand that is kept, relative to the largest; the total of the others is added to the mass
+outside of the range. Raised: a larger gap at small delta. Lowered: longer arrays, for masses below the rounding errors."""
+
+SHALLOWEST = 20.0
+"""A range may leave a tilted mass of at most e^-SHALLOWEST on either side; otherwise the transform is too long. Raised: errors for
+more compositions. Lowered: bounds with a larger gap in place of these errors."""
+
+
 class Summand(NamedTuple):
     """`times` independent summands with one distribution.
 
@@ -314,12 +323,10 @@ class TiltedSum:
             weight = logs + theta * step * place
             top = float(weight.max())
             weight -= top
-            # Masses below e^-110 of the largest are dropped, and their total is bounded.
-            faint = -110.0
-            kept = weight > faint
+            kept = weight > FAINT
             # `rough` bounds the relative error of a product of tilted masses, and `lost` bounds the mass that is dropped.
             rough += r * ULP * float((np.abs(logs[kept]) + np.abs(theta * step * place[kept])).max() + 120)
-            lost += r * math.exp(faint) * (place.size - np.count_nonzero(kept))
+            lost += r * math.exp(FAINT) * (place.size - np.count_nonzero(kept))
             place = place[kept]
             weight = np.exp(weight[kept])
             total = float(weight.sum())
@@ -347,11 +354,11 @@ class TiltedSum:
         The result consists of the first grid point, the number of points, and an upper bound of the tilted mass outside the range.
 
         On either side of the range the mass is at most e^-NEGLIGIBLE. If such a range has more than TABLE_SIZE/4 points, the limit
-        of the mass is e^-NEGLIGIBLE_ROUGHLY. If that range has more than LARGE_TABLE_SIZE points, the limit is e^-20. The upper
-        bound multiplies the mass outside by its largest possible weight, so a larger mass widens the gap.
+        of the mass is e^-NEGLIGIBLE_ROUGHLY. If that range has more than LARGE_TABLE_SIZE points, the limit is e^-SHALLOWEST. The
+        upper bound multiplies the mass outside by its largest possible weight, so a larger mass widens the gap.
         """
         tails = Tails(tilted, mean, deviation)
-        for depth in (NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, 20.0):
+        for depth in (NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, SHALLOWEST):
             down, up = tails.reach(-1, -depth), tails.reach(1, -depth)
             # With 32 more points on either side of the range, no level for which the transform is used lies at the edge.
             first = math.floor(mean - down) - 32

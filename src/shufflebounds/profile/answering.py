@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.calls import Explaining
-from shufflebounds._base.crossing import Curve, eps_at, eps_at_each, last_positive
+from shufflebounds._base.crossing import CAP, Curve, eps_at, eps_at_each, last_positive
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent, largest
 from shufflebounds._losses.closed_forms import ClosedForms
@@ -184,7 +184,7 @@ class Answering(metaclass=Explaining):
         answers = np.array([np.nan if eps is None else eps for eps in direct])
         searched = np.array([eps is None for eps in direct])
         if searched.any():
-            rough, cap = self._rough(upper), 1e6 * self._eps_scale()
+            rough, cap = self._rough(upper), CAP * self._eps_scale()
             answers[searched] = eps_at_each(partial(self._log_side, upper=upper), values[searched], upper=upper, rough=rough,
                                             pure=self._pure_epsilon(), cap=cap)
         return np.asarray(answers[places])
@@ -203,12 +203,12 @@ class Answering(metaclass=Explaining):
         if direct is not None:
             return direct
         return eps_at(partial(self._log_side_at, upper=upper), delta, upper=upper, rough=self._rough(upper),
-                      pure=self._pure_epsilon(), cap=1e6 * self._eps_scale())
+                      pure=self._pure_epsilon(), cap=CAP * self._eps_scale())
 
     def _last_positive(self, pure: float) -> float:
         """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if the search finds none."""
         closed = self._closed.last_positive(pure)
-        return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if closed is None else closed
+        return last_positive(partial(self._log_side_at, upper=False), pure, CAP * self._eps_scale()) if closed is None else closed
 
     @property
     def _of_one_pair(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.crossing import Curve
+from shufflebounds._base.crossing import CAP, Curve
 from shufflebounds._base.limits import LOOSE
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent, largest
 from shufflebounds._losses.atoms import LossAtoms, union_probability
@@ -330,7 +330,7 @@ class Product(ClosedForms):
         # The search ends at eps = `end`. A grid at large eps takes long, so tests of single releases are tried first. If delta of
         # one release is positive at eps = 2 end, the best test at 2 end rejects with probability below e^(-2 end) under Q. The test
         # that rejects if the best test rejects in any release may show that delta of the composition exceeds the target at `end`.
-        end = 1e6 * self.eps_scale
+        end = CAP * self.eps_scale
 
         def exceeds(upper: bool, mixed: bool = False) -> bool:
             covers = (((mixed and profile._closed.mixture()[0]) or (profile,), times) for profile, times in self.factors)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from shufflebounds._base.limits import COMPARED
+from shufflebounds._base.limits import ALL_OUTCOMES, COMPARED
 from shufflebounds._base.types import FloatArray
 
 __all__ = ["Splits", "breakpoints"]
@@ -44,7 +44,7 @@ def breakpoints(profile: Any) -> FloatArray | None:
     info = profile._pair_info()
     if info.sampling.expensive or not 0 < len(info.below) <= COMPARED or any(one.losses.listed is None for one in info.below):
         return None
-    lists = [one.losses.listed(-1e6) for one in info.below]
+    lists = [one.losses.listed(ALL_OUTCOMES) for one in info.below]
     if any(one is None or one.loss.size > BREAKPOINTS for one in lists):
         return None
     eps = np.unique(np.concatenate([[0.0], *(one.loss for one in lists)]))

@@ -10,7 +10,7 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.crossing import Curve, eps_at
+from shufflebounds._base.crossing import CAP, Curve, eps_at
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import bound_lines
 from shufflebounds._base.limits import SAME_LOG
@@ -82,7 +82,7 @@ class _Forms(OfMechanismForms):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if not upper or not 0 < delta < 1:
             return None
-        searched = eps_at(self.epoch.log_delta, delta, upper=True, rough=self.rough(True), pure=math.inf, cap=1e6 * self.eps_scale)
+        searched = eps_at(self.epoch.log_delta, delta, upper=True, rough=self.rough(True), pure=math.inf, cap=CAP * self.eps_scale)
         # The search has a tolerance, so that it may end above the exact eps of one step.
         return min(searched, self.noise._epsilon(delta, True))
 

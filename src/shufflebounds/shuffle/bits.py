@@ -21,7 +21,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT, MANY, SEARCH_GAP
+from shufflebounds._base.limits import ALL_OUTCOMES, COMPARED, LARGEST_EXPONENT, MANY, SEARCH_GAP
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._core import _worst_bits
@@ -185,9 +185,8 @@ class BitPair(DominatingPair):
         (ones, zeros), flip = self._data, self.flip
 
         def listed(log_tail: float) -> LossAtoms | None:
-            # The mass that may be truncated, e^-1e6, is 0 in double precision, so no outcome is omitted.
             bit = math.log1p(-flip), math.log(flip)
-            return atoms_of_sum(*flipped_bits(ones, zeros, flip), bit, bit[::-1], -1e6)
+            return atoms_of_sum(*flipped_bits(ones, zeros, flip), bit, bit[::-1], ALL_OUTCOMES)
 
         losses = Losses(listed if self.ones + self.zeros <= MOST_LISTED and 0 < flip < 0.5 else None,
                         partial(middle_losses, ones, zeros, flip), unbounded=flip == 0)

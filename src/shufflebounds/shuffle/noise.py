@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import TINY
+from shufflebounds._base.limits import ALL_OUTCOMES, TINY
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, plain
 from shufflebounds._core import _binomial, _deployments
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, curve_of_sum
@@ -52,8 +52,7 @@ class _ShiftedBinomial(DominatingPair):
         anchor, spacing = _middle_losses(self.trials, self.prob)
         lattice = ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
         window = _window(self.trials, self.prob, self.shifted_first)
-        # The mass that may be truncated, e^-1e6, is 0 in double precision, so no outcome is omitted.
-        listed = (lambda log_tail: window(-1e6)) if window and self.trials <= MOST_LISTED else None
+        listed = (lambda log_tail: window(ALL_OUTCOMES)) if window and self.trials <= MOST_LISTED else None
         losses = Losses(listed, lattice, unbounded=True, window=window)
         kernel = partial(_log_delta, self.trials, self.prob, float(self.shifted_first))
         return DominatingPairInfo(kernel, sampling=Sampling(spacing=0.005), losses=losses, attained=SINGLE)

@@ -16,7 +16,7 @@ from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import Evidence
-from shufflebounds._base.limits import DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
+from shufflebounds._base.limits import ALL_OUTCOMES, DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each, largest
 from shufflebounds._engines.bits.bit_blocks import blocks_of_targets
@@ -87,8 +87,8 @@ class _OneTarget(ClosedForms):
         return curve_of_sum(*self.law.arrays, *self._bit[::-1], log_tail, upper=upper)
 
     def atoms(self, log_tail: float) -> LossAtoms | None:
-        """Return all outcomes: the mass that may be truncated, e^-1e6, is 0 in double precision, so no outcome is omitted."""
-        return atoms_of_sum(*self.law.arrays, self._bit, self._bit[::-1], -1e6) if self.budget > 0 else None
+        """Return all outcomes, at any `log_tail`."""
+        return atoms_of_sum(*self.law.arrays, self._bit, self._bit[::-1], ALL_OUTCOMES) if self.budget > 0 else None
 
 
 @dataclass(frozen=True, eq=False)
