@@ -159,7 +159,8 @@ class _OneUser(ClosedForms):
         # A table of the privacy blanket takes about a microsecond for each of its cells. With large tables, fewer eps are
         # evaluated.
         effort = max(0.1 if self.population.rounds else 5e-3, self.table_effort)
-        sampling = Sampling(effort, 0.1 if effort < 0.05 else 0.3, convex=self.convex)
+        # If the bound is convex in e^eps, interpolation meets a small tolerance with few values of eps.
+        sampling = Sampling(effort, 0.1 if effort < 0.05 else 0.3, 2e-5 if self.convex else None, self.convex)
         return DominatingPairInfo(lambda eps: self._single(eps, self.close), self.pure, sampling=sampling)
 
 
@@ -244,11 +245,15 @@ class CloneBound(PrivacyProfile):
 
 
 class BetweenBudgets(Between):
-    """The clone bound `above`, and the larger one of two lower bounds: that of `below` and that of the least budget."""
+    """The clone bound `above`, and the larger one of two lower bounds: that of `below` and that of the least budget.
+
+    The bounds of the largest budget (`close`) are evaluated for mu and for Renyi divergences, too: these of `above` are integrals
+    of samples of the smallest bound of delta, and are less tight.
+    """
 
     def __init__(self, below: PrivacyProfile, above: CloneBound, pure: float) -> None:
         super().__init__(below, above, pure)
-        self.least = above.forms.least
+        self.least, self.forms = above.forms.least, above.forms
 
     def further(self, eps: float, upper: bool) -> dict[str, float]:
         if upper or self.least is None:
@@ -274,10 +279,15 @@ class BetweenBudgets(Between):
 
     def mu(self, upper: bool) -> float | None:
         bound = super().mu(upper)
+        if upper and bound is not None:
+            return min([bound, *(one._gdp_mu(True) for one in self.forms.close)])
         return bound if upper or self.least is None or bound is None else max(bound, self.least._gdp_mu(False))
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         bound = super().renyi(orders, upper)
+        if upper and bound is not None:
+            for one in self.forms.close:
+                bound = np.minimum(bound, one._rdp(orders, True))
         return bound if upper or self.least is None or bound is None else np.maximum(bound, self.least._rdp(orders, False))
 
 

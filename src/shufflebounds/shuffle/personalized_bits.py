@@ -13,15 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property, kept
-from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import Evidence
 from shufflebounds._base.limits import ALL_OUTCOMES, DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each, largest
-from shufflebounds._engines.bits.bit_blocks import blocks_of_targets
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
-from shufflebounds._engines.bits.personal_sum import SMALLEST_BUDGET, BernoulliGroups, WorstTarget, by_kind, distinct
+from shufflebounds._engines.bits.personal_sum import SMALLEST_BUDGET, BernoulliGroups, by_kind, distinct
 from shufflebounds._engines.clones.clone_families import RandomizedResponseFamily
 from shufflebounds._engines.clones.population import Population
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
@@ -126,26 +124,13 @@ class _PersonalPair(DominatingPair):
 
 
 class _GivenPairs(ClosedForms):
-    """Bounds for a given target in a given dataset."""
+    """Bounds for a given dataset: the largest delta of the pairs, which are those of the targets that may be the worst."""
 
     def __init__(self, pairs: tuple[DominatingPair, ...]) -> None:
         self.pairs = pairs
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         return largest(pair._log_delta(eps) for pair in self.pairs)
-
-
-class _EveryTarget(ClosedForms):
-    """Bounds for the worst target in a given dataset."""
-
-    def __init__(self, worst: WorstTarget) -> None:
-        self.worst = worst
-
-    def log_delta(self, eps: FloatArray) -> IntervalArray:
-        return at_each(self.worst.sides, eps)
-
-    def rough(self, upper: bool) -> Curve | None:
-        return self.worst.rough()
 
 
 class _EveryDataset(BetweenBudgets):
@@ -159,20 +144,17 @@ class _EveryDataset(BetweenBudgets):
         budgets = np.maximum(protocol.local_eps, TINY)
         self.users = protocol.users
         self.population = Population(RandomizedResponseFamily(2), *distinct(budgets.copy(), protocol.counts))
-        target = protocol.target
-        self.place = None if target is None else int(np.searchsorted(self.population.budgets, budgets[target]))
+        self.place = int(np.searchsorted(self.population.budgets, budgets[protocol._worst[0]]))
         super().__init__(protocol._zeros, CloneBound(self.population, self.place), protocol._budget)
 
     @cached_property
     def labels(self) -> WeightedLabels | None:
         """The bound over all datasets by weighted labels, if it is used."""
-        # Budgets are sorted from small to large. For every target, each of the other users' budgets is at most the corresponding
-        # one of `budgets[1:]`. A larger budget means less flipping, and by joint convexity a further flip of any bit, the target's
-        # included, does not increase the largest delta over all datasets. So the bound for a target of the largest budget, where
-        # the other users have the budgets `budgets[1:]`, is valid for every target.
+        # A larger budget means less flipping, and by joint convexity a further flip of any bit, the target's included, does not
+        # increase the largest delta over all datasets. So the bound for a target of the largest budget is valid for every target.
         if self.users == 1:
             return None
-        bound = WeightedLabels.of_bits(self.pure, *self.population.without(self.place or 0))
+        bound = WeightedLabels.of_bits(self.pure, *self.population.without(self.place))
         return bound if bound.offered else None
 
     def further(self, eps: float, upper: bool) -> dict[str, float]:
@@ -187,8 +169,7 @@ class _EveryDataset(BetweenBudgets):
         if self.users <= MANY:
             return None
         # The two bounds of eps are searched separately. The upper bound uses the clone bound of delta (or the bound by weighted
-        # labels), the lower bound uses delta of the dataset in which all bits are equal. A common search would save no time,
-        # because the search over targets leaves a gap of up to 1e-3 in log delta.
+        # labels), the lower bound uses delta of the dataset in which all bits are equal.
         searched, labels = super().epsilon(delta, upper), self.labels
         if not upper or labels is None or searched is None or not 0 < delta < 1:
             return searched
@@ -228,10 +209,9 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     Neighbours: the target's bit is replaced. For a given dataset delta is exact for the protocol; the gap in log delta is about
     1e-12 (1 + \|log delta\|).
 
-    With ``target=None`` the maximum over users is found to a relative 1e-3 in delta by branch and bound over intervals of
-    sorted budgets. Delta of all users of an interval is bounded by one value: remove all users of the interval but the one
-    with the largest budget. Delta of every user of the interval is at most delta of this user among the users that remain,
-    because the formula does not decrease in p and adding users is post-processing.
+    With ``target=None`` the bounds are those of the maximum over users. Among users with the same bit, the one with the largest
+    budget has the largest delta (docs/personalized), so for a given dataset at most two users are evaluated, and for all datasets
+    one.
 
     For all datasets: if all budgets are equal, the bounds are those of :class:`Shuffled`. Otherwise the upper bound is the
     smallest of three:
@@ -327,7 +307,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     def _limited_to(self) -> str:
         return "one dataset" if self.bits is not None else "one user" if self.target is not None else ""
 
-    @kept(1)
+    @kept(2)
     def pair(self, target: int | None = None) -> DominatingPair:
         """Return the pair (P, Q) of distributions of the sum for the target's bits 0 and 1, in the given dataset.
 
@@ -356,19 +336,31 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
         return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*kinds))
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        if self.bits is None or self.target is None:
+        if self.bits is None:
             return super().pairs()
-        pair = self.pair()
-        return pair, pair.reverse()
+        return tuple(order for pair in map(self.pair, self._worst) for order in (pair, pair.reverse()))
+
+    @cached_property
+    def _worst(self) -> tuple[int, ...]:
+        """Indices of targets, one of which has the largest delta: for each bit in the dataset, the user with the largest budget.
+
+        Over all datasets, the user with the largest budget has the largest delta. docs/personalized has the proof. The target with
+        the largest budget comes first: compositions use its pair for their lower bounds.
+        """
+        if self.target is not None:
+            return (self.target,)
+        bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits
+        found = [int(np.argmax(np.where(bits == bit, self.local_eps, -1.0))) for bit in np.unique(bits)]
+        return tuple(sorted(found, key=lambda target: -self.local_eps[target]))
 
     @property
     def _budget(self) -> float:
-        return float(self.local_eps.max() if self.target is None else self.local_eps[self.target])
+        return float(self.local_eps[list(self._worst)].max())
 
     @property
     def _zeros(self) -> Self:
         """The mechanism with the dataset in which all bits are 0."""
-        return type(self)(self.local_eps, bits=np.zeros(self.local_eps.size), target=self.target, counts=self.counts)
+        return type(self)(self.local_eps, bits=np.zeros(self.local_eps.size), target=self._worst[0], counts=self.counts)
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         return super().claims(eps, upper=upper) if self._shuffled is None else self._shuffled.claims(eps, upper=upper)
@@ -383,32 +375,19 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     def describe(self) -> DominatingPairInfo:
         if self._shuffled is not None:
             return self._shuffled.describe()
-        given, alone = self.bits is not None, self.target is not None
-        # delta of any target in any dataset is a lower bound. The target with the largest budget, if the other users' bits are 0,
-        # is often close to the worst case.
-        source = self if given else self._zeros
-        pair = source.pair(self.target if alone else int(np.argmax(self.local_eps)))
-        both = pair, pair.reverse()
-        if given and alone:
-            sides = [pair._pair_info().hockey_stick for pair in both]
-            return DominatingPairInfo(lambda eps: largest(side(eps) for side in sides), self._budget, sampling=Sampling(1e-4, 0.3),
-                                      attained=Attained(all_pairs=True, profiles=lambda: both))
-        # With many users a search takes longer, and fewer eps are evaluated.
-        effort, blocks, forms = 5e-2, None, self._closed
-        if isinstance(forms, _EveryTarget):
-            effort, blocks = max(5e-2, 2e-5 * self.local_eps.size), partial(blocks_of_targets, forms.worst.exact)
-        assert isinstance(forms, _EveryTarget | _EveryDataset)
-        return DominatingPairInfo(forms.log_delta, self._budget, sampling=Sampling(effort, 0.3),
-                                  attained=Attained(blocks=blocks, profiles=lambda: both))
+        # delta of any target in any dataset is a lower bound. The dataset in which all bits are 0 is often close to the worst case.
+        pairs = (self if self.bits is not None else self._zeros).pairs()
+        if isinstance(forms := self._closed, _EveryDataset):
+            return DominatingPairInfo(forms.log_delta, self._budget, sampling=Sampling(5e-2, 0.3),
+                                      attained=Attained(profiles=lambda: pairs))
+        sides = [pair._pair_info().hockey_stick for pair in pairs]
+        return DominatingPairInfo(lambda eps: largest(side(eps) for side in sides), self._budget, sampling=Sampling(1e-4, 0.3),
+                                  attained=Attained(all_pairs=True, profiles=lambda: pairs))
 
     def closed_forms(self) -> ClosedForms:
         if self._shuffled is not None:
             return Between(self._shuffled, self._shuffled, self._budget)
-        if self.bits is None:
-            return _EveryDataset(self)
-        if self.target is None:
-            return _EveryTarget(WorstTarget.of(self.local_eps.copy(), self.bits, self.counts))
-        return _GivenPairs(self.pairs())
+        return _EveryDataset(self) if self.bits is None else _GivenPairs(self.pairs())
 
     def describe_group(self, size: int) -> GroupInfo:
         return super().describe_group(size) if self._shuffled is None else self._shuffled.describe_group(size)

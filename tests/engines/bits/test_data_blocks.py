@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from shufflebounds._core import _worst_bits
-from shufflebounds._engines.bits.bit_blocks import FINE, _runs, _targets, blocks_of_ones, blocks_of_targets
+from shufflebounds._engines.bits.bit_blocks import FINE, _runs, blocks_of_ones
 from shufflebounds._engines.bits.given_bits import bit_sides
-from shufflebounds._engines.bits.personal_sum import by_kind
-from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 
 EPS = np.array([0.0, 0.01, 0.1, 0.5])
 
@@ -43,17 +41,3 @@ def test_no_blocks_if_they_are_useless_or_take_long():
     assert blocks_of_ones(0, 1, 0.1) is None
     assert blocks_of_ones(10, 1, 0.5) is None
     assert blocks_of_ones(10**9, 1, 0.25) is None
-
-
-@pytest.mark.parametrize("users", [1, 7, 300])
-def test_every_target_is_below_both_blocks(users):
-    budgets, data = np.linspace(1.5, 0.5, users).round(2), (np.arange(users) % 3 == 0).astype(float)
-    groups = by_kind(budgets, data)
-    first, second = blocks_of_targets(groups).rows(EPS)
-    assert len(list(_targets(groups))) <= 60
-    for target in {0, users // 2, users - 1}:
-        pair = PersonalizedBits(budgets, bits=data, target=target).pair()
-        assert (pair._log_delta(EPS)[0] <= first).all()
-        assert (pair.reverse()._log_delta(EPS)[0] <= second).all()
-    together = PersonalizedBits(budgets, bits=data)._log_delta(EPS)[1]
-    np.testing.assert_allclose(np.maximum(first, second), together, atol=2e-2)

@@ -14,12 +14,10 @@ import numpy as np
 from shufflebounds._base.limits import COMPUTED_ERROR, DEEPER, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _binomial
-from shufflebounds._engines.bits.personal_sum import BernoulliGroups, Groups
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.blocks import Blocks
-from shufflebounds.tails._poisson_tables import bits_window
 
-__all__ = ["blocks_of_ones", "blocks_of_targets"]
+__all__ = ["blocks_of_ones"]
 
 CUTS = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
 """Edges of the blocks below N/2, as fractions of N.
@@ -106,50 +104,3 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
         return np.array([np.max(block, axis=0) for block in values])
 
     return Blocks(rows, len(runs))
-
-
-def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
-    """Yield (budget, other users) of targets in decreasing order of budgets, such that delta of every user is at most the delta of
-    one of these targets.
-
-    Several targets with neighbouring budgets (a run) are replaced by one target with the largest budget of the run, and the other
-    users are those outside of the run. The messages for any target of the run are a post-processing of the messages after this
-    replacement, so delta can only increase. Runs of smaller budgets may be longer, because their delta is smaller.
-    """
-    budgets, place = np.unique(users.budgets, return_inverse=True)
-    beyond = np.cumsum(np.bincount(place, weights=users.counts)[::-1])[::-1]
-    last = budgets.size - 1
-    while last >= 0:
-        smaller = 1 - math.tanh(budgets[last] / 2) / max(math.tanh(budgets[-1] / 2), 1e-300)
-        spare = beyond[last] - float(users.counts[place == last].sum()) + beyond[0] * max(FINE[0], smaller)
-        first = min(last, int(np.count_nonzero(beyond > spare)))
-        if first == last:
-            for one in np.flatnonzero(place == last):
-                yield float(budgets[last]), users._replace(counts=users.counts - (np.arange(place.size) == one))
-        else:
-            inside = (place >= first) & (place <= last)
-            yield float(budgets[last]), users._replace(counts=np.where(inside, 0.0, users.counts))
-        last = first - 1
-
-
-def blocks_of_targets(users: Groups) -> Blocks | None:
-    """Return two blocks of targets, for given bits of the other users: the target's bit changes from 0 to 1 or from 1 to 0.
-
-    None is returned for more than TABLE_SIZE // 8 distinct budgets.
-    """
-    if users.budgets.size > TABLE_SIZE // 8:
-        return None
-
-    def rows(eps: FloatArray) -> FloatArray:
-        out = np.full((2, eps.size), -np.inf)
-        for budget, others in _targets(users):
-            one, zero, counts = BernoulliGroups.of(*others).arrays
-            _, window, error = bits_window(one, zero, counts, log_tail=LOG_TAIL, most=2**24)
-            log_lost = math.log(2) + LOG_TAIL + 4 * ULP
-            error += ULP * (8 + float(np.abs(window).max()))
-            target = np.array([1.0, math.exp(-budget)]) / (1 + math.exp(-budget))
-            for row, added in zip(out, (target, target[::-1])):
-                np.maximum(row, _upper(np.exp(window), added, log_lost, error, eps), out=row)
-        return out
-
-    return Blocks(rows, 2)
