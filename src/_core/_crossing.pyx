@@ -7,7 +7,8 @@ values of log delta are known, the slope through them replaces the slope of the 
 again with the approximation corrected by the offset and by a term linear in eps. The last steps evaluate the requested bound: each
 step moves eps by the estimated remaining distance in the conservative direction, until the bound meets the target. A bracket is
 kept throughout, and is bisected if the estimates do not lead to the crossing. The approximation is solved in terms of
-sqrt(-log delta), which is nearly linear in eps.
+sqrt(-log delta), which is nearly linear in eps. Next to the pure budget, where delta falls like a power of the distance of eps from
+the budget, a step changes the logarithm of this distance, which is known to a relative 1e-3 at the end of the search.
 If a curve has a function `ahead`, which returns the slope of its bound, one Newton step is made from an eps a little below the
 crossing. delta is linear in e^eps between neighbouring likelihood ratios of the two distributions: if no ratio lies between this
 eps and the crossing, no second evaluation is needed.

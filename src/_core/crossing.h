@@ -10,6 +10,7 @@
 
 #define CROSSING_SLACK 8.881784197001252e-16    /* relative rounding allowance that delta() adds in exp(log delta) */
 #define CROSSING_NEAR 1e-3                      /* relative step up to which a second-order expansion of log delta is used */
+#define CROSSING_BUDGET 1e-3                    /* relative distance of eps from the pure budget below which delta is a power of it */
 #define CROSSING_FAR 1e-8                       /* relative distance of two eps up to which no slope is computed */
 
 /* A decreasing curve of log delta; _crossing.pxd describes the fields. */
@@ -107,12 +108,16 @@ static inline void crossing_correct(double eps, double value, CrossingLine *line
     line->offset = offset; line->seen = seen; line->about = eps;
 }
 
+/* Returns whether delta falls like a power of pure - eps from eps on, so that log delta is linear in log(pure - eps), not in eps. */
+static inline int crossing_at_budget(double eps, const Curve *curve) { return curve->pure - eps < CROSSING_BUDGET * curve->pure; }
+
 /* Returns the estimated distance of eps from the crossing, or INFINITY if there is no estimate; `value` is log delta at eps.
  *
  * The slope is that of the approximation at first, and that of the line through two values of log delta once two are known. */
 static inline double crossing_distance(double eps, double value, double target, CrossingLine *line, const Curve *curve)
 {
-    double scale = fmin(fmin(eps, curve->span), curve->pure - eps), step = 1e-4 * scale, low, high, slope, moved, rest;
+    double scale = fmin(fmin(eps, curve->span), curve->pure - eps), low, high, slope, moved, rest;
+    double step = fmin(fmax(1e-4 * scale, 16 * UNIT * eps), 0.25 * scale);
     if (!(step > 0 && value > -INFINITY)) return INFINITY;
     if (fabs(eps - line->centre) > CROSSING_NEAR * scale) {
         line->centre = eps; rest = curve->rough(eps, curve->law);
@@ -131,7 +136,8 @@ static inline double crossing_distance(double eps, double value, double target, 
     if (!(slope < 0)) return INFINITY;
     rest = (value - target) / slope;
     step = 0.5 * line->bend * rest / slope;
-    return fabs(step) < 0.1 ? rest * (1 + step) : rest;
+    if (fabs(step) < 0.1) return rest * (1 + step);
+    return crossing_at_budget(eps, curve) ? (curve->pure - eps) * expm1(fmin(rest / (curve->pure - eps), 700)) : rest;
 }
 
 static inline double kernel_level(double delta, int upper)
@@ -180,6 +186,14 @@ static inline double crossing_pushed(double eps, double push, int upper, const C
     return upper ? fmax(eps + moved, nextafter(eps, INFINITY)) : fmin(eps - moved, nextafter(eps, 0));
 }
 
+/* Returns the permitted distance of eps from the crossing, for the relative tolerance `close`.
+ *
+ * Near the pure budget delta falls like a power of pure - eps, so that the slope says nothing about a crossing further away. */
+static inline double crossing_tolerance(double eps, double close, const Curve *curve)
+{
+    return fmin(close * eps, CROSSING_NEAR * (curve->pure - eps));
+}
+
 /* Returns the requested bound of eps, from a starting eps close to it. */
 static inline double crossing_from(double target, double eps, int upper, CrossingLine *line, const Curve *curve)
 {
@@ -209,12 +223,13 @@ static inline double crossing_from(double target, double eps, int upper, Crossin
             at_high *= stay == -1 ? 0.5 : 1;
             low = eps; at_low = fmin(beyond_it, -1e-300); stay = -1;
         }
-        if (high < INFINITY && high - low <= curve->close * high) break;
+        if (high < INFINITY && high - low <= fmax(crossing_tolerance(high, curve->close, curve), 4 * UNIT * high)) break;
         before = rest; rest = crossing > 0 ? eps - crossing : crossing_distance(eps, value, target, line, curve);
         step = upper ? rest : -rest;
-        if (0 <= step && step <= fmax(curve->close, 2 * push) * eps) break;
+        if (0 <= step && step <= crossing_tolerance(eps, fmax(curve->close, 2 * push), curve)) break;
         trial = eps - rest;
-        if (fabs(rest) > CROSSING_NEAR * fmin(eps, curve->pure - eps) && value > -INFINITY) {
+        if (fabs(rest) > CROSSING_NEAR * fmin(eps, curve->pure - eps) && value > -INFINITY
+            && !(crossing_at_budget(eps, curve) && fabs(rest) < INFINITY)) {
             crossing_correct(eps, value, line, curve);
             trial = crossing_rough(target, eps, line, curve);
         } else if (fabs(rest) <= far * eps) {

@@ -363,6 +363,22 @@ def test_dummy_zeros_do_not_raise_the_upper_bound(users, flip, fakes, eps):
     assert after.epsilon(delta) <= before.epsilon(delta) * (1 + 1e-9)
 
 
+def test_the_search_for_eps_does_not_end_at_the_budget():
+    # A step of the search ended 1.6e-8 before the budget 6.24. The slope there is so steep that the crossing seemed to be near.
+    bits, delta = ShuffledBits(8653, 0.0019391022980128957), 0.0012245512887911212
+    assert bits.delta(bits.epsilon(delta) - 1e-5) > delta
+
+
+@pytest.mark.parametrize(("users", "flip", "fakes", "less", "more"), [
+    (2029, 0.003740777185251146, 0, 1.1585350858543299e-09, 1.3463470528859065e-09),
+    (4785, 0.0006818896013643534, 110, 6.175808387447335e-08, 1.0406983000661625e-07),
+    (1152873369, 1.0690407530064703e-08, 0, 2.1500309604163182e-11, 3.947431150645707e-11),
+])
+def test_eps_next_to_the_budget_falls_with_delta(users, flip, fakes, less, more):
+    bits = ShuffledBits(users, flip, fakes=fakes)
+    assert bits.epsilon(more) < bits.epsilon(less)
+
+
 def exact_tail(users, flip, eps, fakes=0):
     """The largest probability over all datasets that the loss exceeds eps, in exact rationals."""
     bits = {0: [1 - flip, flip], 1: [flip, 1 - flip]}
