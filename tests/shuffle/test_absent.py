@@ -134,6 +134,8 @@ def test_estimates_take_the_number_that_arrived():
             fewer = RealSum(38, 0.3 * 38, 2)
         counts = fewer.simulate(np.zeros(38) if name == "total" else np.zeros(38, dtype=int), rng=1)
         assert np.allclose(full.estimate(counts=counts, users=38), fewer.estimate(counts=counts), rtol=1e-12, atol=1e-9)
+        assert np.allclose(full.interval(counts=counts, users=38, confidence=0.5), fewer.interval(counts=counts, confidence=0.5),
+                           rtol=1e-12, atol=1e-9)
         for users in (36, 41):
             with pytest.raises(ValueError, match="users="):
                 full.estimate(counts=counts, users=users)

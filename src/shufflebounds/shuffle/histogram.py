@@ -213,7 +213,7 @@ class ShuffledHistogram(CountIntervals, CountsOfColumns, PrivacyProfile, CountEr
         counts : array_like of int, shape (bins,), optional
             In place of messages: the number y_j of messages that name each bin, 0 to 2 users, which is what the analyst sees.
         users : int, optional
-            Number of users; it must be that of the protocol.
+            Number of users whose messages arrived, from ``users - missing`` to `users` of the protocol; all by default.
         raw : bool
             Return :math:`y_j - n(1-\gamma)` for all bins. This estimate is unbiased and has the variance :attr:`variance`, but
             is not 0 for empty bins.

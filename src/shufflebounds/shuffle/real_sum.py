@@ -343,7 +343,7 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         counts : int, or array_like of int, shape (bits,), optional
             In place of messages: the number of ones that the analyst sees, in total or by columns.
         users : int, optional
-            Number of users; it must be that of the protocol.
+            Number of users whose messages arrived, from ``users - missing`` to `users` of the protocol; all by default.
         clip : bool
             Clip the estimate to [0, users], which biases it.
 
@@ -384,7 +384,8 @@ class RealSum(CountIntervals, FlippedProtocol[int | NDArray[np.int64], float], A
         return self.users
 
     def _interval(self, seen: Any, users: int, beta: float, of: Of) -> Ends:
-        return around(self._estimated(seen, users), self.error_quantile(beta), float(users))
+        arrived = self._with(users=users, lam=min(2 * self.flip * users, users), colluding=0, missing=0)
+        return around(self._estimated(seen, users), arrived.error_quantile(beta), float(users))
 
     def _checked_truth(self, truth: Any) -> FloatArray | None:
         if truth is None:

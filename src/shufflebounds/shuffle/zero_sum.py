@@ -163,7 +163,7 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
         counts : int, optional
             In place of messages: their number y, which is what the analyst sees, 0 to 2 users.
         users : int, optional
-            Number of users; it must be that of the protocol.
+            Number of users whose messages arrived, from ``users - missing`` to `users` of the protocol; all by default.
         raw : bool
             Return :math:`y - n(1-\gamma)` for every y. This estimate is unbiased and has the variance :attr:`variance`, but is
             not 0 if all bits are 0.
@@ -186,7 +186,8 @@ class ZeroSum(CountIntervals, SumOfBits, PrivacyProfile, CountErrorLaw, AbsentUs
         return self.users * self.gamma * (1 - self.gamma)
 
     def _count_law(self, users: int) -> CountLaw:
-        noise = 1 - self.gamma, self.gamma, self.users
+        # Each user whose message arrived sent one noise bit.
+        noise = 1 - self.gamma, self.gamma, users
         return CountLaw(tail_of_bits(users, (1.0, 0.0), (0.0, 1.0), noise), math.sqrt(self.variance) + 1, users)
 
     def messages_per_user(self) -> float:
