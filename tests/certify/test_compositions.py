@@ -12,6 +12,7 @@ from shufflebounds.certify import bounds_of, compositions
 from shufflebounds.certify.balls import certified, flint
 from shufflebounds.profile import Composition
 from shufflebounds.profile.profile import DominatingPair
+from tests.strategies import slow
 
 pytest.importorskip("flint")
 
@@ -203,7 +204,7 @@ def test_too_many_outcomes_are_refused():
         shuffle.ShuffledBits(20, 0.2).self_compose(3).certify(0.9, bound="upper")
 
 
-@pytest.mark.parametrize("protocol", [shuffle.RealSum(4, 2.0, 2, view="columns"), shuffle.RealSum(3, 1.5, 3, view="columns")])
+@pytest.mark.parametrize("protocol", [shuffle.RealSum(4, 2.0, 2, view="columns"), slow(shuffle.RealSum(3, 1.5, 3, view="columns"))])
 def test_several_columns(protocol):
     # Every column is a release of shuffled bits, whose dataset may depend on the columns before.
     users, flip, times = protocol.users, protocol.flip, protocol.bits
@@ -218,6 +219,7 @@ def test_several_columns(protocol):
         protocol.certify(0.5)
 
 
+@pytest.mark.slow
 def test_two_releases_of_clones_of_many_users():
     composed = shuffle.StrongerClones(200, 1.0).self_compose(2)
     for eps in (0.1, 0.5):

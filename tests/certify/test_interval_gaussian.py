@@ -188,6 +188,7 @@ def test_the_main_term_covers_every_family_and_the_whole_interval(monkeypatch, l
         assert all(before[1] == pytest.approx(after[0]) for before, after in itertools.pairwise(parts))
 
 
+@pytest.mark.slow
 def test_the_pairs_of_users_are_removed_from_the_main_term(monkeypatch):
     protocol, given = mechanisms.GaussianMechanism(2.0).shuffled(1000), []
 

@@ -321,7 +321,7 @@ def test_a_record_that_is_always_sampled_and_hardly_hidden(sigma):
 @pytest.mark.parametrize(("noise", "doubled"), [
     (GaussianMechanism(1.0), GaussianMechanism(0.5)), (LaplaceMechanism(2.0), LaplaceMechanism(1.0)),
     (DiscreteGaussianMechanism(1.0), DiscreteGaussianMechanism(1.0, 2)), (GeometricMechanism(1.0), GeometricMechanism(2.0, 2)),
-    (GaussianMechanism(3.0).compose(LaplaceMechanism(2.0)), GaussianMechanism(1.5).compose(LaplaceMechanism(1.0))),
+    slow(GaussianMechanism(3.0).compose(LaplaceMechanism(2.0)), GaussianMechanism(1.5).compose(LaplaceMechanism(1.0))),
     (GaussianMechanism(1.0).self_compose(5), GaussianMechanism(0.5).self_compose(5)),
 ], ids=repr)
 @pytest.mark.parametrize("rate", [None, 1.0])
