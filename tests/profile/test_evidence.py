@@ -238,6 +238,14 @@ def test_explain_lists_the_stated_bounds_before_those_that_lost(profile, eps):
     assert max(max(below) for _, below in parts) == pytest.approx(profile.log_delta(eps, bound="lower"), rel=1e-8)
 
 
+def test_explain_of_a_group_states_the_split_and_the_lower_bounds():
+    group = mechanisms.KaryResponse(10, 2.0).shuffled(1000).for_group(3)
+    lines = group.explain(0.1).splitlines()
+    assert lines[2].startswith("method: above by one record after the other, with eps from 0.0")
+    assert max(float(line.split()[2]) for line in lines if line.startswith("  at least ")) == pytest.approx(
+        group.log_delta(0.1, bound="lower"), rel=1e-8)
+
+
 def test_explain_of_a_removed_record_says_why_a_bound_was_not_computed():
     text = sampling.RandomAllocation(GaussianMechanism(1.0), 100).explain(0.5)
     assert "not computed: the Renyi divergences of whole orders, because the gap of log delta is below 1" in text

@@ -10,6 +10,7 @@ import numpy as np
 
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.crossing import Curve
+from shufflebounds._base.evidence import bound_lines
 from shufflebounds._base.limits import SAFE_EXPONENT
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
@@ -91,6 +92,14 @@ class Chain(ClosedForms):
         if upper:
             return np.array([self._least(at) if at < self.pure else -math.inf for at in eps.tolist()])
         return np.asarray(np.max([way._known_side(eps, upper=False) for way in self.ways], axis=0))
+
+    def method(self, eps: float) -> list[str]:
+        if not eps < self.pure:
+            return [f"method: delta is 0 from the pure budget {self.pure:.12g} of the group on"]
+        split, (one, *tests) = self.best(eps)[0], [way._log_side_at(eps, upper=False) for way in self.ways]
+        below = {"one record alone": one, **({"tests of groups whose records all change": max(tests)} if tests else {})}
+        return [f"method: above by one record after the other, with eps from {split.min():.6g} to {split.max():.6g} for each; "
+                f"below by {max(below, key=below.__getitem__)}", *bound_lines(below, upper=False)]
 
     def _least(self, eps: float) -> float:
         """Return the upper bound of log delta at one eps."""
