@@ -139,6 +139,10 @@ def test_a_composite_has_the_claims_of_its_parts():
     twice = noise.self_compose(2).compose(GaussianMechanism(1.0))
     assert set(noise.claims(0.1, upper=True)) | set(GaussianMechanism(1.0).claims(0.1, upper=True)) < set(twice.evidence(0.1))
     assert status(twice) is status(noise) is not Status.THEOREM
+    batches = sampling.ShuffledBatches(GaussianMechanism(1.0), 100)
+    noise_claims = set(batches.noise.claims(0.1, upper=True))
+    assert noise_claims < set(batches.evidence(0.1))
+    assert not {one for one in noise_claims if not one.arithmetic} & set(batches.evidence(0.1, bound="lower"))
     sampled = GaussianMechanism(1.0).subsampled(0.1)
     assert set(GaussianMechanism(1.0).claims(0.1, upper=True)) < set(sampled.evidence(0.1))
 

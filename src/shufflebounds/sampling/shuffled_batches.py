@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import CAP, Curve, eps_at
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.evidence import bound_lines
+from shufflebounds._base.evidence import Evidence, bound_lines
 from shufflebounds._base.limits import SAME_LOG
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.attained_pairs import both_orders
@@ -185,6 +186,12 @@ class ShuffledBatches(PrivacyProfile):
             raise TypeError(f"noise={_validate.short_repr(self.noise)} must be Gaussian noise: pass GaussianMechanism(sigma)")
         _validate.integer_field(self, "batches", 1)
         _validate.integer_field(self, "batch_size", 1)
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield from super().claims(eps, upper=upper)
+        if upper or self.batches == 1:
+            # The upper bound uses delta of one step, and is at most this delta.
+            yield from self.noise.claims(eps, upper=upper)
 
     def closed_forms(self) -> ClosedForms:
         # In one batch of all records, the target's vector is shifted by the sum of all other vectors, which is known.
