@@ -1,6 +1,8 @@
 """Exports to dp-accounting, riskcal and OpenDP, and imports from dp-accounting, tested with these packages."""
 
+import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, Tradeoff, interop, mechanisms, sampling, shuffle
+from shufflebounds.composition import from_dict, to_dict
 
 pld_module = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 
@@ -364,3 +367,28 @@ def test_divergences_of_losses_that_are_rounded_down(name):
     for order, value in exact.items():
         assert max(value, 0.0) * (1 - 1e-9) <= profile.rdp(order, bound="lower") <= max(value, 0.0) * (1 + 1e-12)
         assert profile.rdp(order) >= value
+
+
+def test_imports_are_saved():
+    profile = interop.from_dp_accounting(imports()["sampled"])
+    pair = profile.pairs()[0]
+    for one in (profile, pair, pair.reverse(), profile.self_compose(3), sampling.Subsampled(profile, 0.5)):
+        again = from_dict(json.loads(json.dumps(to_dict(one))))
+        assert again == one
+        assert again.delta(0.3) == one.delta(0.3)
+        assert pickle.loads(pickle.dumps(one)) == one
+
+
+@pytest.mark.parametrize("change", [
+    {"log_p": [-1.0, 0.5, float("nan")]}, {"log_q": [-1.0]}, {"log_p": [{"float": "inf"}, -1.0]}, {"forward": 1}, {"log_p": "a"},
+    {"log_p": [{"float": "-inf"}] * 2, "log_q": [0.0, -1.0]},
+    {"log_p": [-1.0, {"float": "-inf"}], "log_q": [-1.0, {"float": "-inf"}]},
+])  # fmt: skip
+def test_damaged_imports_are_not_read(change):
+    direction = {"profile": "from_dp_accounting", "log_p": [-0.1, -2.4], "log_q": [-0.7, -0.7], "forward": True}
+    assert from_dict(direction).delta(0.0) > 0
+    with pytest.raises(ValueError, match=r"log_p|log_q|forward"):
+        from_dict({**direction, **change})
+    for directions in ([], [direction] * 3, [from_dict({"profile": "KaryResponse", "bins": 3, "local_eps": 1.0}).to_dict()], 1):
+        with pytest.raises(ValueError, match="directions"):
+            from_dict({"profile": "AccountingProfile", "directions": directions})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import Evidence, Status
@@ -25,6 +26,22 @@ from shufflebounds.profile.profile import PrivacyProfile, _ListedPair, largest_o
 __all__ = ["AccountingProfile", "from_dp_accounting"]
 
 
+def _direction(log_p: Any, log_q: Any, forward: bool) -> _LossPair:
+    """Return a saved direction, after a check of its log masses."""
+    both = []
+    for name, value in (("log_p", log_p), ("log_q", log_q)):
+        array = _validate.floats(name, value, "a number below inf")
+        if array.ndim != 1 or not (array < math.inf).all():
+            raise ValueError(f"{name}={_validate.short_repr(value)} must be a list of numbers below inf")
+        both.append(array)
+    if both[0].shape != both[1].shape or (np.maximum(*both) == -math.inf).any() or not (both[0] > -math.inf).any():
+        raise ValueError("log_p and log_q must have as many entries as each other, and log_p some mass; every outcome must be "
+                         "possible under one of the two distributions")
+    if not isinstance(forward, bool):
+        raise ValueError(f"forward={_validate.short_repr(forward)} must be True or False")
+    return _LossPair(tuple(both[0].tolist()), tuple(both[1].tolist()), forward)
+
+
 @dataclass(frozen=True, repr=False)
 class _LossPair(_ListedPair):
     """One direction of a privacy loss distribution.
@@ -35,6 +52,7 @@ class _LossPair(_ListedPair):
 
     forward: bool = True
 
+    _saved_as: ClassVar[tuple[str, Callable[..., DominatingPair]]] = "from_dp_accounting", _direction
     theorem: ClassVar[str] = "hockey-stick divergence of one direction of a privacy loss distribution of dp-accounting, as given"
     neighbours: ClassVar[str] = "those of the given distribution"
 
@@ -128,6 +146,11 @@ class AccountingProfile(PrivacyProfile):
     directions : tuple of DominatingPair
         One pair for a symmetric distribution, otherwise one for removal and one for addition.
 
+    Raises
+    ------
+    ValueError
+        If `directions` is empty, or has more than two entries or one that is no pair.
+
     Notes
     -----
     The delta of the given distribution lies between the lower and the upper bound. Whether this delta is a bound for a mechanism
@@ -153,6 +176,13 @@ class AccountingProfile(PrivacyProfile):
     _covers_many: ClassVar[bool] = True
     neighbours: ClassVar[str] = "those of the given distribution"
     relation: ClassVar[str] = "either"
+
+    def __post_init__(self) -> None:
+        directions = tuple(self.directions) if isinstance(self.directions, tuple | list) else ()
+        if not 1 <= len(directions) <= 2 or not all(isinstance(pair, DominatingPair) for pair in directions):
+            raise ValueError(f"directions={_validate.short_repr(self.directions)} must have one or two DominatingPair objects: "
+                             "call from_dp_accounting")
+        object.__setattr__(self, "directions", directions)
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield from super().claims(eps, upper=upper)

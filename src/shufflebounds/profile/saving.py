@@ -17,7 +17,7 @@ from shufflebounds.profile.bounded_profile import BoundedProfile
 
 __all__ = ["from_dict", "to_dict"]
 
-SUBPACKAGES = ("mechanisms", "profile", "sampling", "shuffle")
+SUBPACKAGES = ("interop", "mechanisms", "profile", "sampling", "shuffle")
 """Subpackages that define classes of profiles, and that may not have been imported yet."""
 
 MOST_NESTED = 16
