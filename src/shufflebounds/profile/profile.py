@@ -193,7 +193,9 @@ class PrivacyProfile(ExportMixin):
         .. math:: f(\alpha) = \sup_{\varepsilon \ge 0} \max\{1 - \delta(\varepsilon) - e^\varepsilon \alpha,\;
             e^{-\varepsilon}(1 - \delta(\varepsilon) - \alpha)\}
 
-        f is the greatest convex function at or below :math:`T(P, Q)` for every ordered pair (P, Q) of neighbours.
+        f is the greatest convex function at or below :math:`T(P, Q)` for every ordered pair (P, Q) of neighbours. For one ordered
+        pair (P, Q) and for compositions of such pairs, f is :math:`T(P, Q)`, and the first of the two deltas is that of
+        :meth:`reverse`.
 
         Parameters
         ----------
@@ -204,7 +206,7 @@ class PrivacyProfile(ExportMixin):
         -------
         Tradeoff
             A convex curve. At every eps, delta of the lower curve is at least that of the mechanism, and delta of the upper curve
-            is at most that of the mechanism. The infimum of the curves of all pairs of neighbours need not be convex. If it is not,
+            is at most that of the mechanism (for one ordered pair, that of :meth:`reverse`). The infimum of the curves of all pairs of neighbours need not be convex. If it is not,
             no single pair attains :math:`f(\alpha)` at some levels alpha.
 
         {raises: If `bound` is another word.}
@@ -544,6 +546,12 @@ class DominatingPair(PrivacyProfile):
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
         r"""Return a bound of the trade-off function :math:`T(P, Q)` of tests of P against Q.
+
+        .. math:: T(P, Q)(\alpha) = \sup_{\varepsilon \ge 0} \max\{1 - H_{e^\varepsilon}(Q \| P) - e^\varepsilon \alpha,\;
+            e^{-\varepsilon}(1 - H_{e^\varepsilon}(P \| Q) - \alpha)\}
+
+        Here alpha is the probability under P that the test rejects. The second divergence is delta of the pair, the first one is
+        delta of :meth:`reverse`: the curve of one pair has both orders.
 
         Parameters
         ----------
