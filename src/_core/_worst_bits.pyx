@@ -20,9 +20,11 @@ Second bound, for width = 1 and more than SMALL candidates: an expansion around 
        the interval is used, most often 0.
     One interval often contains all datasets.
 Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
-If all datasets give similar values, the intervals left after MOST_HALVED halvings are scanned from the first number of ones to the
-last. The bound of an interval minus a value in it is about proportional to the length of the interval; the length of the next
-interval is chosen accordingly. If the expansion is used, it also selects the dataset with at most MOST_FEW ones that is evaluated.
+Where the expansion is not used and log delta is above HIGH, halving aims at a gap of 1e-9: log delta may then fall by less than the
+tolerance between two eps, and the bounds must not rise. If all datasets give similar values, the intervals left after MOST_HALVED
+halvings are scanned from the first number of ones to the last. The bound of an interval minus a value in it is about proportional
+to the length of the interval; the length of the next interval is chosen accordingly. If the expansion is used, it also selects the
+dataset with at most MOST_FEW ones that is evaluated.
 Values. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) is the divergence between the distributions P of
 S + Bin(width, q) and Q of S + Bin(width, 1 - q), where S is the sum of the other bits. The likelihood ratio P/Q decreases, so the
 optimal set has the sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and the value is
@@ -62,6 +64,7 @@ cdef extern from *:
     #define BATCH 8                         /* intervals halved before their bounds are compared with the best value */
     #define SMALL 1024                      /* datasets up to which the bounds are computed to 1e-9 instead of 1e-3 */
     #define MOST_HALVED 128                 /* intervals to halve; with more than SMALL datasets the rest is scanned */
+    #define HIGH -4.0                       /* above this log delta, halving aims at 1e-9, because log delta falls slowly with eps */
     #define AIM 0.95                        /* fraction of the tolerance that an interval of the chosen length should use */
     #define FEW_ONES 8                      /* datasets with fewer ones are evaluated: the worst one is most often among them */
     #define MOST_FEW 63.0                   /* with an expansion, the best one of 0..MOST_FEW ones by the expansion is evaluated */
@@ -75,6 +78,7 @@ cdef extern from *:
     const double SMALL
     const long MOST_HALVED
     const int VALUE_EVERY
+    const double HIGH
     const double AIM
     const int FEW_ONES
     const double MOST_FEW
@@ -556,7 +560,7 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
                             double *lower, double *upper) noexcept nogil:
     cdef Arguments of
     cdef Expansion expansion
-    cdef Tolerance to
+    cdef Tolerance to, close
     cdef double best = -INFINITY, enough, stray, length
     cdef Heap heap
     cdef Found so_far
@@ -587,7 +591,10 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
         # the worst case at eps = 0
         enclose(&of, floor(0.5 * others), 0, &stray, &enough)
         lower[0], best = fmax(lower[0], stray), fmax(best, enough)
-    of.enough = within(fmax(best, pieces[0].high), &to)
+    close = to
+    if width == 1 and others + 1 > SMALL and of.expansion == NULL and loose == 0 and fmax(best, pieces[0].high) > HIGH:
+        close.rtol, close.deep = 1e-9, 0
+    of.enough = within(fmax(best, pieces[0].high), &close)
     while count and held:
         for i in range(count):
             block = pieces[i]
@@ -604,7 +611,7 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
                 held = held and push(&heap, &block)
             else:
                 upper[0] = fmax(upper[0], block.bound)
-        of.enough = enough = within(best, &to)
+        of.enough = enough = within(best, &close)
         count = 0
         if others + 1 > SMALL and order >= MOST_HALVED:
             break

@@ -379,6 +379,18 @@ def test_eps_next_to_the_budget_falls_with_delta(users, flip, fakes, less, more)
     assert bits.epsilon(more) < bits.epsilon(less)
 
 
+@pytest.mark.parametrize(("users", "flip", "fakes", "less", "more"), [
+    (3141065, 4.0220378885959227e-08, 0, 0.283, 0.444), (1072, 1.2057263632192636e-05, 813, 0.302, 0.5878989876832754),
+    (1801, 9.746179210156483e-06, 0, 0.08873465249297184, 0.11682168371183996),
+    (324834, 9.848122816524894e-06, 2994, 1.5586788565800018, 1.574265645145802),
+    (43068, 3.2841035363609366e-05, 0, 0.9068759539531248, 0.915944713492656),
+])
+def test_log_delta_falls_with_eps_if_bits_are_rarely_flipped(users, flip, fakes, less, more):
+    # The tolerance of the search over datasets is 6e-4; log delta falls by less.
+    bits = ShuffledBits(users, flip, fakes=fakes)
+    assert bits.log_delta(more) < bits.log_delta(less)
+
+
 def exact_tail(users, flip, eps, fakes=0):
     """The largest probability over all datasets that the loss exceeds eps, in exact rationals."""
     bits = {0: [1 - flip, flip], 1: [flip, 1 - flip]}
