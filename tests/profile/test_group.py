@@ -24,6 +24,7 @@ from shufflebounds.shuffle import (
     BinomialNoise,
     ClearReports,
     FlippedReports,
+    GeometricDummies,
     PersonalizedBits,
     PersonalizedClones,
     RealSum,
@@ -334,3 +335,11 @@ def test_a_group_has_one_answer_whatever_the_name(make):
     lower, upper = ([one.for_group(3).epsilon(1e-6, bound=bound) for one in make()] for bound in ("lower", "upper"))
     assert max(lower) <= min(lower) * 1.001
     assert max(upper) <= min(upper) * 1.001
+
+
+def test_eps_of_a_group_is_the_inverse_of_its_delta():
+    # Delta of one message is a staircase. The search for eps ended up to .5 % above the smallest eps.
+    for profile, delta in ((GeometricDummies(5, 40, 0.8, 0.8), 1e-4), (GeometricDummies(5, 400, 0.97, 0.95, 0.7), 1e-5)):
+        group = profile.for_group(3)
+        eps = group.epsilon(delta)
+        assert group.delta(eps) <= delta < group.delta(eps * (1 - 1e-9))

@@ -182,7 +182,8 @@ class Chain(ClosedForms):
         return _Samples(at[seen], log_delta[seen], Splits.smooth(at[seen], log_delta[seen], self.counts))
 
     def rough(self, upper: bool) -> Curve | None:
-        return Curve(self._roughly, rtol=1e-4, settles=SETTLES) if upper else None
+        # Between few breakpoints, delta of one change may fall by orders of magnitude, which an interpolation misses.
+        return Curve(self._roughly, rtol=1e-4, settles=SETTLES) if upper and self._listed is None else None
 
     def _roughly(self, eps: float) -> float:
         """Return an approximation of the bound of log delta, by interpolation of sqrt(-log delta)."""
