@@ -331,3 +331,10 @@ def test_trade_off_curve_is_at_or_below_the_exact_one(trials, prob):
             assert beta <= float(missed) + 1e-15
             assert beta == pytest.approx(float(missed), abs=1e-12)
         assert curve.beta(0.0) == pytest.approx(float(1 - chance[-1]), abs=1e-12)
+
+
+def test_a_whole_run_and_no_dummy_reports():
+    noise = BinomialNoise(20, 0.25)
+    assert noise.simulate([100, 200], rng=1).tolist() == noise.randomize([100, 200], rng=1).tolist()
+    assert noise.simulate(100, rng=1) == noise.randomize(100, rng=1)
+    assert noise.dummies(rng=1).shape == (0,)

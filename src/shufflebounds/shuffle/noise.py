@@ -261,6 +261,13 @@ class BinomialNoise(CountIntervals, PrivacyProfile, ErrorLaw):
     def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
         return _validate.whole_array("values", values)
 
+    def _dummy_messages(self, number: int, source: np.random.Generator) -> NDArray[np.int64]:
+        return np.empty(0, dtype=np.int64)
+
+    def _simulated(self, values: NDArray[Any], source: np.random.Generator) -> FloatArray:
+        # The values are counts over all users, to each of which the noise is added once.
+        return self._added(self._messages(values, source))
+
     def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
         return np.asarray(values + source.binomial(self.trials, self.prob, size=values.shape))
 
