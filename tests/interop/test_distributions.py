@@ -392,3 +392,15 @@ def test_damaged_imports_are_not_read(change):
     for directions in ([], [direction] * 3, [from_dict({"profile": "KaryResponse", "bins": 3, "local_eps": 1.0}).to_dict()], 1):
         with pytest.raises(ValueError, match="directions"):
             from_dict({"profile": "AccountingProfile", "directions": directions})
+
+
+def test_a_direction_may_have_a_delta_in_one_order_alone():
+    # All losses of P against Q are at most 0, although P and Q differ: the masses under Q sum to more than 1.
+    coarse = {"value_discretization_interval": 2.0, "use_connect_dots": False}
+    pld = pld_module.from_laplace_mechanism(1.0, pessimistic_estimate=False, **coarse)
+    (pair,) = interop.from_dp_accounting(pld).pairs()
+    for one in (pair, pair.self_compose(2)):
+        delta = one.reverse().delta(0.0, bound="lower")
+        assert one.delta(0.0) == 0.0 < delta
+        assert one.tradeoff().delta(0.0) >= delta
+        assert one.reverse().tradeoff().inverse().delta(0.0) >= delta

@@ -78,7 +78,7 @@ def _lowered(form: Piecewise, eps: FloatArray, forward: float, backward: float) 
     least 0.
     """
     log_delta, reached = max(forward, backward), float(form.log_delta(np.zeros(1))[0])
-    if not log_delta > reached + 8 * ULP * (1 + abs(reached)):
+    if not log_delta > max(reached, -1e300) * (1 - 8 * ULP) + 8 * ULP:
         return form, eps
     # If the two divergences differ at E = 1, there is a piece of slope -1, and the vertex is the end next to the larger divergence.
     place = int(np.count_nonzero(eps > 0 if forward > backward else eps >= 0))

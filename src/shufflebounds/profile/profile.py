@@ -206,8 +206,8 @@ class PrivacyProfile(ExportMixin):
         -------
         Tradeoff
             A convex curve. At every eps, delta of the lower curve is at least that of the mechanism, and delta of the upper curve
-            is at most that of the mechanism (for one ordered pair, that of :meth:`reverse`). The infimum of the curves of all pairs of neighbours need not be convex. If it is not,
-            no single pair attains :math:`f(\alpha)` at some levels alpha.
+            is at most that of the mechanism (for one ordered pair, that of :meth:`reverse`). The infimum of the curves of all pairs
+            of neighbours need not be convex. If it is not, no single pair attains :math:`f(\alpha)` at some levels alpha.
 
         {raises: If `bound` is another word.}
 
@@ -867,8 +867,9 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _product(self) -> Product:
-        # Releases that reveal nothing change no number.
-        revealing = tuple(factor for factor in self.factors if factor[0]._pure_epsilon() > 0)
+        # Releases that reveal nothing change no number. The losses of another program may be positive in one order only.
+        revealing = tuple(factor for factor in self.factors
+                          if factor[0]._pure_epsilon() > 0 or factor[0].reverse()._pure_epsilon() > 0)
         return Product(revealing or self.factors[:1], self.rtol)
 
     @cached_property
