@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from shufflebounds.mechanisms import (
+    DiscreteGaussianMechanism,
     FiniteRandomizer,
     GaussianMechanism,
     KaryResponse,
@@ -133,3 +134,14 @@ def test_epsilon_takes_the_enumeration_of_fewer_users():
     randomizer = FiniteRandomizer(rows(4, 2, 2))
     last, more = (randomizer.shuffled(users) for users in (1023, 1024))
     assert more.epsilon(1e-6, bound="lower") <= more.epsilon(1e-6) <= last.epsilon(1e-6) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("sigma", "sensitivity", "users", "participation", "less", "more"), [
+    (0.5927312551082949, 2, 25, 0.9382703529536323, 2.6e-5, 3.8e-5),
+    (0.41165033710803284, 1, 26, 0.7598978672834867, 2.5606871179639528e-06, 2.706890706605925e-06),
+    (0.6963618879571453, 2, 38, 1.0, 4.57068591136985e-06, 7.045490246861265e-06),
+])
+def test_delta_of_few_users_of_noise_does_not_rise_with_eps(sigma, sensitivity, users, participation, less, more):
+    # The nodes of the sum changed with eps, and the gap of the upper bound of about 1e-4 with them.
+    shuffled = Shuffled(DiscreteGaussianMechanism(sigma, sensitivity), users, participation)
+    assert shuffled.log_delta(more) < shuffled.log_delta(less)

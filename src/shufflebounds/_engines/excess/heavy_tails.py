@@ -51,6 +51,10 @@ _COARSEST, _FINEST = 2.0, 0.25
 """Largest and smallest step of :func:`close_sum`. A step of 0.25 takes up to .1 s for 1000 users, 10 to 15 times as long as a step
 of 1. Lowered: a run time that grows with the inverse square of the step."""
 
+_SIGNIFICANT = 1e-3
+"""Absolute values below this multiple of their mean do not decide the unit of the nodes of :func:`sum_of_few`. Raised: fewer nodes
+near 0. Lowered: more nodes, and a unit that changes with eps although only values near 0 do."""
+
 _LEAST = -560.0
 """Smallest log of the unit of the computation, which is an estimate of E S_+. Raised: larger upper bounds if E S_+ is smaller.
 Lowered: masses underflow."""
@@ -231,6 +235,9 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     1e-3 at a step of 0.06 for up to 40 users. At a step of 1 it is below 5e-3, mostly below 1e-4, for Rappor with 8 to 10 hashes
     and 3e3 to 4e4 users, and 1e-3 to 0.4 for Gaussian noise.
 
+    The upper bound is the expectation of an increasing function of every value that depends on the grid alone. So with a fixed grid
+    it does not rise if values decrease, as X does with eps. The unit of the grid is therefore rounded to powers of 2^(1/4).
+
     Parameters
     ----------
     step : float
@@ -252,10 +259,12 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     jump, part = values[order], np.exp(log_mass[order])
     size = np.abs(jump)
     farthest = (users + 1) * float(size.max())
+    if not farthest < SQUARABLE:
+        return _NOTHING
     rise = np.argsort(size)
-    total = np.cumsum(np.where(jump != 0, part, 0.0)[rise])
-    unit = 0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2)]])
-    if not (unit > 0 and farthest < SQUARABLE):
+    total = np.cumsum(np.where(size > _SIGNIFICANT * float(part @ size), part, 0.0)[rise])
+    unit = _lower_power(0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2)]]), 4)
+    if not unit > 0:
         return _NOTHING
     # Each time a sum is moved to the nodes, its variance changes by a fraction of about the square of the step. If users are added
     # one at a time, the variance of the whole sum changes by about users/2 such fractions. If sums are doubled, it changes by
@@ -293,6 +302,11 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
                     math.log(upper) if _TINY / ULP < upper < math.inf and selected is not False else math.inf)
 
 
+def _lower_power(value: float, parts: int) -> float:
+    """Return the largest power of 2^(1/`parts`) that is at most about `value`, or 0 for 0."""
+    return 2.0 ** (math.floor(parts * math.log2(value)) / parts) if value else 0.0
+
+
 def close_sum(values: FloatArray, log_mass: FloatArray, users: float, gap: float, most: float = _DOUBLED) -> Interval:
     """Return the bounds of :func:`sum_of_few` with a step for which their gap is at most `gap`, or with the smallest step.
 
@@ -304,7 +318,7 @@ def close_sum(values: FloatArray, log_mass: FloatArray, users: float, gap: float
     seen = bounds.upper - bounds.lower
     if gap < seen < math.inf:
         # The gap is only about proportional to the square of the step. So the step is a fifth smaller than this rule gives.
-        better = sum_of_few(values, log_mass, users, max(0.8 * _COARSEST * math.sqrt(gap / seen), _FINEST))
+        better = sum_of_few(values, log_mass, users, max(_lower_power(0.8 * _COARSEST * math.sqrt(gap / seen), 16), _FINEST))
         bounds = Interval(max(bounds.lower, better.lower), min(bounds.upper, better.upper))
     return bounds
 
