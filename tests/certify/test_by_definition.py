@@ -203,6 +203,31 @@ def test_personalized_bits_of_every_dataset():
     assert_certified(shuffle.PersonalizedBits(budgets), 0.3, max(found))
 
 
+@pytest.mark.parametrize(("protocol", "eps"), [
+    (shuffle.PersonalizedBits([0.5, 1.0, 2.0], counts=[10, 10, 10]), 1.2),
+    (shuffle.PersonalizedBits([1.8, 2.0], counts=[300, 300], target=0), 0.4), (shuffle.PersonalizedBits([1.0] * 30), 0.3),
+    slow(shuffle.FlippedReports(60, 10, 3, 0.2, view="records", fake="known"), 1.6),
+])
+def test_bounds_of_more_users_are_certified(protocol, eps):
+    upper, lower = (protocol.certify(eps, bound=bound) for bound in ("upper", "lower"))
+    assert lower.lower() <= upper.upper()
+
+
+def test_the_bounds_of_personalized_bits_hold_for_enumerated_datasets():
+    # One user more than are enumerated; the clone bound, and all bits 0, instead of every dataset.
+    protocol = shuffle.PersonalizedBits([0.5, 1.5], counts=[12, 5], target=1)
+    given = [shuffle.PersonalizedBits([0.5, 0.5, 1.5, 1.5], bits=[0, 1, 0, 1], counts=[12 - k, k, 5 - j, j], target=2)
+             for k in (1, 6, 11) for j in (1, 4)]
+    largest = max(float(one.certify(0.6).lower()) for one in given)
+    assert largest <= float(protocol.certify(0.6, bound="upper").upper())
+
+
+def test_known_records_are_reports_of_rappor():
+    flip = 0.3
+    records = shuffle.FlippedReports(3, 1, 2, flip, view="records", fake="known").certify(0.4)
+    assert records.overlaps(mechanisms.Rappor(2 * flip, bits=2).shuffled(4).certify(0.4))
+
+
 def test_too_many_datasets_are_refused():
     with pytest.raises(TypeError, match="PersonalizedBits has no certified digits: only the datasets of few users"):
         shuffle.PersonalizedBits([1.0] * 30).certify(0.3)

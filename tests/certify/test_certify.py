@@ -7,6 +7,7 @@ import mpmath as mp
 import pytest
 
 from shufflebounds import mechanisms, shuffle
+from shufflebounds.certify import outcomes_of
 from shufflebounds.profile import Composition
 from shufflebounds.profile.profile import DominatingPair
 from shufflebounds.sampling import RandomAllocation, ShuffledBatches, Subsampled
@@ -134,3 +135,10 @@ def test_classes_without_certified_digits_say_so(profile):
 def test_bad_arguments(eps, digits, word):
     with pytest.raises(ValueError, match=word):
         mechanisms.KaryResponse(3, 1.0).certify(eps, digits=digits)
+
+
+def test_bounded_geometric_noise_of_sensitivity_one_has_one_pair():
+    noise = mechanisms.GeometricMechanism(0.5, 1, 6)
+    assert RandomAllocation(noise, 1).certify(0.2).overlaps(noise.certify(0.2))
+    with pytest.raises(TypeError, match="the outcomes of GeometricMechanism are not enumerated"):
+        outcomes_of(mechanisms.GeometricMechanism(0.5, 2, 6))

@@ -43,8 +43,7 @@ def _(group: Any) -> Bounds:
         return lambda eps, upper: [_chain(group, one, eps)] if upper else _lower(group, one, eps)
     if group.size > 1 and of_people(group.profile) is not None:
         return bounds_of.default(group)
-    below, above = bounds_of(info.below), bounds_of(info.above)
-    return lambda eps, upper: (above if upper else below)(eps, upper)
+    return lambda eps, upper: bounds_of(info.above if upper else info.below)(eps, upper)
 
 
 def _chain(group: Any, one: Bounds, eps: float) -> Answer:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, kinds_of, outcomes_of, pairs_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, hockey_stick, larger, polynomial
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, hockey_stick, larger, polynomial
 from shufflebounds.certify.families import chances_of, family_of, geometric_row
 from shufflebounds.certify.noise import noise_of, normal_delta
 
@@ -22,22 +22,18 @@ def _(mechanism: Any) -> Outcomes:
 
 @outcomes_of.of("GeometricMechanism")
 def _(mechanism: Any) -> tuple[float, Callable[[], Outcomes]]:
-    if mechanism.bound is not None:
-        raise NoCertificateError("geometric noise with a bound")
-    d = mechanism.sensitivity
-    return float(d) + 1, lambda: list(zip(geometric_row(mechanism, 0), geometric_row(mechanism, d), strict=True))
+    pair, *others = pairs_of(mechanism)
+    return outcomes_of.default(mechanism) if others else pair
 
 
 @pairs_of.of("GeometricMechanism")
 def _(mechanism: Any) -> list[tuple[float, Callable[[], Outcomes]]]:
-    if mechanism.bound is None:
-        return pairs_of.default(mechanism)
-
     def outcomes(x: int) -> Outcomes:
         return list(zip(geometric_row(mechanism, 0), geometric_row(mechanism, x), strict=True))
 
-    # The inputs x and 0 are mirror images of 0 and x.
-    return [(2.0 * mechanism.bound + mechanism.sensitivity + 1, partial(outcomes, x)) for x in range(1, mechanism.sensitivity + 1)]
+    # The inputs x and 0 are mirror images of 0 and x. Without a bound, the two ends dominate all other pairs.
+    bound, d = mechanism.bound, mechanism.sensitivity
+    return [(2.0 * (bound or 0) + d + 1, partial(outcomes, x)) for x in range(d if bound is None else 1, d + 1)]
 
 
 @hockey_stick_of.of("FiniteRandomizer", "GeometricMechanism")

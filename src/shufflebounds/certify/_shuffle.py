@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, outcomes_of, pairs_of
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, hockey_stick, larger, polynomial
 from shufflebounds.certify.blanket import phi_answers, values_of
-from shufflebounds.certify.by_definition import all_shares, bit_reports, kind_reports, of_datasets, of_sum
+from shufflebounds.certify.by_definition import Reports, all_shares, bit_reports, kind_reports, of_datasets, of_sum
 from shufflebounds.certify.clones_window import divergence_weights, of_window
 from shufflebounds.certify.compositions import Listed
 from shufflebounds.certify.families import Family, bit_rows, family_of, kary_family, matrix_of, sent
 from shufflebounds.certify.interval_noise import interval_every_dataset, interval_outputs, within
 from shufflebounds.certify.worst_dataset import worst_dataset
+
+FEW_USERS = 16
+"""Largest number of users of different budgets, or of flipped records, whose datasets are enumerated. Raised: longer run time."""
 
 
 @of_people.of("ShuffledBits")
@@ -64,9 +65,8 @@ def _(protocol: Any, factor: Ball) -> Ball:
     middle = (1 - left**protocol.shift) / (1 - left)
     masses = left**protocol.shift, middle, right / (1 - right)
     ratios = 1 - keep, 1 - keep + keep * left, 1 - keep + keep / right
-    norm = left * middle + 1 / (1 - right)
     total = sum((p * q * (u - factor * v).max(zero) for p, u in zip(masses, ratios) for q, v in zip(masses, ratios)), zero)
-    return zero if protocol.bins == 1 else total / norm**2
+    return zero if protocol.bins == 1 else total / (left * middle + 1 / (1 - right)) ** 2
 
 
 @of_people.of("BinomialNoise", "ZeroSum")
@@ -128,28 +128,32 @@ def _(protocol: Any) -> Answer:
     if total > 200 or bins > 20:
         raise NoCertificateError("only few reports of few bins are enumerated")
 
-    def ones(kinds: int, shown: int) -> list[list[Ball]]:
-        """Return the chances that the bits of the first `shown` bins are 1, for reports of each of the first `kinds` bins."""
-        return [[1 - arb(flip) if j == x else arb(flip) for j in range(shown)] for x in range(kinds)]
+    def sums(kinds: int, shown: int) -> Reports:
+        """Return reports of each of the first `kinds` bins, of which the bits of the first `shown` bins are seen."""
+        return bit_reports(kinds, shown, lambda: [
+            [1 - arb(flip) if j == x else arb(flip) for j in range(shown)] for x in range(kinds)], total)
 
     if protocol.view == "sums" and not hidden:
         # The sums of all bins but the target's two are the same for both inputs, and independent of these two.
-        kinds = min(bins, 3)
-        datasets = [(shares, (0, 1)) for shares in all_shares(total - 1, kinds)]
-        return of_datasets(bit_reports(kinds, 2, partial(ones, kinds, 2), total), total - 1, datasets)
+        return of_datasets(sums(min(bins, 3), 2), total - 1, [(shares, (0, 1)) for shares in all_shares(total - 1, min(bins, 3))])
+    return of_datasets(sums(bins, bins) if protocol.view == "sums" else kind_reports(
+        bins, 2**bins, lambda: bit_rows([(x,) for x in range(bins)], bins, 1 - arb(flip), arb(flip)), total),
+        total - hidden - 1, dummies=hidden)
 
-    reports = (bit_reports(bins, bins, partial(ones, bins, bins), total) if protocol.view == "sums" else kind_reports(
-        bins, 2**bins, lambda: bit_rows([(x,) for x in range(bins)], bins, 1 - arb(flip), arb(flip)), total))
-    return of_datasets(reports, total - hidden - 1, dummies=hidden)
+
+@bounds_of.of("FlippedReports")
+def _(protocol: Any) -> Bounds:
+    # Records without uniform dummies are RAPPOR reports; 2 flip is exact in floating point.
+    rappor = getattr(protocol._closed, "rappor", None) if protocol.users + protocol.fakes > FEW_USERS else None
+    return bounds_of.default(protocol) if rappor is None else bounds_of(rappor)
 
 
 @hockey_stick_of.of("PersonalizedBits")
 def _(protocol: Any) -> Answer:
-    size = protocol.local_eps.size
-    counts = [1] * size if protocol.counts is None else [int(many) for many in protocol.counts]
-    targets, users = range(size) if protocol.target is None else [protocol.target], sum(counts)
-    if protocol.bits is None and users > 16:
-        raise NoCertificateError("only the datasets of few users are enumerated")
+    counts = [1] * protocol.local_eps.size if protocol.counts is None else [int(many) for many in protocol.counts]
+    targets, users = range(len(counts)) if protocol.target is None else [protocol.target], sum(counts)
+    if protocol.bits is None and users > FEW_USERS:
+        raise NoCertificateError("only the datasets of few users are enumerated, so pass bound='upper' or bound='lower'")
     # Of the users of each budget, any number may have the bit 1; a list of bits has one for each group.
     given = (list(product(*(range(many + 1) for many in counts))) if protocol.bits is None else
              [[many * int(bit) for many, bit in zip(counts, protocol.bits.tolist())]])
@@ -157,17 +161,25 @@ def _(protocol: Any) -> Answer:
     def value(factor: Ball) -> Ball:
         divergences = []
         kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (arb(e).exp() for e in protocol.local_eps.tolist())]
-        for target in targets:
-            for ones in given:
-                # The target is one user of its group; the other users of the group have the bits of the dataset.
-                law = []
-                for i, (pair, many, high) in enumerate(zip(kept, counts, ones, strict=True)):
-                    left = many - (i == target)
-                    law += [(*pair[::-1], min(high, left)), (*pair, left - min(high, left))]
-                divergences.append(of_sum([one for one in law if one[2]], (*kept[target], 1), (*kept[target][::-1], 1), factor))
+        for target, ones in product(targets, given):
+            # The target is one user of its group; the other users of the group have the bits of the dataset.
+            left = [many - (i == target) for i, many in enumerate(counts)]
+            law = [(*bit, n) for pair, many, high in zip(kept, left, ones, strict=True)
+                   for bit, n in ((pair[::-1], min(high, many)), (pair, many - min(high, many))) if n]
+            divergences.append(of_sum(law, (*kept[target], 1), (*kept[target][::-1], 1), factor))
         return larger(*divergences)
 
     return Answer(4.0 * users**2 * len(targets) * len(given), value)
+
+
+@bounds_of.of("PersonalizedBits")
+def _(protocol: Any) -> Bounds:
+    if protocol.bits is not None or protocol.users <= FEW_USERS:
+        return bounds_of.default(protocol)
+    # With all bits 0, delta is a lower bound, and so is delta of the least budget for all users. Of equal budgets, delta is known.
+    (_, above), zeros = protocol._closed.sides, hockey_stick_of(protocol._zeros)
+    below = getattr(protocol._closed, "least", above)
+    return lambda eps, upper: bounds_of(above)(eps, True) if upper else chain([zeros], bounds_of(below)(eps, False))
 
 
 def of_bits(bits: int, flip: Callable[[], Ball], width: int = 1, datasets: Sequence[int] | None = None) -> Answer:
@@ -187,21 +199,16 @@ def of_bits(bits: int, flip: Callable[[], Ball], width: int = 1, datasets: Seque
     return Answer((8.0 + 0.014 * bits) * bits * len(datasets), value)
 
 
-def _stronger_bits(protocol: Any, flip: float) -> Answer:
+def _stronger_bits(protocol: Any) -> Answer:
     """Return delta of shuffled bits of which the messages of two inputs are a post-processing.
 
     If R_0/R_1 and R_1/R_0 are at most odds = (1 - flip)/flip, then R_0 = odds A + B and R_1 = A + odds B for measures A and B.
     """
-    _, family = family_of(protocol.randomizer)
+    def flip() -> Ball:
+        one, other = family_of(protocol.randomizer)[1]().rows
+        return 1 / (1 + larger(*(larger(p, q) / -larger(-p, -q) for p, q in zip(one, other, strict=True))))
 
-    def allowed() -> Ball:
-        change, rows = arb(flip), family().rows
-        if len(rows) != 2 or not all(p * change <= q * (1 - change) for one, other in (rows, rows[::-1])
-                                     for p, q in zip(one, other, strict=True)):
-            raise ArithmeticError(f"bits of flip probability {flip!r} do not bound the randomizer")
-        return change
-
-    return of_bits(protocol.users, allowed)
+    return of_bits(protocol.users, flip)
 
 
 def exact_bits(protocol: Any, width: int = 1) -> Answer:
@@ -210,10 +217,8 @@ def exact_bits(protocol: Any, width: int = 1) -> Answer:
     If the stored probabilities `low` and `high` of a matrix do not sum to 1, the ball contains delta for both flip probabilities,
     `low` and 1 - `high`.
     """
-    _, family = family_of(protocol.randomizer)
-
     def flip() -> Ball:
-        one, other = family().rows[0]
+        one, other = family_of(protocol.randomizer)[1]().rows[0]
         return one.min(other).union(1 - one.max(other))
 
     return of_bits(protocol.users, flip, width)
@@ -252,7 +257,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     """Yield the certificates of the argument that gives the stated bound, then that of the bound for one message."""
     argument = protocol.argument(eps)
     if argument == "shuffled bits":
-        yield exact_bits(protocol) if protocol._exact is not None else _stronger_bits(protocol, protocol._bits.flip)
+        yield exact_bits(protocol) if protocol._exact is not None else _stronger_bits(protocol)
     elif argument == "privacy blanket" and _is_noise(protocol.randomizer):
         yield from interval_outputs(protocol, eps, True)
     elif argument == "privacy blanket":
@@ -286,17 +291,15 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     if not bounds.lower._laws.below:
         raise NoCertificateError("the dataset of its lower bound is not known")
     # All other users have one input in the engine's dataset: the input for which X has the same second moment.
-    law, candidates = bounds.lower._laws.below[place][2], []
-    moment = _log_moment(law.log_mass, law.values(eps))
+    law, factor, candidates = bounds.lower._laws.below[place][2], arb(eps).exp(), []
+    moment = np.logaddexp.reduce(law.log_mass + 2 * np.log(np.maximum(np.abs(law.values(eps)), 1e-300)))
     # The lower bound of a pure budget is attained by k-ary response with two or three values.
     three: list[Callable[[], Family]] = [lambda: kary_family(3, protocol.randomizer.local_eps).thinned(protocol.participation)]
     for family in [_family(protocol), *(three if "PureLocal" in kinds_of(protocol.randomizer) else [])]:
-        laws, factor = family(), math.exp(eps)
-        rows = [np.array([float(p) for p in row]) for row in laws.rows]
-        for (i, j), k in product(laws.pairs, laws.others or range(len(rows))):
-            seen = rows[k] > 0
-            here = _log_moment(-np.log(rows[k][seen]), rows[i][seen] - factor * rows[j][seen])
-            candidates.append((abs(here - moment), family, i, j, k))
+        laws = family()
+        for (i, j), k in product(laws.pairs, laws.others or range(len(laws.rows))):
+            square = sum((a - factor * b) ** 2 / m for a, b, m in zip(*(laws.rows[x] for x in (i, j, k)), strict=True) if m > 0)
+            candidates.append((abs(float(square.log()) - moment), family, i, j, k))
     candidates.sort(key=lambda one: one[0])
     for _, family, i, j, k in candidates[:6]:
         yield from _sums(protocol, [(family, i, j, partial(lambda k, laws: laws.rows[k], k))])
@@ -317,13 +320,6 @@ def _matrix(protocol: Any, users: int, participation: float,
         return [sent(row, participation) for row in matrix()]
 
     return of_datasets(kind_reports(inputs, outputs + (participation < 1), rows, users), users - 1, chosen)
-
-
-def _log_moment(log_weights: FloatArray, values: FloatArray) -> float:
-    """Return the log of the weighted sum of the squares of the values."""
-    with np.errstate(all="ignore"):
-        terms = log_weights + 2 * np.log(np.abs(values))
-    return float(np.logaddexp.reduce(np.minimum(terms, 1e4), initial=-1e4))
 
 
 def _family(protocol: Any) -> Callable[[], Family]:

@@ -41,6 +41,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
+from itertools import islice
 from typing import Any
 
 from shufflebounds._engines.clones.attained import thresholds
@@ -54,7 +55,7 @@ Users = list[tuple[Ball, int]]
 """The budgets of the other users, or their rates, each with the number of users."""
 
 
-def _count(rates: Users) -> list[Ball]:
+def counted(rates: Users) -> list[Ball]:
     """Return the distribution of the number of clones."""
     capped = [(rate.min(arb(0.5)), many) for rate, many in rates]
     return polynomial([(1 - 2 * rate, 2 * rate, many) for rate, many in capped])
@@ -79,8 +80,8 @@ def clone_outcomes(law: Sequence[Ball], odds: Ball, share: Ball | int = 1) -> Ou
 def _kary(categories: int, b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Ball]:
     odds, k = b.exp(), categories
     low, own = [(1 / (c.exp() + k - 1), many) for c, many in users], (odds + 1) / (odds + k - 1)
-    yield every_count(_count([(rate / own, many) for rate, many in low]), odds, factor)
-    yield own * every_count(_count(low), odds, factor)
+    yield every_count(counted([(rate / own, many) for rate, many in low]), odds, factor)
+    yield own * every_count(counted(low), odds, factor)
     first, second, third = odds - factor, 1 - factor * odds, 1 - factor
     hidden, total = polynomial([(1 - k * rate, k * rate, many) for rate, many in low]), arb(0)
     for m, p in enumerate(hidden, 1):
@@ -95,7 +96,7 @@ def _laplace(b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Ball
 
     def clones(scale: Ball, others: Users, far: float) -> Ball:
         rates = [(scale * c / b * (-c - (c - b).max(arb(0)) * far).exp() / (1 + small), many) for c, many in others]
-        return scale * every_count(_count(rates), 1 / small, factor)
+        return scale * every_count(counted(rates), 1 / small, factor)
 
     yield clones(arb(1), slow, 0.0)
     yield clones((1 + small) / (1 + (-b / 2).exp()), slow, 0.0)
@@ -115,7 +116,7 @@ def _gaussian(b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Bal
         turns = [arb(0), arb(reach)] + ([((b * b + c * c) / (2 * (b * b - c * c))).min(arb(reach))] if b > c else [])
         least = -larger(*((c * (t + half)) ** 2 / 2 - (b * (t - half)) ** 2 / 2 for t in turns))
         rates.append((kappa * c / b * least.exp() * p / (p + 1), many))
-    yield kappa * every_count(_count(rates), p, factor) + (inner - factor * outer).max(arb(0))
+    yield kappa * every_count(counted(rates), p, factor) + (inner - factor * outer).max(arb(0))
 
 
 def _reach(population: Any, eps: float, target: int) -> float:
@@ -124,28 +125,26 @@ def _reach(population: Any, eps: float, target: int) -> float:
     return float(population._terms("window", eps, target, target, masses["window"]).reach) if "window" in masses else 0.0
 
 
-@bounds_of.of("_Guarantee")
+@bounds_of.of("_Guarantee", "CloneBound")
 def _(guarantee: Any) -> Bounds:
-    population, kinds = guarantee.population, kinds_of(guarantee.population.family)
-    kary, normal = "RandomizedResponseFamily" in kinds, "GaussianFamily" in kinds
-    k = population.family.categories if kary else 0
-    number, budgets, counts = guarantee.users, population.budgets.tolist(), population.counts.tolist()
-    targets = range(len(budgets)) if guarantee.index is None else [guarantee.index]
-    bounds: Callable[..., Iterator[Ball]] = partial(_kary, k) if kary else _gaussian if normal else _laplace
+    forms: Any = getattr(guarantee, "forms", None) or guarantee._closed.sides[True].forms
+    population, kinds = forms.population, kinds_of(forms.population.family)
+    k, normal, number = getattr(population.family, "categories", 0), "GaussianFamily" in kinds, int(population.counts.sum())
+    budgets, counts = population.budgets.tolist(), population.counts.tolist()
+    targets = range(len(budgets)) if forms.place is None else [forms.place]
+    bounds: Callable[..., Iterator[Ball]] = partial(_kary, k) if k else _gaussian if normal else _laplace
 
     def others(target: int) -> Users:
         return [(arb(c), int(many) - (j == target)) for j, (c, many) in enumerate(zip(budgets, counts, strict=True))]
 
-    def largest(factor: Ball, *, eps: float) -> Ball:
-        deltas = []
-        for i in targets:
-            ways = bounds(arb(budgets[i]), others(i), 0.0 if kary or number == 1 else _reach(population, eps, i), factor)
-            deltas.append(reduce(lambda one, other: one.min(other), ways))
-        return larger(*deltas)
+    def largest(factor: Ball, *, eps: float, most: int) -> Ball:
+        ways = [bounds(arb(budgets[i]), others(i), 0.0 if k or number == 1 else _reach(population, eps, i), factor)
+                for i in targets]
+        return larger(*(reduce(lambda one, other: one.min(other), islice(way, most)) for way in ways))
 
     def third_value(factor: Ball, *, i: int) -> Ball:
         odds, rates = arb(budgets[i]).exp(), [(1 / (arb(c).exp() + k - 1), many) for c, many in others(i)]
-        return hockey_stick(clone_outcomes(_count(rates), odds, (odds + 1) / (odds + k - 1)), factor)
+        return hockey_stick(clone_outcomes(counted(rates), odds, (odds + 1) / (odds + k - 1)), factor)
 
     def above(factor: Ball, *, i: int, at: float) -> Ball:
         def bit(budget: Ball, value: float, many: int = 1) -> tuple[Ball, Ball, int]:
@@ -157,13 +156,13 @@ def _(guarantee: Any) -> Bounds:
         return of_sum([bit(c, 0, many) for c, many in others(i)], zero, one, factor)
 
     def ways(eps: float, upper: bool) -> Iterator[Answer]:
-        if upper:
-            each = 3.0 * number * (24 + len(budgets)) + (1.5 * number**3 if kary else 0)
-            yield Answer(len(targets) * each, partial(largest, eps=eps))
+        # The privacy blanket, the third bound of k-ary response, takes longer than the clone bounds.
+        for most, blanket in [] if not upper else [(2, 0.0), (3, 1.5 * number**3)] if k else [(3, 0.0)]:
+            yield Answer(len(targets) * (3.0 * number * (24 + len(budgets)) + blanket), partial(largest, eps=eps, most=most))
         for i in [] if upper else guarantee._below.places:
-            seen = [partial(above, i=i, at=at) for at in thresholds(population, budgets[i])] if not kary else []
+            seen = [partial(above, i=i, at=at) for at in thresholds(population, budgets[i])] if not k else []
             yield from (Answer(20.0 * number**2, one) for one in seen or [partial(third_value, i=i)])
-        for equal in guarantee._closed.sides[True].forms.equal if upper else [guarantee._closed.least] if kary else []:
+        for equal in forms.equal if upper else [forms.least] if k else []:
             yield from bounds_of(equal)(eps, upper)
 
     return ways
@@ -173,11 +172,11 @@ def _(guarantee: Any) -> Bounds:
 def _(protocol: Any, factor: Ball) -> Ball:
     rates = [(arb(rate), int(many)) for rate, many in zip(protocol.rates.tolist(), protocol.counts.tolist())]
     weight = arb(protocol.weight)
-    return protocol.scale * every_count(_count(rates), (1 - weight) / weight, factor)
+    return protocol.scale * every_count(counted(rates), (1 - weight) / weight, factor)
 
 
 @outcomes_of.computed("_UniformClones", size=lambda protocol: (protocol.users + 1) ** 2 / 2)
 def _(protocol: Any) -> Outcomes:
     odds = arb(protocol.local_eps).exp()
     rate = 1 / (odds + 1) if protocol._is_stronger_clones else 1 / odds / 2
-    return clone_outcomes(_count([(rate, protocol.users - 1)]), odds)
+    return clone_outcomes(counted([(rate, protocol.users - 1)]), odds)
