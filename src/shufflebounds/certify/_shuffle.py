@@ -19,7 +19,7 @@ from shufflebounds.certify.clones_window import divergence_weights, of_window
 from shufflebounds.certify.compositions import Listed
 from shufflebounds.certify.families import Family, bit_rows, family_of, kary_family, matrix_of, sent
 from shufflebounds.certify.interval_noise import interval_every_dataset, interval_outputs, within
-from shufflebounds.certify.worst_dataset import worst_dataset
+from shufflebounds.certify.worst_dataset import square, worst_dataset
 
 FEW_USERS = 16
 """Largest number of users of different budgets, or of flipped records, whose datasets are enumerated. Raised: longer run time."""
@@ -298,8 +298,8 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
     for family in [_family(protocol), *(three if "PureLocal" in kinds_of(protocol.randomizer) else [])]:
         laws = family()
         for (i, j), k in product(laws.pairs, laws.others or range(len(laws.rows))):
-            square = sum((a - factor * b) ** 2 / m for a, b, m in zip(*(laws.rows[x] for x in (i, j, k)), strict=True) if m > 0)
-            candidates.append((abs(float(square.log()) - moment), family, i, j, k))
+            here = sum(square(a - factor * b) / m for a, b, m in zip(*(laws.rows[x] for x in (i, j, k)), strict=True) if m > 0)
+            candidates.append((abs(float(here.upper().log()) - moment), family, i, j, k))
     candidates.sort(key=lambda one: one[0])
     for _, family, i, j, k in candidates[:6]:
         yield from _sums(protocol, [(family, i, j, partial(lambda k, laws: laws.rows[k], k))])
