@@ -22,7 +22,8 @@ OPERATIONS = 100.0
 
 REASONS = {"AccountingProfile": "the numbers of another program are not recomputed",
            "DensityRandomizer": "no family of certificates integrates a density that is given as a function",
-           **dict.fromkeys(("_Guarantee", "RealSum"), "it has two bounds, so pass bound='upper' or bound='lower'")}
+           **dict.fromkeys(("_Guarantee", "RealSum", "ShuffledBatches"),
+                           "it has two bounds, so pass bound='upper' or bound='lower'")}
 """Classes without a certificate, with the reason."""
 
 ZERO = 1e-20

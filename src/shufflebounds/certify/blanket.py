@@ -84,8 +84,11 @@ def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int =
               for digits, nodes in ((FEW_DIGITS, 1.2e5), (DIGITS, 8e5))))
 
 
-def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS) -> Witness:
-    """Return numbers near the best ones, computed in doubles; every witness gives valid bounds."""
+def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS, size: float | None = None) -> Witness:
+    """Return numbers near the best ones, computed in doubles; every witness gives valid bounds.
+
+    `size` is a guess of log E S_+; without it, T is assumed to be about its largest term, which is too large for heavy tails.
+    """
     floats = [(float(x), float(p)) for x, p in law]
     big = max(x for x, _ in floats)
 
@@ -94,16 +97,17 @@ def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS
 
     ends = math.log(1e-9 / big), math.log(600 / big)
     theta = math.exp(minimize_scalar(lambda t: log_phi(math.exp(t)) - 2 * t, bounds=ends, method="bounded").x)
-    scale, small = log_phi(theta) - 2 * math.log(theta), math.log(10) * digits + 3
+    scale, small = log_phi(theta) - 2 * math.log(theta) if size is None else size, math.log(10) * digits + 3
     eta = math.sqrt(2) * 10 ** (-digits / 2) / theta
     # The terms j > 0, and the terms j < 0, are about a fraction e^-small of T.
-    size = math.log(users * math.fsum(p * abs(x) for x, p in floats) + 1)
+    most = math.log(users * math.fsum(p * abs(x) for x, p in floats) + 1)
     behind, t = min(((small + log_phi(t) - scale - math.log(t)) / (t - theta), t) for t in (theta * more for more in TILTS))
-    y = max((small - scale + size) / theta, behind)
+    y = max((small - scale + most) / theta, behind)
     return Witness(theta, t, y, eta, math.ceil(math.sqrt(2 * (small + 10)) / eta * y / (2 * math.pi)))
 
 
-def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Witness | None = None, digits: float = DIGITS) -> Ball:
+def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Witness | None = None, digits: float = DIGITS,
+            size: float | None = None) -> Ball:
     """Return a ball that contains Phi_n; `law` has the values of X with their probabilities, and `rest` is that of X = 0."""
     flint().ctx.prec = PRECISION
     zero = arb(0)
@@ -112,7 +116,7 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
         # E(X_1 + ... + X_n)_+ <= n E X_+, which is 0 or so small that the sign of X is not known.
         return zero if above == 0 else above.union(zero)
     try:
-        given = given or witness(law, users, digits)
+        given = given or witness(law, users, digits, size)
     except (ValueError, OverflowError):
         raise ArithmeticError("no witness was found: the values of X are too large") from None
     theta, t, y, eta = (arb(x) for x in given[:4])

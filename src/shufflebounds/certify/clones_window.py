@@ -31,7 +31,7 @@ MOST_COUNTS = 5e6
 """Resource limit: largest number of clone counts of a window. Raised: longer calls."""
 
 
-def _log_pmf(n: int, k: int, p: Ball) -> Ball:
+def log_pmf(n: int, k: int, p: Ball) -> Ball:
     """Return log P(Bin(n, p) = k)."""
     return arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma() + k * p.log() + (n - k) * (1 - p).log()
 
@@ -46,7 +46,7 @@ def _divergences(u: Ball, v: Ball, low: int, high: int) -> Iterator[Ball]:
     share = v / (u + v)
     # The lower end of the ball is rounded down to an integer exactly, since a later start would not be the first integer.
     k = max(1, int((share * (low + 1)).lower().floor().unique_fmpz()))
-    before = _log_pmf(low, k - 1, arb(1) / 2).exp() if k - 1 <= low else arb(0)
+    before = log_pmf(low, k - 1, arb(1) / 2).exp() if k - 1 <= low else arb(0)
     # P(A >= k) for A ~ Bin(low, 1/2), from term = P(A = j - 1).
     tail, term, j = arb(0), before, k
     while j <= low and not term < tail * arb(2) ** -flint().ctx.prec:
@@ -113,7 +113,7 @@ def binomial_window(n: int, pair: Pair, factor: Ball) -> Ball:
     flint().ctx.prec = bits + 64 + math.ceil(1.5 * depth + float((1 + v / u).log()))
     try:
         p, u, v = pair(factor)
-        weight = _log_pmf(n, low, p).exp() if p < 1 else arb(low == n)
+        weight = log_pmf(n, low, p).exp() if p < 1 else arb(low == n)
         total, below = arb(0), _later(weight, low * (1 - p) / ((n - low + 1) * p))
         for c, best in enumerate(_divergences(u, v, low, high), low):
             total += weight * best

@@ -20,7 +20,7 @@ another N for the first bound, and the smaller bound is used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from shufflebounds._core._gaussian import gaussian_epsilon
 from shufflebounds._engines.batches.dominating_law import DEEPEST, Approximation, closer_mean, largest_kind, log_mean_excess
 from shufflebounds._engines.batches.weights import CUTS, Weights, log_binomial_excess, log_divergence
 
-__all__ = ["LARGEST_MU", "Epoch"]
+__all__ = ["LARGEST_MU", "Epoch", "Witness"]
 
 LARGEST_MU = 3.25
 """Largest mu for which the theorem is used; for a larger mu the bound is that of a single step. At this mu the second moment of X*
@@ -117,6 +117,32 @@ class _Choice(NamedTuple):
     place: int
 
 
+class Witness(NamedTuple):
+    """Numbers that the theorem leaves free; each choice gives a valid bound (module docstring).
+
+    Attributes
+    ----------
+    eps : float
+        The bound is that at this eps, which is at most the given one.
+    terms : int
+        The number N of terms.
+    cut : float
+        A of D(T/N, B) (`weights`). If there are pivots, it is not used.
+    pivots : int
+        The number k of pivots, or 0 for the bound without pivots.
+    level, chosen, chosen_cut : float, int, float
+        The level A of the pivots, and N and A of D(k/N, B) in the bound f of F_k(A).
+    """
+
+    eps: float
+    terms: int
+    cut: float
+    pivots: int = 0
+    level: float = 1.0
+    chosen: int = 1
+    chosen_cut: float = 1.0
+
+
 class Epoch:
     """Upper bounds of log delta of an epoch, for all datasets, adaptive gradients, and both (P, Q) and (Q, P).
 
@@ -180,6 +206,19 @@ class Epoch:
         value, place = _least_of(lambda i: closer_mean(*law, number[i]) + tail[i], len(number))
         return _Choice(max(value, TINY), number[place], -1)
 
+    def witnesses(self, eps: float) -> Iterator[Witness]:
+        """Yield the choices of which :meth:`log_delta` uses one, unless the bound is that of one step."""
+        if self.steps > 1 and self.mu <= LARGEST_MU:
+            for at in dict.fromkeys((self._best_below(eps), 0.0)):
+                near = self._choice(at)
+                for _, terms, place in (near, self._closer_choice(at, near.value)):
+                    found = Witness(at, int(terms), self._cut(self.steps / terms))
+                    if place >= 0:
+                        count, level, chosen = (float(part[place]) for part in self._pivots[:3])
+                        found = found._replace(pivots=int(count), level=level, chosen=int(chosen),
+                                               chosen_cut=self._cut(count / chosen))
+                    yield found
+
     def approximate(self, eps: float) -> float:
         """Return an approximation of the bound at one eps, in less time."""
         alone = float(log_divergence(self.mu, eps))
@@ -223,6 +262,10 @@ class Epoch:
         interpolation between upper bounds at `CUTS` gives an upper bound. Beyond `CUTS` the last value is an upper bound.
         """
         return np.asarray(np.interp(c, CUTS, self._noise.weights.batched(self.batch)))
+
+    def _cut(self, c: float) -> float:
+        """Return A of the smallest known bound D(A) + beta of D(c, B)."""
+        return self._noise.weights.cut(self.batch, c)
 
     def _terms(self, steps: FloatArray) -> FloatArray:
         """Return the numbers N of terms to try: a row for each number of steps, and in it the largest N with N c <= steps for each

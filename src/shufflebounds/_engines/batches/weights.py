@@ -90,6 +90,11 @@ class Weights:
         both = self.alone[:, None] + np.exp(log_binomial_excess(batch, CUTS[:, None], CUTS))
         return np.asarray(np.minimum(self.alone, both.min(axis=0)))
 
+    def cut(self, batch: int, c: float) -> float:
+        """Return A of the smallest of the bounds D(A) + E(...)_+ of D(c, B), for D(A) at `CUTS` and at A = c."""
+        # For A <= c the expectation is 0, and D decreases.
+        return max(c, float(CUTS[(self.alone + np.exp(log_binomial_excess(batch, CUTS, np.array(c)))).argmin()]))
+
 
 def log_divergence(mu: FloatArray | float, eps: FloatArray | float) -> FloatArray:
     """Return upper bounds of the log hockey-stick divergence, at eps >= 0, of normal distributions at the distance mu."""
