@@ -38,6 +38,7 @@ SHRINKING = 60.0
 """Seconds in which simpler parameters with the same kind of violation are sought."""
 
 SLOW = {"sampled Gaussian": 10.0, "allocated noise": 5.0, "sampling.RandomAllocation": 10.0,
+        "shuffled batches": 10.0, "sampling.ShuffledBatches": 10.0,
         "several steps": 10.0, "listed inputs": 15.0, "noise on an interval": 15.0,
         "shuffled RAPPOR": 5.0}
 """The same for draws whose certificates take longer."""
@@ -109,6 +110,11 @@ def _rappor(r):
     return report.shuffled(r.choice([2, 5, round(10 ** r.uniform(1, 5))]), r.choice([1.0, r.uniform(0.1, 1)]))
 
 
+def _batches(r):
+    noise = mechanisms.GaussianMechanism(math.exp(r.uniform(-1, 3)), r.choice([1.0, r.uniform(0.5, 2)]))
+    return sampling.ShuffledBatches(noise, r.choice([2, 3, round(10 ** r.uniform(0.5, 8))]), round(10 ** r.uniform(0, 6)))
+
+
 def _composed(r):
     parts = [r.choice([
         lambda: r.choice([shuffle.Clones, shuffle.StrongerClones])(round(10 ** r.uniform(0, 4)), r.uniform(0.1, 4)),
@@ -125,7 +131,7 @@ def _composed(r):
 DRAWS = {
     **{name: example.draw for name, example in EXAMPLES.items()},
     "many clones": _many_clones, "many users": _blankets, "sampled Gaussian": _sampled, "allocated noise": _allocated,
-    "several steps": _several_steps, "listed inputs": _listed_inputs,
+    "several steps": _several_steps, "shuffled batches": _batches, "listed inputs": _listed_inputs,
     "noise on an interval": _interval, "shuffled noise": _shuffled_noise, "shuffled RAPPOR": _rappor, "compositions": _composed,
 }
 """Functions of a random generator: one for each class, and one for each family of certificates of many users or releases."""
@@ -210,6 +216,7 @@ def exact_violation(profile, eps, sides, seconds=SECONDS):
 @contextlib.contextmanager
 def perturbed(r):
     """Multiply the free numbers of every witness by random factors."""
+    from shufflebounds._engines.batches.epoch import Epoch
     from shufflebounds.certify import (
         _allocation,
         blanket,
@@ -223,10 +230,11 @@ def perturbed(r):
     kept = blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen
     reach, thresholds = personalized._reach, personalized.thresholds
     tolerance, fine, dataset = compositions.TOLERANCE, _allocation.FINE, interval_noise.dataset
+    witnesses = Epoch.witnesses
     factors = [r.choice([0.7, 0.9, 1.1, 1.3]) for _ in range(4)]
 
-    def of_blanket(law, users, *digits):
-        found = kept[0](law, users, *digits)
+    def of_blanket(law, users, *given):
+        found = kept[0](law, users, *given)
         return found._replace(theta=found.theta * factors[0], y=found.y * factors[1], eta=found.eta * 10 * factors[2],
                               last=max(1, found.last // 10))
 
@@ -246,6 +254,13 @@ def perturbed(r):
         found = kept[3](laws, users)
         return found._replace(theta=found.theta * factors[0], step=found.step * factors[1], nodes=found.nodes // 2)
 
+    def of_epoch(epoch, eps):
+        for found in witnesses(epoch, eps):
+            yield found._replace(eps=eps * min(factors[0], 1), terms=max(1, round(found.terms * factors[1])),
+                                 cut=max(1.0, found.cut * factors[2]), pivots=round(found.pivots * factors[3]),
+                                 level=1 + (found.level - 1) * factors[0], chosen=max(1, round(found.chosen * factors[1])))
+
+    Epoch.witnesses = of_epoch
     blanket.witness, clones_window._window, sampled_gaussians._tilt = of_blanket, of_window, of_tilt
     interval_noise.chosen, compositions.TOLERANCE = of_interval, tolerance * 20 * factors[2]
     _allocation.FINE, interval_noise.dataset = tuple(4 * factors[3] * x for x in fine), of_dataset
@@ -255,6 +270,7 @@ def perturbed(r):
     try:
         yield
     finally:
+        Epoch.witnesses = witnesses
         blanket.witness, clones_window._window, sampled_gaussians._tilt, interval_noise.chosen = kept
         compositions.TOLERANCE, personalized._reach, personalized.thresholds = tolerance, reach, thresholds
         _allocation.FINE, interval_noise.dataset = fine, dataset
