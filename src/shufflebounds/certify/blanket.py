@@ -162,9 +162,9 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
 def enumeration_operations(kinds: int, users: int) -> float:
     """Return the number of ball operations of :func:`enumerated`, or inf if there are too many.
 
-    It is twice the number of multisets of the outputs of all users, each of one of `kinds` kinds or of the kind with X = 0.
+    It is 4.5 times the number of multisets of the outputs of all users, each of one of `kinds` kinds or of the kind with X = 0.
     """
-    return 2.0 * multisets(kinds + 1, users)
+    return 4.5 * multisets(kinds + 1, users)
 
 
 def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:
