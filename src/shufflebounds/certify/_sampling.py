@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from shufflebounds.certify._dispatch import hockey_stick_of, kinds_of, outcomes_of
+from shufflebounds.certify._dispatch import bounds_of, hockey_stick_of, kinds_of, outcomes_of
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, flint, hockey_stick, larger, largest_answer
 from shufflebounds.certify.families import family_of
 from shufflebounds.certify.noise import NOISES, Noise, noise_of
+from shufflebounds.certify.shuffled_batches import epoch_bounds
+
+bounds_of.of("ShuffledBatches")(epoch_bounds)
 
 
 def _sampled(one: Answer, rate: Ball, factor: Ball) -> Ball:
