@@ -404,3 +404,13 @@ def test_a_direction_may_have_a_delta_in_one_order_alone():
         assert one.delta(0.0) == 0.0 < delta
         assert one.tradeoff().delta(0.0) >= delta
         assert one.reverse().tradeoff().inverse().delta(0.0) >= delta
+
+
+@pytest.mark.parametrize("name", ["gaussian", "randomized response, rounded down", "sampled"])
+def test_an_exported_import_has_at_least_its_delta(name):
+    profile, eps = interop.from_dp_accounting(imports()[name]), [0.0, 0.05, 0.1, 0.313, 1.0, 2.0]
+    for one in (profile, profile.self_compose(2), profile.pairs()[0]):
+        exported = one.to_dp_accounting(interval=0.1)
+        for at in eps:
+            delta = max(one.delta(at, bound="lower"), one.reverse().delta(at, bound="lower"))
+            assert exported.get_delta_for_epsilon(at) >= delta * (1 - 1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,8 +13,9 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
-from shufflebounds._base.types import Bound
+from shufflebounds._base.types import Bound, FloatArray, IntervalArray
 from shufflebounds._losses.interpolation import connect_the_dots
+from shufflebounds._losses.sampled_profile import HockeyStickBounds
 from shufflebounds.profile.bounded_profile import BoundedProfile
 from shufflebounds.profile.saving import from_dict as read
 from shufflebounds.profile.saving import to_dict as written
@@ -85,10 +87,14 @@ class ExportMixin(BoundedProfile):
         opposite = self.reverse()
         sides = [self] if opposite is self else [self, opposite]
         tops = [_top(side, interval, log_tail) for side in sides]
+        sticks = [side._log_delta for side in sides]
+        if self._described.losses.unmatched is not None:
+            top = max(float(side._known_side(np.zeros(1), upper=True)[0]) for side in sides)
+            sticks = [partial(_raised, stick, top) for stick in sticks]
         laws, rests = [], []
-        for i, side in enumerate(sides):
+        for i in range(len(sides)):
             index = np.arange(-tops[-1 - i], tops[i] + 1, dtype=np.float64)
-            atoms = connect_the_dots(interval * index, side._log_delta, sides[-1 - i]._log_delta)
+            atoms = connect_the_dots(interval * index, sticks[i], sticks[-1 - i])
             masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + _MARGIN), 1.0)
             laws.append(dict(zip(np.rint(atoms.loss / interval).astype(int).tolist(), masses.tolist())))
             rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + _MARGIN)))
@@ -321,6 +327,18 @@ class ExportMixin(BoundedProfile):
 
 
 @_validate.quiet()
+def _raised(stick: HockeyStickBounds, top: float, eps: FloatArray) -> IntervalArray:
+    """Return bounds of an unmatched divergence, with the upper bound raised until the divergences of both orders join.
+
+    `top` is the log of the larger divergence d at E = e^eps = 1. Both are raised to at least the line d - (E - 1) (1 - d)/2, so
+    that their joint function of E is convex at 1.
+    """
+    lower, upper = stick(eps)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        line = top + np.log1p(-np.expm1(eps) * (-np.expm1(top) / 2 * np.exp(-top)))
+    return IntervalArray(lower, np.fmax(upper, line))
+
+
 def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
     """Return the index of the grid point beyond which delta is 0, is below e^log_tail, or is nearly constant."""
     cap = TABLE_SIZE * interval
