@@ -39,7 +39,7 @@ TOLERANCE = 3e-5
 """Allowed distance of the ball from the stated bound in log delta. The second certificate reached 1e-5 for 1e5 users, the first
 one for upper bounds. For 1e9 users, the lower end is farther from the stated bound."""
 
-FEW_DIGITS, DIGITS = 5.5, 7.0
+FEW_DIGITS, DIGITS = 6.0, 7.0
 """Digits of the smoothing term, for a first and a second certificate. Raised by 2: ten times more nodes. Lowered: a wider ball."""
 
 PRECISION = 128
@@ -51,8 +51,8 @@ BLOCK = 256
 NEGLIGIBLE = 60
 """Terms below e^-NEGLIGIBLE of that of the node 0 are bounded by this number. Raised: more powers are computed."""
 
-NODES = 400_000
-"""Resource limit: largest number of nodes, 1 to 5 s for up to nine outputs. Raised: longer calls. Lowered: fewer certificates."""
+NODES = 600_000
+"""Resource limit: largest number of nodes, 1 to 8 s for up to nine outputs. Raised: longer calls. Lowered: fewer certificates."""
 
 
 TILTS = 1.1, 1.2, 1.4, 1.7, 2.2, 3.0
@@ -81,7 +81,7 @@ def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int =
     # The estimates are those of a typical number of nodes.
     return (Answer(times * enumeration_operations(kinds, users), partial(value, phi=enumerated)),
             *(Answer(times * nodes * (3 + kinds / 4), partial(value, phi=partial(contour, digits=digits)), TOLERANCE, refined=False)
-              for digits, nodes in ((FEW_DIGITS, 1.2e5), (DIGITS, 8e5))))
+              for digits, nodes in ((FEW_DIGITS, 2e5), (DIGITS, 8e5))))
 
 
 def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS, size: float | None = None) -> Witness:
@@ -162,9 +162,9 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
 def enumeration_operations(kinds: int, users: int) -> float:
     """Return the number of ball operations of :func:`enumerated`, or inf if there are too many.
 
-    It is 4.5 times the number of multisets of the outputs of all users, each of one of `kinds` kinds or of the kind with X = 0.
+    It is five times the number of multisets of the outputs of all users, each of one of `kinds` kinds or of the kind with X = 0.
     """
-    return 4.5 * multisets(kinds + 1, users)
+    return 5.0 * multisets(kinds + 1, users)
 
 
 def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:
