@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, Tradeoff, interop, mechanisms, sampling, shuffle
 from shufflebounds.composition import from_dict, to_dict
+from shufflebounds.profile import Status
 
 pld_module = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 
@@ -414,3 +415,14 @@ def test_an_exported_import_has_at_least_its_delta(name):
         for at in eps:
             delta = max(one.delta(at, bound="lower"), one.reverse().delta(at, bound="lower"))
             assert exported.get_delta_for_epsilon(at) >= delta * (1 - 1e-12)
+
+
+def test_what_contains_an_import_rests_on_the_claim_about_its_losses():
+    given_losses = interop.from_dp_accounting(imports()["sampled"])
+    direction = given_losses.directions[0]
+    for profile in (given_losses, direction, direction.reverse(), direction.self_compose(3),
+                    given_losses.compose(mechanisms.LaplaceMechanism(1.0)), given_losses.for_group(2)):
+        for bound in ("upper", "lower"):
+            claims = profile.evidence(0.5, bound=bound)
+            assert [one.claim for one in claims if one.status is Status.OPEN] == [
+                "the losses of dp-accounting, as given, are those of the mechanism"]

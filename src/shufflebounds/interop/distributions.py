@@ -26,6 +26,9 @@ from shufflebounds.profile.profile import PrivacyProfile, _ListedPair, largest_o
 __all__ = ["AccountingProfile", "from_dp_accounting"]
 
 
+_GIVEN = Evidence("the losses of dp-accounting, as given, are those of the mechanism", Status.OPEN, "docs/interop")
+
+
 def _direction(log_p: Any, log_q: Any, forward: bool) -> _LossPair:
     """Return a saved direction, after a check of its log masses."""
     both = []
@@ -61,6 +64,10 @@ class _LossPair(_ListedPair):
 
     def reverse(self) -> Self:
         return type(self)(self.log_q, self.log_p, not self.forward)
+
+    def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
+        yield from super().claims(eps, upper=upper)
+        yield _GIVEN
 
     @classmethod
     def of(cls, pmf: Any) -> Self:
@@ -186,7 +193,7 @@ class AccountingProfile(PrivacyProfile):
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield from super().claims(eps, upper=upper)
-        yield Evidence("the losses of dp-accounting, as given, are those of the mechanism", Status.OPEN, "docs/interop")
+        yield _GIVEN
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.directions
