@@ -64,7 +64,7 @@ cdef extern from *:
     #define BATCH 8                         /* intervals halved before their bounds are compared with the best value */
     #define SMALL 1024                      /* datasets up to which the bounds are computed to 1e-9 instead of 1e-3 */
     #define MOST_HALVED 128                 /* intervals to halve; with more than SMALL datasets the rest is scanned */
-    #define HIGH -4.0                       /* above this log delta, halving aims at 1e-9, because log delta falls slowly with eps */
+    #define HIGH -4.0                       /* above this log delta, halving aims at 1e-9: log delta falls slowly with eps */
     #define AIM 0.95                        /* fraction of the tolerance that an interval of the chosen length should use */
     #define FEW_ONES 8                      /* datasets with fewer ones are evaluated: the worst one is most often among them */
     #define MOST_FEW 63.0                   /* with an expansion, the best one of 0..MOST_FEW ones by the expansion is evaluated */
