@@ -426,3 +426,11 @@ def test_what_contains_an_import_rests_on_the_claim_about_its_losses():
             claims = profile.evidence(0.5, bound=bound)
             assert [one.claim for one in claims if one.status is Status.OPEN] == [
                 "the losses of dp-accounting, as given, are those of the mechanism"]
+
+
+def test_an_export_searches_for_eps_without_advice_to_the_caller(recwarn):
+    # The search for the end of the grid calls epsilon() with the mass of infinite losses, which is larger than the eps found.
+    pair = DominatingPair.from_pmfs(np.log([0.5, 0.26, 0.24]), [-math.inf, *np.log([0.49, 0.51])])
+    pld = pair.to_dp_accounting(interval=1e-2)
+    assert pld.get_delta_for_epsilon(1.0) == pytest.approx(0.5, rel=1e-6)
+    assert not [str(one.message) for one in recwarn if "epsilon(" in str(one.message)]

@@ -326,7 +326,6 @@ class ExportMixin(BoundedProfile):
         return table(self)
 
 
-@_validate.quiet()
 def _raised(stick: HockeyStickBounds, top: float, eps: FloatArray) -> IntervalArray:
     """Return bounds of an unmatched divergence, with the upper bound raised until the divergences of both orders join.
 
@@ -339,6 +338,7 @@ def _raised(stick: HockeyStickBounds, top: float, eps: FloatArray) -> IntervalAr
     return IntervalArray(lower, np.fmax(upper, line))
 
 
+@_validate.quiet()
 def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
     """Return the index of the grid point beyond which delta is 0, is below e^log_tail, or is nearly constant."""
     cap = TABLE_SIZE * interval
