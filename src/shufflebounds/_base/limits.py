@@ -146,7 +146,7 @@ MOST_ROWS = 10**5
 longer run time. Lowered: ValueError for smaller inputs."""
 
 MOST_ENUMERATED = 2**14
-"""Largest number of outcomes, or of groups of users, that are enumerated where a grid or rounding is an alternative.
+"""Largest number of outcomes that are enumerated where a grid or rounding is an alternative.
 
 Raised: longer run time than the grid takes. Lowered: less tight bounds, since enumerated outcomes are exact.
 """

@@ -168,8 +168,8 @@ class AccountingProfile(PrivacyProfile):
 
     dp-accounting rounds the losses of each direction to a grid. So the two directions are not the two orders of one pair of
     distributions. The trade-off function and mu, also those of compositions, follow from delta at eps >= 0, which holds for both
-    orders. If the losses are rounded far, delta need not be that of any pair near eps = 0; then the lower bound of the trade-off
-    function has the larger delta of the import, and the upper bound is the function by the formula of :meth:`tradeoff`. The Renyi
+    orders. If the grid is coarse, delta near eps = 0 need not be that of any pair. Then delta of the lower bound of the trade-off
+    function is at least that of the import, and the upper bound is the function by the formula of :meth:`tradeoff`. The Renyi
     divergence is :math:`\max_{\text{directions}} \log(\sum_l p_l\, e^{(a-1) l})/(a-1)`, or 0 if this is negative.
 
     References

@@ -247,7 +247,7 @@ class CloneBound(PrivacyProfile):
 class BetweenBudgets(Between):
     """The clone bound `above`, and the larger one of two lower bounds: that of `below` and that of the least budget.
 
-    The bounds of the largest budget (`close`) are evaluated for mu and for Renyi divergences, too: these of `above` are integrals
+    The bounds of the largest budget (`close`) are evaluated for mu and for Renyi divergences, too: those of `above` are integrals
     of samples of the smallest bound of delta, and are less tight.
     """
 

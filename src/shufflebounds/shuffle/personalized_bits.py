@@ -251,6 +251,7 @@ class PersonalizedBits(EqualByKey, PrivacyProfile):
     counts: FloatArray | None = field(default=None, kw_only=True)
 
     _prepares: ClassVar[bool] = True
+
     @property
     def theorem(self) -> str:  # type: ignore[override]
         """What is proven for the upper bound, or for both bounds."""
