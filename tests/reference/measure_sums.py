@@ -116,8 +116,8 @@ def error_beyond(actual, exact, spare=4):
 
 
 def bits(rng, trials):
-    """Yield the row of _bits.pyx: all datasets of up to 12 users, in fractions."""
-    errors = []
+    """Yield the rows of _bits.pyx: all datasets of up to 12 users, in fractions."""
+    errors, tails = [], []
     while len(errors) < trials:
         others, flip = rng.randint(0, 11), rng.uniform(0.01, 0.45)
         ones = rng.randint(0, others)
@@ -130,7 +130,13 @@ def bits(rng, trials):
         if math.isfinite(exact):
             errors.append(error_beyond((low + high) / 2, exact))
             assert errors[-1] <= (high - low) / 2
+            exact = float(logarithm(sum(p for x, p in laws[0].items() if p > rational(eps) * laws[1][x])))
+            low, high = (float(side[0]) for side in _bits.bits_log_tails(np.array([float(ones)]), np.array([float(others - ones)]),
+                                                                         flip, eps, gap_of(flip, eps))[:2])
+            tails.append(error_beyond((low + high) / 2, exact))
+            assert tails[-1] <= (high - low) / 2
     yield "every dataset of 1..12 users, exact fractions", "peak", errors
+    yield "the same, tail of the loss, relative to the tail", "peak", tails
 
 
 def gap_of(flip, eps):

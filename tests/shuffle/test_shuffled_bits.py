@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from shufflebounds import DominatingPair
 from shufflebounds.mechanisms import RandomizedResponse
@@ -427,15 +428,56 @@ def test_tails_over_all_datasets_are_exact(users, flip):
             assert one is twin or lower <= exact <= upper
 
 
-@pytest.mark.parametrize(("users", "fakes"), [(1, 1), (3, 2), (2, 3), (4, 4)])
+@pytest.mark.parametrize(("users", "fakes"), [(1, 1), (3, 2), (2, 3), (4, 4), (1, 6), (2, 5)])
 def test_tails_with_dummy_zeros(users, fakes):
     protocol = ShuffledBits(users, 0.25, fakes=fakes)
     for eps in (0.01, 0.3, 0.6, 1.0):
         exact = float(exact_tail(users, Fraction(1, 4), eps, fakes))
         assert protocol.loss_tail(eps, bound="lower") <= exact * (1 + 1e-12)
         assert exact * (1 - 1e-12) <= protocol.loss_tail(eps)
-        if fakes <= users:
-            assert protocol.loss_tail(eps) == pytest.approx(exact, rel=1e-9)
+        assert protocol.loss_tail(eps) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize(("users", "flip", "eps"), [(1500, 0.01, 0.7), (1500, 0.01, 2.5), (1300, 0.2, 0.15), (1300, 0.2, 0.3)])
+def test_tails_over_all_datasets_of_many_users(users, flip, eps):
+    """Sums over all outcomes of every dataset: the upper bound was 2.7 to 4.8 times the lower one."""
+    flips = [binom.pmf(np.arange(count + 1), count, flip) for count in range(users)]
+    best = 0.0
+    for ones in range(users):
+        law = np.convolve(flips[ones][::-1], flips[users - 1 - ones])
+        zero, one = (np.convolve(law, bit) for bit in ([1 - flip, flip], [flip, 1 - flip]))
+        best = max(best, zero[zero > math.exp(eps) * one].sum())
+    lower, upper = (ShuffledBits(users, flip).loss_tail(eps, bound=bound) for bound in ("lower", "upper"))
+    assert (lower, upper) == pytest.approx((best, best), rel=1e-9)
+    twin = RandomizedResponse(math.log1p(-flip) - math.log(flip)).shuffled(users)
+    assert twin.loss_tail(eps) == pytest.approx(best, rel=1e-6)
+    assert twin.loss_tail(eps, bound="lower") == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize(("users", "flip", "eps"), [
+    (10**5, 0.01, 0.05), (10**6, 5.7e-5, 1.0), (10**6, 0.1, 0.005), (10**9, 1e-3, 0.004), (2**53, 1e-14, 0.7),
+])
+def test_tails_of_many_users_are_at_least_those_of_equal_bits(users, flip, eps):
+    """The other users' bits are all 0 or all 1, and the probabilities are computed in 40 digits."""
+    lower, upper = (ShuffledBits(users, flip).loss_tail(eps, bound=bound) for bound in ("lower", "upper"))
+    assert lower <= upper <= 1.13 * lower
+    with mpmath.workdps(40):
+        others, q, gain = users - 1, mpmath.mpf(flip), mpmath.exp(eps)
+        rho = (1 - q - q * gain) / ((1 - q) * gain - q)
+        for chance in (q, 1 - q):
+            # W(k - 1)/W(k) = k (1 - c)/((N + 1 - k) c) is below rho if k is below a number that is not an integer.
+            odds = chance / (1 - chance)
+            k = int(mpmath.floor(rho * odds * (others + 1) / (1 + rho * odds)))
+            mass = mpmath.exp(mpmath.loggamma(others + 1) - mpmath.loggamma(k + 1) - mpmath.loggamma(others - k + 1)
+                              + k * mpmath.log(chance) + (others - k) * mpmath.log(1 - chance))
+            tail = (1 - q) * mass
+            while k > 0 and mass > 1e-20 * tail:
+                mass *= k / (odds * (others + 1 - k))
+                tail += mass
+                k -= 1
+            assert tail <= upper
+            # Few of the other users' bits are 1 in the worst dataset.
+            assert tail >= 0.3 * lower or chance > q
 
 
 @pytest.mark.parametrize(("users", "flip"), [(300, 0.27), (1024, 1e-12), (1024, 0.3)])

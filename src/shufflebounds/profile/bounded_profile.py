@@ -304,10 +304,10 @@ class BoundedProfile(Answering):
         Returns
         -------
         float or ndarray
-            The chosen bound, of the shape of `eps`. The probability is at least delta(eps), and usually several times larger. For a
-            guarantee whose pairs are not enumerated the upper bound may be three times the lower one. If the loss takes few values,
-            the upper bound may include the mass at the value eps, and the lower bound may omit the mass at the smallest value above
-            eps.
+            The chosen bound, of the shape of `eps`. The probability is at least delta(eps), and usually several times larger. If
+            delta is the largest of pairs that are not enumerated, the upper bound is most often 2.5 to 5 times the lower one; see
+            :doc:`/gaps`. If the loss takes few values, the upper bound may include the mass at the value eps, and the lower bound
+            may omit the mass at the smallest value above eps.
 
         {raises: If `eps` is not positive, not finite or empty, or `bound` is another word.}
 
@@ -320,7 +320,9 @@ class BoundedProfile(Answering):
             \le \frac{\delta(\varepsilon - h) - e^{-h}\delta(\varepsilon)}{1 - e^{-h}};
 
         For a maximum over several pairs the term :math:`-e^{-h}\delta(\varepsilon)` of the upper bound is omitted. Each bound is
-        the tightest one for forty values of h.
+        the tightest one for forty values of h. Values of delta imply no smaller upper bound than the minimum over h: if the loss
+        has one value, slightly above :math:`\varepsilon`, with this probability, no value of delta is exceeded. For randomized
+        bits the distribution of the loss is known, and a search over datasets gives bounds within 11 % of each other.
 
         References
         ----------

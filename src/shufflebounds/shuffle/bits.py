@@ -29,6 +29,7 @@ from shufflebounds._engines.bits import all_datasets as _all_data
 from shufflebounds._engines.bits.bit_blocks import blocks_of_ones
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits, middle_losses
+from shufflebounds._engines.bits.largest_tail import largest_tails
 from shufflebounds._engines.bits.total import TotalOfBits
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, ErrorLaw, bits_exceeded
 from shufflebounds._engines.errors.counted import Counted, Counts, Estimate, SumOfBits
@@ -319,7 +320,7 @@ class _WorstBits(ClosedForms):
         return -blocks[0][0]
 
     def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
-        return _all_data.tails_of_all(self.users, self.flip, eps) if self.listed else None
+        return largest_tails(self.users, self.fakes, self.flip, eps)
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         if not self.listed:

@@ -19,19 +19,20 @@ from shufflebounds._base.caches import Kept, cached_property, immutable
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.evidence import ROUNDING, Evidence, theorem
-from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
+from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.amplification.bounds import Bounds
 from shufflebounds._engines.amplification.group_tests import test_of_people
 from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.upper import MESSAGE
-from shufflebounds._engines.bits.all_datasets import tails_of_all
 from shufflebounds._engines.bits.given_bits import flip_probability
+from shufflebounds._engines.bits.largest_tail import largest_tails
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
 from shufflebounds._engines.excess.excess_law import ExcessLaw, Randomizer, is_randomizer
 from shufflebounds._losses.closed_forms import ClosedForms, mixture_limit
+from shufflebounds._losses.loss_tail import loss_tail
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.renyi import Tail
 from shufflebounds._losses.sum_test import attained_by
@@ -69,7 +70,11 @@ class _OfBits(Between):
         return self.pure if delta == 0 and upper else min(self.sides[upper]._epsilon(delta, upper), self.pure)
 
     def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
-        return tails_of_all(self.users, self.flip, eps, self.rounding) if self.users <= MANY else None
+        # The rounding of the flip probability moves the loss by up to a multiple of the number of users, so that from about 1e8
+        # users on the bounds from values of delta may be the better ones.
+        both = largest_tails(self.users, 0, self.flip, eps, self.rounding)
+        below, above = loss_tail(partial(self.side, upper=False), partial(self.side, upper=True), eps, False)
+        return IntervalArray(np.maximum(both.lower, below), np.minimum(both.upper, above))
 
 
 class _ByBounds(ClosedForms):

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from shufflebounds._base.limits import TINY
-from shufflebounds._base.types import FloatArray, IntervalArray
+from shufflebounds._base.types import FloatArray
 from shufflebounds._core import _binomial
 from shufflebounds._losses.curves import convex_hull, curve_of_masses
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
-__all__ = ["curve_of_all", "renyi_of_all", "tails_of_all"]
+__all__ = ["curve_of_all", "renyi_of_all"]
 
 
 def _error(users: int) -> float:
@@ -53,29 +53,6 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
                 (-1, [np.where(law > TINY, law, 0.0) for law in laws]), (1, [np.maximum(law, TINY) for law in laws])))
         curves.append(curve_of_masses(low, [np.minimum(law, 0.0) for law in high], upper=upper))
     return convex_hull(curves)
-
-
-def tails_of_all(users: int, flip: float, eps: FloatArray, rounding: float = 0.0) -> IntervalArray:
-    """Return bounds of the largest probability, over all datasets, that the privacy loss exceeds each eps, for flip > 0.
-
-    `rounding` bounds the relative error of `flip` and 1 - `flip`.
-    """
-    error = _error(users) + users * rounding
-    local = math.log1p(-flip) - math.log(flip) + 2 * error
-    lower, upper = np.zeros(eps.size), np.zeros(eps.size)
-    for zero, one in _sum_laws(users, flip):
-        # P0/P1 decreases in the sum, so the loss exceeds eps up to some sum. Computed masses below TINY may have underflowed; the
-        # exact masses are between 0 and TINY. Those under P0 are added to the upper bound and subtracted from the lower bound.
-        with np.errstate(divide="ignore"):
-            log_p, seen = np.log(np.maximum(zero, TINY)), zero > TINY
-            least = np.where(seen, log_p - np.log(np.maximum(one, TINY)) - 4 * error, np.inf)
-            most = np.where(seen, log_p - np.log(np.where(one > TINY, one, 0.0)) + 4 * error, -np.inf)
-        least, most = np.minimum.accumulate(least), np.maximum.accumulate(most[::-1])[::-1]
-        sums = np.append(0.0, np.cumsum(zero))
-        lower = np.maximum(lower, sums[np.searchsorted(-least, -eps)])
-        upper = np.maximum(upper, sums[np.searchsorted(-most, -eps)])
-    upper = np.minimum(upper * (1 + error) + users * TINY, 1.0)
-    return IntervalArray(np.maximum(lower * (1 - error) - users * TINY, 0.0), np.where(eps < local, upper, 0.0))
 
 
 def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> FloatArray:

@@ -1,0 +1,84 @@
+"""The largest tail of the loss over all datasets of bits, its kernel, and the bounds of blocks, against exact fractions."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from shufflebounds._core import _bits
+from shufflebounds._engines.bits import largest_tail
+from shufflebounds._engines.bits.largest_tail import _Blocks, largest_tails
+from tests.oracles import log_odds, logarithm, rational, with_bit
+
+
+def exact_tails(others, flip, eps):
+    """Return the probability of a loss above eps, target's bit 0 against 1, for each number of ones among the other bits.
+
+    A second list has the same probabilities with those of the next larger sum added.
+    """
+    q, factor, out, further = Fraction(flip), rational(eps), [], []
+    for ones in range(others + 1):
+        law = [Fraction(1)]
+        for chance in [1 - q] * ones + [q] * (others - ones):
+            law = with_bit(law, chance)
+        zero, one = with_bit(law, q), with_bit(law, 1 - q)
+        count = sum(a > factor * b for a, b in zip(zero, one))
+        out.append(sum(zero[:count]))
+        further.append(sum(zero[: count + 1]))
+    return out, further
+
+
+@pytest.mark.parametrize("flip", [1e-7, 0.01, 0.25, 0.4375, 0.5 - 1e-9])
+@pytest.mark.parametrize("share", [1e-12, 1e-5, 0.1, 0.45, 0.9, 1 - 1e-9])
+def test_every_dataset_and_every_block(flip, share, monkeypatch):
+    # At 1e-12 of the budget, the kernel subtracts two exponentials close to 1.
+    budget = log_odds(flip)
+    eps = share * float(budget)
+    gap = float(budget - eps)
+    for others in (0, 1, 6, 11):
+        exact, further = exact_tails(others, flip, eps)
+        logs = [logarithm(value) for value in exact]
+        ones = np.arange(others + 1.0)
+        lower, upper, last, beyond = _bits.bits_log_tails(ones, others - ones, flip, eps, gap)
+        assert all(low <= log <= high and high - low < 1e-12 * (1 + abs(log)) for low, log, high in zip(lower, logs, upper))
+        # At eps near the budget, the probability of the next sum is computed from an absolute error.
+        assert all(logarithm(value) <= high < logarithm(value) + (1e-9 if share < 0.95 else math.inf)
+                   for value, high in zip(further, beyond))
+        assert (np.diff(last) >= 0).all()
+        assert (np.diff(last) <= 1).all()
+        blocks = _Blocks(others, flip, eps, gap)
+        for first in range(others + 1):
+            for end in range(first, others + 1):
+                assert blocks.over(np.array([float(first)]), np.array([float(end)]))[0] >= max(logs[first : end + 1])
+        for most, fakes in ((0, 0), (4, 0), (1024, 0), (1024, others // 2 + 1)):
+            monkeypatch.setattr(largest_tail, "MOST", most)
+            users = others + 1 - fakes
+            if users < 1:
+                continue
+            best = max(exact[:users] + exact[fakes:])
+            below, above = largest_tails(users, fakes, flip, np.array([eps])).alone()
+            assert below <= best <= above
+            assert most < 1024 or above - below < 1e-12 * best
+
+
+@pytest.mark.parametrize("flip", [1e-320, 1e-300, 0.1, 0.5 - 2.0**-54])
+def test_extreme_losses(flip):
+    eps = np.array([5e-324, 1e-300, 1e-17, 0.1, 36.0, 699.9, 700.1, 733.0, 1e308])
+    for users, fakes in ((1, 0), (10, 2**40), (2**53, 0), (2, 2**53 - 2)):
+        lower, upper = largest_tails(users, fakes, flip, eps)
+        assert (lower >= 0).all()
+        assert (lower <= upper).all()
+        assert (upper <= 1).all()
+        assert (upper[eps > float(log_odds(flip))] == 0).all()
+        assert upper[0] > 0.5 - 1e-15 or flip > 0.4
+
+
+def test_a_rounded_flip_probability():
+    """Bounds with an error of the flip probability are valid for each flip probability in this range."""
+    eps, error = 0.3, 1e-6
+    for flip in (0.1 * (1 - error), 0.1 * (1 + 0.1 * error)):
+        exact = max(exact_tails(9, flip, eps)[0])
+        lower, upper = largest_tails(10, 0, 0.1, np.array([eps]), error).alone()
+        assert lower <= exact <= upper <= (1 + 1e-4) * lower
+    assert largest_tails(10, 0, 0.1, np.array([1e-9]), error).alone().upper == 1
