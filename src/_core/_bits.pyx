@@ -238,24 +238,25 @@ def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] c
     return lower, upper
 
 
-cdef void c_bits_log_tail(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip, double eps,
-                          double gap, double *lower, double *upper, double *last, double *beyond) noexcept nogil:
+cdef void c_bits_log_tail(const double *p, const double *q, const double *counts, Py_ssize_t groups, double flip, double keep,
+                          double eps, double gap, double *lower, double *upper, double *last, double *beyond) noexcept nogil:
     """Writes bounds of log Pr[loss > eps] under P, and in `last` an upper bound of the last sum with such a loss.
 
-    The upper bound is at least log Pr[sum <= last], and `beyond` is an upper bound of log Pr[sum <= last + 1]. The caller has
-    checked the arguments as for `c_bits_log_delta`; gap > 0.
+    Under P the target's bit is 1 with probability `flip` and 0 with probability `keep`. Under Q it is 0 with the smaller
+    probability keep e^-(eps + gap), where gap > 0. The upper bound is at least log Pr[sum <= last], and `beyond` is an upper bound
+    of log Pr[sum <= last + 1]. The caller has checked the other arguments as for `c_bits_log_delta`.
     """
-    cdef double keep = 1 - flip, value, rounding, steps, common
+    cdef double value, rounding, steps, common
     cdef Threshold best
     cdef Local at
     last[0] = beyond[0] = 0
-    lower[0] = upper[0] = log1p(-flip)
+    lower[0] = upper[0] = log1p(-flip) if flip < 0.5 else log(keep)
     if groups == 0:
         lower[0], upper[0] = lower[0] * (1 + 4 * UNIT), upper[0] * (1 - 4 * UNIT)
         return
     find_threshold(p, q, counts, groups, -keep * expm1(-gap), expm1(eps), BAND, &best)
     at = best.at
-    # Pr[S + Ber(q) <= k] = Pr[S < k] + p W(k)
+    # Pr[S + Ber(flip) <= k] = Pr[S < k] + keep W(k)
     value = at.strict + keep * at.here
     rounding = at.strict_error + 4 * UNIT * at.strict + keep * (at.error + 4 * UNIT * at.here)
     # If the mode is j values below k, these are not counted: their probabilities are at most the tilted ones, as theta <= 0.
@@ -264,7 +265,7 @@ cdef void c_bits_log_tail(const double *p, const double *q, const double *counts
     if value - rounding > steps * (at.here + at.error + 1.01 * best.down * steps):
         lower[0] = log(value - rounding - steps * (at.here + at.error + 1.01 * best.down * steps))
         lower[0] = best.exponent + lower[0] - best.slack - 4 * UNIT * fabs(lower[0])
-    # The sums up to k + 1 add q W(k) + p W(k + 1), where W(k + 1) is e^(-theta) times its tilted probability.
+    # The sums up to k + 1 add flip W(k) + keep W(k + 1), where W(k + 1) is e^(-theta) times its tilted probability.
     upper[0] = log(value + rounding)
     beyond[0] = c_log_add_exp(log(value + rounding + flip * (at.here + at.error)),
                               log(keep * (fmax(at.above, 0) + at.error)) - best.theta)
@@ -279,25 +280,51 @@ cdef void c_bits_log_tail(const double *p, const double *q, const double *counts
     last[0] = best.k + steps
 
 
-def bits_log_tails(const double[::1] ones, const double[::1] zeros, double flip, double eps, double gap):
+cdef inline Py_ssize_t two_groups(double ones, double zeros, tuple zero, tuple one, double *p, double *q, double *counts):
+    cdef Py_ssize_t groups = 0
+    for number, chances in ((ones, one), (zeros, zero)):
+        if number > 0:
+            p[groups], q[groups], counts[groups] = chances[0], chances[1], number
+            groups += 1
+    return groups
+
+
+def bits_log_tails(const double[::1] ones, const double[::1] zeros, tuple zero, tuple one, double eps, double gap):
     """Return four arrays for several datasets: bounds of log Pr[loss > eps], the last sum with such a loss, and a tail beyond it.
 
-    Of the other users' bits ones[i] are 1 and zeros[i] are 0; the loss is that of the target's bit 0 against 1. The third array has
-    upper bounds of the last sum k, which are exact unless rounding hides k. The upper bounds of the second array are at least
-    log Pr[sum <= k], and those of the fourth array at least log Pr[sum <= k + 1], for this bound of k. The caller has checked:
-    whole numbers, 0 < flip < 1/2, 0 <= eps <= 700, and gap = ln((1 - flip)/flip) - eps > 0, accurate to an ulp.
+    A bit with value 0 is 1 with probability zero[0] and 0 with probability zero[1] after its randomization, and one[0] > zero[0]
+    and one[1] are those of a bit with value 1. Of the other users' bits ones[i] are 1 and zeros[i] are 0; the loss is that of the
+    target's bit 0 against 1. The third array has upper bounds of the last sum k, which are exact unless rounding hides k. The upper
+    bounds of the second array are at least log Pr[sum <= k], and those of the fourth array at least log Pr[sum <= k + 1], for this
+    bound of k. The caller has checked: whole numbers, probabilities in (0, 1), 0 <= eps <= 700, and
+    gap = ln(zero[1]/one[1]) - eps > 0, accurate to an ulp.
     """
     lower, upper, last, beyond = (np.empty(ones.shape[0]) for _ in range(4))
     cdef double[::1] low = lower, high = upper, end = last, more = beyond
     cdef double p[2]
     cdef double q[2]
     cdef double counts[2]
+    cdef double flip = zero[0], keep = zero[1]
     cdef Py_ssize_t i, groups
-    with nogil:
-        for i in range(ones.shape[0]):
-            groups = known_bits(ones[i], zeros[i], flip, p, q, counts)
-            c_bits_log_tail(p, q, counts, groups, flip, eps, gap, &low[i], &high[i], &end[i], &more[i])
+    for i in range(ones.shape[0]):
+        groups = two_groups(ones[i], zeros[i], zero, one, p, q, counts)
+        c_bits_log_tail(p, q, counts, groups, flip, keep, eps, gap, &low[i], &high[i], &end[i], &more[i])
     return lower, upper, last, beyond
+
+
+def least_log_deltas(const double[::1] ones, const double[::1] zeros, tuple zero, tuple one, double eps, double gap):
+    """Return lower bounds of log delta for several datasets. The arguments are those of `bits_log_tails`."""
+    lower = np.empty(ones.shape[0])
+    cdef double[::1] low = lower
+    cdef double p[2]
+    cdef double q[2]
+    cdef double counts[2]
+    cdef double gain = -zero[1] * expm1(-gap), loss = expm1(eps), spare
+    cdef Py_ssize_t i, groups
+    for i in range(ones.shape[0]):
+        groups = two_groups(ones[i], zeros[i], zero, one, p, q, counts)
+        c_best_threshold(p, q, counts, groups, gain, loss, BAND, &low[i], &spare)
+    return lower
 
 
 cdef inline Py_ssize_t c_first_at_most(const double *ratio, Py_ssize_t size, double limit, Py_ssize_t start) noexcept nogil:

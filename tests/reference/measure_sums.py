@@ -131,8 +131,9 @@ def bits(rng, trials):
             errors.append(error_beyond((low + high) / 2, exact))
             assert errors[-1] <= (high - low) / 2
             exact = float(logarithm(sum(p for x, p in laws[0].items() if p > rational(eps) * laws[1][x])))
-            low, high = (float(side[0]) for side in _bits.bits_log_tails(np.array([float(ones)]), np.array([float(others - ones)]),
-                                                                         flip, eps, gap_of(flip, eps))[:2])
+            bits = (flip, 1 - flip), (1 - flip, flip), eps, gap_of(flip, eps)
+            sides = _bits.bits_log_tails(np.array([float(ones)]), np.array([float(others - ones)]), *bits)[:2]
+            low, high = (float(side[0]) for side in sides)
             tails.append(error_beyond((low + high) / 2, exact))
             assert tails[-1] <= (high - low) / 2
     yield "every dataset of 1..12 users, exact fractions", "peak", errors

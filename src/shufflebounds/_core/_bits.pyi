@@ -7,8 +7,13 @@ def bits_log_delta(
     p: NDArray[np.float64], q: NDArray[np.float64], counts: NDArray[np.float64] | None, flip: float, eps: float, gap: float
 ) -> tuple[float, float]: ...
 def bits_log_tails(
-    ones: NDArray[np.float64], zeros: NDArray[np.float64], flip: float, eps: float, gap: float
+    ones: NDArray[np.float64], zeros: NDArray[np.float64], zero: tuple[float, float], one: tuple[float, float], eps: float,
+    gap: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+def least_log_deltas(
+    ones: NDArray[np.float64], zeros: NDArray[np.float64], zero: tuple[float, float], one: tuple[float, float], eps: float,
+    gap: float,
+) -> NDArray[np.float64]: ...
 def two_sums(
     first: NDArray[np.float64], second: NDArray[np.float64], ratio: NDArray[np.float64], below: NDArray[np.float64], flip: float,
     eps: float, half: float, gap: float, error: float,

@@ -27,7 +27,7 @@ from shufflebounds._engines.amplification.local import LocalGuarantee
 from shufflebounds._engines.amplification.randomizer_laws import Distributions
 from shufflebounds._engines.amplification.upper import MESSAGE
 from shufflebounds._engines.bits.given_bits import flip_probability
-from shufflebounds._engines.bits.largest_tail import largest_tails
+from shufflebounds._engines.bits.largest_tail import largest_tails, tails_of_two_outputs
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
 from shufflebounds._engines.excess.excess_law import ExcessLaw, Randomizer, is_randomizer
@@ -51,11 +51,25 @@ _PAGES = {"privacy blanket": "docs/theorems/stronger-clones", "shuffled bits": "
 """Pages with the proofs of arguments that :meth:`Shuffled.argument` names; all others are in docs/theorems/worst-dataset."""
 
 _CLOSE = 0.02
-"""If the two bounds of a Renyi divergence that follow from one large message have at most this relative gap, they are the result.
-Raised: less tight bounds. Lowered: longer run time."""
+"""Largest relative gap of two bounds that are the result without a further computation: of a Renyi divergence that follow from one
+large message, or of the tail of the loss that follow from a search over datasets. Raised: less tight bounds. Lowered: longer run
+time."""
 
 _LOCAL: Kept[Any, LocalGuarantee] = Kept(64)
 """Cached guarantees of one message, for the last randomizers and participations; they are the same for every number of users."""
+
+
+def _with_delta(tails: IntervalArray, closed: ClosedForms, eps: FloatArray) -> IntervalArray:
+    """Return the tighter bounds of the tail of the loss at each eps: `tails`, or those from values of delta.
+
+    `tails` allows for a rounding error of the loss that grows with the number of users. From about 1e8 users on, or if the loss is
+    close to 0, it may exceed the error of the bounds from delta.
+    """
+    if (tails.upper <= tails.lower * (1 + _CLOSE)).all():
+        return tails
+    below, above = (partial(closed.side, upper=upper) for upper in (False, True))
+    other = loss_tail(below, above, eps, False)  # type: ignore[arg-type]
+    return IntervalArray(np.maximum(tails.lower, other.lower), np.minimum(tails.upper, other.upper))
 
 
 class _OfBits(Between):
@@ -70,11 +84,7 @@ class _OfBits(Between):
         return self.pure if delta == 0 and upper else min(self.sides[upper]._epsilon(delta, upper), self.pure)
 
     def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
-        # The rounding of the flip probability moves the loss by up to a multiple of the number of users, so that from about 1e8
-        # users on the bounds from values of delta may be the better ones.
-        both = largest_tails(self.users, 0, self.flip, eps, self.rounding)
-        below, above = loss_tail(partial(self.side, upper=False), partial(self.side, upper=True), eps, False)
-        return IntervalArray(np.maximum(both.lower, below), np.minimum(both.upper, above))
+        return _with_delta(largest_tails(self.users, 0, self.flip, eps, self.rounding), self, eps)
 
 
 class _ByBounds(ClosedForms):
@@ -115,7 +125,11 @@ class _ByBounds(ClosedForms):
         return self.one._gdp_mu(True) if upper and self.one and self.limit_of_mu is not None else self.limit_of_mu
 
     def loss_tail(self, eps: FloatArray, upper: bool) -> IntervalArray | None:
-        tails = None if self.bounds.mixed is None else self.bounds.mixed.tails(eps)
+        rows = self.laws.thinned_matrix
+        if rows is not None and rows.shape == (2, 2) and rows.all():
+            tails: IntervalArray | None = _with_delta(tails_of_two_outputs(rows, self.users, eps), self, eps)
+        else:
+            tails = None if self.bounds.mixed is None else self.bounds.mixed.tails(eps)
         return tails and IntervalArray(tails.lower, np.where(eps < self.bounds.pair_info.pure, tails.upper, 0.0))
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:

@@ -5,10 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from shufflebounds._core import _bits
 from shufflebounds._engines.bits import largest_tail
-from shufflebounds._engines.bits.largest_tail import _Blocks, largest_tails
+from shufflebounds._engines.bits.largest_tail import _Bits, _Blocks, largest_tails, tails_of_two_outputs
+from shufflebounds._losses.budget import log_odds as log_odds_of
+from shufflebounds.mechanisms import FiniteRandomizer
 from tests.oracles import log_odds, logarithm, rational, with_bit
 
 
@@ -40,14 +43,14 @@ def test_every_dataset_and_every_block(flip, share, monkeypatch):
         exact, further = exact_tails(others, flip, eps)
         logs = [logarithm(value) for value in exact]
         ones = np.arange(others + 1.0)
-        lower, upper, last, beyond = _bits.bits_log_tails(ones, others - ones, flip, eps, gap)
+        blocks = _Blocks(others, _Bits((flip, 1 - flip), (1 - flip, flip), log_odds_of(flip)), eps, gap)
+        lower, upper, last, beyond = _bits.bits_log_tails(ones, others - ones, *blocks.question)
         assert all(low <= log <= high and high - low < 1e-12 * (1 + abs(log)) for low, log, high in zip(lower, logs, upper))
         # At eps near the budget, the probability of the next sum is computed from an absolute error.
         assert all(logarithm(value) <= high < logarithm(value) + (1e-9 if share < 0.95 else math.inf)
                    for value, high in zip(further, beyond))
         assert (np.diff(last) >= 0).all()
         assert (np.diff(last) <= 1).all()
-        blocks = _Blocks(others, flip, eps, gap)
         for first in range(others + 1):
             for end in range(first, others + 1):
                 assert blocks.over(np.array([float(first)]), np.array([float(end)]))[0] >= max(logs[first : end + 1])
@@ -82,3 +85,50 @@ def test_a_rounded_flip_probability():
         lower, upper = largest_tails(10, 0, 0.1, np.array([eps]), error).alone()
         assert lower <= exact <= upper <= (1 + 1e-4) * lower
     assert largest_tails(10, 0, 0.1, np.array([1e-9]), error).alone().upper == 1
+
+
+@pytest.mark.parametrize(("zero", "one"), [(0.2, 0.7), (0.001, 0.96875), (0.3, 0.3001), (2.0**-30, 0.25), (0.75, 1 - 2.0**-40)])
+def test_two_outputs_with_different_probabilities(zero, one):
+    """The upper bound of 2000 users with the rows (.8, .2) and (.3, .7) was 3.4 times the lower one."""
+    rows = np.array([[1 - zero, zero], [1 - one, one]])
+    chances = Fraction(zero), Fraction(one)
+    budget = max(math.log(one / zero), math.log((1 - zero) / (1 - one)))
+    for users in (1, 2, 7):
+        laws = []
+        for ones in range(users):
+            law = [Fraction(1)]
+            for chance in [chances[1]] * ones + [chances[0]] * (users - 1 - ones):
+                law = with_bit(law, chance)
+            laws.append([with_bit(law, chance) for chance in chances])
+        for share in (0.001, 0.3, 0.8):
+            eps, factor = share * budget, rational(share * budget)
+            exact = max(sum(a for a, b in zip(p, q) if a > factor * b) for pair in laws for p, q in (pair, pair[::-1]))
+            for order in (rows, rows[::-1], rows[:, ::-1]):
+                lower, upper = tails_of_two_outputs(order, users, np.array([eps])).alone()
+                assert lower <= exact <= upper < (1 + 1e-9) * lower
+            if users > 1:
+                assert FiniteRandomizer(rows).shuffled(users).loss_tail(eps) == pytest.approx(float(exact), rel=1e-9)
+
+
+@pytest.mark.parametrize("chances", [(1e-296, 1e-122), (1e-300, 0.5), (1e-17, 1 - 1e-16), (1e-320, 1e-310)])
+def test_extreme_probabilities_of_two_outputs(chances):
+    rows = np.array([[1 - chance, chance] for chance in chances])
+    budget = math.log(chances[1]) - math.log(chances[0])
+    for users in (1, 100, 10**12, 2**53):
+        lower, upper = tails_of_two_outputs(rows, users, budget * np.array([1e-300, 1e-3, 0.5, 0.999, 1.1]))
+        assert (lower >= 0).all()
+        assert (lower <= upper).all()
+        assert (upper <= 1).all()
+
+
+@pytest.mark.parametrize(("zero", "one", "eps"), [(0.2, 0.7, 0.1), (0.2, 0.7, 0.2), (0.002, 0.95, 1.0)])
+def test_two_outputs_of_many_users(zero, one, eps):
+    users, best = 1200, 0.0
+    laws = [[binom.pmf(np.arange(count + 1), count, chance) for count in range(users)] for chance in (zero, one)]
+    for ones in range(users):
+        law = np.convolve(laws[1][ones], laws[0][users - 1 - ones])
+        p, q = (np.convolve(law, [1 - chance, chance]) for chance in (zero, one))
+        best = max(best, p[p > math.exp(eps) * q].sum(), q[q > math.exp(eps) * p].sum())
+    rows = np.array([[1 - zero, zero], [1 - one, one]])
+    lower, upper = tails_of_two_outputs(rows, users, np.array([eps])).alone()
+    assert (lower, upper) == pytest.approx((best, best), rel=1e-9)
