@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, reached
-from shufflebounds.certify._shuffle import moved_noise
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, flint, polynomial
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, both_orders
+from shufflebounds.certify.by_definition import Bits, moved
 
 
-def _difference(protocol: Any) -> list[Ball]:
+def _difference(protocol: Any) -> list[Bits]:
     """Return the distribution of the difference of two counts that all records of a group change alike."""
     if "ClearReports" in kinds_of(protocol):
         share = arb(1) / protocol.bins
-        return list(flint().arb_poly([share, 1 - 2 * share, share]) ** protocol.fakes)
+        return [(share, 1 - 2 * share, share, protocol.fakes)]
     gamma = arb(protocol.gamma)
-    return polynomial([(gamma, 1 - gamma, protocol.users), (1 - gamma, gamma, protocol.users)])
+    return [(gamma, 1 - gamma, protocol.users), (1 - gamma, gamma, protocol.users)]
 
 
 @hockey_stick_of.of("Group")
@@ -73,6 +73,6 @@ def _lower(group: Any, one: Bounds, eps: float) -> Iterator[Answer]:
     """Yield the lower bounds of one record, then that of a test of the whole group."""
     yield from one(eps, False)
     if {"ClearReports", "ShuffledHistogram"} & set(kinds_of(group.profile)):
-        yield moved_noise(lambda: _difference(group.profile), 1e6, 2 * group.size)
+        yield Answer(1e6, lambda factor: both_orders(moved(_difference(group.profile), 2 * group.size), factor))
     elif len(group._closed.ways) > 1:
         raise NoCertificateError("the test of a whole group is not certified")

@@ -8,6 +8,7 @@ from typing import Any
 
 from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, kinds_of, outcomes_of, pairs_of
 from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, hockey_stick, larger, polynomial
+from shufflebounds.certify.by_definition import sum_outcomes
 from shufflebounds.certify.families import chances_of, family_of, geometric_row
 from shufflebounds.certify.noise import noise_of, normal_delta
 
@@ -75,9 +76,8 @@ def _(mechanism: Any) -> Outcomes:
 @outcomes_of.computed("BitPair", size=lambda pair: float(pair.ones + pair.zeros + 2))
 def _(pair: Any) -> Outcomes:
     flip = arb(pair.flip)
-    others = [(flip, 1 - flip, pair.ones), (1 - flip, flip, pair.zeros)]
-    zero, one = (polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
-    return list(zip(one, zero, strict=True)) if pair.reversed else list(zip(zero, one, strict=True))
+    zero, one = (1 - flip, flip, 1), (flip, 1 - flip, 1)
+    return sum_outcomes([(*one[:2], pair.ones), (*zero[:2], pair.zeros)], *((one, zero) if pair.reversed else (zero, one)))
 
 
 @hockey_stick_of.computed("GaussianVector", size=lambda mechanism: 10 * OPERATIONS, make=Answer)

@@ -12,9 +12,9 @@ import numpy as np
 
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, outcomes_of, pairs_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, hockey_stick, larger, polynomial
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, both_orders, larger
 from shufflebounds.certify.blanket import phi_answers, values_of
-from shufflebounds.certify.by_definition import Reports, all_shares, bit_reports, kind_reports, of_datasets, of_sum
+from shufflebounds.certify.by_definition import Reports, all_shares, bit_reports, kind_reports, moved, of_datasets, sum_outcomes
 from shufflebounds.certify.clones_window import divergence_weights, of_window
 from shufflebounds.certify.compositions import Listed
 from shufflebounds.certify.families import Family, bit_rows, family_of, kary_family, matrix_of, sent
@@ -72,35 +72,25 @@ def _(protocol: Any, factor: Ball) -> Ball:
 @of_people.of("BinomialNoise", "ZeroSum")
 def _(protocol: Any) -> Callable[[int], Answer]:
     trials, prob = (protocol.users, protocol.gamma) if "ZeroSum" in kinds_of(protocol) else (protocol.trials, protocol.prob)
-    return partial(moved_noise, partial(_binomial, trials, prob), 30.0 * (trials + 1))
+    # No smaller shift has a larger delta.
+    return lambda size: Answer(30.0 * (trials + 1), lambda factor: both_orders(moved([_binomial(trials, prob)], size), factor))
 
 
 @outcomes_of.computed("_ShiftedBinomial", size=lambda pair: pair.trials + 2.0)
 def _(pair: Any) -> Outcomes:
-    return _moved(_binomial(pair.trials, pair.prob))[0 if pair.shifted_first else 1]
+    outcomes = moved([_binomial(pair.trials, pair.prob)])
+    return [(q, p) for p, q in outcomes] if pair.shifted_first else outcomes
 
 
-def _binomial(trials: int, prob: float) -> list[Ball]:
-    return polynomial([(1 - arb(prob), arb(prob), trials)])
-
-
-def _moved(law: list[Ball], shift: int = 1) -> tuple[Outcomes, Outcomes]:
-    """Return the outcomes of (B + shift, B) and of (B, B + shift) for B with this distribution."""
-    gap = [arb(0)] * shift
-    first, second = [*gap, *law], [*law, *gap]
-    return list(zip(first, second, strict=True)), list(zip(second, first, strict=True))
-
-
-def moved_noise(law: Callable[[], list[Ball]], operations: float, shift: int = 1) -> Answer:
-    """Return the larger delta of (B, B + shift) and (B + shift, B); no smaller shift of a binomial B has a larger delta."""
-    return Answer(operations, lambda factor: larger(*(hockey_stick(pair, factor) for pair in _moved(law(), shift))))
+def _binomial(trials: int, prob: float) -> tuple[Ball, Ball, int]:
+    return 1 - arb(prob), arb(prob), trials
 
 
 @hockey_stick_of.computed("ShuffledHistogram", size=lambda protocol: 100.0 * (protocol.users + 2), make=Answer)
 def _(protocol: Any, factor: Ball) -> Ball:
     # The two counts that change are (B + 1, B') for one input and (B, B' + 1) for the other; B and B' are independent.
-    gain, loss = map(Listed, _moved(_binomial(protocol.users, protocol.gamma)))
-    return 0 * factor if protocol.bins == 1 else gain.then(loss.value, factor)
+    outcomes = moved([_binomial(protocol.users, protocol.gamma)])
+    return 0 * factor if protocol.bins == 1 else Listed([(q, p) for p, q in outcomes]).then(Listed(outcomes).value, factor)
 
 
 @of_people.of("RealSum")
@@ -151,7 +141,10 @@ def _(protocol: Any) -> Bounds:
 @hockey_stick_of.of("PersonalizedBits")
 def _(protocol: Any) -> Answer:
     counts = [1] * protocol.local_eps.size if protocol.counts is None else [int(many) for many in protocol.counts]
-    targets, users = range(len(counts)) if protocol.target is None else [protocol.target], sum(counts)
+    users, budgets = sum(counts), protocol.local_eps.tolist()
+    # Over all datasets, delta of the user with the largest budget is the largest (docs/personalized).
+    worst = range(len(counts)) if protocol.bits is not None else [budgets.index(max(budgets))]
+    targets = worst if protocol.target is None else [protocol.target]
     if protocol.bits is None and users > FEW_USERS:
         raise NoCertificateError("only the datasets of few users are enumerated, so pass bound='upper' or bound='lower'")
     # Of the users of each budget, any number may have the bit 1; a list of bits has one for each group.
@@ -160,13 +153,13 @@ def _(protocol: Any) -> Answer:
 
     def value(factor: Ball) -> Ball:
         divergences = []
-        kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (arb(e).exp() for e in protocol.local_eps.tolist())]
+        kept = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (arb(e).exp() for e in budgets)]
         for target, ones in product(targets, given):
             # The target is one user of its group; the other users of the group have the bits of the dataset.
             left = [many - (i == target) for i, many in enumerate(counts)]
             law = [(*bit, n) for pair, many, high in zip(kept, left, ones, strict=True)
-                   for bit, n in ((pair[::-1], min(high, many)), (pair, many - min(high, many))) if n]
-            divergences.append(of_sum(law, (*kept[target], 1), (*kept[target][::-1], 1), factor))
+                   for bit, n in ((pair[::-1], min(high, many)), (pair, many - min(high, many)))]
+            divergences.append(both_orders(sum_outcomes(law, (*kept[target], 1), (*kept[target][::-1], 1)), factor))
         return larger(*divergences)
 
     return Answer(4.0 * users**2 * len(targets) * len(given), value)
@@ -189,14 +182,10 @@ def of_bits(bits: int, flip: Callable[[], Ball], width: int = 1, datasets: Seque
     all numbers; half of them suffice, because all bits may be exchanged with their complements.
     """
     datasets = datasets or range((bits - width) // 2 + 1)
-
-    def value(factor: Ball) -> Ball:
-        change = flip()
-        return larger(*(of_sum([(change, 1 - change, ones), (1 - change, change, bits - width - ones)],
-                               (1 - change, change, width), (change, 1 - change, width), factor) for ones in datasets))
-
+    reports = bit_reports(2, 1, lambda: [[flip()], [1 - flip()]], bits)
+    answer = of_datasets(reports, bits - width, [((bits - width - ones, ones), None) for ones in datasets], own=width)
     # Powers of polynomials take a number of operations proportional to the square of their degree.
-    return Answer((8.0 + 0.014 * bits) * bits * len(datasets), value)
+    return answer._replace(operations=(8.0 + 0.014 * bits) * bits * len(datasets))
 
 
 def _stronger_bits(protocol: Any) -> Answer:
@@ -257,7 +246,7 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     """Yield the certificates of the argument that gives the stated bound, then that of the bound for one message."""
     argument = protocol.argument(eps)
     if argument == "shuffled bits":
-        yield exact_bits(protocol) if protocol._exact is not None else _stronger_bits(protocol)
+        yield _stronger_bits(protocol)
     elif argument == "privacy blanket" and _is_noise(protocol.randomizer):
         yield from interval_outputs(protocol, eps, True)
     elif argument == "privacy blanket":

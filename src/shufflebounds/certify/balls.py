@@ -115,12 +115,17 @@ def multisets(kinds: int, times: int) -> float:
         return math.inf
 
 
-def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:
-    """Return the distribution of a sum of bits; each factor is (probability of 0, probability of 1, number of such bits)."""
+def both_orders(outcomes: Outcomes, factor: Ball) -> Ball:
+    """Return the larger divergence, of (P, Q) and (Q, P)."""
+    return larger(hockey_stick(outcomes, factor), hockey_stick([(q, p) for p, q in outcomes], factor))
+
+
+def polynomial(factors: Sequence[tuple[Any, ...]]) -> list[Ball]:
+    """Return the distribution of a sum of numbers; each factor is (probabilities of 0, 1, ..., number of such numbers)."""
     out = flint().arb_poly([1])
-    for zero, one, many in factors:
-        out *= flint().arb_poly([zero, one]) ** many
-    return [out[k] for k in range(1 + sum(many for *_, many in factors))]
+    for *law, many in factors:
+        out *= flint().arb_poly(law) ** many
+    return [out[k] for k in range(1 + sum((len(one) - 2) * one[-1] for one in factors))]
 
 
 def largest_answer(answers: Iterable[Answer]) -> Answer:

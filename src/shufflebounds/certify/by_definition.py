@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import permutations, zip_longest
 from typing import Any
 
-from shufflebounds.certify.balls import Answer, Ball, arb, flint, hockey_stick, multisets, polynomial
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, flint, hockey_stick, multisets, polynomial
 
 Reports = tuple[int, float, Callable[[], list[Any]]]
 """The number of inputs, the largest exponent of a report, and a function that returns the polynomial of each input."""
@@ -50,11 +50,11 @@ def bit_reports(inputs: int, columns: int, chances: Callable[[], list[list[Ball]
 
 
 def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[int], tuple[int, int] | None]] | None = None,
-                dummies: int = 0) -> Answer:
+                dummies: int = 0, own: int = 1) -> Answer:
     """Return the maximum of delta over datasets.
 
     `chosen` lists counts of the other users' inputs, each with the target's pair of inputs, or None for all pairs. If `chosen` is
-    None, the maximum is over all datasets. Each of the `dummies` has a random input.
+    None, the maximum is over all datasets. Each of the `dummies` has a random input. The target has `own` reports of one input.
     """
     inputs, largest, polynomials = reports
     # Measured: 12 operations for each exponent of a dataset, and up to 2.5 more for each pair.
@@ -69,7 +69,7 @@ def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[i
             for row, count in zip(rows, shares):
                 rest *= row**count
             wanted = rows if pair is None else [rows[i] for i in pair]
-            laws = [[law[k] for k in range(law.degree() + 1)] for law in (rest * row for row in wanted)]
+            laws = [[law[k] for k in range(law.degree() + 1)] for law in (rest * row**own for row in wanted)]
             for first, second in permutations(laws, 2) if pair is None else [laws]:
                 best = best.max(hockey_stick(zip_longest(first, second, fillvalue=arb(0)), factor))
         return best
@@ -77,11 +77,16 @@ def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[i
     return Answer(size * number, value)
 
 
-Bits = tuple[Ball, Ball, int]
-"""The probabilities of 0 and of 1, and the number of such bits."""
+Bits = tuple[Any, ...]
+"""The probabilities of 0, of 1, and of larger numbers if a report may be one, and the number of such reports."""
 
 
-def of_sum(others: Sequence[Bits], zero: Bits, one: Bits, factor: Ball) -> Ball:
-    """Return the larger divergence, of (P, Q) and (Q, P), of the sums of bits with the target's bits `zero` or `one`."""
-    first, second = polynomial([*others, zero]), polynomial([*others, one])
-    return hockey_stick(zip(first, second, strict=True), factor).max(hockey_stick(zip(second, first, strict=True), factor))
+def sum_outcomes(others: Sequence[Bits], zero: Bits, one: Bits) -> Outcomes:
+    """Return the outcomes of the sum of all bits, of which `zero` are the target's under P, and `one` under Q."""
+    rest = (*polynomial(others), 1)
+    return list(zip(polynomial([rest, zero]), polynomial([rest, one]), strict=True))
+
+
+def moved(noise: Sequence[Bits], shift: int = 1) -> Outcomes:
+    """Return the outcomes of (B, B + shift) for a sum B."""
+    return sum_outcomes(noise, (1, 0, shift), (0, 1, shift))

@@ -46,8 +46,8 @@ from typing import Any
 
 from shufflebounds._engines.clones.attained import thresholds
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, outcomes_of
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, hockey_stick, larger, normal_tail, polynomial
-from shufflebounds.certify.by_definition import of_sum
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, both_orders, hockey_stick, larger, normal_tail, polynomial
+from shufflebounds.certify.by_definition import sum_outcomes
 from shufflebounds.certify.clones_window import every_count
 from shufflebounds.certify.noise import normal_delta
 
@@ -153,7 +153,7 @@ def _(guarantee: Any) -> Bounds:
             return 1 - tail, tail, many
 
         zero, one = (bit(arb(budgets[i]), x) for x in (0, 1))
-        return of_sum([bit(c, 0, many) for c, many in others(i)], zero, one, factor)
+        return both_orders(sum_outcomes([bit(c, 0, many) for c, many in others(i)], zero, one), factor)
 
     def ways(eps: float, upper: bool) -> Iterator[Answer]:
         # The privacy blanket, the third bound of k-ary response, takes longer than the clone bounds.
