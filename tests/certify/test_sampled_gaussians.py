@@ -59,9 +59,9 @@ def test_one_release_at_any_witness(eps, removed):
             sampled_gaussians.delta(ONE, factor(eps), removed, known)
 
 
-@pytest.mark.parametrize(("rate", "a", "bits"), [(1e-4, 100, 300), (0.5, 20, 150)])
-def test_terms_beyond_the_nodes_are_bounded(rate, a, bits):
-    """The terms beyond both last nodes are added in mpmath; the integrals that bound them are three to four times their sum."""
+@pytest.mark.parametrize(("rate", "a", "bits"), [(1e-4, 100, 300), (0.5, 20, 150), (0.5, 0.5, 150), (0.3, -4, 150), (1.0, -4, 150)])
+def test_the_size_and_the_terms_beyond_the_nodes_are_bounded(rate, a, bits):
+    """All terms are added in mpmath. Bounds exceed them by a factor of 2^a, as v is a sum of two numbers; if a < 0, far more."""
     flint().ctx.prec, sigma = 200, 5
     release = sampled_gaussians._Sampled(Part(5.0, 1.0, rate, 1), flint().arb(a), bits)
     step, last = mp.mpf(release.step.str(60, radius=False)), len(release.nodes)
@@ -70,9 +70,11 @@ def test_terms_beyond_the_nodes_are_bounded(rate, a, bits):
         x = j * step
         return step * mp.npdf(x, 0, sigma) * (1 - rate + rate * mp.exp((x - mp.mpf(1) / 2) / sigma**2)) ** a
 
+    inside = mp.fsum(term(j) for j in release.nodes)
     outside = mp.fsum(term(release.nodes[-1] + j) + term(release.nodes[0] - j) for j in range(1, last))
-    stated = mp.mpf(release.tails.str(60, radius=False))
-    assert outside <= stated <= 4 * outside
+    for stated, exact in ((release.tails, outside), (release.absolute, inside)):
+        bound, more = mp.mpf(stated.str(60, radius=False)), 8 * mp.mpf(2) ** a if a > 0 else 1e7
+        assert exact * (1 - mp.mpf(10) ** -12) <= bound <= more * exact
 
 
 def test_the_loss_of_addition_is_bounded():

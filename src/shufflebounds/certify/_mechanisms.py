@@ -58,9 +58,7 @@ def _(mechanism: Any, factor: Ball) -> Ball:
 def _(mechanism: Any, factor: Ball) -> Ball:
     # The likelihood ratio does not decrease in the output, so delta is P - e^eps Q of the outputs above ratio e^eps.
     noise = noise_of(mechanism)
-    d, edge = noise.sensitivity, noise.inverse(factor.log())
-    edges = {int(end.floor().unique_fmpz()) + 1 for end in (edge.lower(), edge.upper())} if noise.whole else [edge]
-    return larger(*((noise.tail(y - d) - factor * noise.tail(arb(y))).max(arb(0)) for y in edges))
+    return noise.largest_above(factor.log(), lambda y: (noise.tail(y - noise.sensitivity) - factor * noise.tail(y)).max(arb(0)))
 
 
 @outcomes_of.computed("Rappor", size=lambda mechanism: 2.0 * mechanism.hashes + 1)

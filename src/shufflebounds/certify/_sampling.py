@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from shufflebounds.certify._dispatch import bounds_of, hockey_stick_of, kinds_of, outcomes_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, flint, hockey_stick, larger, largest_answer
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, hockey_stick, larger, largest_answer
 from shufflebounds.certify.families import family_of
-from shufflebounds.certify.noise import NOISES, Noise, noise_of
+from shufflebounds.certify.noise import NOISES, noise_of
 from shufflebounds.certify.shuffled_batches import epoch_bounds
 
 bounds_of.of("ShuffledBatches")(epoch_bounds)
@@ -58,7 +58,7 @@ def _(profile: Any) -> Answer:
         raise NoCertificateError("only a replaced record of one release on a sample is certified")
     mechanism, rate = profile.profile.mechanism, profile.profile.rate
     if NOISES.keys() & set(kinds_of(mechanism)):
-        return Answer(1e5, lambda factor: _opposite(noise_of(mechanism), arb(rate), factor))
+        return Answer(1e5, lambda factor: _opposite(mechanism, arb(rate), factor))
     size, family = family_of(mechanism)
 
     def value(factor: Ball) -> Ball:
@@ -71,37 +71,26 @@ def _(profile: Any) -> Answer:
     return Answer(10.0 * size * size, value)
 
 
-def _opposite(noise: Noise, rate: Ball, factor: Ball) -> Ball:
+def _opposite(mechanism: Any, rate: Ball, factor: Ball) -> Ball:
     r"""Return delta of a replaced record of sampled noise whose old and new contributions are opposite, at e^eps = `factor`.
 
     With N_a the noise around a, P = (1 - q) N_0 + q N_d and Q = (1 - q) N_0 + q N_(-d) for the rate q and the sensitivity d. The
     noise is even and log-concave, so r(y) = N_d(y)/N_0(y) does not decrease, and P - E Q has the sign of
 
-    .. math:: g(y) = (1 - q)(1 - E) + q\,(r(y) - E\, r(-y)),
+    .. math:: r(y) - E\, r(-y) - w, \qquad w = (E - 1)(1 - q)/q,
 
-    which does not decrease either and is at most 0 at y = 0. So delta is P(y > c) - E Q(y > c) for the c at which g changes its
-    sign. Bisection bounds c above and below. Opposite contributions d and -d are the worst of all old and new contributions
-    (`sampling/_opposite.py`).
+    which does not decrease either and is at most 0 at y = 0. So delta is P(y > c) - E Q(y > c) for the c at which it changes its
+    sign. For y > 0, r(-y) = r(0) for Laplace and geometric noise, and r(y) r(-y) = r(0)^2 for normal noise, so r(c) is known. If r
+    is smaller everywhere, c is beyond d, and P - E Q <= 0 there. Opposite contributions d and -d are the worst of all old and new
+    contributions (`sampling/_opposite.py`).
     """
-    d = noise.sensitivity
+    noise = noise_of(mechanism)
+    d, least, w = noise.sensitivity, noise.log_ratio(arb(0)).exp(), (factor - 1) * (1 - rate) / rate
+    flat = {"LaplaceMechanism", "GeometricMechanism"} & set(kinds_of(mechanism))
+    ratio = w + factor * least if flat else (w + (w**2 + 4 * factor * least**2).sqrt()) / 2
 
-    def sign(y: Ball) -> Ball:
-        return (1 - rate) * (1 - factor) + rate * (noise.log_ratio(y).exp() - factor * noise.log_ratio(-y).exp())
-
-    def value(y: Ball) -> Ball:
+    def beyond(y: Ball) -> Ball:
         none, more, less = (noise.tail(y + shift) for shift in (0 * d, -d, d))
         return ((1 - rate) * none + rate * more - factor * ((1 - rate) * none + rate * less)).max(arb(0))
 
-    low, high = arb(0), arb(1 if noise.whole else d.mid())
-    while not sign(high) > 0:
-        # Beyond d, the ratios of Laplace and geometric noise are constant.
-        if high > d and sign(high).overlaps(sign(2 * high)):
-            return value(high)
-        low, high = (high, 2 * high) if sign(high) < 0 else (low, 2 * high)
-    while high - low > (1 if noise.whole else high * arb(2) ** -flint().ctx.prec):
-        middle = ((low + high) / 2).floor() if noise.whole else ((low + high) / 2).mid()
-        at = sign(middle)
-        if not (at > 0 or at < 0):
-            return value(middle).max(value(middle + 1)) if noise.whole else value(low.union(high))
-        low, high = (middle, high) if at < 0 else (low, middle)
-    return value(high) if noise.whole else value(low.union(high))
+    return noise.largest_above(ratio.log(), beyond)

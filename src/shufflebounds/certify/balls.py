@@ -138,3 +138,21 @@ def largest_answer(answers: Iterable[Answer]) -> Answer:
 def larger(*values: Ball) -> Ball:
     """Return the largest of the balls."""
     return reduce(lambda one, other: one.max(other), values)
+
+
+def largest(bound: Callable[[float, float, Ball], Ball], known: Ball, enough: Ball | float = math.inf, *, parts: int = 1,
+            finest: float) -> Ball:
+    """Return the largest of `known` and an upper bound of a function on [0, 1], or a number that is at least `enough`.
+
+    `bound`(low, high, known) returns an upper bound for a cell, or `known` if it is larger. Of the cells, `parts` at first, those
+    that exceed `known` are divided, until their width is at most `finest`.
+    """
+    cells = [(i / parts, (i + 1) / parts) for i in range(parts)]
+    while cells and known < enough:
+        low, high = cells.pop()
+        value = bound(low, high, known).upper()
+        if value > known and high - low > finest:
+            cells += [(low, (low + high) / 2), ((low + high) / 2, high)]
+        else:
+            known = known.max(value)
+    return known

@@ -42,7 +42,7 @@ not split off: where these differences matter, the certificate misses the stated
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -53,8 +53,7 @@ from scipy.optimize import minimize_scalar
 
 from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD, SumChoices
 from shufflebounds._engines.datasets.pair_weights import Weights
-from shufflebounds._engines.datasets.worst import Choices
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, larger, normal_tail, pi
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, largest, normal_tail, pi
 from shufflebounds.certify.blanket import contour, enumerated, enumeration_operations
 from shufflebounds.certify.noise import masses, noise_of
 from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass
@@ -206,8 +205,8 @@ class IntervalBound(EveryDataset):
         overlap = 2 * normal_tail(half)
         # Left of L/2, the integrand R_0^2/m is e^(L^2) times the density of normal noise around -L.
         self._square = (length * length).exp() * normal_tail(-3 * half) + normal_tail(half)
-        self._overlap = overlap
-        super().__init__(users, 1 - noise.share + noise.share * overlap, noise.share * (self._square - (2 - overlap)) / 2)
+        self._overlap, self._users, self._mass = overlap, users, 1 - noise.share + noise.share * overlap
+        self._distance = noise.share * (self._square - (2 - overlap)) / 2
 
     def spread(self, factor: Ball) -> Ball:
         share, less = self._noise.share, (factor - 1) * (factor - 1)
@@ -241,45 +240,37 @@ class IntervalBound(EveryDataset):
         narrow = 0 * length if noise.listed else length / (4 * CELLS)
         ends = [thinned(noise.law_a(g, narrow, factor), noise.share, factor) for g in (noise.zero, length / 2, length)]
         lemma = LemmaH(chosen(ends, sums.users))
-        enough = (1 + SLACK) * larger(*(lemma.value(law, accuracy=SLACK) for law in (ends[0], ends[-1])))
 
-        def bound(law: Law) -> Ball:
-            return lemma.value(thinned(law, noise.share, factor), enough, SLACK)
+        def raised(known: Ball, laws: Iterable[Law]) -> Ball:
+            """Return `known`, or if a law exceeds it, slightly more than the largest B_x of the laws."""
+            for law in laws:
+                value = lemma.value(thinned(law, noise.share, factor), known, SLACK)
+                known = known if value < known else (1 + SLACK) * value
+            return known
 
-        for g in noise.listed or [narrow * i for i in range(1, 4 * CELLS)]:
-            value = bound(noise.law_a(g, narrow, factor))
-            enough = enough if value < enough else (1 + SLACK) * value
+        def cell(low: float, high: float, known: Ball, *, first: bool) -> Ball:
+            return raised(known, noise.cell(length * low, length * (high - low), factor, first=first))
+
+        # The ends come first: one of them often has the largest B_x.
+        places = [noise.zero, length, *(noise.listed or [narrow * i for i in range(1, 4 * CELLS)])]
+        most = raised(noise.zero, (noise.law_a(g, narrow, factor) for g in places))
         for first in (True, False):
-            cells = [(length * i / CELLS, length / CELLS) for i in range(CELLS)]
-            while cells:
-                g, h = cells.pop()
-                for law in noise.cell(g, h, factor, first=first):
-                    value = bound(law)
-                    if value < enough:
-                        continue
-                    if h * FINEST > length:
-                        cells += [(g, h / 2), (g + h / 2, h / 2)]
-                        break
-                    enough = (1 + SLACK) * value
-        return enough / sums.users + noise.beyond
+            most = largest(partial(cell, first=first), most, parts=CELLS, finest=1 / FINEST)
+        return most / sums.users + noise.beyond
 
-    def value(self, choices: Choices, factor: Ball) -> Ball:
+    def weights(self, given: Weights, factor: Ball, probability: Ball | None) -> Weights:
         # s is not taken from the library, which computes c_- for blocks of four users: c_- for pairs, which is used here, may be
         # larger.
-        probability, smallest, best = self.probability(choices, factor), math.inf, choices.weights
-        for pairs in PAIRS:
-            if self._users - 2 * pairs < max(self._users / 2, 3):
-                break
-            weights = Weights(pairs, 0.0, choices.weights.log_steps)
+        def estimate(weights: Weights) -> float:
             try:
                 signed, error = float(self.signed(weights)), float(self.error(weights, factor, probability))
             except ArithmeticError:
-                continue
-            main = math.exp(self._near) * (1 + 2 * signed) * (1 + 2 * pairs * (1 - self._near) / self._users)
-            total = main + signed * (float(factor) - 1) + error
-            if total < smallest:
-                smallest, best = total, weights
-        return self.total(best, choices.sums._replace(users=self._users - 2 * best.pairs), factor, probability)
+                return math.inf
+            main = math.exp(self._near) * (1 + 2 * signed) * (1 + 2 * weights.pairs * (1 - self._near) / self._users)
+            return main + signed * (float(factor) - 1) + error
+
+        numbers = (pairs for pairs in PAIRS if self._users - 2 * pairs >= max(self._users / 2, 3))
+        return min((Weights(pairs, 0.0, given.log_steps) for pairs in numbers), key=estimate)
 
 
 def within(protocol: Any) -> Any:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from shufflebounds.certify._dispatch import kinds_of
-from shufflebounds.certify.balls import Ball, arb, flint, normal_tail
+from shufflebounds.certify.balls import Ball, arb, flint, larger, normal_tail
 
 
 class Noise(NamedTuple):
@@ -22,6 +22,12 @@ class Noise(NamedTuple):
     tail: Callable[[Ball], Ball]
     sensitivity: Ball
     whole: bool = False
+
+    def largest_above(self, log_ratio: Ball, beyond: Callable[[Ball], Ball]) -> Ball:
+        """Return `beyond`(y), a function of the outputs above y, for the y at which ln r exceeds `log_ratio`."""
+        edge = self.inverse(log_ratio)
+        ends = {int(end.floor().unique_fmpz()) + 1 for end in (edge.lower(), edge.upper())}
+        return larger(*map(beyond, map(arb, ends) if self.whole else [edge]))
 
 
 def normal_delta(mu: Ball, factor: Ball) -> Ball:

@@ -15,9 +15,13 @@ of the other terms are
 - for j > 0, at most 1/(e^(theta y) - 1), because g <= 1;
 - for j < 0 and every t > theta, at most e^(-t eps) prod M(t)/(e^((t - theta) y) - 1), because g(s) <= e^(t s).
 
+Size. On the real line, v^a <= 2^(a - 1)_+ ((1 - q)^a + (q e^u)^a) if a > 0, and v^a <= (1 - q)^a if a < 0. N times these powers are
+multiples of normal densities around 0 and a. Their sum bounds |G|(a) = int N(x) v(x)^a dx, and also the sum over the nodes beyond
+the last ones, where the densities decrease. For q = 1, v^a is (e^u)^a.
+
 Quadrature. G(a + it) = int N(x + ib) v(x + ib)^(a + it) dx for every shift 0 <= b <= pi sigma^2/4. For t >= 0 and Im x between 0
 and 2b, |v| <= v(Re x), Re v >= 1 - q and arg v >= 0. So the trapezoidal rule on the line Im x = b has an error of at most
-(1 + e^(2 b^2/sigma^2)) |G|(a)/(e^(2 pi b/step) - 1), where |G|(a) = G(a) for a >= 0 and (1 - q)^a for a < 0.
+(1 + e^(2 b^2/sigma^2)) |G|(a)/(e^(2 pi b/step) - 1).
 
 Large t. |G(a + it)| <= e^(b^2/(2 sigma^2)) int N(x) |v(x + ib)|^a e^(-t arg v(x + ib)) dx. This bound decreases in t, so its value
 at one t bounds all later nodes. The integrand is N v(x + ib)^((a + it)/2) v(x - ib)^((a - it)/2), which is analytic in x; in a
@@ -37,6 +41,7 @@ from scipy.special import logsumexp
 
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.certify.balls import Ball, acb, arb, flint, normal_tail, pi
+from shufflebounds.certify.noise import normal_delta
 
 DIGITS = 9
 """Digits of the smallest terms. Raised: more nodes. Lowered: a wider ball."""
@@ -65,68 +70,34 @@ class Part(NamedTuple):
     times: int
 
 
-class _Plain:
-    """G of a release on all records, on the line Re z = a; the two methods are those of `_Sampled`."""
-
-    def __init__(self, part: Part, a: Ball) -> None:
-        self.half, self.a = 2 * (arb(part.sigma) / part.sensitivity) ** 2, a
-
-    def value(self, t: Ball) -> Ball:
-        z = acb(self.a, t)
-        return ((z * z - z) / self.half).exp()
-
-    def beyond(self, t: Ball) -> Ball:
-        return ((self.a * self.a - self.a - t * t) / self.half).exp()
-
-
 class _Sampled:
     """G of a release on a sample, on the line Re z = a; values that do not depend on t are computed once."""
 
-    def __init__(self, part: Part, a: Ball, bits: int) -> None:
+    def __init__(self, part: Part, a: Ball, bits: float) -> None:
         self.sigma, self.q, self.a = arb(part.sigma) / part.sensitivity, arb(part.rate), a
         self.near = sigma = part.sigma / part.sensitivity
-        shift = min(0.78 * sigma**2, 3.0 * sigma)
+        more = (a - 1).max(arb(0))
+        shift, bits = min(0.78 * sigma**2, 3.0 * sigma), bits + float(more)
         self.b, self.step = arb(shift), arb(2 * math.pi * shift / (0.7 * bits + 2 * (shift / sigma) ** 2))
-        if not (self.b > 0 and 4 * self.b <= pi() * self.sigma**2):
-            raise ArithmeticError("the shift of the quadrature is outside of its range")
         far, step = sigma * math.sqrt(1.4 * bits + (shift / sigma) ** 2), float(self.step)
-        self.nodes = range(math.floor(-far / step), math.ceil((max(float(a), 0) + far) / step) + 1)
-        rate = 1 / (2 * pi() * self.b / self.step).expm1()
-        grown = (self.b**2 / (2 * self.sigma**2)).exp()
-        self.tails = self._tails()
-        if a >= 0:
-            # On the real line the trapezoidal rule has an error of at most 2 grown rate |G|, so its value bounds |G| = G(a).
-            total = sum((self._point(j, arb(0))[0].real for j in self.nodes), arb(0)) + self.tails
-            if not 2 * grown * rate < 1:
-                raise ArithmeticError("the step of the quadrature is too large")
-            self.absolute = (total / (1 - 2 * grown * rate)).upper()
-        else:
-            self.absolute = ((1 - self.q) ** a).upper()
+        self.nodes = range(math.floor((min(float(a), 0) - far) / step), math.ceil((max(float(a), 0) + far) / step) + 1)
+        bumps = [] if part.rate == 1 else [((1 - self.q) ** a, 0 * a)]
+        if part.rate == 1 or a > 0:
+            bumps.append((self.q**a * ((a * a - a) / (2 * self.sigma**2)).exp(), a))
+        low, high = self.nodes[0] * self.step, self.nodes[-1] * self.step
+        if not (self.b > 0 and 4 * self.b <= pi() * self.sigma**2 and all(low < at < high for _, at in bumps)):
+            raise ArithmeticError("the shift or the nodes of the quadrature are outside of their range")
+        self.absolute = 2**more * sum(size for size, _ in bumps)
+        self.tails = 2**more * sum(size * (normal_tail((at - low) / self.sigma) + normal_tail((high - at) / self.sigma))
+                                   for size, at in bumps)
+        rate, grown = 1 / (2 * pi() * self.b / self.step).expm1(), (self.b**2 / (2 * self.sigma**2)).exp()
         self.error = ((1 + grown**4) * rate * self.absolute + grown * self.tails).upper()
-        self.points = [self._point(j, self.b) for j in self.nodes]
+        scale, logs = self.step / (self.sigma * (2 * pi()).sqrt()), [self._log_v(acb(j * self.step, self.b)) for j in self.nodes]
+        self.points = [(scale * (self.a * log_v - acb(j * self.step, self.b) ** 2 / (2 * self.sigma**2)).exp(), log_v)
+                       for j, log_v in zip(self.nodes, logs, strict=True)]
 
     def _log_v(self, x: Ball) -> Ball:
         return (1 - self.q + self.q * ((x - arb(0.5)) / self.sigma**2).exp()).log()
-
-    def _point(self, j: int, b: Ball) -> tuple[Ball, Ball]:
-        """Return the integrand for t = 0 times the step, and log v."""
-        x = acb(j * self.step, b)
-        log_v = self._log_v(x)
-        weight = (-x * x / (2 * self.sigma**2) + self.a * log_v).exp()
-        return weight * self.step / (self.sigma * (2 * pi()).sqrt()), log_v
-
-    def _tails(self) -> Ball:
-        """Return a bound of the terms on the real line beyond the last nodes: decreasing sums, each below its integral."""
-        q, a, s = self.q, self.a, self.sigma
-        low, high = self.nodes[0] * self.step, self.nodes[-1] * self.step
-        if a < 0:
-            return (1 - q) ** a * (normal_tail(-low / s) + normal_tail(high / s))
-        if not high > a:
-            raise ArithmeticError("the nodes end before the terms decrease")
-        less = (a * self._log_v(low)).exp() * normal_tail(-low / s)
-        # Beyond x = high, v <= e^u (q + (1 - q) e^-u(high)); N(x) e^(a u) is a normal density around a.
-        top = q + (1 - q) * (-(high - arb(0.5)) / s**2).exp()
-        return less + top**a * ((a * a - a) / (2 * s**2)).exp() * normal_tail((high - a) / s)
 
     def value(self, t: Ball) -> Ball:
         """Return G(a + it) (module docstring), t >= 0."""
@@ -180,6 +151,9 @@ def delta(parts: Sequence[Part], factor: Ball, removed: bool, witness: tuple[flo
     """Return delta of the composition for a record that is removed or added; `witness` has the form of the result of
     :func:`_tilt`.
     """
+    if all(part.rate == 1 for part in parts):
+        # The losses are normal, and so is their sum.
+        return normal_delta(sum(part.times * (arb(part.sensitivity) / part.sigma) ** 2 for part in parts).sqrt(), factor)
     loss, eps = factor.log(), float(factor.log())
     if not removed and all(part.rate < 1 for part in parts):
         # v >= 1 - q, so the loss of addition is at most -ln(1 - q) in each release.
@@ -194,11 +168,10 @@ def delta(parts: Sequence[Part], factor: Ball, removed: bool, witness: tuple[flo
     flint().ctx.prec = bits + 40
     at, t_more = arb(theta), arb(more)
 
-    def lines(z: Ball) -> list[tuple[_Plain | _Sampled, int]]:
-        a = z + 1 if removed else -z
-        return [(_Plain(part, a) if part.rate == 1 else _Sampled(part, a, bits), part.times) for part in parts]
+    def lines(z: Ball) -> list[tuple[_Sampled, int]]:
+        return [(_Sampled(part, z + 1 if removed else -z, bits), part.times) for part in parts]
 
-    def product(factors: list[tuple[_Plain | _Sampled, int]], t: Ball) -> Ball:
+    def product(factors: list[tuple[_Sampled, int]], t: Ball) -> Ball:
         return math.prod((line.value(t) ** times for line, times in factors), start=acb(1))
 
     base = lines(at)

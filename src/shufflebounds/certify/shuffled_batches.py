@@ -38,7 +38,7 @@ import numpy as np
 
 from shufflebounds._engines.batches.epoch import Witness
 from shufflebounds.certify._dispatch import Bounds, hockey_stick_of
-from shufflebounds.certify.balls import Answer, Ball, arb, flint, normal_tail
+from shufflebounds.certify.balls import Answer, Ball, arb, flint, largest, normal_tail
 from shufflebounds.certify.blanket import contour, enumerated
 from shufflebounds.certify.clones_window import log_pmf
 from shufflebounds.certify.interval_noise import TOLERANCE, ratio, two_atoms
@@ -96,22 +96,6 @@ def beta(records: int, cut: Ball, c: Ball) -> Ball:
     return plain.min(cut / records * log_pmf(records, first, 1 / cut).exp() * series)
 
 
-def largest(bound: Callable[[float, float, Ball], Ball], known: Ball, enough: Ball) -> Ball:
-    """Return the largest of `known` and an upper bound of a function on [0, 1], or a number that is at least `enough`.
-
-    `bound`(low, high, known) returns an upper bound for a cell, or `known` if it is larger.
-    """
-    cells = [(0.0, 1.0)]
-    while cells and known < enough:
-        low, high = cells.pop()
-        value = bound(low, high, known).upper()
-        if value > known and high - low > FINEST:
-            cells += [(low, (low + high) / 2), ((low + high) / 2, high)]
-        else:
-            known = known.max(value)
-    return known
-
-
 def mean_excess(mu: Ball, c: Ball) -> Ball:
     """Return the smallest of the three bounds D(c)."""
 
@@ -120,7 +104,7 @@ def mean_excess(mu: Ball, c: Ball) -> Ball:
         def cell(low: float, high: float, _: Ball) -> Ball:
             return normal_delta(mu * (q * (end / q) ** arb(high)).sqrt(), x) / (end / q) ** arb(low)
 
-        return largest(cell, known, best) if x >= 1 else arb(1)
+        return largest(cell, known, best, finest=FINEST) if x >= 1 else arb(1)
 
     def centre(low: float, high: float, known: Ball) -> Ball:
         q = 1 - arb(low) * low
@@ -130,7 +114,7 @@ def mean_excess(mu: Ball, c: Ball) -> Ball:
     for share in (arb(i) / 64 for i in range(65)):
         best = best.min((normal_delta(mu, c**share) + normal_delta(mu, c ** (1 - share)) / c ** (1 - share)).upper())
     best = best.min(majorant(arb(2), arb(4), c, zero))
-    return best.min(largest(centre, zero, best))
+    return best.min(largest(centre, zero, best, finest=FINEST))
 
 
 def kind(mu: Ball, factor: Ball, swapped: int, top: Ball) -> Law:

@@ -44,7 +44,7 @@ from shufflebounds._engines.datasets.largest_sum import SumChoices
 from shufflebounds._engines.datasets.pair_weights import EXCEEDED, ORDERS, Weights
 from shufflebounds._engines.datasets.worst import FACTORS, TILTS, Choices
 from shufflebounds.certify._dispatch import kinds_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, acb, arb, flint, hockey_stick, larger, pi
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, acb, arb, flint, larger, pi
 from shufflebounds.certify.families import Family, family_of
 
 Law = list[tuple[Ball, Ball]]
@@ -139,52 +139,28 @@ def negative_mass(beyond: Callable[[Ball], Ball], pairs: int) -> Ball:
 
 
 class EveryDataset:
-    """The bound for one randomizer and number of users.
+    """The bound for the randomizer of one family and a number of users."""
 
-    Parameters
-    ----------
-    users : int
-        The number n of users.
-    mass : Ball
-        The mass g of the measure m.
-    distance : Ball
-        r^2.
-    """
+    def __init__(self, family: Family, users: int) -> None:
+        if family.centre is None:
+            raise NoCertificateError("the bound over every dataset is not certified for this randomizer")
+        self._family, self._users, self._mass = family, users, sum(family.blanket)
+        self._distance = larger(*(sum(square(p - c) / m for p, c, m in zip(row, family.centre, family.blanket, strict=True))
+                                  for row in family.rows))
 
-    main: Callable[[Ball, SumChoices], Ball]
-    """Returns an upper bound of Gamma for `sums.users` users."""
-
-    signed: Callable[[Weights], Ball]
-    """Returns a bound of c_-, the mass of the negative part of W (docs/theorems/worst-dataset).
-
-    Raises ArithmeticError if the weights are not allowed.
-    """
-
-    spread: Callable[[Ball], Ball]
-    """Returns V, the largest over all pairs of the target's inputs."""
-
-    blanket: Callable[[Ball, SumChoices], Ball]
-    """Returns an upper bound of delta by the privacy blanket."""
-
-    ratios: Callable[[], list[Law]]
-    """Returns the distributions of R_x/m under m, each of mass g, for the inputs x with the largest ones."""
-
-    def __init__(self, users: int, mass: Ball, distance: Ball) -> None:
-        self._users, self._mass, self._distance = users, mass, distance
+    def weights(self, given: Weights, factor: Ball, probability: Ball | None) -> Weights:
+        """Return the weights that are used: those of the engine."""
+        return given
 
     def value(self, choices: Choices, factor: Ball) -> Ball:
         """Return the upper bound of delta at e^eps = `factor`, with the parameters in `choices`."""
-        return self.total(choices.weights, choices.sums, factor, self.probability(choices, factor))
-
-    def total(self, weights: Weights, sums: SumChoices, factor: Ball, probability: Ball | None) -> Ball:
-        """Return the bound for the given weights; `probability` is a bound of the acceptance probability of the best test, or
-        None.
-        """
-        signed = self.signed(weights)
+        probability = self.probability(choices, factor)
+        weights = self.weights(choices.weights, factor, probability)
+        signed, sums = self.signed(weights), choices.sums._replace(users=self._users - 2 * weights.pairs)
         return (1 + 2 * signed) * self.main(factor, sums) + signed * (factor - 1) + self.error(weights, factor, probability)
 
     def error(self, weights: Weights, factor: Ball, probability: Ball | None) -> Ball:
-        """Return the error term."""
+        """Return the error term; `probability` is a bound of the acceptance probability of the best test, or None."""
         users, distance = self._users, self._distance
         if weights.omegas is not None:
             omegas = [arb(1), *(arb(omega.numerator) / arb(omega.denominator) for omega in weights.omegas)]
@@ -246,25 +222,6 @@ class EveryDataset:
             changes.append((arb(step), best))
         return changes
 
-
-class _Bound(EveryDataset):
-    """The bound for one family and number of users."""
-
-    def __init__(self, family: Family, users: int) -> None:
-        if family.centre is None:
-            raise NoCertificateError("the bound over every dataset is not certified for this randomizer")
-        zero = arb(0)
-        distances = [sum((square(p - c) / m for p, c, m in zip(row, family.centre, family.blanket, strict=True)), zero)
-                     for row in family.rows]
-        super().__init__(users, sum(family.blanket, zero), larger(*distances))
-        self._family = family
-
-    def value(self, choices: Choices, factor: Ball) -> Ball:
-        # The local delta is an upper bound, because shuffled messages are a post-processing of messages with their senders' names.
-        rows = self._family.rows
-        local = larger(*(hockey_stick(zip(rows[i], rows[j], strict=True), factor) for i, j in self._family.pairs))
-        return super().value(choices, factor).min(local)
-
     def _sum(self, factor: Ball, sums: SumChoices, measures: list[list[Ball]]) -> Ball:
         """Return the largest E(X_1 + ... + X_k)_+/k for X = (R_i - E R_j)/r under r, over the target's inputs and measures r."""
         rows = self._family.rows
@@ -272,9 +229,14 @@ class _Bound(EveryDataset):
                             for i, j in self._family.pairs for measure in measures], sums)
 
     def main(self, factor: Ball, sums: SumChoices) -> Ball:
+        """Return an upper bound of Gamma for `sums.users` users."""
         return self._sum(factor, sums, self._family.rows)
 
     def signed(self, weights: Weights) -> Ball:
+        """Return a bound of c_-, the mass of the negative part of W (docs/theorems/worst-dataset).
+
+        Raises ArithmeticError if the weights are not allowed.
+        """
         rows, pairs = self._family.rows, weights.pairs
         if pairs == 0:
             return arb(0)
@@ -292,15 +254,18 @@ class _Bound(EveryDataset):
         return negative_mass(beyond, pairs)
 
     def spread(self, factor: Ball) -> Ball:
+        """Return V, the largest over all pairs of the target's inputs."""
         family, shift = self._family, (factor - 1) / self._mass
         return larger(*(sum((square(a - factor * b + shift * m) / m
                              for a, b, m in zip(family.rows[i], family.rows[j], family.blanket, strict=True)), arb(0))
                         for i, j in family.pairs))
 
     def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
+        """Return an upper bound of delta by the privacy blanket."""
         return self._sum(factor, sums, [self._family.blanket])
 
     def ratios(self) -> list[Law]:
+        """Return the distributions of R_x/m under m, each of mass g, for the inputs x with the largest ones."""
         return [[(p / m, m) for p, m in zip(row, self._family.blanket, strict=True)] for row in self._family.rows]
 
 
@@ -331,7 +296,7 @@ def worst_dataset(protocol: Any) -> Answer:
 
     def value(factor: Ball) -> Ball:
         choices = datasets.choices(float(factor.log().mid()))
-        return _Bound(family().thinned(protocol.participation), protocol.users).value(choices, factor)
+        return EveryDataset(family().thinned(protocol.participation), protocol.users).value(choices, factor)
 
     # The estimate is 200 operations for each pair, input and output, because `LemmaH.value` bounds most terms by moments. Equal
     # distributions are not skipped.
