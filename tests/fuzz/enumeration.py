@@ -228,25 +228,25 @@ def orders(profile):
     """
     import flint
 
-    from shufflebounds.certify import balls
+    from shufflebounds.certify import by_definition
 
     if isinstance(profile, shuffle.BinomialNoise):
         prob = flint.arb(profile.prob)
-        law = balls.polynomial([(1 - prob, prob, profile.trials)])
+        law = by_definition.polynomial([(1 - prob, prob, profile.trials)])
         return [[(a, b) for a, b in zip([*law, flint.arb(0)], [flint.arb(0), *law])]]
     if isinstance(profile, shuffle.ShuffledBits):
         flip, ones = flint.arb(profile.flip), 0 if profile.ones == "worst" else profile.ones
         if profile.ones == "worst" and profile.users > 1:
             return [[]]
         others = [(1 - flip, flip, profile.users - 1 - ones), (flip, 1 - flip, ones)]
-        zero, one = (balls.polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
+        zero, one = (by_definition.polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
         return [list(zip(zero, one))]
     found = []
     keep = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (flint.arb(e).exp() for e in profile.local_eps.tolist())]
     users = range(len(keep)) if profile.target is None else [profile.target]
     for target in users:
         others = [(*(side if not bit else side[::-1]), 1) for i, (side, bit) in enumerate(zip(keep, profile.bits)) if i != target]
-        zero, one = (balls.polynomial([*others, (*side, 1)]) for side in (keep[target], keep[target][::-1]))
+        zero, one = (by_definition.polynomial([*others, (*side, 1)]) for side in (keep[target], keep[target][::-1]))
         found.append(list(zip(zero, one)))
     return found
 

@@ -78,9 +78,9 @@ def enumerated(profile):
 
 
 def sum_of(factors):
-    from shufflebounds.certify import balls
+    from shufflebounds.certify import by_definition
 
-    return balls.polynomial(factors)
+    return by_definition.polynomial(factors)
 
 
 def one_sum(profile):

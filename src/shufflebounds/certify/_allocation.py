@@ -25,6 +25,7 @@ The witness is the step of each lattice, and lambda; each choice gives valid bou
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -34,8 +35,9 @@ from typing import Any
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, outcomes_of
 from shufflebounds.certify.allocated_gaussian import delta
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, flint, hockey_stick, largest_answer, multisets
-from shufflebounds.certify.blanket import contour, enumerated, phi_answers, values_of
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, flint, hockey_stick, largest_answer
+from shufflebounds.certify.blanket import phi_answers, values_of
+from shufflebounds.certify.by_definition import drawn, multisets, powers
 from shufflebounds.certify.compositions import curve_of, on_lattice
 from shufflebounds.certify.interval_noise import TOLERANCE, cells_of, two_atoms
 from shufflebounds.certify.noise import masses, noise_of
@@ -75,8 +77,8 @@ def _(pair: Any) -> Answer:
             -700.0, pair.log_delta(float(factor.log()), bound="lower"))), tolerance=1e-8, refined=False)
     if "LaplaceMechanism" in kinds_of(noise):
         # The prediction does not depend on delta. Measured: .2 to 1 s for delta above e^-60, 6 s at e^-366.
-        phi = enumerated if pair.steps <= 2 else partial(contour, digits=DIGITS)
-        return Answer(4e6, partial(_laplace, pair, phi=phi), TOLERANCE, refined=False)
+        few, many = phi_answers(2 * NUMBER, pair.steps, partial(_laplace, pair), 2, TOLERANCE, (DIGITS,))
+        return (few if few.operations < 1e6 else many)._replace(refined=False)
     size, outcomes = outcomes_of(noise)
 
     def value(factor: Ball, *, phi: Callable[..., Ball]) -> Ball:
@@ -171,9 +173,7 @@ def _(pair: Any, factor: Ball) -> Ball:
     # The coefficient of z^k in the product of (q + z p)^c over the outcomes, each seen c times, is the probability of the
     # counts c if k of the steps use the record, times binom(steps, k).
     steps, chosen, line, listed = pair.steps, pair.chosen, flint().arb_poly, outcomes_of(pair.mechanism)[1]()
-    rows = [(line([1]), steps)]
-    for p, q in listed[:-1]:
-        rows = [(row * line([q, p]) ** c * math.comb(left, c), left - c) for row, left in rows for c in range(left + 1)]
-    chances = [row * line([listed[-1][1], listed[-1][0]]) ** left for row, left in rows]
+    tables = [powers(line([q, p]), steps) for p, q in listed]
+    chances = drawn(tables, steps, operator.mul, line([math.factorial(steps)]))
     both = [(row[chosen] / math.comb(steps, chosen), row[0]) for row in chances]
     return hockey_stick(both if pair.removed else [(q, p) for p, q in both], factor)

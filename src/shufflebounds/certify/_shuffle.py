@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds._engines.excess.evaluation import Effort
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, outcomes_of, pairs_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, both_orders, larger
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, both_orders, larger, smaller
 from shufflebounds.certify.blanket import phi_answers, values_of
 from shufflebounds.certify.by_definition import Reports, all_shares, bit_reports, kind_reports, moved, of_datasets, sum_outcomes
 from shufflebounds.certify.clones_window import divergence_weights, of_window
@@ -182,10 +182,13 @@ def of_bits(bits: int, flip: Callable[[], Ball], width: int = 1, datasets: Seque
     all numbers; half of them suffice, because all bits may be exchanged with their complements.
     """
     datasets = datasets or range((bits - width) // 2 + 1)
-    reports = bit_reports(2, 1, lambda: [[flip()], [1 - flip()]], bits)
-    answer = of_datasets(reports, bits - width, [((bits - width - ones, ones), None) for ones in datasets], own=width)
+
+    def value(factor: Ball) -> Ball:
+        reports, shares = bit_reports(2, 1, lambda: [[flip()], [1 - flip()]], bits), ((bits - width - k, k) for k in datasets)
+        return of_datasets(reports, bits - width, [(share, None) for share in shares], own=width).value(factor)
+
     # Powers of polynomials take a number of operations proportional to the square of their degree.
-    return answer._replace(operations=(8.0 + 0.014 * bits) * bits * len(datasets))
+    return Answer((8.0 + 0.014 * bits) * bits * len(datasets), value)
 
 
 def _stronger_bits(protocol: Any) -> Answer:
@@ -195,7 +198,7 @@ def _stronger_bits(protocol: Any) -> Answer:
     """
     def flip() -> Ball:
         one, other = family_of(protocol.randomizer)[1]().rows
-        return 1 / (1 + larger(*(larger(p, q) / -larger(-p, -q) for p, q in zip(one, other, strict=True))))
+        return 1 / (1 + larger(*(larger(p, q) / smaller(p, q) for p, q in zip(one, other, strict=True))))
 
     return of_bits(protocol.users, flip)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache, reduce
 from typing import Any, NamedTuple
 
@@ -107,25 +107,9 @@ def hockey_stick(outcomes: Iterable[tuple[Ball, Ball]], factor: Ball) -> Ball:
     return sum(((p - factor * q).max(zero) for p, q in outcomes), zero)
 
 
-def multisets(kinds: int, times: int) -> float:
-    """Return the number of multisets of `times` draws from `kinds` outcomes; inf if min(kinds, times) >= 64, or above 1e308."""
-    try:
-        return float(math.comb(times + kinds - 1, times)) if min(kinds, times) < 64 else math.inf
-    except OverflowError:
-        return math.inf
-
-
 def both_orders(outcomes: Outcomes, factor: Ball) -> Ball:
     """Return the larger divergence, of (P, Q) and (Q, P)."""
     return larger(hockey_stick(outcomes, factor), hockey_stick([(q, p) for p, q in outcomes], factor))
-
-
-def polynomial(factors: Sequence[tuple[Any, ...]]) -> list[Ball]:
-    """Return the distribution of a sum of numbers; each factor is (probabilities of 0, 1, ..., number of such numbers)."""
-    out = flint().arb_poly([1])
-    for *law, many in factors:
-        out *= flint().arb_poly(law) ** many
-    return [out[k] for k in range(1 + sum((len(one) - 2) * one[-1] for one in factors))]
 
 
 def largest_answer(answers: Iterable[Answer]) -> Answer:
@@ -138,6 +122,11 @@ def largest_answer(answers: Iterable[Answer]) -> Answer:
 def larger(*values: Ball) -> Ball:
     """Return the largest of the balls."""
     return reduce(lambda one, other: one.max(other), values)
+
+
+def smaller(*values: Ball) -> Ball:
+    """Return the smallest of the balls."""
+    return reduce(lambda one, other: one.min(other), values)
 
 
 def largest(bound: Callable[[float, float, Ball], Ball], known: Ball, enough: Ball | float = math.inf, *, parts: int = 1,

@@ -33,7 +33,8 @@ from typing import NamedTuple
 from scipy.optimize import minimize_scalar
 
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.certify.balls import Answer, Ball, Outputs, acb, arb, flint, multisets, pi
+from shufflebounds.certify.balls import Answer, Ball, Outputs, acb, arb, flint, pi
+from shufflebounds.certify.by_definition import drawn, multisets, powers
 
 TOLERANCE = 3e-5
 """Allowed distance of the ball from the stated bound in log delta. The second certificate reached 1e-5 for 1e5 users, the first
@@ -76,12 +77,17 @@ def values_of(outputs: Outputs, factor: Ball) -> tuple[Ball, list[tuple[Ball, Ba
     return alone, [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
 
 
-def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int = 1) -> tuple[Answer, ...]:
-    """Return how `value`, which contains Phi_n `times` times, is computed: by `phi=enumerated`, and twice by `phi=contour`."""
-    # The estimates are those of a typical number of nodes.
-    return (Answer(times * enumeration_operations(kinds, users), partial(value, phi=enumerated)),
-            *(Answer(times * nodes * (3 + kinds / 4), partial(value, phi=partial(contour, digits=digits)), TOLERANCE, refined=False)
-              for digits, nodes in ((FEW_DIGITS, 2e5), (DIGITS, 8e5))))
+def phi_answers(kinds: int, users: int, value: Callable[..., Ball], times: int = 1, distance: float = 1e-9,
+                digits: Sequence[float] = (FEW_DIGITS, DIGITS)) -> tuple[Answer, ...]:
+    """Return how `value`, which contains Phi_n `times` times, is computed: by `phi=enumerated`, and then by `phi=contour`.
+
+    `distance` is the allowed distance from the stated bound if Phi_n is exact.
+    """
+    # Five operations for each multiset of the outputs of all users, of one of the kinds or of the kind with X = 0, and those for
+    # a typical number of nodes.
+    return (Answer(5.0 * times * multisets(kinds + 1, users), partial(value, phi=enumerated), distance),
+            *(Answer(times * 250 * 10 ** (one / 2) * (3 + kinds / 4), partial(value, phi=partial(contour, digits=one)),
+                     max(distance, TOLERANCE), refined=False) for one in digits))
 
 
 def witness(law: Sequence[tuple[Ball, Ball]], users: int, digits: float = DIGITS, size: float | None = None) -> Witness:
@@ -159,30 +165,8 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
     return (lower.lower().max(zero) / users).union(upper.upper() / users)
 
 
-def enumeration_operations(kinds: int, users: int) -> float:
-    """Return the number of ball operations of :func:`enumerated`, or inf if there are too many.
-
-    It is five times the number of multisets of the outputs of all users, each of one of `kinds` kinds or of the kind with X = 0.
-    """
-    return 5.0 * multisets(kinds + 1, users)
-
-
 def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:
     """Return Phi_n as the sum over all multisets of values."""
-    zero = arb(0)
-    # `tables` has mass^c/c!, c = 0, 1, ..., for each value and for X = 0.
-    masses = [*(m for _, m in law), rest]
-    tables = [[arb(1)] for _ in masses]
-    for table, mass in zip(tables, masses, strict=True):
-        for c in range(1, users + 1):
-            table.append(table[-1] * mass / c)
-
-    def over(start: int, left: int, total: Ball, weight: Ball) -> Ball:
-        # The recursion is over the kinds that occur, at most one for each user.
-        value = weight * tables[-1][left] * total.max(zero)
-        for kind in range(start, len(law) if left else start):
-            for c in range(1, left + 1):
-                value += over(kind + 1, left - c, total + c * law[kind][0], weight * tables[kind][c])
-        return value
-
-    return over(0, users, zero, arb(math.factorial(users))) / users
+    tables = [[(c * x, weight) for c, weight in enumerate(powers(m, users))] for x, m in (*law, (arb(0), rest))]
+    sums = drawn(tables, users, lambda one, other: (one[0] + other[0], one[1] * other[1]), (arb(0), arb(1)))
+    return math.factorial(users) * sum((weight * x.max(arb(0)) for x, weight in sums), arb(0)) / users

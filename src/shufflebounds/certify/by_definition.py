@@ -9,14 +9,39 @@ the maximum, over the datasets and the ordered pairs of the target's inputs, of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from itertools import permutations, zip_longest
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, permutations, zip_longest
 from typing import Any
 
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, flint, hockey_stick, multisets, polynomial
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, flint, hockey_stick
 
 Reports = tuple[int, float, Callable[[], list[Any]]]
 """The number of inputs, the largest exponent of a report, and a function that returns the polynomial of each input."""
+
+
+def multisets(kinds: int, times: int) -> float:
+    """Return the number of multisets of `times` draws from `kinds` outcomes; inf if min(kinds, times) >= 64, or above 1e308."""
+    try:
+        return float(math.comb(times + kinds - 1, times)) if min(kinds, times) < 64 else math.inf
+    except OverflowError:
+        return math.inf
+
+
+def powers(p: Any, times: int) -> list[Any]:
+    """Return p^c/c! for c = 0..times; a power of a ball that contains 0 is undefined, but its products are not."""
+    return list(accumulate(range(1, times + 1), lambda before, c: before * (p * (arb(1) / c)), initial=arb(1)))
+
+
+def drawn(tables: Sequence[Sequence[Any]], left: int, join: Callable[..., Any], before: Any, start: int = 0) -> Iterator[Any]:
+    """Yield, for every multiset of `left` draws from several kinds, the join of `before` and an entry for each kind that occurs.
+
+    The entry is tables[kind][c] for a kind that is drawn c times; for the last kind it is joined also if c = 0.
+    """
+    # The recursion is over the kinds that occur, at most one for each draw.
+    yield join(before, tables[-1][left])
+    for kind in range(start, len(tables) - 1 if left else start):
+        for c in range(1, left + 1):
+            yield from drawn(tables, left - c, join, join(before, tables[kind][c]), kind + 1)
 
 
 def all_shares(others: int, inputs: int) -> list[tuple[int, ...]]:
@@ -79,6 +104,14 @@ def of_datasets(reports: Reports, others: int, chosen: Sequence[tuple[Sequence[i
 
 Bits = tuple[Any, ...]
 """The probabilities of 0, of 1, and of larger numbers if a report may be one, and the number of such reports."""
+
+
+def polynomial(factors: Sequence[Bits]) -> list[Ball]:
+    """Return the distribution of a sum of numbers; each factor is (probabilities of 0, 1, ..., number of such numbers)."""
+    out = flint().arb_poly([1])
+    for *law, many in factors:
+        out *= flint().arb_poly(law) ** many
+    return [out[k] for k in range(1 + sum((len(one) - 2) * one[-1] for one in factors))]
 
 
 def sum_outcomes(others: Sequence[Bits], zero: Bits, one: Bits) -> Outcomes:

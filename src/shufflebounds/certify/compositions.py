@@ -34,7 +34,8 @@ from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from shufflebounds.certify._dispatch import OPERATIONS, Bounds, bounds_of, by_kind, hockey_stick_of, kinds_of, outcomes_of, pairs_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, flint, larger, largest_answer, multisets
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, Outcomes, arb, flint, larger, largest_answer
+from shufflebounds.certify.by_definition import drawn, multisets, powers
 from shufflebounds.certify.sampled_gaussians import SAMPLED_OPERATIONS, SAMPLED_TOLERANCE, Part, delta
 
 SLACK = 1e-9
@@ -87,14 +88,9 @@ class Listed:
 
 def _multisets(outcomes: Outcomes, times: int) -> Outcomes:
     """Return the probabilities of every multiset of `times` independent outcomes."""
-    one = arb(1)
-    # A row has the two probabilities of a multiset, the index of its last outcome, and how often it has this outcome.
-    rows = [(one, one, 0, 0)]
-    for before in range(times):
-        rows = [(a * p * (before + 1) / often, b * q * (before + 1) / often, place, often)
-                for a, b, last, run in rows for place, (p, q) in enumerate(outcomes[last:], last)
-                for often in [run + 1 if place == last else 1]]
-    return [(a, b) for a, b, *_ in rows]
+    tables = [list(zip(powers(p, times), powers(q, times), strict=True)) for p, q in outcomes]
+    whole = arb(math.factorial(times))
+    return list(drawn(tables, times, lambda one, other: (one[0] * other[0], one[1] * other[1]), (whole, whole)))
 
 
 def _product(parts: Sequence[tuple[Callable[[], Outcomes], int]]) -> Listed:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from shufflebounds._base.limits import FEW
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.certify._dispatch import by_kind
-from shufflebounds.certify.balls import Ball, NoCertificateError, arb, flint
+from shufflebounds.certify.balls import Ball, NoCertificateError, arb, flint, smaller
 
 
 class Family(NamedTuple):
@@ -84,7 +83,7 @@ def _matrix_family(randomizer: Any, centre: Callable[[], list[float]]) -> tuple[
 
     def family() -> Family:
         rows = matrix()
-        blanket = [reduce(lambda p, q: p.min(q), column) for column in zip(*rows, strict=True)]
+        blanket = [smaller(*column) for column in zip(*rows, strict=True)]
         if not all(p > 0 for p in blanket):
             return Family(rows, pairs, blanket)
         weights = [arb(w) for w in centre()]

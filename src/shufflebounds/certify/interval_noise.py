@@ -54,7 +54,7 @@ from scipy.optimize import minimize_scalar
 from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD, SumChoices
 from shufflebounds._engines.datasets.pair_weights import Weights
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, largest, normal_tail, pi
-from shufflebounds.certify.blanket import contour, enumerated, enumeration_operations
+from shufflebounds.certify.blanket import phi_answers
 from shufflebounds.certify.noise import masses, noise_of
 from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass
 
@@ -301,8 +301,8 @@ NUMBER = 120
 NARROW = 0.04
 """Width of the short intervals for Gaussian noise, in standard deviations. Raised or lowered: as for NUMBER."""
 
-OPERATIONS = {4: 4.5e6, 5: 1.8e7}
-"""Digits of the smoothing term that are tried, with the ball operations that 375 cells take."""
+DIGITS = 4, 5
+"""Digits of the smoothing term that are tried."""
 
 DATASETS = {"the first end": (0.0,), "the second end": (1.0,), "the middle": (0.5,), "either end": (0.0, 1.0)}
 """The datasets that the library names, as inputs of other users, which are fractions of d. Each other user has one of them, all
@@ -356,7 +356,7 @@ def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]
     whole = noise_of(mechanism).whole
     number = math.ceil(sigma * depth) if whole else math.ceil((depth + d / 2 / sigma) / NARROW) if sigma else NUMBER // 2
 
-    def value(factor: Ball, digits: int) -> Ball:
+    def value(factor: Ball, *, phi: Callable[..., Ball]) -> Ball:
         noise = noise_of(mechanism)
         half = noise.sensitivity / 2 + arb(sigma * depth)
         places = [arb(x) - inputs[0] if inputs else noise.sensitivity * x for x in (*target, *others)]
@@ -370,9 +370,6 @@ def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]
             law = [((first - factor * last) / other, other) for first, last, other, _ in cells if other != 0]
         law = thinned(law, arb(share), factor)
         rest = (1 - sum((m for _, m in law), arb(0))).max(arb(0))
-        return (contour(law, users, rest, digits=digits) if digits else enumerated(law, users, rest)) + share * beyond
+        return phi(law, users, rest) + share * beyond
 
-    kinds = 2 * number + (d if whole else 0)
-    yield Answer(enumeration_operations(2 * kinds, users), partial(value, digits=0), TOLERANCE)
-    for digits, operations in OPERATIONS.items():
-        yield Answer(operations * kinds / 375, partial(value, digits=digits), TOLERANCE, refined=False)
+    yield from phi_answers(4 * number + 2 * (d if whole else 0), users, value, distance=TOLERANCE, digits=DIGITS)

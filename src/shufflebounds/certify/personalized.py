@@ -40,14 +40,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from shufflebounds._engines.clones.attained import thresholds
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, outcomes_of
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, both_orders, hockey_stick, larger, normal_tail, polynomial
-from shufflebounds.certify.by_definition import sum_outcomes
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, both_orders, hockey_stick, larger, normal_tail, smaller
+from shufflebounds.certify.by_definition import polynomial, sum_outcomes
 from shufflebounds.certify.clones_window import every_count
 from shufflebounds.certify.noise import normal_delta
 
@@ -140,7 +140,7 @@ def _(guarantee: Any) -> Bounds:
     def largest(factor: Ball, *, eps: float, most: int) -> Ball:
         ways = [bounds(arb(budgets[i]), others(i), 0.0 if k or number == 1 else _reach(population, eps, i), factor)
                 for i in targets]
-        return larger(*(reduce(lambda one, other: one.min(other), islice(way, most)) for way in ways))
+        return larger(*(smaller(*islice(way, most)) for way in ways))
 
     def third_value(factor: Ball, *, i: int) -> Ball:
         odds, rates = arb(budgets[i]).exp(), [(1 / (arb(c).exp() + k - 1), many) for c, many in others(i)]

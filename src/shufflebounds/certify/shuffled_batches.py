@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from shufflebounds._engines.batches.epoch import Witness
-from shufflebounds.certify._dispatch import Bounds, hockey_stick_of
+from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of
 from shufflebounds.certify.balls import Answer, Ball, arb, flint, largest, normal_tail
 from shufflebounds.certify.blanket import contour, enumerated
 from shufflebounds.certify.clones_window import log_pmf
@@ -193,6 +193,7 @@ def opposite(mu: Ball, steps: int, factor: Ball, *, near: float, swapped: bool) 
     return ball + excess * a * a / (square + a * a) if a > 0 else ball
 
 
+@bounds_of.of("ShuffledBatches")
 def epoch_bounds(epoch: Any) -> Bounds:
     """Return the ways to compute each bound of delta of `ShuffledBatches`."""
     one, steps, noise, records = hockey_stick_of(epoch.noise), epoch.batches, epoch.noise, min(epoch.batch_size, MOST_RECORDS)

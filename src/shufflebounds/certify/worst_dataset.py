@@ -44,7 +44,7 @@ from shufflebounds._engines.datasets.largest_sum import SumChoices
 from shufflebounds._engines.datasets.pair_weights import EXCEEDED, ORDERS, Weights
 from shufflebounds._engines.datasets.worst import FACTORS, TILTS, Choices
 from shufflebounds.certify._dispatch import kinds_of
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, acb, arb, flint, larger, pi
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, acb, arb, flint, larger, pi, smaller
 from shufflebounds.certify.families import Family, family_of
 
 Law = list[tuple[Ball, Ball]]
@@ -214,12 +214,11 @@ class EveryDataset:
         for step in (FACTORS * deviation).tolist():
             if not 0 < step < 3:
                 continue
-            factor, best = arb(step).exp(), None
+            factor, bounds = arb(step).exp(), []
             for theta in ((step / deviation**2 + TILTS / deviation) / users).tolist():
                 sizes = [1 + sum(m * (theta * (1 / self._mass - factor * ratio)).expm1() for ratio, m in law) for law in ratios]
-                chernoff = larger(*sizes) ** users / (arb(theta) * users * arb(1).exp())
-                best = chernoff if best is None else best.min(chernoff)
-            changes.append((arb(step), best))
+                bounds.append(larger(*sizes) ** users / (arb(theta) * users * arb(1).exp()))
+            changes.append((arb(step), smaller(*bounds)))
         return changes
 
     def _sum(self, factor: Ball, sums: SumChoices, measures: list[list[Ball]]) -> Ball:
@@ -241,8 +240,7 @@ class EveryDataset:
         if pairs == 0:
             return arb(0)
         if weights.omegas is not None:
-            ratios = [larger(*column) / -larger(*(-p for p in column)) for column in zip(*rows, strict=True)]
-            most = larger(*ratios)
+            most = larger(*(larger(*column) / smaller(*column) for column in zip(*rows, strict=True)))
             if not ((most + 1 / most) / 2 - 1 <= weights.less and _nonnegative(weights.omegas, pairs, weights.less)):
                 raise ArithmeticError("the weights of the worst-dataset bound are not allowed")
             return arb(0)
