@@ -191,40 +191,32 @@ def of_bits(bits: int, flip: Callable[[], Ball], width: int = 1, datasets: Seque
     return Answer((8.0 + 0.014 * bits) * bits * len(datasets), value)
 
 
-def _stronger_bits(protocol: Any) -> Answer:
-    """Return delta of shuffled bits of which the messages of two inputs are a post-processing.
+def _stronger_flip(protocol: Any) -> Ball:
+    """Return the flip probability of shuffled bits of which the messages of two inputs are a post-processing.
 
     If R_0/R_1 and R_1/R_0 are at most odds = (1 - flip)/flip, then R_0 = odds A + B and R_1 = A + odds B for measures A and B.
     """
-    def flip() -> Ball:
-        one, other = family_of(protocol.randomizer)[1]().rows
-        return 1 / (1 + larger(*(larger(p, q) / smaller(p, q) for p, q in zip(one, other, strict=True))))
-
-    return of_bits(protocol.users, flip)
+    one, other = family_of(protocol.randomizer)[1]().rows
+    return 1 / (1 + larger(*(larger(p, q) / smaller(p, q) for p, q in zip(one, other, strict=True))))
 
 
-def exact_bits(protocol: Any, width: int = 1) -> Answer:
-    """Return delta of shuffled randomized response of one bit, if `width` users change their bits.
-
-    If the stored probabilities `low` and `high` of a matrix do not sum to 1, the ball contains delta for both flip probabilities,
-    `low` and 1 - `high`.
-    """
+@of_people.of("Shuffled")
+def _(protocol: Any) -> Callable[[int], Answer] | None:
+    # If the stored probabilities `low` and `high` of a matrix of one bit do not sum to 1, the ball contains delta for both flip
+    # probabilities, `low` and 1 - `high`.
     def flip() -> Ball:
         one, other = family_of(protocol.randomizer)[1]().rows[0]
         return one.min(other).union(1 - one.max(other))
 
-    return of_bits(protocol.users, flip, width)
-
-
-@of_people.of("Shuffled")
-def _(protocol: Any) -> Callable[[int], Answer]:
-    return lambda size: exact_bits(protocol, size)
+    return None if protocol._exact is None else partial(of_bits, protocol.users, flip)
 
 
 @hockey_stick_of.of("Shuffled")
 def _(protocol: Any) -> Answer:
-    if protocol._message is not None or protocol._exact is not None:
-        return hockey_stick_of(protocol._message) if protocol._exact is None else exact_bits(protocol)
+    if protocol._exact is not None:
+        return hockey_stick_of.default(protocol)
+    if protocol._message is not None:
+        return hockey_stick_of(protocol._message)
     if protocol._bounds.mixed is None:
         bounds_of(protocol)  # raises NoCertificateError if there is no certificate
         raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
@@ -249,11 +241,11 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     """Yield the certificates of the argument that gives the stated bound, then that of the bound for one message."""
     argument = protocol.argument(eps)
     if argument == "shuffled bits":
-        yield _stronger_bits(protocol)
+        yield of_bits(protocol.users, partial(_stronger_flip, protocol))
     elif argument == "privacy blanket" and _is_noise(protocol.randomizer):
         yield from interval_outputs(protocol, eps, True)
     elif argument == "privacy blanket":
-        yield from _sums(protocol, [(_family(protocol), i, j, lambda laws: laws.blanket) for i, j in _family(protocol)().pairs])
+        yield from _sums(protocol, _family(protocol), _family(protocol)().pairs, None)
     elif argument == "worst dataset" and "GaussianMechanism" in kinds_of(protocol.randomizer):
         yield interval_every_dataset(protocol, eps)
     elif argument == "worst dataset":
@@ -291,10 +283,10 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
         laws = family()
         for (i, j), k in product(laws.pairs, laws.others or range(len(laws.rows))):
             here = sum(square(a - factor * b) / m for a, b, m in zip(*(laws.rows[x] for x in (i, j, k)), strict=True) if m > 0)
-            candidates.append((abs(float(here.upper().log()) - moment), family, i, j, k))
+            candidates.append((abs(float(here.upper().log()) - moment), family, (i, j), k))
     candidates.sort(key=lambda one: one[0])
-    for _, family, i, j, k in candidates[:6]:
-        yield from _sums(protocol, [(family, i, j, partial(lambda k, laws: laws.rows[k], k))])
+    for _, family, pair, k in candidates[:6]:
+        yield from _sums(protocol, family, [pair], k)
 
 
 def _matrix(protocol: Any, users: int, participation: float,
@@ -319,17 +311,16 @@ def _family(protocol: Any) -> Callable[[], Family]:
     return lambda: family_of(protocol.randomizer)[1]().thinned(protocol.participation)
 
 
-def _sums(protocol: Any, choices: list[tuple[Callable[[], Family], int, int, Callable[..., list[Ball]]]]) -> tuple[Answer, ...]:
-    """Return the certificates of the largest Phi_n (`blanket`) of several (family, target's inputs i and j, m)."""
-    users, kinds = protocol.users, max(len(family().blanket) for family, *_ in choices)
-
+def _sums(protocol: Any, family: Callable[[], Family], pairs: list[tuple[int, int]], others: int | None) -> tuple[Answer, ...]:
+    """Return the certificates of the largest Phi_n (`blanket`) of the target's pairs of inputs; m is the blanket if `others` is
+    None, or else the distribution of this input.
+    """
     def value(factor: Ball, *, phi: Callable[..., Ball]) -> Ball:
-        one, values = arb(1), []
-        for family, i, j, measure_of in choices:
-            laws = family()
-            measure = measure_of(laws)
+        laws, values = family(), []
+        measure = laws.blanket if others is None else laws.rows[others]
+        for i, j in pairs:
             alone, law = values_of(list(zip(laws.rows[i], laws.rows[j], measure, strict=True)), factor)
-            values.append(alone + phi(law, users, (one - sum(measure)).max(0 * one)))
+            values.append(alone + phi(law, protocol.users, (arb(1) - sum(measure)).max(arb(0))))
         return larger(*values)
 
-    return phi_answers(kinds, users, value, len(choices))
+    return phi_answers(len(family().blanket), protocol.users, value, len(pairs))

@@ -71,29 +71,21 @@ def _discrete(mechanism: Any) -> Noise:
     return Noise(lambda y: d * (2 * y - d) / square, lambda s: square * s / d / 2 + d / 2, tail, d, True)
 
 
-def _laplace(mechanism: Any) -> Noise:
-    scale, d = arb(mechanism.scale), arb(mechanism.sensitivity)
+def _two_sided(mechanism: Any) -> Noise:
+    """Return Laplace or geometric noise, whose density is proportional to e^(-|y|/scale)."""
+    d, whole = arb(mechanism.sensitivity), not hasattr(mechanism, "scale")
+    scale = d / arb(mechanism.eps) if whole else arb(mechanism.scale)
 
     def tail(y: Ball) -> Ball:
-        half = (-abs(y) / scale).exp() / 2
-        return half if y > 0 else 1 - half if y < 0 else half.union(1 - half)
+        end = 1 - y if whole and not y > 0 else abs(y)
+        beyond = (-end / scale).exp() / (1 + (-1 / scale).exp() if whole else 2)
+        return beyond if y > 0 else 1 - beyond if whole or y < 0 else beyond.union(1 - beyond)
 
-    return Noise(lambda y: (abs(y) - abs(y - d)) / scale, lambda s: (scale * s + d) / 2, tail, d)
-
-
-def _geometric(mechanism: Any) -> Noise:
-    d = arb(mechanism.sensitivity)
-    rate = arb(mechanism.eps) / d
-
-    def tail(y: Ball) -> Ball:
-        beyond = (-rate * (y if y > 0 else 1 - y)).exp() / (1 + (-rate).exp())
-        return beyond if y > 0 else 1 - beyond
-
-    return Noise(lambda y: rate * (abs(y) - abs(y - d)), lambda s: (s / rate + d) / 2, tail, d, True)
+    return Noise(lambda y: (abs(y) - abs(y - d)) / scale, lambda s: (scale * s + d) / 2, tail, d, whole)
 
 
-NOISES = {"GaussianMechanism": _normal, "DiscreteGaussianMechanism": _discrete, "LaplaceMechanism": _laplace,
-          "GeometricMechanism": _geometric}
+NOISES = {"GaussianMechanism": _normal, "DiscreteGaussianMechanism": _discrete, "LaplaceMechanism": _two_sided,
+          "GeometricMechanism": _two_sided}
 """Functions from a mechanism to its noise, by class."""
 
 

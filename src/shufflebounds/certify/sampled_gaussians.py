@@ -40,7 +40,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.certify.balls import Ball, acb, arb, flint, normal_tail, pi
+from shufflebounds.certify.balls import Ball, acb, arb, flint, normal_tail, pi, smaller
 from shufflebounds.certify.noise import normal_delta
 
 DIGITS = 9
@@ -106,20 +106,16 @@ class _Sampled:
 
     def beyond(self, t: Ball) -> Ball:
         """Return a bound of |G(a + is)| for all s >= t. Every shift is valid; the one that is used is near the best."""
-        bounds = []
+        bounds, scale = [], self.sigma * (2 * pi()).sqrt() / self.step
         weights = [(float(abs(weight)), float(log_v.imag)) for weight, log_v in self.points]
         slope = math.fsum(w * turn for w, turn in weights) / math.fsum(w for w, _ in weights) / float(self.b)
-        for scale in (1.0, 0.5):
-            half = arb(min(float(self.b) / 2, self.near**2 * slope * float(t) * scale))
-            width, total = 2 * self.b - half, arb(0)
-            for j in self.nodes:
-                log_v = self._log_v(acb(j * self.step, half))
-                total += self.step * (-(j * self.step) ** 2 / (2 * self.sigma**2) + self.a * log_v.real - t * log_v.imag).exp()
-            total = total / (self.sigma * (2 * pi()).sqrt()) + self.tails
+        for share in (1.0, 0.5):
+            half = arb(min(float(self.b) / 2, self.near**2 * slope * float(t) * share))
+            width, logs = 2 * self.b - half, [(j * self.step, self._log_v(acb(j * self.step, half))) for j in self.nodes]
+            total = sum((self.a * v.real - t * v.imag - x**2 / (2 * self.sigma**2)).exp() for x, v in logs) / scale + self.tails
             total += 2 * (width**2 / (2 * self.sigma**2)).exp() * self.absolute / (2 * pi() * width / self.step).expm1()
-            total *= (half**2 / (2 * self.sigma**2)).exp()
-            bounds.append(total)
-        return bounds[0].min(bounds[1]).upper()
+            bounds.append(total * (half**2 / (2 * self.sigma**2)).exp())
+        return smaller(*bounds).upper()
 
 
 def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tuple[float, float, float]:

@@ -168,16 +168,14 @@ class EveryDataset:
             omegas = [arb(math.comb(weights.pairs, k)) / arb(weights.pairs) ** k if weights.pairs else arb(k == 0)
                       for k in range(min(weights.pairs, ORDERS) + 1)]
         steps = [(k, abs(one - other)) for k, (one, other) in enumerate(itertools.pairwise([*omegas, arb(0)]), 1) if k <= ORDERS]
-        spread, less, total = self.spread(factor), square(factor - 1), arb(0)
+        spread, less = self.spread(factor), square(factor - 1)
 
         def root(k: int) -> Ball:
             """Return l_(2k+1) times r^2k, in the notation of docs/theorems/worst-dataset."""
             first, second = (arb(math.prod(range(n - q + 1, n + 1))) for n, q in ((users, 2 * k + 1), (users - 1, 2 * k)))
             return distance**k * (math.factorial(2 * k + 1) * spread / first + math.factorial(2 * k) * less / second).sqrt()
 
-        for k, step in steps:
-            if step != 0:
-                total += step * self._variance(probability, 2 * k + 1).sqrt() * root(k)
+        total = sum((step * self._variance(probability, 2 * k + 1).sqrt() * root(k) for k, step in steps if step != 0), arb(0))
         if weights.omegas is None and weights.pairs >= ORDERS:
             ratio = arb(1 + 1 / (arb(ORDERS) ** 2 - 1)) * (2 * ORDERS + 3) / ORDERS * distance / (users - 2 * weights.pairs - 2)
             if not ratio < 1:
