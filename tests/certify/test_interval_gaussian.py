@@ -42,7 +42,7 @@ def of_law(law, c):
 def noise():
     before = flint().ctx.prec
     flint().ctx.prec = 110
-    yield certified.Noise(flint().arb(1.2), 6.0, 1.0, 0.06)
+    yield certified.IntervalBound(flint().arb(1.2), 6.0, 1.0, 1000, -10.0)
     flint().ctx.prec = before
 
 
@@ -82,7 +82,7 @@ def test_cells_that_are_too_wide_are_still_bounds(noise):
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_constants_are_those_of_the_definitions(share):
     length, factor = 0.8, math.exp(0.3)
-    bound = certified.IntervalBound(certified.Noise(flint().arb(length), 6.0, share, 0.06), 1000, -10.0)
+    bound = certified.IntervalBound(flint().arb(length), 6.0, share, 1000, -10.0)
     first, second = normal(0.0), normal(length)
     least = np.minimum(first, second)
     mass = 1 - share + share * integral(least)
@@ -98,7 +98,7 @@ def test_constants_are_those_of_the_definitions(share):
 
 @pytest.mark.parametrize("length", [0.4, 1.0, 2.0])
 def test_the_negative_part_is_that_of_a_direct_sum(length):
-    bound = certified.IntervalBound(certified.Noise(flint().arb(length), 6.0, 1.0, 0.06), 1000, -10.0)
+    bound = certified.IntervalBound(flint().arb(length), 6.0, 1.0, 1000, -10.0)
     rng, height = np.random.default_rng(5), 4.0
     ratios = np.exp(length**2 / 2 + length * rng.normal(size=(2, 400_000))) / height - 1
     w, other = ratios[:, (ratios > 0).all(axis=0)]
@@ -155,7 +155,7 @@ def test_other_witnesses_give_valid_bounds(monkeypatch):
 
 @pytest.mark.parametrize("listed", [(), (0.0, 0.3, 0.8)])
 def test_the_main_term_covers_every_family_and_the_whole_interval(monkeypatch, listed):
-    noise = certified.Noise(flint().arb(0.8), 2.0, 1.0, 0.5, [flint().arb(x) for x in listed])
+    noise = certified.IntervalBound(flint().arb(0.8), 2.0, 1.0, 1000, -10.0, [flint().arb(x) for x in listed])
     law, places, cells = [(flint().arb(1), flint().arb(0.5))], [], []
 
     def law_a(g, h, factor):
@@ -173,7 +173,7 @@ def test_the_main_term_covers_every_family_and_the_whole_interval(monkeypatch, l
     monkeypatch.setattr(noise, "law_a", law_a)
     monkeypatch.setattr(noise, "cell", cell)
     monkeypatch.setattr(LemmaH, "value", value)
-    certified.IntervalBound(noise, 1000, -10.0).main(flint().arb(1), certified.chosen([law], 1000))
+    noise.main(flint().arb(1), certified.chosen([law], 1000))
     cells = [one for one in cells if one[2] < 0.8 / certified.CELLS / 3]
     steps = np.diff(sorted({round(one, 12) for one in places}))
     assert (min(places), max(places)) == (0.0, 0.8)

@@ -22,8 +22,7 @@ OPERATIONS = 100.0
 
 REASONS = {"AccountingProfile": "the numbers of another program are not recomputed",
            "DensityRandomizer": "no family of certificates integrates a density that is given as a function",
-           **dict.fromkeys(("_Guarantee", "RealSum", "ShuffledBatches"),
-                           "it has two bounds, so pass bound='upper' or bound='lower'")}
+           **dict.fromkeys(("_Guarantee", "RealSum", "ShuffledBatches"), "it has two bounds")}
 """Classes without a certificate, with the reason."""
 
 ZERO = 1e-20
@@ -70,8 +69,8 @@ def outcomes_of(profile: object) -> tuple[float, Callable[[], Outcomes]]:
 
     A ball is a number with an error bound (interval arithmetic).
     """
-    reasons = [REASONS[kind] for kind in kinds_of(profile) if kind in REASONS]
-    raise NoCertificateError([*reasons, f"the outcomes of {type(profile).__name__} are not enumerated"][0])
+    otherwise = f"the outcomes of {type(profile).__name__} are not enumerated"
+    raise NoCertificateError(next((REASONS[kind] for kind in kinds_of(profile) if kind in REASONS), otherwise))
 
 
 @by_kind
@@ -114,8 +113,13 @@ def certify(profile: Any, eps: float, bound: str | None, digits: int, seconds: f
             return certified(hockey_stick_of(profile), eps, digits, seconds)
         return reached(profile, bounds_of(profile)(eps, bound == "upper"), eps, bound, digits, seconds)
     except NoCertificateError as reason:
+        why = str(reason)
+        try:
+            why += ", so pass bound='upper' or bound='lower'" if bound is None and bounds_of(profile) is not None else ""
+        except NoCertificateError as other:
+            why = str(other)
         # For an object of a private class, the name of the function that makes it is printed.
-        raise TypeError(f"{repr(profile).partition('(')[0]} has no certified digits: {reason}") from None
+        raise TypeError(f"{repr(profile).partition('(')[0]} has no certified digits: {why}") from None
     except ArithmeticError as reason:
         # A condition of a theorem does not hold, or numbers overflow.
         raise InfeasibleError(f"eps={eps!r}: no certificate was found for these parameters: {reason}") from reason
@@ -123,7 +127,7 @@ def certify(profile: Any, eps: float, bound: str | None, digits: int, seconds: f
 
 def reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, digits: int, seconds: float) -> Ball:
     """Return the first ball that proves the stated bound."""
-    stated, closest = profile.log_delta(eps, bound=bound), None
+    stated, ends = profile.log_delta(eps, bound=bound), []
     failure: Exception = NoCertificateError(f"no certificate of the {bound} bound is known for these parameters")
     for answer in answers:
         try:
@@ -133,11 +137,10 @@ def reached(profile: Any, answers: Iterable[Answer], eps: float, bound: str, dig
             continue
         if confirms(ball, stated, bound, answer.tolerance):
             return ball
-        end = ball.upper() if bound == "upper" else ball.lower()
-        if closest is None or (end < closest if bound == "upper" else end > closest):
-            closest = end
-    if closest is None:
+        ends.append(ball.upper() if bound == "upper" else ball.lower())
+    if not ends:
         raise failure
+    closest = min(ends) if bound == "upper" else max(ends)
     number = float(closest.log()) if closest > 0 else -math.inf
     other = f"; another certificate was not tried: {failure}" if isinstance(failure, InfeasibleError) else ""
     raise CertificateGap(f"eps={eps!r}: the {bound} bound of log delta is stated as {stated!r}, and the certificate reaches "

@@ -30,8 +30,7 @@ def _difference(protocol: Any) -> list[Bits]:
 @hockey_stick_of.of("Group")
 def _(group: Any) -> Answer:
     if group._known.above is None:
-        bounds_of(group.profile)  # raises NoCertificateError if there is none
-        raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
+        raise NoCertificateError("it has two bounds")
     together = of_people(group.profile) if group.size > 1 else None
     return hockey_stick_of(group._known.above) if together is None else together(group.size)
 

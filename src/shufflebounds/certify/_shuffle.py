@@ -146,7 +146,7 @@ def _(protocol: Any) -> Answer:
     worst = range(len(counts)) if protocol.bits is not None else [budgets.index(max(budgets))]
     targets = worst if protocol.target is None else [protocol.target]
     if protocol.bits is None and users > FEW_USERS:
-        raise NoCertificateError("only the datasets of few users are enumerated, so pass bound='upper' or bound='lower'")
+        raise NoCertificateError("only the datasets of few users are enumerated")
     # Of the users of each budget, any number may have the bit 1; a list of bits has one for each group.
     given = (list(product(*(range(many + 1) for many in counts))) if protocol.bits is None else
              [[many * int(bit) for many, bit in zip(counts, protocol.bits.tolist())]])
@@ -218,8 +218,7 @@ def _(protocol: Any) -> Answer:
     if protocol._message is not None:
         return hockey_stick_of(protocol._message)
     if protocol._bounds.mixed is None:
-        bounds_of(protocol)  # raises NoCertificateError if there is no certificate
-        raise NoCertificateError("it has two bounds, so pass bound='upper' or bound='lower'")
+        raise NoCertificateError("it has two bounds")
     return _matrix(protocol, protocol.users, protocol.participation)
 
 

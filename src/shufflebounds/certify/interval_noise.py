@@ -48,15 +48,12 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-from scipy.optimize import minimize_scalar
-
 from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD, SumChoices
 from shufflebounds._engines.datasets.pair_weights import Weights
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, largest, normal_tail, pi
-from shufflebounds.certify.blanket import phi_answers
+from shufflebounds.certify.blanket import phi_answers, saddle
 from shufflebounds.certify.noise import masses, noise_of
-from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass
+from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass, square
 
 TOLERANCE = 0.02
 """Allowed distance from the stated bound in log delta: bins and cells are wider than those of the library."""
@@ -92,28 +89,41 @@ def two_atoms(low: Ball, high: Ball, mass: Ball, integral: Ball) -> Law:
     return [(high, up), (low, mass - up)]
 
 
-class Noise:
-    """Gaussian noise with inputs in [0, `length`], and bins of outputs up to `depth` beyond both ends.
+def chosen(laws: Sequence[Law], users: int) -> SumChoices:
+    """Return a witness of Lemma H that is good for some of the distributions `laws` of X, computed in doubles."""
+    squares = (sum(p * square(x) for x, p in law) - square(sum(p * x for x, p in law)) for law in laws)
+    variance = users * max(map(float, squares))
+    theta, _ = saddle(laws, users, (-0.5 * math.log(variance) - 4, -0.5 * math.log(variance) + 4))
+    return SumChoices(users, theta, 2 * math.pi / (SPREAD * math.sqrt(variance)), SMOOTHING * variance, NODES)
 
-    `listed` has the inputs that users may have; it is empty if these are all inputs.
+
+class IntervalBound(EveryDataset):
+    """The theorem of docs/theorems/worst-dataset for Gaussian noise with inputs in [0, `length`].
+
+    The bins are those of outputs up to `depth` beyond both ends. `near` is the logarithm of a guess of the bound, by which s is
+    chosen. `listed` has the inputs that users may have; it is empty if these are all inputs.
     """
 
-    def __init__(self, length: Ball, depth: float, share: float, width: float, listed: Sequence[Ball] = ()) -> None:
-        self.length, self.share, self.zero, self.listed = length, arb(share), arb(0), listed
-        half = math.ceil((depth + float(length) / 2) / width)
+    def __init__(self, length: Ball, depth: float, share: float, users: int, near: float, listed: Sequence[Ball] = ()) -> None:
+        self.length, self.share, self.zero, self.listed, self._users, self._near = length, arb(share), arb(0), listed, users, near
+        self.middle = math.ceil((depth + float(length) / 2) / WIDTH)
         # The middle of the interval is an edge, because m = min(R_0, R_L) changes there.
-        self.edges = [length / 2 + width * i for i in range(-half, half + 1)]
+        self.edges = [length / 2 + WIDTH * i for i in range(-self.middle, self.middle + 1)]
         self.bins = [y.union(z) for y, z in pairwise(self.edges)]
-        self.middle = half
-        self.ends = self.masses(self.zero), self.masses(length)
+        self.ends = self.bin_masses(self.zero), self.bin_masses(length)
         # The largest probability of outputs to the left of all bins is that of input 0, and to the right that of L.
         self.beyond = self.share * (normal_tail(-self.edges[0]) + normal_tail(self.edges[-1] - length))
+        self._overlap = 2 * normal_tail(length / 2)
+        # Left of L/2, the integrand R_0^2/m is e^(L^2) times the density of normal noise around -L.
+        self._square = (length * length).exp() * normal_tail(-3 * length / 2) + normal_tail(length / 2)
+        self._mass = 1 - self.share + self.share * self._overlap
+        self._distance = self.share * (self._square - (2 - self._overlap)) / 2
 
-    def masses(self, x: Ball) -> list[Ball]:
+    def bin_masses(self, x: Ball) -> list[Ball]:
         """Return the probabilities of the bins."""
         return masses(normal_tail, self.edges, x)[1:-1]
 
-    def spread(self, mass: list[Ball], integral: list[Ball], value: Callable[[int, Ball], Ball],
+    def atoms(self, mass: list[Ball], integral: list[Ball], value: Callable[[int, Ball], Ball],
                slope: Callable[[int, Ball], Ball]) -> Law:
         """Return two atoms for each bin.
 
@@ -145,7 +155,7 @@ class Noise:
 
         # R_0/R_g does not increase with y, and R_L/R_g does not decrease.
         integral = [a - factor * b for a, b in zip(*self.ends, strict=True)]
-        return self.spread([v * p for v, p in zip(w, self.masses(g), strict=True)], integral, value, lambda i, y: arb(-1))
+        return self.atoms([v * p for v, p in zip(w, self.bin_masses(g), strict=True)], integral, value, lambda i, y: arb(-1))
 
     def cell(self, g: Ball, h: Ball, factor: Ball, *, first: bool) -> Iterator[Law]:
         """Yield the four distributions of family B (`first`) or C for the cell [g, g + h]."""
@@ -172,91 +182,62 @@ class Noise:
             # The integral of (y - g) R_g over a bin is the difference of the densities at its ends.
             ends = [(-(y - place) * (y - place) / 2).exp() / (2 * pi()).sqrt() for y in self.edges]
             integral = [many * (p + tilt * (one - two) + e * q) + more * r for p, one, two, e, q, r in
-                        zip(self.masses(place), ends, ends[1:], extra, mass, against, strict=False)]
-            yield self.spread(mass, integral, value, slope)
+                        zip(self.bin_masses(place), ends, ends[1:], extra, mass, against, strict=False)]
+            yield self.atoms(mass, integral, value, slope)
 
-    # ----------------------------------------------------------------------------------------------------------------- the blanket
-
-    def blanket(self, factor: Ball) -> Law:
-        """Return the distribution of X for the privacy blanket of the pair (0, L)."""
-        ratios = [ratio(self.zero, self.length, y) for y in self.edges]
-        return _blanket(list(zip(*self.ends, self.ends[0], pairwise(ratios), strict=True)), factor)
-
-
-def chosen(laws: Sequence[Law], users: int) -> SumChoices:
-    """Return a witness of Lemma H that is good for some of the distributions `laws` of X, computed in doubles."""
-    floats = [np.array([(float(x), float(p)) for x, p in law]).T for law in laws]
-    variance = users * max(float(p @ x**2 - (p @ x) ** 2) for x, p in floats)
-
-    def size(log_theta: float) -> float:
-        with np.errstate(over="ignore"):
-            return max(users * math.log1p(float(p @ np.expm1(math.exp(log_theta) * x))) for x, p in floats) - 2 * log_theta
-
-    middle = -0.5 * math.log(variance)
-    theta = math.exp(float(minimize_scalar(size, bounds=(middle - 4, middle + 4), method="bounded").x))
-    return SumChoices(users, theta, 2 * math.pi / (SPREAD * math.sqrt(variance)), SMOOTHING * variance, NODES)
-
-
-class IntervalBound(EveryDataset):
-    """The theorem of docs/theorems/worst-dataset for Gaussian noise on an interval."""
-
-    def __init__(self, noise: Noise, users: int, near: float) -> None:
-        self._noise, self._near, length, half = noise, near, noise.length, noise.length / 2
-        overlap = 2 * normal_tail(half)
-        # Left of L/2, the integrand R_0^2/m is e^(L^2) times the density of normal noise around -L.
-        self._square = (length * length).exp() * normal_tail(-3 * half) + normal_tail(half)
-        self._overlap, self._users, self._mass = overlap, users, 1 - noise.share + noise.share * overlap
-        self._distance = noise.share * (self._square - (2 - overlap)) / 2
+    # ------------------------------------------------------------------------------------------------------------ the constants
 
     def spread(self, factor: Ball) -> Ball:
-        share, less = self._noise.share, (factor - 1) * (factor - 1)
+        share, less = self.share, (factor - 1) * (factor - 1)
         # The integral of R_0 R_L/m is that of max(R_0, R_L).
         both = (1 + factor * factor) * self._square - 2 * factor * (2 - self._overlap)
         return share * both + (1 - share) * less - less / self._mass
 
     def signed(self, weights: Weights) -> Ball:
-        length = self._noise.length
+        length = self.length
         # ln R_0/R_L under R_0 is normal with the mean L^2/2 and the variance L^2; inputs at a smaller
         # distance have smaller tails.
-        pairs, zero = weights.pairs, self._noise.zero
+        pairs, zero = weights.pairs, self.zero
         return negative_mass(lambda t: normal_tail(t.log() / length - length / 2), pairs) if pairs else zero
 
     def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
-        law = thinned(self._noise.blanket(factor), self._noise.share, factor)
-        return LemmaH(chosen([law], self._users)).value(law) / self._users + self._noise.beyond
+        ratios = [ratio(self.zero, self.length, y) for y in self.edges]
+        cells = zip(*self.ends, self.ends[0], pairwise(ratios), strict=True)
+        law = thinned(_blanket(list(cells), factor), self.share, factor)
+        return LemmaH(chosen([law], self._users)).value(law) / self._users + self.beyond
 
     def ratios(self) -> list[Law]:
-        noise, ends = self._noise, (self._noise.zero, self._noise.length)
-        first, second = noise.ends
+        ends = (self.zero, self.length)
+        first, second = self.ends
         # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. To the left of all bins R_0/m is replaced by 0. This is allowed,
         # because the exponential moments in the bound decrease in R_0/m.
-        law = noise.spread(second[: noise.middle], first[: noise.middle], lambda i, y: ratio(*ends, y), lambda i, y: arb(-1))
-        right = normal_tail(noise.edges[noise.middle])
-        law += [(arb(1), right), (noise.zero, normal_tail(noise.length - noise.edges[0]))]
-        return [thinned(law, noise.share, noise.zero)]
+        law = self.atoms(second[: self.middle], first[: self.middle], lambda i, y: ratio(*ends, y), lambda i, y: arb(-1))
+        right = normal_tail(self.edges[self.middle])
+        law += [(arb(1), right), (self.zero, normal_tail(self.length - self.edges[0]))]
+        return [thinned(law, self.share, self.zero)]
 
     def main(self, factor: Ball, sums: SumChoices) -> Ball:
-        noise, length = self._noise, self._noise.length
-        narrow = 0 * length if noise.listed else length / (4 * CELLS)
-        ends = [thinned(noise.law_a(g, narrow, factor), noise.share, factor) for g in (noise.zero, length / 2, length)]
+        length = self.length
+        narrow = 0 * length if self.listed else length / (4 * CELLS)
+        ends = [thinned(self.law_a(g, narrow, factor), self.share, factor) for g in (self.zero, length / 2, length)]
         lemma = LemmaH(chosen(ends, sums.users))
 
         def raised(known: Ball, laws: Iterable[Law]) -> Ball:
             """Return `known`, or if a law exceeds it, slightly more than the largest B_x of the laws."""
             for law in laws:
-                value = lemma.value(thinned(law, noise.share, factor), known, SLACK)
+                value = lemma.value(thinned(law, self.share, factor), known, SLACK)
                 known = known if value < known else (1 + SLACK) * value
             return known
 
         def cell(low: float, high: float, known: Ball, *, first: bool) -> Ball:
-            return raised(known, noise.cell(length * low, length * (high - low), factor, first=first))
+            return raised(known, self.cell(length * low, length * (high - low), factor, first=first))
 
         # The ends come first: one of them often has the largest B_x.
-        places = [noise.zero, length, *(noise.listed or [narrow * i for i in range(1, 4 * CELLS)])]
-        most = raised(noise.zero, (noise.law_a(g, narrow, factor) for g in places))
+        places = [self.zero, length, *(self.listed or [narrow * i for i in range(1, 4 * CELLS)])]
+        most = raised(self.zero, (self.law_a(g, narrow, factor) for g in places))
         for first in (True, False):
             most = largest(partial(cell, first=first), most, parts=CELLS, finest=1 / FINEST)
-        return most / sums.users + noise.beyond
+        return most / sums.users + self.beyond
 
     def weights(self, given: Weights, factor: Ball, probability: Ball | None) -> Weights:
         # s is not taken from the library, which computes c_- for blocks of four users: c_- for pairs, which is used here, may be
@@ -286,9 +267,9 @@ def interval_every_dataset(protocol: Any, eps: float) -> Answer:
 
     def value(factor: Ball) -> Ball:
         sigma = arb(mechanism.sigma)
-        noise = Noise(arb(mechanism.sensitivity) / sigma, depth, protocol.participation, WIDTH,
-                      [(arb(x) - inputs[0]) / sigma for x in inputs])
-        return IntervalBound(noise, protocol.users, stated).value(choices, factor)
+        bound = IntervalBound(arb(mechanism.sensitivity) / sigma, depth, protocol.participation, protocol.users, stated,
+                              [(arb(x) - inputs[0]) / sigma for x in inputs])
+        return bound.value(choices, factor)
 
     # The number of operations is proportional to the number of bins, and to the number of bounds over all datasets.
     far, bounds = depth + 0.5 * mechanism.sensitivity / mechanism.sigma, 2 if choices.earlier else 1

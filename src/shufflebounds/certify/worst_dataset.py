@@ -161,13 +161,11 @@ class EveryDataset:
 
     def error(self, weights: Weights, factor: Ball, probability: Ball | None) -> Ball:
         """Return the error term; `probability` is a bound of the acceptance probability of the best test, or None."""
-        users, distance = self._users, self._distance
-        if weights.omegas is not None:
-            omegas = [arb(1), *(arb(omega.numerator) / arb(omega.denominator) for omega in weights.omegas)]
-        else:
-            omegas = [arb(math.comb(weights.pairs, k)) / arb(weights.pairs) ** k if weights.pairs else arb(k == 0)
-                      for k in range(min(weights.pairs, ORDERS) + 1)]
-        steps = [(k, abs(one - other)) for k, (one, other) in enumerate(itertools.pairwise([*omegas, arb(0)]), 1) if k <= ORDERS]
+        users, distance, pairs, omegas = self._users, self._distance, weights.pairs, weights.omegas
+        if omegas is None:
+            omegas = tuple(Fraction(math.comb(pairs, k), pairs**k) for k in range(1, min(pairs, ORDERS) + 1))
+        gaps = (abs(one - other) for one, other in itertools.pairwise([Fraction(1), *omegas, Fraction(0)]))
+        steps = [(k, arb(gap.numerator) / arb(gap.denominator)) for k, gap in enumerate(gaps, 1) if k <= ORDERS]
         spread, less = self.spread(factor), square(factor - 1)
 
         def root(k: int) -> Ball:
@@ -175,9 +173,9 @@ class EveryDataset:
             first, second = (arb(math.prod(range(n - q + 1, n + 1))) for n, q in ((users, 2 * k + 1), (users - 1, 2 * k)))
             return distance**k * (math.factorial(2 * k + 1) * spread / first + math.factorial(2 * k) * less / second).sqrt()
 
-        total = sum((step * self._variance(probability, 2 * k + 1).sqrt() * root(k) for k, step in steps if step != 0), arb(0))
-        if weights.omegas is None and weights.pairs >= ORDERS:
-            ratio = arb(1 + 1 / (arb(ORDERS) ** 2 - 1)) * (2 * ORDERS + 3) / ORDERS * distance / (users - 2 * weights.pairs - 2)
+        total = sum((step * self._variance(probability, 2 * k + 1).sqrt() * root(k) for k, step in steps), arb(0))
+        if weights.omegas is None and pairs >= ORDERS:
+            ratio = arb(1 + 1 / (arb(ORDERS) ** 2 - 1)) * (2 * ORDERS + 3) / ORDERS * distance / (users - 2 * pairs - 2)
             if not ratio < 1:
                 raise ArithmeticError("the later orders of the worst-dataset bound do not converge")
             total += steps[-1][1] * root(ORDERS) / 2 * ratio / (1 - ratio)
