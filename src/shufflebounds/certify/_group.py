@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, of_people, reached
 from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, both_orders
 from shufflebounds.certify.by_definition import Bits, moved
@@ -48,7 +46,7 @@ def _(group: Any) -> Bounds:
 def _chain(group: Any, one: Bounds, eps: float) -> Answer:
     """Return the bound of a chain of changes."""
     profile, chain = group.profile, group._closed
-    split, counts = [part.tolist() for part in (chain.best(eps)[0], np.asarray(chain.counts, dtype=int))]
+    split, counts = chain.best(eps)[0].tolist(), [int(many) for many in chain.counts]
     whole = sum(Fraction(at) * many for at, many in zip(split, counts, strict=True))
     if sum(counts) != group.size or whole > Fraction(eps):
         raise ArithmeticError("the parts of eps are too large")

@@ -65,8 +65,7 @@ def _(mechanism: Any, factor: Ball) -> Ball:
 
 @outcomes_of.computed("Rappor", size=lambda mechanism: 2.0 * mechanism.hashes + 1)
 def _(mechanism: Any) -> Outcomes:
-    differ = mechanism.hashes if mechanism.bits is None else min(mechanism.hashes, mechanism.bits - mechanism.hashes)
-    one, other = chances_of(mechanism)
+    differ, (one, other) = mechanism._differ, chances_of(mechanism)
     # The likelihood ratio depends only on the number of ones among the bits of the first value, plus zeros among those of the
     # second value.
     first, second = ([(1 - a, a, differ), (b, 1 - b, differ)] for a, b in ((one, other), (other, one)))
@@ -138,11 +137,10 @@ def _(profile: Any) -> Answer:
     size, family = family_of(mechanism)
 
     def value(factor: Ball) -> Ball:
-        inputs, best = family(), arb(0)
-        for absent in inputs.rows:
-            mixed = [[(1 - arb(rate)) * p + rate * q for p, q in zip(absent, row, strict=True)] for row in inputs.rows]
-            best = larger(best, *(hockey_stick(zip(mixed[i], mixed[j], strict=True), factor) for i, j in inputs.pairs))
-        return best
+        inputs = family()
+        mixed = [[[(1 - arb(rate)) * p + rate * q for p, q in zip(absent, row, strict=True)] for row in inputs.rows]
+                 for absent in inputs.rows]
+        return larger(*(hockey_stick(zip(rows[i], rows[j], strict=True), factor) for rows in mixed for i, j in inputs.pairs))
 
     return Answer(10.0 * size * size, value)
 

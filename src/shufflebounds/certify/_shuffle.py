@@ -95,9 +95,8 @@ def _(protocol: Any, factor: Ball) -> Ball:
 
 @of_people.of("RealSum")
 def _(protocol: Any) -> Callable[[int], Answer] | None:
-    if protocol.view == "columns" and protocol.bits > 1:
-        return None
-    return lambda size: of_bits(protocol.users * protocol.bits, lambda: arb(protocol.flip), size * protocol.bits)
+    return None if protocol.view == "columns" and protocol.bits > 1 else lambda size: of_bits(
+        protocol.users * protocol.bits, lambda: arb(protocol.flip), size * protocol.bits)
 
 
 @bounds_of.of("RealSum")
@@ -241,14 +240,12 @@ def _upper(protocol: Any, eps: float) -> Iterator[Answer]:
     argument = protocol.argument(eps)
     if argument == "shuffled bits":
         yield of_bits(protocol.users, partial(_stronger_flip, protocol))
-    elif argument == "privacy blanket" and _is_noise(protocol.randomizer):
-        yield from interval_outputs(protocol, eps, True)
     elif argument == "privacy blanket":
-        yield from _sums(protocol, _family(protocol), _family(protocol)().pairs, None)
-    elif argument == "worst dataset" and "GaussianMechanism" in kinds_of(protocol.randomizer):
-        yield interval_every_dataset(protocol, eps)
+        family, noise = _family(protocol), _is_noise(protocol.randomizer)
+        yield from interval_outputs(protocol, eps, True) if noise else _sums(protocol, family, family().pairs, None)
     elif argument == "worst dataset":
-        yield worst_dataset(protocol)
+        normal = "GaussianMechanism" in kinds_of(protocol.randomizer)
+        yield interval_every_dataset(protocol, eps) if normal else worst_dataset(protocol)
     elif argument == "every dataset":
         yield _matrix(protocol, protocol.users, protocol.participation)
     elif argument != "one message alone":
@@ -266,11 +263,9 @@ def _lower(protocol: Any, eps: float) -> Iterator[Answer]:
         yield from interval_outputs(protocol, eps, False)
         return
     bounds = protocol._bounds
-    value, place = bounds.lower._best(eps, Effort.FINE)
+    _, place = bounds.lower._best(eps, Effort.FINE)
     if bounds.mixed is not None:
-        mixed, shares, pair = bounds.mixed.best(eps)
-        if mixed > value:
-            yield _matrix(protocol, protocol.users, protocol.participation, [(shares, pair)])
+        yield _matrix(protocol, protocol.users, protocol.participation, [bounds.mixed.best(eps)[1:]])
     if not bounds.lower._laws.below:
         raise NoCertificateError("the dataset of its lower bound is not known")
     # All other users have one input in the engine's dataset: the input for which X has the same second moment.

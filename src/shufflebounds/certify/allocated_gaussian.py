@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 
-from shufflebounds.certify.balls import Ball, acb, arb, flint, pi
+from shufflebounds.certify.balls import Ball, acb, arb, flint, pi, smaller
 
 NODES = 8192
 """Resource limit: largest number of nodes. Raised: longer calls. Lowered: wider balls."""
@@ -54,11 +54,9 @@ class _Transform:
 
     def beyond(self, t: Ball, steps: int) -> Ball:
         """Return a bound of |lambda(z)|^steps for Im z >= t."""
-        best = arb(1)
-        for scale in (1.0, 0.6, 0.3):
-            s = arb(min(float(t) * float(self.mu) * scale, math.pi / 4 / float(self.mu) * 0.9999))
-            best = best.min(((s * s / 2).exp() * self.value(acb(t * (self.mu * s).sin())).real) ** steps)
-        return best.upper()
+        shifts = (arb(min(float(t * self.mu) * scale, math.pi / 4 / float(self.mu) * 0.9999)) for scale in (1.0, 0.6, 0.3))
+        bounds = (((s * s / 2).exp() * self.value(acb(t * (self.mu * s).sin())).real) ** steps for s in shifts)
+        return smaller(arb(1), *bounds).upper()
 
 
 def _put(mu: Ball, steps: int, c: Ball, digits: float, near: tuple[float, float] | None) -> Ball:

@@ -73,8 +73,7 @@ class Witness(NamedTuple):
 
 def values_of(outputs: Outputs, factor: Ball) -> tuple[Ball, list[tuple[Ball, Ball]]]:
     """Return the contribution of outputs with m = 0, which reveal the target's message, and (X, m) of all others."""
-    zero = arb(0)
-    alone = sum(((a - factor * b).max(zero) for a, b, m in outputs if m == 0), zero)
+    alone = sum(((a - factor * b).max(arb(0)) for a, b, m in outputs if m == 0), arb(0))
     return alone, [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
 
 
@@ -173,6 +172,7 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
 
 def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:
     """Return Phi_n as the sum over all multisets of values."""
-    tables = [[(c * x, weight) for c, weight in enumerate(powers(m, users))] for x, m in (*law, (arb(0), rest))]
+    kinds = [*law, *([(arb(0), rest)] if rest != 0 else [])]
+    tables = [[(c * x, weight) for c, weight in enumerate(powers(m, users))] for x, m in kinds]
     sums = drawn(tables, users, lambda one, other: (one[0] + other[0], one[1] * other[1]), (arb(0), arb(1)))
     return math.factorial(users) * sum((weight * x.max(arb(0)) for x, weight in sums), arb(0)) / users

@@ -95,8 +95,7 @@ def _multisets(outcomes: Outcomes, times: int) -> Outcomes:
 
 def _product(parts: Sequence[tuple[Callable[[], Outcomes], int]]) -> Listed:
     """Return the outcomes of independent releases, each made a number of times."""
-    one = arb(1)
-    out = [(one, one)]
+    out = [(arb(1), arb(1))]
     for listed, times in parts:
         out = [(p * r, q * s) for p, q in out for r, s in _multisets(listed(), times)]
     return Listed(out)
@@ -220,13 +219,12 @@ def _(pair: Any) -> Outcomes:
 def _(composition: Any) -> Answer:
     if composition._by_adjacency:
         return largest_answer(hockey_stick_of(way) for way in composition._by_adjacency)
-    noises = [_gaussian(profile) for profile, _ in composition.factors]
+    noises = [_gaussian(*factor) for factor in composition.factors]
     # A release on all records has the same delta for a record that is removed or added.
-    ways = {removed for *_, removed in filter(None, noises)} - {None}
+    ways = {removed for _, removed in filter(None, noises)} - {None}
     if None in noises or len(ways) > 1:
         return every_outcome(composition.factors)
-    parts = [Part(*noise[:3], times) for noise, (_, times) in zip(noises, composition.factors) if noise]
-    operations = sum(SAMPLED_OPERATIONS if part.rate < 1 else 1e4 for part in parts)
+    parts, operations = [part for part, _ in filter(None, noises)], SAMPLED_OPERATIONS * len(noises) if ways else 1e4
     return Answer(operations, lambda factor: delta(parts, factor, False not in ways), SAMPLED_TOLERANCE, refined=False)
 
 
@@ -245,10 +243,10 @@ def _(composition: Any) -> Bounds:
     return bounds
 
 
-def _gaussian(profile: Any) -> tuple[float, float, float, bool | None] | None:
-    """Return (sigma, sensitivity, rate, direction of the sample or None) of Gaussian noise, or None for other mechanisms."""
+def _gaussian(profile: Any, times: int) -> tuple[Part, bool | None] | None:
+    """Return Gaussian noise with the direction of its sample, if it is on one, or None for other mechanisms."""
     sampled = "SampledPair" in kinds_of(profile)
     mechanism, rate = (profile.mechanism, profile.rate) if sampled else (profile, 1.0)
     if "GaussianMechanism" not in kinds_of(mechanism):
         return None
-    return mechanism.sigma, mechanism.sensitivity, rate, profile.removed if rate < 1 else None
+    return Part(mechanism.sigma, mechanism.sensitivity, rate, times), profile.removed if rate < 1 else None

@@ -197,8 +197,7 @@ class IntervalBound(EveryDataset):
         length = self.length
         # ln R_0/R_L under R_0 is normal with the mean L^2/2 and the variance L^2; inputs at a smaller
         # distance have smaller tails.
-        pairs, zero = weights.pairs, self.zero
-        return negative_mass(lambda t: normal_tail(t.log() / length - length / 2), pairs) if pairs else zero
+        return negative_mass(lambda t: normal_tail(t.log() / length - length / 2), weights.pairs) if weights.pairs else self.zero
 
     def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
         ratios = [ratio(self.zero, self.length, y) for y in self.edges]
@@ -207,11 +206,11 @@ class IntervalBound(EveryDataset):
         return LemmaH(chosen([law], self._users)).value(law) / self._users + self.beyond
 
     def ratios(self) -> list[Law]:
-        ends = (self.zero, self.length)
         first, second = self.ends
         # R_0/m is R_0/R_L to the left of L/2, and 1 to the right. To the left of all bins R_0/m is replaced by 0. This is allowed,
         # because the exponential moments in the bound decrease in R_0/m.
-        law = self.atoms(second[: self.middle], first[: self.middle], lambda i, y: ratio(*ends, y), lambda i, y: arb(-1))
+        law = self.atoms(second[: self.middle], first[: self.middle], lambda i, y: ratio(self.zero, self.length, y),
+                         lambda i, y: arb(-1))
         right = normal_tail(self.edges[self.middle])
         law += [(arb(1), right), (self.zero, normal_tail(self.length - self.edges[0]))]
         return [thinned(law, self.share, self.zero)]
@@ -345,10 +344,8 @@ def interval_outputs(protocol: Any, eps: float, upper: bool) -> Iterator[Answer]
         cells = cells_of(noise, [arb(k) for k in range(-number, d + number + 2)] if whole else
                        [noise.sensitivity / 2 + half * i / number for i in range(-number, number + 1)], places[:2], places[2:])
         beyond = cells[0][0] + cells[-1][0] if upper and sigma else arb(0)
-        if upper:
-            law = _blanket(cells[1:-1] if sigma else cells, factor)
-        else:
-            law = [((first - factor * last) / other, other) for first, last, other, _ in cells if other != 0]
+        law = _blanket(cells[1:-1] if sigma else cells, factor) if upper else [
+            ((first - factor * last) / other, other) for first, last, other, _ in cells if other != 0]
         law = thinned(law, arb(share), factor)
         rest = (1 - sum((m for _, m in law), arb(0))).max(arb(0))
         return phi(law, users, rest) + share * beyond

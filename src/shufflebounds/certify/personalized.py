@@ -24,7 +24,7 @@ if b > c.
 
 *Privacy blanket* of k-ary response: user i sends a uniform message with probability k/(e^c + k - 1), and which messages are uniform
 is revealed. So delta is at most the mean of (X_1 + ... + X_m)_+/m, where m - 1 is the number of uniform messages and X =
-k (R_0 - F R_1) of a uniform message. Of the m messages, s are one of the target's two values, and j of these s are the first one.
+k (R_0 - F R_1) of a uniform message, which is the target's first or second value, or another one.
 
 *Equal budgets* of k-ary response: delta is between those of the protocols in which all users have the least and the largest budget
 (docs/personalized); their certificates are those of shuffled k-ary response.
@@ -47,6 +47,7 @@ from typing import Any
 from shufflebounds._engines.clones.attained import thresholds
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of, kinds_of, outcomes_of
 from shufflebounds.certify.balls import Answer, Ball, Outcomes, arb, both_orders, hockey_stick, larger, normal_tail, smaller
+from shufflebounds.certify.blanket import enumerated
 from shufflebounds.certify.by_definition import polynomial, sum_outcomes
 from shufflebounds.certify.clones_window import every_count
 from shufflebounds.certify.noise import normal_delta
@@ -82,13 +83,9 @@ def _kary(categories: int, b: Ball, users: Users, reach: float, factor: Ball) ->
     low, own = [(1 / (c.exp() + k - 1), many) for c, many in users], (odds + 1) / (odds + k - 1)
     yield every_count(counted([(rate / own, many) for rate, many in low]), odds, factor)
     yield own * every_count(counted(low), odds, factor)
-    first, second, third = odds - factor, 1 - factor * odds, 1 - factor
-    hidden, total = polynomial([(1 - k * rate, k * rate, many) for rate, many in low]), arb(0)
-    for m, p in enumerate(hidden, 1):
-        for s in range(m + 1):
-            here = sum(math.comb(s, j) * (j * first + (s - j) * second + (m - s) * third).max(arb(0)) for j in range(s + 1))
-            total += p * here * (math.comb(m, s) * (k - 2) ** (m - s)) / k ** (m - 1) / m
-    yield total / (odds + k - 1)
+    law = [(k * x / (odds + k - 1), arb(n) / k) for x, n in ((odds - factor, 1), (1 - factor * odds, 1), (1 - factor, k - 2))]
+    hidden = polynomial([(1 - k * rate, k * rate, many) for rate, many in low])
+    yield sum((p * enumerated(law, m, arb(0)) for m, p in enumerate(hidden, 1)), arb(0))
 
 
 def _laplace(b: Ball, users: Users, reach: float, factor: Ball) -> Iterator[Ball]:
@@ -152,8 +149,8 @@ def _(guarantee: Any) -> Bounds:
             tail = normal_tail(y) if normal else (-y).exp() / 2 if y > 0 else 1 - y.exp() / 2
             return 1 - tail, tail, many
 
-        zero, one = (bit(arb(budgets[i]), x) for x in (0, 1))
-        return both_orders(sum_outcomes([bit(c, 0, many) for c, many in others(i)], zero, one), factor)
+        zeros = [bit(c, 0, many) for c, many in others(i)]
+        return both_orders(sum_outcomes(zeros, *(bit(arb(budgets[i]), x) for x in (0, 1))), factor)
 
     def ways(eps: float, upper: bool) -> Iterator[Answer]:
         # The privacy blanket, the third bound of k-ary response, takes longer than the clone bounds.

@@ -80,10 +80,11 @@ class _Sampled:
         shift, bits = min(0.78 * sigma**2, 3.0 * sigma), bits + float(more)
         self.b, self.step = arb(shift), arb(2 * math.pi * shift / (0.7 * bits + 2 * (shift / sigma) ** 2))
         far, step = sigma * math.sqrt(1.4 * bits + (shift / sigma) ** 2), float(self.step)
-        self.nodes = range(math.floor((min(float(a), 0) - far) / step), math.ceil((max(float(a), 0) + far) / step) + 1)
         bumps = [] if part.rate == 1 else [((1 - self.q) ** a, 0 * a)]
         if part.rate == 1 or a > 0:
             bumps.append((self.q**a * ((a * a - a) / (2 * self.sigma**2)).exp(), a))
+        centres = [float(at) for _, at in bumps]
+        self.nodes = range(math.floor((min(centres) - far) / step), math.ceil((max(centres) + far) / step) + 1)
         low, high = self.nodes[0] * self.step, self.nodes[-1] * self.step
         if not (self.b > 0 and 4 * self.b <= pi() * self.sigma**2 and all(low < at < high for _, at in bumps)):
             raise ArithmeticError("the shift or the nodes of the quadrature are outside of their range")
@@ -132,11 +133,7 @@ def _tilt(parts: Sequence[Part], eps: float, removed: bool, small: float) -> tup
     def moment(theta: float) -> float:
         return sum(k * log_g(s / d, q, theta + 1 if removed else -theta) for s, d, q, k in parts) - theta * eps
 
-    def size(log_theta: float) -> float:
-        theta = math.exp(log_theta)
-        return moment(theta) - math.log(theta * (theta + 1))
-
-    found = minimize_scalar(size, bounds=(-3.0, 6.0), method="bounded")
+    found = minimize_scalar(lambda s: moment(math.exp(s)) - s - math.log1p(math.exp(s)), bounds=(-3.0, 6.0), method="bounded")
     theta, log_size = math.exp(float(found.x)), float(found.fun)
     more = min((theta * f for f in (1.03, 1.06, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, 3.0)),
                key=lambda t: (small - log_size + moment(t)) / (t - theta))

@@ -38,7 +38,7 @@ import numpy as np
 
 from shufflebounds._engines.batches.epoch import Witness
 from shufflebounds.certify._dispatch import Bounds, bounds_of, hockey_stick_of
-from shufflebounds.certify.balls import Answer, Ball, arb, flint, largest, normal_tail
+from shufflebounds.certify.balls import Answer, Ball, arb, flint, largest, normal_tail, smaller
 from shufflebounds.certify.blanket import contour, enumerated
 from shufflebounds.certify.clones_window import log_pmf
 from shufflebounds.certify.interval_noise import TOLERANCE, ratio, two_atoms
@@ -110,11 +110,10 @@ def mean_excess(mu: Ball, c: Ball) -> Ball:
         q = 1 - arb(low) * low
         return majorant(q, (1 + arb(high)) * (1 + arb(high)), c * (-q * mu * mu / 2).exp(), known)
 
-    best, zero = arb(1), arb(0)
-    for share in (arb(i) / 64 for i in range(65)):
-        best = best.min((normal_delta(mu, c**share) + normal_delta(mu, c ** (1 - share)) / c ** (1 - share)).upper())
-    best = best.min(majorant(arb(2), arb(4), c, zero))
-    return best.min(largest(centre, zero, best, finest=FINEST))
+    splits = ((c**share, c ** (1 - share)) for share in (arb(i) / 64 for i in range(65)))
+    best = smaller(arb(1), *((normal_delta(mu, x) + normal_delta(mu, y) / y).upper() for x, y in splits))
+    best = best.min(majorant(arb(2), arb(4), c, arb(0)))
+    return best.min(largest(centre, arb(0), best, finest=FINEST))
 
 
 def kind(mu: Ball, factor: Ball, swapped: int, top: Ball) -> Law:

@@ -104,11 +104,10 @@ class LemmaH:
 
 def largest_sum(laws: Sequence[Law], choices: SumChoices) -> Ball:
     """Return an upper bound of the largest E(X_1 + ... + X_k)_+/k over the distributions of the k = `choices.users` terms."""
-    zero = arb(0)
-    alone = larger(*(sum((p * x.max(zero) for x, p in law), zero) for law in laws))
+    alone = larger(*(sum((p * x.max(arb(0)) for x, p in law), arb(0)) for law in laws))
     if choices.theta == 0:
         return alone
-    lemma, best = LemmaH(choices), zero
+    lemma, best = LemmaH(choices), arb(0)
     for law in laws:
         best = best.max(lemma.value(law, best))
     return alone.min(best / choices.users)
@@ -183,10 +182,8 @@ class EveryDataset:
 
     def probability(self, choices: Choices, factor: Ball) -> Ball | None:
         """Return a bound of the probability of the best test at the given e^eps, or None."""
-        if choices.blanket is None:
-            return None
         before = arb(choices.before).exp()
-        if not before < factor:
+        if choices.blanket is None or not before < factor:
             return None
         bound = self.blanket(before, choices.blanket)
         if choices.earlier is not None:
@@ -207,9 +204,7 @@ class EveryDataset:
         users, changes, ratios = self._users, list[tuple[Ball, Ball]](), self.ratios()
         variance = larger(*(sum((m * square(1 - ratio) for ratio, m in law), arb(0)) for law in ratios))
         deviation = math.sqrt(float(variance) / users)
-        for step in (FACTORS * deviation).tolist():
-            if not 0 < step < 3:
-                continue
+        for step in (one for one in (FACTORS * deviation).tolist() if 0 < one < 3):
             factor, bounds = arb(step).exp(), []
             for theta in ((step / deviation**2 + TILTS / deviation) / users).tolist():
                 sizes = [1 + sum(m * (theta * (1 / self._mass - factor * ratio)).expm1() for ratio, m in law) for law in ratios]
@@ -271,14 +266,13 @@ def _nonnegative(omegas: Sequence[Fraction], pairs: int, less: float) -> bool:
     library = flint()
     high = 2 * library.fmpq(*less.as_integer_ratio())
     low = -high / (1 + high / 2)
-    for corner in range(pairs + 1):
+    weights = [library.fmpq(*omega.as_integer_ratio()) / math.comb(pairs, k) / (-2) ** k for k, omega in enumerate(omegas, 1)]
+
+    def at(corner: int) -> Any:
         products = library.fmpq_poly([1, high]) ** corner * library.fmpq_poly([1, low]) ** (pairs - corner)
-        total = library.fmpq(1)
-        for k, omega in enumerate(omegas, 1):
-            total += library.fmpq(*omega.as_integer_ratio()) * products[k] / math.comb(pairs, k) / (-2) ** k
-        if total < 0:
-            return False
-    return True
+        return 1 + sum(weight * products[k] for k, weight in enumerate(weights, 1))
+
+    return all(at(corner) >= 0 for corner in range(pairs + 1))
 
 
 def worst_dataset(protocol: Any) -> Answer:
