@@ -55,9 +55,8 @@ def kind_reports(inputs: int, outputs: int, rows: Callable[[], list[list[Ball]]]
     """Return reports of one of several kinds of outputs each; `total` is the number of reports."""
 
     def polynomials() -> list[Any]:
-        shifts = [0, *((total + 1) ** y for y in range(outputs - 1))]
-        laws = [dict(zip(shifts, row, strict=True)) for row in rows()]
-        return [flint().arb_poly([law.get(k, 0) for k in range(shifts[-1] + 1)]) for law in laws]
+        shifts = [flint().arb_poly([0, 1]) ** shift for shift in (0, *((total + 1) ** y for y in range(outputs - 1)))]
+        return [sum(p * shift for p, shift in zip(row, shifts, strict=True)) for row in rows()]
 
     # The largest exponent is 0 for one kind of outputs; numbers above e^700 are only compared with a limit.
     return inputs, math.exp(min((outputs - 2) * math.log(total + 1), 700.0)) if outputs > 1 else 0.0, polynomials

@@ -50,7 +50,7 @@ from typing import Any
 
 from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD, SumChoices
 from shufflebounds._engines.datasets.pair_weights import Weights
-from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, largest, normal_tail, pi
+from shufflebounds.certify.balls import Answer, Ball, NoCertificateError, arb, larger, largest, normal_tail, pi, smaller
 from shufflebounds.certify.blanket import phi_answers, saddle
 from shufflebounds.certify.noise import masses, noise_of
 from shufflebounds.certify.worst_dataset import EveryDataset, Law, LemmaH, negative_mass, square
@@ -134,13 +134,8 @@ class IntervalBound(EveryDataset):
         for i, (p, whole) in enumerate(zip(mass, integral, strict=True)):
             y, z, inside = self.edges[i], self.edges[i + 1], self.bins[i]
             turn = slope(i, inside)
-            if turn > 0 or turn < 0:
-                one, two = value(i, y), value(i, z)
-                low, high = one.min(two), one.max(two)
-            else:
-                box = value(i, y) + turn * (inside - y)
-                low, high = box.lower(), box.upper()
-            out += two_atoms(low, high, p, whole)
+            found = [value(i, y), value(i, z)] if turn > 0 or turn < 0 else [value(i, y) + turn * (inside - y)]
+            out += two_atoms(smaller(*found).lower(), larger(*found).upper(), p, whole)
         return out
 
     # ------------------------------------------------------------------------------------------------------- the three families

@@ -135,8 +135,7 @@ def _(guarantee: Any) -> Bounds:
         return [(arb(c), int(many) - (j == target)) for j, (c, many) in enumerate(zip(budgets, counts, strict=True))]
 
     def largest(factor: Ball, *, eps: float, most: int) -> Ball:
-        ways = [bounds(arb(budgets[i]), others(i), 0.0 if k or number == 1 else _reach(population, eps, i), factor)
-                for i in targets]
+        ways = [bounds(arb(budgets[i]), others(i), _reach(population, eps, i), factor) for i in targets]
         return larger(*(smaller(*islice(way, most)) for way in ways))
 
     def third_value(factor: Ball, *, i: int) -> Ball:

@@ -245,9 +245,8 @@ class EveryDataset:
     def spread(self, factor: Ball) -> Ball:
         """Return V, the largest over all pairs of the target's inputs."""
         family, shift = self._family, (factor - 1) / self._mass
-        return larger(*(sum((square(a - factor * b + shift * m) / m
-                             for a, b, m in zip(family.rows[i], family.rows[j], family.blanket, strict=True)), arb(0))
-                        for i, j in family.pairs))
+        both = (zip(family.rows[i], family.rows[j], family.blanket, strict=True) for i, j in family.pairs)
+        return larger(*(sum(square(a - factor * b + shift * m) / m for a, b, m in outputs) for outputs in both))
 
     def blanket(self, factor: Ball, sums: SumChoices) -> Ball:
         """Return an upper bound of delta by the privacy blanket."""
