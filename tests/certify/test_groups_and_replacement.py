@@ -34,6 +34,16 @@ def test_a_chain_is_certified_from_the_split_of_the_engine(group):
         assert float(upper.upper().log()) == pytest.approx(stated, abs=1e-8)
 
 
+@pytest.mark.parametrize("group", [
+    KaryResponse(10, 2.0).shuffled(1000).for_group(3), shuffle.StrongerClones(300, 2.0).for_group(7),
+    KaryResponse(3, 0.5).for_group(3),
+], ids=lambda group: repr(group)[:40])
+def test_delta_is_0_at_the_pure_budget_of_a_group(group):
+    pure = group.epsilon(0.0)
+    assert group.log_delta(pure) == -math.inf < group.log_delta(math.nextafter(pure, 0.0))
+    assert group.certify(pure, bound="upper").contains(0)
+
+
 def test_a_split_of_more_than_eps_is_refused(monkeypatch):
     best = Chain.best
     monkeypatch.setattr(Chain, "best", lambda chain, eps: (best(chain, eps)[0] * 1.001, best(chain, eps)[1]))

@@ -7,6 +7,7 @@ is certified by itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -47,6 +48,9 @@ def _chain(group: Any, one: Bounds, eps: float) -> Answer:
     """Return the bound of a chain of changes."""
     profile, chain = group.profile, group._closed
     split, counts = chain.best(eps)[0].tolist(), [int(many) for many in chain.counts]
+    if not eps < chain.pure:
+        # delta of every record is 0 at an equal part of the group's pure budget.
+        split, counts = [math.nextafter(eps / group.size, 0.0)], [group.size]
     whole = sum(Fraction(at) * many for at, many in zip(split, counts, strict=True))
     if sum(counts) != group.size or whole > Fraction(eps):
         raise ArithmeticError("the parts of eps are too large")
@@ -55,7 +59,7 @@ def _chain(group: Any, one: Bounds, eps: float) -> Answer:
 
     def value(factor: Ball) -> Ball:
         # 10 s is the limit of the predicted run time at one eps.
-        deltas = {at: reached(profile, ways, at, "upper", 15, 10.0).upper() for at, ways in listed.items()}
+        deltas = {at: reached(profile, ways, at, "upper", 15, 10.0) for at, ways in listed.items()}
         total, before = arb(0), arb(1)
         for at, many in zip(split, counts, strict=True):
             step = arb(at).exp()

@@ -121,11 +121,10 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
             size: float | None = None) -> Ball:
     """Return a ball that contains Phi_n; `law` has the values of X with their probabilities, and `rest` is that of X = 0."""
     flint().ctx.prec = PRECISION
-    zero = arb(0)
-    above = sum((p * x.max(zero) for x, p in law), zero)
+    above = sum((p * x.max(arb(0)) for x, p in law), arb(0))
     if not any(x > 0 for x, _ in law):
         # E(X_1 + ... + X_n)_+ <= n E X_+, which is 0 or so small that the sign of X is not known.
-        return zero if above == 0 else above.union(zero)
+        return above.union(arb(0)) if above != 0 else above
     try:
         given = given or witness(law, users, digits, size)
     except (ValueError, OverflowError):
@@ -137,16 +136,16 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
     if last > NODES:
         raise InfeasibleError(f"the sum has {last} nodes: at most {NODES} are tried")
     step, half = 2 * pi() / y, eta * eta / 2
-    mass = rest + sum((p for _, p in law), zero)
+    mass = rest + sum((p for _, p in law), arb(0))
 
     def moment(at: Ball) -> Ball:
-        return (mass + sum((p * (at * x).expm1() for x, p in law), zero)) ** users
+        return (mass + sum((p * (at * x).expm1() for x, p in law), arb(0))) ** users
 
     here, turned = moment(theta), eta * eta * theta / users
     # For z = theta + it, e^(eta^2 z^2/2) is a real number times e^(i eta^2 theta t), which is divided over the n factors phi(z).
     rows = [(rest, step * turned), *((p * (theta * x).exp(), step * (x + turned)) for x, p in law)]
     near = flint().acb_mat(len(rows), BLOCK, [acb(0, i * turn).exp() for _, turn in rows for i in range(BLOCK)])
-    least = sum((p for p, _ in rows), zero) * (-arb(NEGLIGIBLE) / users).exp()
+    least = sum((p for p, _ in rows), arb(0)) * (-arb(NEGLIGIBLE) / users).exp()
     total, smooth, last = here / (theta * theta), here, last // BLOCK * BLOCK + BLOCK - 1
     for first in range(0, last, BLOCK):
         # Repeated multiplication by e^(iDx) would lose half a bit each time, so e^(ijDx) is a product of two exponentials.
@@ -163,11 +162,11 @@ def contour(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball, given: Wit
     scale = step / (2 * pi()) * (half * theta * theta).exp()
     gap = eta * eta * scale * (smooth + later)
     d = (-theta * y).exp()
-    spread = users * sum((p * abs(x) for x, p in law), zero) * mass ** (users - 1) + eta * mass**users
+    spread = users * sum((p * abs(x) for x, p in law), arb(0)) * mass ** (users - 1) + eta * mass**users
     ahead = d / (1 - d) * (spread + mass**users * y / (1 - d))
     behind = moment(t) * (t * t * half).exp() / (t * arb(1).exp()) / ((t - theta) * y).expm1()
     upper, lower = scale * (total + tail) - eta / (2 * pi()).sqrt() * rest**users, scale * (total - tail) - gap - ahead - behind
-    return (lower.lower().max(zero) / users).union(upper.upper() / users)
+    return (lower.lower().max(arb(0)) / users).union(upper.upper() / users)
 
 
 def enumerated(law: Sequence[tuple[Ball, Ball]], users: int, rest: Ball) -> Ball:

@@ -20,11 +20,8 @@ Reports = tuple[int, float, Callable[[], list[Any]]]
 
 
 def multisets(kinds: int, times: int) -> float:
-    """Return the number of multisets of `times` draws from `kinds` outcomes; inf if min(kinds, times) >= 64, or above 1e308."""
-    try:
-        return float(math.comb(times + kinds - 1, times)) if min(kinds, times) < 64 else math.inf
-    except OverflowError:
-        return math.inf
+    """Return the number of multisets of `times` draws from `kinds` outcomes, at most 1e308; inf if min(kinds, times) >= 64."""
+    return float(min(math.comb(times + kinds - 1, times), 10**308)) if min(kinds, times) < 64 else math.inf
 
 
 def powers(p: Any, times: int) -> list[Any]:
