@@ -4,6 +4,8 @@ The distribution of what the analyst sees is the convolution of the contribution
 exponents encode what it adds: numbers of reports of each kind, or of ones in each bin, are the digits of the exponent to a base
 above the number of reports (Kronecker's substitution), so no carry occurs. Products of polynomials are then convolutions. delta is
 the maximum, over the datasets and the ordered pairs of the target's inputs, of the sum over all exponents of (p - e^eps q)_+.
+
+Sums of bits are such polynomials, too (:func:`sum_outcomes`). :func:`drawn` enumerates multisets of outcomes for other modules.
 """
 
 from __future__ import annotations

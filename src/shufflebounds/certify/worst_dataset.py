@@ -5,9 +5,10 @@ With n users, s pairs of them, n' = n - 2s and E = e^eps, for every dataset
 .. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1) + \sum_k |\omega_{k-1} - \omega_k|\, r^{2k} \sqrt{\mu_{2k+1}}\, l_{2k+1},
     \qquad l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}.
 
-A subclass has Gamma, c_-, V, r, the mass g of the measure m below all R_x, and distributions for the probability of the best test.
-Of the numbers that the proof leaves free, E' is that of `_engines.datasets.worst`. A subclass chooses the others (s, the weights
-omega, and theta, D and eta of each sum) itself or takes those of the engine: each choice is valid.
+`EveryDataset` has Gamma, c_-, V, r, the mass g of the measure m below all R_x, and distributions for the probability of the best
+test, for outputs of finitely many classes; `interval_noise` has them for Gaussian noise. Of the numbers that the proof leaves free,
+E' is that of `_engines.datasets.worst`. The others (s, the weights omega, and theta, D and eta of each sum) are those of the engine
+or of the subclass: each choice is valid.
 
 **Lemma H**, for upper bounds of E(X_1 + ... + X_k)_+/k over all distributions of the independent terms X_i from a set.
 
