@@ -369,6 +369,15 @@ def test_tiny_flip_probabilities_without_warnings(fake, eps):
     assert mechanism.delta(eps) > 1 - 1e-9
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("view", ["sums", "records"])
+def test_few_dummies_are_no_mistake_because_bits_are_flipped(view):
+    # The warning of ClearReports, that a bin without dummy reports shows a user, is about exact reports.
+    mechanism = FlippedReports(10, 1, 3, 0.1, view=view)
+    assert 0 < mechanism.delta(1.0, bound="lower") <= mechanism.delta(1.0) < 1
+    assert mechanism.clear.fakes == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("users", "flip", "eps"), [(10**7, 0.1, 1.0), (10**8, 0.1, 0.01), (10**9, 0.01, 0.5)])
 def test_sums_of_many_users_have_bounds(users, flip, eps):

@@ -499,7 +499,8 @@ class FlippedReports(CountIntervals, CountsOfColumns, FlippedProtocol[NDArray[np
     @cached_property
     def clear(self) -> ClearReports:
         """The protocol without flips. With uniform dummies, the protocol with flips is a post-processing of the one without."""
-        return ClearReports(self.fakes, self.bins)
+        with _validate.quiet():
+            return ClearReports(self.fakes, self.bins)
 
     def describe(self) -> DominatingPairInfo:
         forms = self._closed
