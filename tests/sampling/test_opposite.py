@@ -246,6 +246,7 @@ def given(*rows):
 
 
 ZEROS, ALIKE = ([0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.25, 0.75]), ([0.5, 0.5], [0.5 + 2.0**-40, 0.5 - 2.0**-40])
+ONE_ZERO = [0.5, 0.5], [0.0, 1.0]
 
 # A mechanism, a function that returns its rows with the precision in use, and a rate.
 FINITE = {
@@ -256,6 +257,7 @@ FINITE = {
     "six bins": (KaryResponse(6, 0.7), lambda: kary(6, 0.7), 0.01),
     "not sampled": (KaryResponse(4, 0.7), lambda: kary(4, 0.7), 1.0),
     "zeros": (FiniteRandomizer(ZEROS), given(*ZEROS), 0.125),
+    "one zero": (FiniteRandomizer(ONE_ZERO), given(*ONE_ZERO), 0.5),
     "alike": (FiniteRandomizer(ALIKE), given(*ALIKE), 2.0**-30),
 }
 
@@ -282,9 +284,25 @@ def test_finite_randomizers_by_enumeration(name):
     assert replaced.tradeoff().beta(0.05) == pytest.approx(replaced.tradeoff(bound="upper").beta(0.05), rel=1e-9)
 
 
-def test_two_releases_of_finite_randomizers_choose_among_all_pairs():
+def test_every_pair_of_a_randomizer_with_zeros():
+    # Where the message of a value has probability 0, the ratio to the message of the fixed value is infinite, the loss finite.
+    with mp.workdps(60):
+        mechanism, rows, rate = FINITE["zeros"]
+        matrix = rows()
+        pairs = ReplaceOne(Subsampled(mechanism, rate)).pairs()
+        assert len(pairs) > 1
+        for pair in pairs:
+            fixed, old, new = pair.triple
+            p, q = ([(1 - rate) * a + rate * b for a, b in zip(matrix[fixed], matrix[x])] for x in (old, new))
+            for eps in (0.0, 0.05, 0.1):
+                exact = hockey_stick(p, q, mp.exp(mp.mpf(eps)))
+                assert pair.delta(eps, bound="lower") <= exact <= pair.delta(eps) <= exact * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("name", ["three bins", "zeros", "one zero"])
+def test_two_releases_of_finite_randomizers_choose_among_all_pairs(name):
     with mp.workdps(30):
-        mechanism, rows, rate = FINITE["three bins"]
+        mechanism, rows, rate = FINITE[name]
         listed, factor = triples(rows(), rate), mp.exp(mp.mpf(0.5))
         # In each release, another old and new value may be reported.
         exact = max(hockey_stick([a * b for a in p for b in r], [a * b for a in q for b in s], factor)

@@ -30,8 +30,9 @@ def mixed_with_error(ratio: FloatArray, ratio_error: FloatArray | float, rate: f
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         mixed = mixed_losses(ratio, rate)
         slope = np.exp(np.minimum(math.log(rate) + ratio - mixed, 0.0))
-        # The relative error of the logarithm is 8 ulp; the last term is for numbers below the smallest normal double.
-        error = 8 * ULP * np.abs(mixed) + slope * ratio_error + 1e-322
+        # The relative error of the logarithm is 8 ulp; the last term is for numbers below the smallest normal double. The error of
+        # an infinite ratio may be infinite, and has no effect, because the slope is 0 there.
+        error = 8 * ULP * np.abs(mixed) + np.where(np.isfinite(ratio), slope * ratio_error, 0.0) + 1e-322
     return mixed, np.where(np.isfinite(mixed), error, 0.0)
 
 
