@@ -114,6 +114,14 @@ def test_fields_of_the_result(options):
     assert sweep(lambda a: (a, -a), {"a": [1]}, **options).dtype.names == ("a", "value0", "value1")
 
 
+def test_mappings_may_name_the_fields_in_any_sequence():
+    # Row 0 is a batch of its own, so that the second batch starts with the other sequence.
+    table = sweep(lambda a: {"half": a / 2, "more": a + 1} if a % 2 == 0 else {"more": a + 1, "half": a / 2}, {"a": range(9)})
+    assert table.dtype.names == ("a", "half", "more")
+    assert table["half"].tolist() == [a / 2 for a in range(9)]
+    assert table["more"].tolist() == [a + 1 for a in range(9)]
+
+
 def test_numbers_of_several_types_are_converted_to_one():
     table = sweep(lambda a: a if a < 5 else math.inf, {"a": range(3000)})
     assert table["value"].dtype == np.float64

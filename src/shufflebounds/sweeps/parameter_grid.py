@@ -56,7 +56,7 @@ class Results:
             if taken:
                 raise ValueError(f"function returns {taken[0]!r}, which is a parameter of the grid: rename the field")
             self.columns = {name: np.zeros(self.grid.rows, column.dtype) for name, column in reply.columns.items()}
-        if list(reply.columns) != list(self.columns):
+        if reply.columns.keys() != self.columns.keys():
             raise TypeError(f"function returned the fields {list(reply.columns)}, but {list(self.columns)} in another row")
         rows = slice(start, start + reply.rows)
         for name, column in reply.columns.items():
