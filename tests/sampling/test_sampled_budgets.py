@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, Rappor
 from shufflebounds.sampling import RandomAllocation, ReplaceOne, SampledPair, Subsampled, WithoutReplacement
-from shufflebounds.shuffle import ShuffledBits, StrongerClones
+from shufflebounds.shuffle import ClearReports, GeometricDummies, ShuffledBits, ShuffledHistogram, StrongerClones
 
 ROWS = (
     (0.3099240565480875, 0.17633207302331744, 0.317974580386828, 0.19576929004176702),
@@ -78,6 +78,20 @@ def test_a_protocol_private_under_replacement_is_refused(kind, protocol):
 def test_a_protocol_is_refused_by_random_allocation():
     with pytest.raises(ValueError, match="a record replaced by another"):
         RandomAllocation(StrongerClones(1000, 2.0), 3)
+
+
+@pytest.mark.parametrize(
+    "protocol", [StrongerClones(9, 1.0), ClearReports(40, 30), GeometricDummies(3, 40, 0.5, 0.75), ShuffledHistogram(9, 3, 0.25)],
+    ids=lambda profile: type(profile).__name__,
+)
+def test_releases_on_batches_of_a_protocol_private_under_replacement(protocol):
+    # A batch of all records is the protocol itself, and fewer records in a batch do not weaken the guarantee.
+    every, half = (WithoutReplacement(protocol, 9 * parts, 9).self_compose(2) for parts in (1, 2))
+    both = protocol.self_compose(2)
+    for eps in (0.0, 0.25, 1.0):
+        assert every.delta(eps, bound="lower") <= both.delta(eps)
+        assert both.delta(eps, bound="lower") <= every.delta(eps)
+        assert 0 < half.delta(eps, bound="lower") <= half.delta(eps) <= every.delta(eps)
 
 
 def test_local_randomizers_and_their_compositions_are_sampled():

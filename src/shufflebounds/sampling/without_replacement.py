@@ -17,7 +17,7 @@ from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, largest
 from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile.profile import CHANGES
+from shufflebounds.profile.profile import CHANGES, KnownPair
 from shufflebounds.sampling._of_mechanism import OfMechanism, OfMechanismForms
 from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_sides
 
@@ -165,12 +165,23 @@ def _largest(orders: tuple[PrivacyProfile, ...], rate: float, eps: FloatArray) -
     return largest(sampled_sides(one, rate, 16 * ULP, eps) for one in orders)
 
 
+class _TwoValues(KnownPair):
+    """The pair of a mechanism that is private under the replacement of a record, for `SampledPair`.
+
+    P and Q there are the distributions with and without the record, here those for two values of the record.
+    """
+
+    relation: ClassVar[str] = "either"
+
+
 def _attained(orders: tuple[PrivacyProfile, ...], rate: float) -> tuple[DominatingPair, ...]:
     if not orders[0]._pair_info().attained.single:
         return ()
     # The first pair has the same divergence in both directions, if such a pair is known. The other pairs are those of the
     # mechanism that also reveals whether the record was drawn: (P, Q) and (Q, P).
-    pairs = tuple(SampledPair(one, rate, removed) for one in orders for removed in (True, False))
+    covered = orders[0].relation != "replace-one" or orders[0]._covers_absence
+    known = orders if covered else tuple(_TwoValues(one._pair_info()) for one in orders)
+    pairs = tuple(SampledPair(one, rate, removed) for one in known for removed in (True, False))
     both = both_orders(orders[0], rate) if rate < 1 else None
     return pairs if both is None else (both, *pairs)
 
