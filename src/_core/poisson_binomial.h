@@ -91,41 +91,47 @@ static inline void kernel_lattice_law(Law *law, const double *p, const double *q
     law->mean = mean.hi; law->mean_lo = mean.lo;
 }
 
-/* Returns x log(x/m) - d at x = m + d, for 0 < m < 1 and 0 <= x < 1. The rounding error of x is corrected. */
-static inline double lattice_deviance(double m, double d)
+/* Returns X log(X/m) - d at X = x + rest, with d = X - m rounded; `rest` is the rounding error of x, 0 < m < 1. */
+static inline double lattice_deviance(double x, double rest, double m, double d)
 {
-    dd x = dd_sum(m, d), part;
-    double r, rest, log_r;
-    if (x.hi <= 0) return -d;
-    if (fabs(d) <= (x.hi + m) / 3) return kernel_deviance(x.hi, m, d);
-    if (m < 1e-270 || x.hi < 1e-270) return x.hi * (log(x.hi) - log(m)) - d;
-    r = x.hi / m;
+    dd part;
+    double r, log_r;
+    if (!(x > 0)) return -d;
+    if (fabs(d) <= 0.03125 * (x + m)) return kernel_deviance(x, m, d);
+    /* products of numbers below LATTICE_TINY would lose their low parts, and the quotient x/m may overflow */
+    if (LESSER(m, x) < LATTICE_TINY) return x * (log(x) - log(m)) - d + rest * (1 + log(x) - log(m));
+    r = x / m;
     part = dd_prod(r, m);
-    rest = x.hi - part.hi - part.lo + x.lo;
+    rest += x - part.hi - part.lo;
     log_r = log(r);
-    part = dd_prod(x.hi, log_r);
-    return part.hi - d + (part.lo + rest + x.lo * log_r);
+    part = dd_prod(x, log_r);
+    return part.hi - d + (part.lo + rest + rest * log_r);
 }
 
-/* Returns kl(x || p) = x log(x/p) + y log(y/q) with relative error about 2**-60, and writes the exact d = x - p.
+/* Writes the exact d = x - p to d, and the rounding errors of x and of y = 1 - x to x_rest and y_rest.
  *
- * y = 1 - x and q = 1 - p. The smaller double of each pair is taken as exact; the rounding error of the larger one is corrected. */
-static inline dd lattice_divergence(double p, double q, double x, double y, dd *d)
+ * y = 1 - x and q = 1 - p. The smaller double of each pair is taken as exact, the larger one as 1 minus the smaller one. */
+static inline void lattice_change(double p, double q, double x, double y, dd *d, double *x_rest, double *y_rest)
 {
-    double lo = 0, part, rest, p_lo = 0, q_lo = 0;
-    dd total;
+    *x_rest = *y_rest = 0;
     /* the larger of p and q is at least 1/2, so 1 minus it is exact in doubles */
-    if (p > q) p_lo = 1 - p - q;
-    else q_lo = 1 - q - p;
     if (x <= y) {
         *d = dd_sum(x, -p);
-        *d = dd_fast_sum(d->hi, d->lo - p_lo);
-        rest = 1 - y - x;
+        if (p > q) *d = dd_fast_sum(d->hi, d->lo - (1 - p - q));
+        *y_rest = 1 - y - x;
     } else {
         *d = dd_sum(q, -y);
-        *d = dd_fast_sum(d->hi, d->lo + q_lo);
-        rest = 1 - x - y;
+        if (q >= p) *d = dd_fast_sum(d->hi, d->lo + (1 - q - p));
+        *x_rest = 1 - x - y;
     }
+}
+
+/* Returns kl(x || p) = x log(x/p) + y log(y/q) with relative error about 2**-60, and writes the exact d = x - p (lattice_change). */
+static inline dd lattice_divergence(double p, double q, double x, double y, dd *d)
+{
+    double lo = 0, part, x_rest, y_rest, p_lo = p > q ? 1 - p - q : 0, q_lo = p > q ? 0 : 1 - q - p;
+    dd total;
+    lattice_change(p, q, x, y, d, &x_rest, &y_rest);
     part = kernel_deviance_dd(x, p, p_lo, d->hi, d->lo, &lo);
     total = dd_make(part, lo);
     part = kernel_deviance_dd(y, q, q_lo, -d->hi, -d->lo, &lo);
@@ -133,9 +139,9 @@ static inline dd lattice_divergence(double p, double q, double x, double y, dd *
     /* the effect of the rounding of the larger of x and y is added where c_deviance_dd uses a logarithm */
     if (x <= y) {
         if (fabs(d->hi) > 0.03125 * (y + q))
-            total = dd_add(total, dd_make(rest * (1 + log(y / q)), 0));
+            total = dd_add(total, dd_make(y_rest * (1 + log(y / q)), 0));
     } else if (fabs(d->hi) > 0.03125 * (x + p)) {
-        total = dd_add(total, dd_make(rest * (1 + log(x / p)), 0));
+        total = dd_add(total, dd_make(x_rest * (1 + log(x / p)), 0));
     }
     return total;
 }
@@ -154,7 +160,7 @@ static inline void kernel_exponent(const Law *law, double theta, double k, Tilt 
     double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta);
     ptrdiff_t start = 0, size, i;
     dd total = dd_make(0, 0), shift = dd_add(dd_make(law->mean, law->mean_lo), dd_make(-k, 0)), term, change;
-    double p, q, lost = 0;
+    double p, q, x_rest, y_rest, lost = 0;
     if (law->counts == NULL && fabs(theta) <= 700) {
         lattice_log(vectors_level(), law->p, law->q, law->groups, theta, law->interrupted, &total);
         total = dd_add(total, dd_prod(theta, theta < 0 ? law->trials - k : -k));
@@ -172,8 +178,8 @@ static inline void kernel_exponent(const Law *law, double theta, double k, Tilt 
             if (LESSER(x[i], y[i]) > LATTICE_TINY && LESSER(p, q) > LATTICE_TINY)
                 term = lattice_divergence(p, q, x[i], y[i], &change);
             else {
-                term = dd_make(lattice_deviance(p, d[i]) + lattice_deviance(q, -d[i]), 0);
-                change = dd_make(d[i], 0);
+                lattice_change(p, q, x[i], y[i], &change, &x_rest, &y_rest);
+                term = dd_make(lattice_deviance(x[i], x_rest, p, change.hi) + lattice_deviance(y[i], y_rest, q, -change.hi), 0);
                 lost += 10 * w[i] * term.hi;
             }
             total = dd_add(total, dd_mul_d(term, w[i]));

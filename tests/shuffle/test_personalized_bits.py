@@ -256,6 +256,27 @@ def test_counts_of_many_users():
         PersonalizedBits([0.5, 1.0], counts=[5, 2], target=0).ascend(0.1)
 
 
+@pytest.mark.parametrize(("budgets", "counts", "bits", "eps"), [
+    ([694.3401079441578, 0.94926059160092], [5, 117], [1, 1], 694.1102276156105),
+    ([673.0, 0.0625, 1.25, 654.0], [1, 40, 132, 2], [0, 1, 0, 0], 672.5),
+    ([691.9105014697232, 2.394230886529107, 52.803682752271264, 41.8618758746604], [1, 198, 65, 1], [1, 1, 0, 1], 691.718060440016),
+])
+def test_budgets_whose_flips_are_rarer_than_the_least_of_the_others(budgets, counts, bits, eps):
+    with localcontext(prec=700, Emin=-10**6):
+        flip = [1 / (1 + Decimal(b).exp()) for b in budgets]
+        law = [Decimal(1)]
+        for j, (count, bit) in enumerate(zip(counts, bits)):
+            one = 1 - flip[j] if bit else flip[j]
+            for _ in range(count - (j == 0)):
+                law = [a * (1 - one) + b * one for a, b in zip([*law, 0], [0, *law])]
+        both = [[a * (1 - x) + b * x for a, b in zip([*law, 0], [0, *law])] for x in (flip[0], 1 - flip[0])]
+        factor = Decimal(eps).exp()
+        true = max(sum(max(Decimal(0), a - factor * b) for a, b in zip(*way)) for way in (both, both[::-1])).ln()
+        one = PersonalizedBits(budgets, bits=bits, target=0, counts=counts)
+        assert Decimal(one.log_delta(eps, bound="lower")) <= true <= Decimal(one.log_delta(eps))
+        assert one.log_delta(eps) - one.log_delta(eps, bound="lower") < 1e-13 * (10 - true.__float__() * 10)
+
+
 @pytest.mark.parametrize("ulps", [1, 2, 3, 5, 101])
 def test_subnormal_budgets(ulps):
     """The kernel halves the budget, which is not exact for subnormal numbers: of 5e-324 the half was 0, and so was the bound."""

@@ -357,6 +357,20 @@ def test_the_exponent_of_distinct_probabilities_is_within_its_bound(shape):
         assert error <= 1.2e-16 * (abs(exponent) + 3) or abs(theta) > 700
 
 
+@pytest.mark.parametrize(("p", "counts"), [
+    ([0.28, 1e-302], [117, 4]),
+    ([0.49999866214187405, 0.49999768097958713, 0.7966889627524437, 2.0**-1022], [5, 161, 5, 2]),
+])
+def test_rare_bits_among_many_others(inversion_only, p, counts):
+    # At the tilt of a rare bit the others are 0 with probabilities below LATTICE_TINY, which 1 minus a double cannot hold.
+    law = exact_law(p, counts)
+    for k in range(sum(counts[:-1]) - 2, sum(counts)):
+        *logs, rounding = tails_with_error(k, p, counts)
+        for got, mass in zip(logs, (law[k], sum(law[: k + 1]), sum(law[k + 1 :]))):
+            exact = exact_log(mass)
+            assert abs(arb(float(got)) - exact) <= float(rounding) + 4 * 2.0**-52 * abs(float(exact))
+
+
 def test_direct_convolution_is_exact_to_rounding():
     p = np.random.default_rng(5).random(12)
     for size in (1, 2, 5, 12):
