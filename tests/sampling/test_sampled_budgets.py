@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, Rappor
 from shufflebounds.sampling import RandomAllocation, ReplaceOne, SampledPair, Subsampled, WithoutReplacement
-from shufflebounds.shuffle import ClearReports, GeometricDummies, ShuffledBits, ShuffledHistogram, StrongerClones
+from shufflebounds.shuffle import BinomialNoise, ClearReports, GeometricDummies, ShuffledBits, ShuffledHistogram, StrongerClones
 
 ROWS = (
     (0.3099240565480875, 0.17633207302331744, 0.317974580386828, 0.19576929004176702),
@@ -92,6 +92,17 @@ def test_releases_on_batches_of_a_protocol_private_under_replacement(protocol):
         assert every.delta(eps, bound="lower") <= both.delta(eps)
         assert both.delta(eps, bound="lower") <= every.delta(eps)
         assert 0 < half.delta(eps, bound="lower") <= half.delta(eps) <= every.delta(eps)
+
+
+@pytest.mark.filterwarnings("ignore:shift")
+def test_releases_on_batches_of_mechanisms_without_finite_losses():
+    # A release on all records reveals the dataset with probability delta(0), and otherwise nothing.
+    for mechanism in (BinomialNoise(0, 0.5), ClearReports(0, 2), GeometricDummies(2, 0, 0.5, 0.66)):
+        twice, sure = WithoutReplacement(mechanism, records=3, batch=1).self_compose(2), mechanism.delta(0.0)
+        exact = 1 - (1 - sure / 3) ** 2
+        for eps in (0.0, 0.5, 3.0):
+            assert twice.delta(eps, bound="lower") <= exact <= twice.delta(eps) + 1e-15
+            assert twice.delta(eps) <= exact * (1 + 1e-9)
 
 
 def test_local_randomizers_and_their_compositions_are_sampled():

@@ -209,9 +209,10 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     H(P || R) and H(Q || R) are at most those between P and Q. In H(R || P) and H(R || Q) only the last outcome has a positive term.
     """
     info = mechanism._pair_info()
-    if info.reverse is not None:
-        return None
     scale = info.scale(FIRST_TAIL)
+    # If the variance is 0, no finite loss differs from 0, and no cut leaves a loss above it.
+    if info.reverse is not None or not scale.var > 0:
+        return None
     # With more than 4000 losses, the lower bound of a composition would be tighter and take longer.
     law = info.law(0.0, (scale.high - scale.low) / 4000, FIRST_TAIL, None, upper=False)
     high = law.losses > 0
