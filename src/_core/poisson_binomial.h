@@ -126,7 +126,7 @@ static inline void lattice_change(double p, double q, double x, double y, dd *d,
     }
 }
 
-/* Returns kl(x || p) = x log(x/p) + y log(y/q) with relative error about 2**-60, and writes the exact d = x - p (lattice_change). */
+/* Returns kl(x || p) = x log(x/p) + y log(y/q) with relative error about 2**-60, and writes d of lattice_change. */
 static inline dd lattice_divergence(double p, double q, double x, double y, dd *d)
 {
     double lo = 0, part, x_rest, y_rest, p_lo = p > q ? 1 - p - q : 0, q_lo = p > q ? 0 : 1 - q - p;
