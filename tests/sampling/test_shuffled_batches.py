@@ -249,3 +249,21 @@ def test_wrong_approximations_are_noticed(sigma, batches, size, start, end):
     profile = epoch(sigma, batches, size)
     bounds = [profile.log_delta(eps) for eps in np.geomspace(start, end, 4).tolist()]
     assert bounds == sorted(bounds, reverse=True)
+
+
+@pytest.mark.parametrize(("sigma", "batches", "size", "start", "end"), [
+    (1.5877501997710575, 100, 10_000, 3.38, 3.42), (7.126612817398434, 10_000, 30, 0.024, 0.0253),
+    slow(3.8161053122847854, 1_000_000, 10_000, 1.316, 1.34), slow(1.1279851178018994, 1_000_000, 30, 1.807, 1.826),
+    slow(0.6680700904989998, 10_000, 10_000, 3.064, 3.095),
+])
+def test_the_bound_does_not_rise_where_another_choice_is_made(sigma, batches, size, start, end):
+    """It rose by .03 to 2.7 in log delta."""
+    profile = epoch(sigma, batches, size)
+    bounds = [profile.log_delta(eps) for eps in np.linspace(start, end, 7).tolist()]
+    assert bounds == sorted(bounds, reverse=True)
+
+
+def test_eps_does_not_rise_with_delta():
+    """It rose by a relative 4e-4 between these two."""
+    profile = epoch(0.9606901812716797, 10_000, 30)
+    assert profile.epsilon(0.001443) <= profile.epsilon(0.001279)

@@ -30,8 +30,8 @@ from shufflebounds.sampling._of_mechanism import OfMechanismForms
 __all__ = ["ShuffledBatches"]
 
 _CLOSE = 1e-4
-"""Relative tolerance of a search for eps. The number k of first steps in the second bound of `ShuffledBatches` changes with eps, so
-the upper bound jumps by up to a relative 1e-3 of delta. Lowered: more evaluations, of 20 ms each. Raised: less accurate eps."""
+"""Relative tolerance of a search for eps on the curve of approximations, and of one for the lower bound. Lowered: more evaluations,
+of 20 ms each. Raised: less accurate eps."""
 
 _LARGEST_MU = 10.0
 """Largest mu = sensitivity/sigma for which the lower bound is computed; values of X overflow from about 14 on. The lower bound for
@@ -94,7 +94,7 @@ class _Forms(OfMechanismForms):
 
     def rough(self, upper: bool) -> Curve | None:
         if upper:
-            return Curve(self.epoch.approximate, rtol=_CLOSE, settles=_CLOSE)
+            return Curve(self.epoch.approximate, rtol=_CLOSE)
         law, steps = self.law, self.batches
         return Curve(lambda eps: min(0.0, law.approximate_log_phi(eps, steps, True)), rtol=1e-2, settles=_CLOSE, jumps=False)
 

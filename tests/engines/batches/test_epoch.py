@@ -299,21 +299,55 @@ def test_the_bound_by_pivots_is_above_the_known_pair(mu, level):
 def test_the_bound_is_the_formula_at_its_own_choice():
     """Bounds with one pivot and with several pivots, evaluated again from the parts."""
     several = epoch.Epoch(0.25, 10**4, 1)
-    eps, choice = 0.015, several._choice(0.015)
-    assert choice.place >= 0
-    pivots, level, chosen, near, terms, excess = (float(part[choice.place]) for part in several._pivots)
-    assert (excess, terms) == (0, math.floor((10**4 - pivots) / level**2))
+    eps = 0.015
+    stated, terms, place = several._evaluated(eps)
+    assert place >= 0
+    pivots, level, chosen, near, most, excess = (float(part[place]) for part in several._pivots)
+    assert (excess, terms, most) == (0, most, math.floor((10**4 - pivots) / level**2))
     f = math.exp(dominating_law.log_mean_excess(0.25, math.log(level), chosen, 0.0, -30.0))
     f += (hockey_stick(0.25, level) + level - 1) * float(np.interp(pivots / chosen, weights.CUTS, weights.Weights(0.25).alone))
     assert near == pytest.approx(f, rel=0.3)
-    assert several.log_delta(eps) == pytest.approx(math.log(by_pivots(0.25, 10**4, pivots, level, eps, f)), abs=2e-3)
+    assert stated == pytest.approx(math.log(by_pivots(0.25, 10**4, pivots, level, eps, f)), abs=2e-3)
+    assert several.log_delta(eps) == pytest.approx(stated, abs=0.02)
     one = epoch.Epoch(0.25, 10**4, 1000)
-    choice = one._choice(0.009)
-    assert choice.place < 0
-    bound = math.exp(dominating_law.log_mean_excess(0.25, 0.009, choice.terms, 0.0, -30.0))
-    tail = float(np.interp(10**4 / choice.terms, weights.CUTS, weights.Weights(0.25).batched(1000)))
+    stated, terms, place = one._evaluated(0.009)
+    assert place < 0
+    bound = math.exp(dominating_law.log_mean_excess(0.25, 0.009, terms, 0.0, -30.0))
+    tail = float(np.interp(10**4 / terms, weights.CUTS, weights.Weights(0.25).batched(1000)))
     bound += (hockey_stick(0.25, math.exp(0.009)) + math.expm1(0.009)) * tail
-    assert one.log_delta(0.009) == pytest.approx(math.log(bound), abs=2e-3)
+    assert stated == pytest.approx(math.log(bound), abs=2e-3)
+    assert one.log_delta(0.009) == pytest.approx(stated, abs=0.02)
+
+
+@pytest.mark.parametrize(("sigma", "steps", "batch", "eps", "terms"), [
+    (1.5877501997710575, 100, 10**4, 3.414, 16), (1.8284315688867978, 100, 1, 1.615, 2),
+    (5.627516267175428, 100, 10**4, 0.2407, 73),
+    slow(3.8161053122847854, 10**6, 10**4, 1.698, 7343), slow(0.6680700904989998, 10**4, 10**4, 3.095, 681),
+    slow(6.634083322604287, 10**4, 30, 0.1245, 304),
+])
+def test_another_number_of_terms_is_not_better(sigma, steps, batch, eps, terms):
+    """The approximations alone chose numbers of terms whose log delta was larger than that of `terms`, by .04 to 3."""
+    found = epoch.Epoch(1 / sigma, steps, batch)
+    main = dominating_law.log_mean_excess(1 / sigma, eps, terms, 0.0, -210.0)
+    tail = float(np.interp(steps / terms, weights.CUTS, weights.Weights(1 / sigma).batched(batch)))
+    other = math.log(math.exp(main) + (hockey_stick(1 / sigma, math.exp(eps)) + math.expm1(eps)) * tail)
+    assert found.log_delta(eps) <= other + 0.05
+
+
+@pytest.mark.parametrize(("mu", "steps", "batch"), [(0.25, 10**4, 1000), slow(0.7, 100, 10**4)])
+def test_between_places_of_the_grid_the_bound_is_interpolated(mu, steps, batch):
+    """Linear in e^eps between two places, unless one step has a smaller delta."""
+    found = epoch.Epoch(mu, steps, batch)
+    for place in (100, 250, 400):
+        low, high = found._eps(place + 1), found._eps(place)
+        assert found._place(low) == place + 1
+        assert found._place(math.nextafter(low, 1e9)) == found._place(high) == place
+        ends = [math.exp(found.log_delta(eps)) for eps in (low, high)]
+        for share in (1e-3, 0.3, 0.999):
+            eps = low + math.log1p(share * math.expm1(high - low))
+            one = float(weights.log_divergence(mu, eps))
+            assert found.log_delta(eps) == pytest.approx(min(one, math.log(ends[0] + share * (ends[1] - ends[0]))), abs=1e-9)
+        assert found._at(place) - 1e-12 <= found.log_delta(high) <= found._at(place) + 1e-12
 
 
 @pytest.mark.slow

@@ -20,12 +20,11 @@ from shufflebounds._base.limits import SAME_LOG, TINY
 from shufflebounds._base.quadrature import STEEPEST, log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._core import _excess
 from shufflebounds._engines.batches.weights import log_divergence
 from shufflebounds._engines.excess.evaluation import BLUR, Effort, rounding, without_negligible
 from shufflebounds._engines.excess.excess_law import ExcessLaw
 
-__all__ = ["DEEPEST", "Approximation", "all_opposite", "closer_mean", "largest_kind", "log_mean_excess"]
+__all__ = ["Approximation", "all_opposite", "largest_kind", "log_mean_excess"]
 
 _BINS = 160
 """Number of bins of outputs for the positive and for the negative values. Raised: longer run time. Lowered: a looser bound; 160
@@ -38,7 +37,7 @@ _LOWEST = -40.0
 """Log of the probability under R_0 of the outputs below the last bin. Their values X < 0 are raised to the value at the end of the
 bin. Raised: a looser bound for more than 1e15 steps. Lowered: wider bins."""
 
-DEEPEST = -250.0
+_DEEPEST = -250.0
 """Smallest log of the probability of outputs that are bounded instead of computed. Lowered to -280 or less: masses underflow."""
 
 _LEVELS = (-2.0, -4.0, -6.0, -8.0, -10.0, -13.0, -16.0, -20.0)
@@ -50,10 +49,6 @@ ignored although they matter. Lowered: the saddle point has a larger error."""
 
 _TILTS = np.geomspace(1e-9, 10.0, 128)
 """Tilts of the saddle points, in units of the inverse standard deviation of X*. More entries: smaller errors."""
-
-_GAP, _WORK = 1e-3, 1e5
-"""Gap of log E S_+ that suffices for a choice of parameters, and the limit of evaluations of atoms. Gap raised: bounds at a worse
-choice. Lowered: longer run time."""
 
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 """If one value is large, the sum of the others is taken as normal: nodes and weights of a quadrature over this sum."""
@@ -112,7 +107,7 @@ def log_mean_excess(mu: float, eps: float, terms: float, shift: float, log_cut: 
 
     Outputs of a total probability of at most e^log_cut are bounded instead of computed, which adds at most e^log_cut to the mean.
     """
-    largest, log_cut = -math.inf, max(log_cut, DEEPEST)
+    largest, log_cut = -math.inf, max(log_cut, _DEEPEST)
     for swapped in (False, True):
         value, log_mass = largest_kind(mu, eps, swapped, log_cut)
         moved = value + shift / terms * (1 + BLUR)
@@ -173,12 +168,6 @@ class Approximation:
             gain = self._tail(np.maximum(level, most))[1] @ _HERMITE[1] / math.sqrt(2 * math.pi)
             smallest[used] = np.minimum(smallest[used], np.logaddexp(light - np.log(number), np.log(np.maximum(gain, TINY))))
         return np.asarray(smallest)
-
-
-def closer_mean(value: FloatArray, log_mass: FloatArray, terms: float) -> float:
-    """Return an approximation of E(X_1 + ... + X_N)_+ / N for N = `terms` variables of a distribution, rarely below this number."""
-    starts, count = np.array([0, value.size], dtype=np.intp), np.array([terms])
-    return math.exp(_excess.log_excess(value, log_mass, starts, count, _GAP, _WORK)[1] - math.log(terms))
 
 
 def all_opposite(mu: float, bins: int = 500) -> ExcessLaw:

@@ -12,24 +12,26 @@ The second bound has a number k < T of pivots and a level A > 1. Let f be an upp
 :math:`N \le (T - k)/A^2` and :math:`\beta = 0`, or :math:`\beta` is the mean excess of
 :math:`\frac{A^2}{B} \operatorname{Bin}(B, A^{-2})` over (T - k)/N.
 
-Every choice of N, k and A is valid. The choice is made with approximations of :math:`\Gamma`, and the bound itself is evaluated
-once. If it shows that the approximation is wrong, as for few terms or heavy tails, a search with values of :math:`\Gamma` finds
-another N for the first bound, and the smaller bound is used.
+Every choice of N, k and A is valid. A choice is made with approximations of :math:`\Gamma`, and its bound is evaluated. The value
+shows the error of the approximations. If another choice has a smaller bound by the corrected approximations, this choice is
+evaluated, too, and so on. This is done at a fixed grid of eps, so that the bound does not rise with eps where another choice is
+made: delta is convex in E, and linear interpolation between upper bounds gives an upper bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shufflebounds._base.caches import Kept, cached_property, kept
-from shufflebounds._base.limits import CACHED_ANSWERS, COMPUTED_ERROR, FEW, TINY
+from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, COMPUTED_ERROR, FEW, TINY
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core._gaussian import gaussian_epsilon
-from shufflebounds._engines.batches.dominating_law import DEEPEST, Approximation, closer_mean, largest_kind, log_mean_excess
+from shufflebounds._engines.batches.dominating_law import Approximation, log_mean_excess
 from shufflebounds._engines.batches.weights import CUTS, Weights, log_binomial_excess, log_divergence
 
 __all__ = ["LARGEST_MU", "Epoch", "Witness"]
@@ -58,17 +60,33 @@ _TERMS = np.geomspace(1.0, 2.0**53, 120)
 _SHARES = np.geomspace(1e-4, 1.0, 500)
 """Values of (c - 1)/(A^2 - 1) that are tried for batches."""
 
-_STEP = 0.9
-"""Ratio of neighbouring values of the smaller eps that are tried for a given eps. Raised: closer to the smallest bound, and longer
-run time."""
+_RATIO = 1 / 1.01
+"""Ratio of neighbouring eps of the grid on which the bound is evaluated; between them it is interpolated. Raised: longer run time.
+Lowered: a less tight bound, by up to 1 - _RATIO of eps."""
+
+_STEEP = 0.02
+"""If log delta falls by more than this between two places of the grid, bounds at smaller eps are not evaluated, because delta is
+convex in e^eps. Raised: longer run time. Lowered: more bounds that rise with eps."""
+
+_STEP = 10
+"""Of the smaller eps of the grid that are tried for a given eps, every tenth. Raised: shorter run time. Lowered: closer to the
+smallest bound."""
 
 _FLAT = 1e-3
 """The search for a smaller eps ends where the relative fall of the bound is below this multiple of the relative fall of eps.
 Raised: the search may end before a smaller bound. Lowered: more evaluations, of 10 ms each."""
 
+_GAIN = 1e-3
+"""Another choice is evaluated if its approximate bound is smaller by this fraction. Raised: a less tight bound, which may rise with
+eps. Lowered: longer run time."""
+
+_MOST_EVALUATED = 6
+"""Largest number of choices that are evaluated at one eps, of 2 to 100 ms each; most often one or two suffice. Raised: longer run
+time. Lowered: a less tight bound for few terms and heavy tails."""
+
 _WRONG = 0.05
-"""If the log of the bound differs from its approximation by more than this, N is chosen again by a search of about 10 ms. Raised:
-the bound is less tight for few terms and heavy tails. Lowered: longer run time."""
+"""If the log of an evaluated term differs from its approximation by more than this, the next choice does not use approximations.
+Raised: the bound is less tight for few terms and heavy tails. Lowered: longer run time."""
 
 _PART = 0.15
 """The mean excess of batches may add this fraction of the excess of single records. Any fraction is valid."""
@@ -109,12 +127,16 @@ class _Pivots(NamedTuple):
     excess: FloatArray
 
 
-class _Choice(NamedTuple):
-    """An approximation of the bound, the number N of terms, and the index in `_Pivots`, or -1 for the bound without pivots."""
+class _Choices(NamedTuple):
+    """Choices of the numbers that the theorem leaves free, with approximations of the two parts of their bounds.
 
-    value: float
-    terms: float
-    place: int
+    The bound is e^`log_mean`, the part with Gamma_N, plus `rest`. `place` is the index in `_Pivots`, or -1 without pivots.
+    """
+
+    log_mean: FloatArray
+    rest: FloatArray
+    terms: FloatArray
+    place: NDArray[np.intp]
 
 
 class Witness(NamedTuple):
@@ -163,97 +185,172 @@ class Epoch:
     def _noise(self) -> _Noise:
         return _NOISE.of(self.mu, lambda: _Noise(self.mu))
 
-    @kept(CACHED_ANSWERS)
     def log_delta(self, eps: float) -> float:
-        """Return the bound at one eps >= 0."""
+        """Return the bound at one eps >= 0.
+
+        The bound is the linear interpolation in e^eps between its values at the two nearest eps of the grid. Where the values rise
+        with eps, the smallest one before the rise is used.
+        """
         alone = float(log_divergence(self.mu, eps))
         if self.steps == 1 or self.mu > LARGEST_MU:
             return alone
-        at = self._best_below(eps)
-        if at < eps:
-            return min(alone, self.log_delta(at))
-        near, one = self._choice(eps), self._step(eps)[0]
-        found = self._by_choice(eps, near) if near.value < one else 0.0
-        if not abs(found - math.log(near.value)) <= _WRONG:
-            closer = self._closer_choice(eps, near.value)
-            if closer.value < math.exp(found):
-                found = min(found, self._by_choice(eps, closer))
-        # The bound may rise with eps from its value at 0 on, by less than the error of the approximations.
-        return min(alone, found, self.log_delta(0.0) if eps > 0 else 0.0)
-
-    def _by_choice(self, eps: float, choice: _Choice) -> float:
-        """Return the log of the bound with the given choice."""
-        value, terms, place = choice
-        if place < 0:
-            return math.log(self._by_one(self.steps, eps, terms, value))
-        count, level, chosen, near, _, excess = (float(part[place]) for part in self._pivots)
-        f = self._pivot_bound(count, level, chosen, near)
-        eta, factor = (1 + level) * f, math.exp(eps)
-        shift = max(0.0, level * (level - factor)) * count * terms / (self.steps - count)
-        main = (1 - count / self.steps) * math.exp(log_mean_excess(self.mu, eps, terms, shift, math.log(value) - _BELOW))
-        more = count / self.steps * (eta if level > factor else f) + self._step(eps)[1] * (eta + excess)
-        return math.log(main + more) + COMPUTED_ERROR
-
-    def _closer_choice(self, eps: float, near: float) -> _Choice:
-        """Return the choice with the smallest bound with one pivot, by values with a gap of 1e-3; `near` approximates the bound."""
-        (one, weight), terms = self._step(eps), np.unique(self._terms(np.array([float(self.steps)])))
-        law = largest_kind(self.mu, eps, False, max(math.log(min(near, one)) - 2 * _BELOW, DEEPEST))
-        tails = weight * self._tail(self.steps / terms)
-        # A tail above delta of one step is not used.
-        number, tail = terms[tails < one].tolist(), tails[tails < one].tolist()
-        if not number:
-            return _Choice(one, 1.0, -1)
-        value, place = _least_of(lambda i: closer_mean(*law, number[i]) + tail[i], len(number))
-        return _Choice(max(value, TINY), number[place], -1)
-
-    def witnesses(self, eps: float) -> Iterator[Witness]:
-        """Yield the choices of which :meth:`log_delta` uses one, unless the bound is that of one step."""
-        if self.steps > 1 and self.mu <= LARGEST_MU:
-            for at in dict.fromkeys((self._best_below(eps), 0.0)):
-                near = self._choice(at)
-                for _, terms, place in (near, self._closer_choice(at, near.value)):
-                    found = Witness(at, int(terms), self._cut(self.steps / terms))
-                    if place >= 0:
-                        count, level, chosen = (float(part[place]) for part in self._pivots[:3])
-                        found = found._replace(pivots=int(count), level=level, chosen=int(chosen),
-                                               chosen_cut=self._cut(count / chosen))
-                    yield found
+        if not TINY < eps < self._noise.last:
+            return min(alone, self._lowest(0)[0] if eps > TINY else self._evaluated(0.0)[0])
+        place = self._place(eps)
+        low, high = self._eps(place + 1), self._eps(place)
+        at_low, at_high = self._at(place + 1), self._at(place)
+        if not at_low - at_high > _STEEP:
+            at_low = min(at_low, self._lowest(place + 1)[0])
+        if not (low < eps < high and at_high < at_low):
+            return min(alone, at_high if eps == high else at_low, at_low)
+        share = math.log(math.expm1(eps - low) / math.expm1(high - low))
+        rest = math.log(math.expm1(eps - high) / math.expm1(low - high))
+        value = float(np.logaddexp(at_low + rest, at_high + share))
+        return min(alone, at_low, value + 16 * ULP * (1 + abs(value)))
 
     def approximate(self, eps: float) -> float:
-        """Return an approximation of the bound at one eps, in less time."""
+        """Return an approximation of the bound at one eps, in less time: log delta is interpolated on every tenth of the grid."""
         alone = float(log_divergence(self.mu, eps))
-        if self.steps == 1 or self.mu > LARGEST_MU:
-            return alone
-        return min(alone, math.log(self._choice(self._best_below(eps)).value))
+        if self.steps == 1 or self.mu > LARGEST_MU or not TINY < eps < self._noise.last:
+            return min(alone, self.log_delta(eps))
+        place = self._place(eps) // _STEP * _STEP
+        low, high = self._eps(place + _STEP), self._eps(place)
+        at_low, at_high = (math.log(self._nearly(self._best_below(one))) for one in (place + _STEP, place))
+        return min(alone, at_low + (eps - low) / (high - low) * (at_high - at_low))
 
-    def _best_below(self, eps: float) -> float:
-        """Return an eps, at most the given one, at which the bound is small.
+    def _eps(self, place: int) -> float:
+        """Return the eps at a place of the grid."""
+        return self._noise.last * _RATIO**place
 
-        The bound may rise with eps, because the factor h + E - 1 of the tails does (h is the divergence of one step). Beside eps
-        itself, smaller eps of the grid _STEP^j `last` are tried, the largest first, until the bound is flat or rises. If the bound
-        at eps = 0 is at most the smallest of these bounds, 0 is returned, so that all such eps share one bound.
+    def _place(self, eps: float) -> int:
+        """Return the last place of the grid whose eps is at least the given one, which is positive and at most `last`."""
+        place = max(0, math.floor(math.log(eps / self._noise.last) / math.log(_RATIO)))
+        return place + (eps <= self._eps(place + 1)) - (eps > self._eps(place))
+
+    @kept(CACHED_ANSWERS)
+    def _at(self, place: int) -> float:
+        """Return the bound at a place of the grid; that at eps = 0 is valid, and may be smaller."""
+        at = self._eps(place)
+        return min(float(log_divergence(self.mu, at)), self._evaluated(at)[0], self._evaluated(0.0)[0])
+
+    def _lowest(self, place: int) -> tuple[float, float]:
+        """Return the smallest bound at a place of the grid or at a smaller eps, and this eps."""
+        while self._at(place + 1) < self._at(place):
+            place += 1
+        return min((self._evaluated(at)[0], at) for at in (self._eps(place), self._best_below(place), 0.0))
+
+    @kept(CACHED_ANSWERS)
+    def _evaluated(self, eps: float) -> tuple[float, float, int]:
+        """Return the log of the bound at eps, and N and the index in `_Pivots` of the choice that gives it.
+
+        The errors of the approximations at evaluated choices are interpolated in log N, and for `rest` in log k, and correct the
+        approximations at other choices. If two choices without pivots have been evaluated, the log of the first part is taken as
+        linear between and beyond them, because the approximations may jump from one N to the next.
         """
-        last, at = self._noise.last, min(eps, self._noise.last)
-        power = math.ceil(math.log(at / last) / math.log(_STEP)) if at > TINY else 0
-        best = self._choice(at).value
+        log_mean, rest, terms, place = self._choices(eps)
+        one, number, pivoted, tried = self._step(eps)[0], np.log(terms), place >= 0, set[int]()
+        count, alone = np.log(self._pivots.pivots[place[pivoted]]), number[~pivoted]
+        found, values, mean_errors, rest_errors = (math.inf, 1.0, -1), *(dict[float, float]() for _ in range(3))
+        total = np.exp(log_mean) + rest
+        at = int(total.argmin())
+        if not total[at] < one:
+            # By the approximations no bound is below that of one step. The largest N whose tail leaves half of it is evaluated.
+            at = int(np.where(rest < 0.5 * one, terms, 0.0).argmax())
+        while at not in tried and len(tried) < _MOST_EVALUATED:
+            tried.add(at)
+            main, more = self._parts(eps, float(terms[at]), int(place[at]), max(min(float(total[at]), one), TINY))
+            found, x = min(found, (math.log(main + more) + COMPUTED_ERROR, float(terms[at]), int(place[at]))), float(number[at])
+            mean_errors[x] = error = math.log(main) - float(log_mean[at])
+            if pivoted[at]:
+                rest_errors[math.log(self._pivots.pivots[place[at]])] = math.log(max(more, TINY) / max(float(rest[at]), TINY))
+            else:
+                values[x] = math.log(main)
+            if len(values) == 1 and not pivoted[at] and abs(error) > _WRONG:
+                # The sum of a decreasing and a steeply increasing function is small where both are equal.
+                at = int(np.abs(np.log(np.maximum(rest[: alone.size], TINY)) - math.log(main)).argmin())
+                at = at if at not in tried else max(0, min(at + (1 if main > more else -1), alone.size - 1))
+                continue
+            logs, corrected = log_mean + _interpolated(number, mean_errors), rest.copy()
+            if len(values) > 1:
+                logs[: alone.size] = _interpolated(alone, values, beyond=True)
+            if rest_errors:
+                corrected[pivoted] *= np.exp(_interpolated(count, rest_errors))
+            if max(map(abs, mean_errors.values())) > _WRONG:
+                # Where the errors are large, they differ between numbers of pivots.
+                other = np.flatnonzero(pivoted)[~np.isin(count, list(rest_errors))]
+                logs[other], corrected[other] = np.minimum(logs, log_mean)[other], np.minimum(corrected, rest)[other]
+            total = np.exp(np.minimum(logs, 0.0)) + corrected
+            at = int(total.argmin())
+            if not total[at] < min(one, math.exp(found[0])) * (1 - _GAIN):
+                break
+        return found
+
+    def _parts(self, eps: float, terms: float, place: int, near: float) -> tuple[float, float]:
+        """Return upper bounds of the part of the bound with Gamma_N and of the rest; `near` approximates their sum."""
+        if place < 0:
+            count, shift, more = 0.0, 0.0, self._step(eps)[1] * float(self._tail(np.array([self.steps / terms]))[0])
+        else:
+            count, level, chosen, bound, _, excess = (float(part[place]) for part in self._pivots)
+            f = self._pivot_bound(count, level, chosen, bound)
+            eta, factor = (1 + level) * f, math.exp(eps)
+            shift = max(0.0, level * (level - factor)) * count * terms / (self.steps - count)
+            more = count / self.steps * (eta if level > factor else f) + self._step(eps)[1] * (eta + excess)
+        main = math.exp(log_mean_excess(self.mu, eps, terms, shift, math.log(near) - _BELOW))
+        return (1 - count / self.steps) * main, more
+
+    def witnesses(self, eps: float) -> Iterator[Witness]:
+        """Yield choices that show the bound of :meth:`log_delta`, unless the bound is that of one step.
+
+        The first two are those of the two nearest eps of the grid. Each of them gives a bound at eps itself, which is most often
+        below the interpolated one.
+        """
+        if self.steps == 1 or self.mu > LARGEST_MU:
+            return
+        top, near, lowest = min(eps, self._noise.last), list[float](), 0.0
+        if top > TINY:
+            place = self._place(top)
+            near = [self._eps(place), self._eps(place + 1)]
+            lowest = self._lowest(place + (eps < self._noise.last))[1]
+        for at in dict.fromkeys((*near, lowest, 0.0)):
+            _, terms, index = self._evaluated(at)
+            found = Witness(top if at in near else at, int(terms), self._cut(self.steps / terms))
+            if index >= 0:
+                count, level, chosen = (float(part[index]) for part in self._pivots[:3])
+                found = found._replace(pivots=int(count), level=level, chosen=int(chosen), chosen_cut=self._cut(count / chosen))
+            yield found
+
+    @kept(CACHED_ANSWERS)
+    def _best_below(self, place: int) -> float:
+        """Return an eps, at most that of a place of the grid, at which the bound is small.
+
+        The bound may rise with eps, because the factor h + E - 1 of the tails does (h is the divergence of one step). The places
+        that are multiples of _STEP are tried, the largest first, until the approximate bound is flat or rises. If that at eps = 0
+        is at most the smallest of these bounds, 0 is returned, so that all such eps share one bound.
+        """
+        at = self._eps(place)
+        best = self._nearly(at)
         while at > TINY:
-            lower = min(at, last * _STEP**power)
-            value = self._choice(lower).value
+            place = (place // _STEP + 1) * _STEP
+            lower = self._eps(place)
+            value = self._nearly(lower)
             if value > best * (1 - _FLAT * (1 - lower / at)):
                 break
-            at, best, power = lower, value, power + 1
-        return 0.0 if self._choice(0.0).value <= best else at
+            at, best = lower, value
+        return 0.0 if self._nearly(0.0) <= best else at
 
-    def _by_one(self, steps: float, eps: float, terms: float, near: float) -> float:
-        """Return the bound without pivots for a given number of terms; `near` is an approximation of the result."""
-        main = math.exp(log_mean_excess(self.mu, eps, terms, 0.0, math.log(near) - _BELOW))
-        return (main + self._step(eps)[1] * float(self._tail(np.array([steps / terms]))[0])) * (1 + COMPUTED_ERROR)
+    @kept(CACHED_ANSWERS)
+    def _nearly(self, eps: float) -> float:
+        """Return the smallest approximation of the bound."""
+        choices = self._choices(eps)
+        return float((np.exp(choices.log_mean) + choices.rest).min())
 
     @kept(CACHED_ANSWERS)
     def _pivot_bound(self, count: float, level: float, chosen: float, near: float) -> float:
         """Return an upper bound f of F_k(A)."""
         eps = _log_below(level)
-        return min(self._step(eps)[0], self._by_one(count, eps, chosen, near))
+        main = math.exp(log_mean_excess(self.mu, eps, chosen, 0.0, math.log(near) - _BELOW))
+        total = main + self._step(eps)[1] * float(self._tail(np.array([count / chosen]))[0])
+        return min(self._step(eps)[0], total * (1 + COMPUTED_ERROR))
 
     def _tail(self, c: FloatArray) -> FloatArray:
         """Return upper bounds of the tail D(c, B) of `weights`.
@@ -295,25 +392,25 @@ class Epoch:
         table = np.concatenate(columns, axis=1)
         return _Pivots(*table[:, table[4] >= 1])
 
-    @kept(CACHED_ANSWERS)
-    def _choice(self, eps: float) -> _Choice:
-        """Return the choice with the smallest approximation of the bound."""
+    @kept(COMPARED)
+    def _choices(self, eps: float) -> _Choices:
+        """Return the choices without pivots, and those with pivots that may have a smaller bound."""
         weight, factor = self._step(eps)[1], math.exp(eps)
         near = Approximation(self.mu, eps)
         terms = np.unique(self._terms(np.array([float(self.steps)])))
-        total = np.exp(near.log_mean(terms, np.zeros(terms.size))) + weight * self._tail(self.steps / terms)
-        best = _Choice(float(total.min()), float(terms[total.argmin()]), -1)
+        alone = _Choices(near.log_mean(terms, np.zeros(terms.size)), weight * self._tail(self.steps / terms), terms,
+                         np.full(terms.size, -1))
         count, level, _, bound, terms, excess = self._pivots
         eta, share = (1 + level) * bound, count / self.steps
-        total = share * np.where(level > factor, eta, bound) + weight * (eta + excess)
-        places = np.flatnonzero(total < best.value)
-        if places.size:
-            count, level, terms, share, total = (part[places] for part in (count, level, terms, share, total))
-            shift = np.maximum(0.0, level * (level - factor)) * count * terms / (self.steps - count)
-            total = total + (1 - share) * np.exp(near.log_mean(terms, shift))
-            at = int(total.argmin())
-            best = min(best, _Choice(float(total[at]), float(terms[at]), int(places[at])))
-        return best
+        rest = share * np.where(level > factor, eta, bound) + weight * (eta + excess)
+        place = np.flatnonzero(rest < (np.exp(alone.log_mean) + alone.rest).min())
+        if not place.size:
+            return alone
+        count, level, terms, share = (part[place] for part in (count, level, terms, share))
+        shift = np.maximum(0.0, level * (level - factor)) * count * terms / (self.steps - count)
+        pivoted = _Choices(np.log1p(-share) + near.log_mean(terms, shift), rest[place], terms, place)
+        log_mean, rest, terms, place = (np.concatenate(both) for both in zip(alone, pivoted))
+        return _Choices(log_mean, rest, terms, place)
 
     def _step(self, eps: float) -> tuple[float, float]:
         """Return the divergence h of one step and the factor h + e^eps - 1 of the tails."""
@@ -330,20 +427,12 @@ def _log_below(level: float) -> float:
     return max(0.0, math.log(level) - 8 * ULP)
 
 
-def _least_of(value: Callable[[int], float], count: int) -> tuple[float, int]:
-    """Return the minimum of a sequence that falls and then rises, and its place, by a golden-section search."""
-    values = dict[int, float]()
-
-    def at(place: int) -> float:
-        if place not in values:
-            values[place] = value(place)
-        return values[place]
-
-    low, high = 0, count - 1
-    while high - low > 2:
-        step = min(math.ceil(0.382 * (high - low)), (high - low - 1) // 2)
-        if at(high - step) < at(low + step):
-            low += step
-        else:
-            high -= step
-    return min((at(place), place) for place in range(low, high + 1))
+def _interpolated(at: FloatArray, values: dict[float, float], *, beyond: bool = False) -> FloatArray:
+    """Return the values of the piecewise linear function through the given points; outside of them it is linear or constant."""
+    x, y = (np.array(part) for part in zip(*sorted(values.items())))
+    if x.size == 1:
+        return np.full(at.size, y[0])
+    place = np.clip(np.searchsorted(x, at), 1, x.size - 1)
+    share = (at - x[place - 1]) / (x[place] - x[place - 1])
+    share = share if beyond else np.clip(share, 0.0, 1.0)
+    return np.asarray(y[place - 1] + share * (y[place] - y[place - 1]))
