@@ -205,6 +205,17 @@ def test_known_values(one, size, below, above):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("users", "budget", "size"), [(10**4, 2.0, 10), (10**6, 4.0, 3), (10**6, 1.0, 1000)])
+def test_clones_have_the_lower_bound_of_randomized_response(users, budget, size):
+    """It is attained: some randomizer of this budget has at least the delta of randomized response, whose group is exact."""
+    clones, bits = StrongerClones(users, budget), ShuffledBits(users, 1 / (1 + math.exp(budget)))
+    person, exact = clones.for_group(size), bits.for_group(size)
+    eps = exact.epsilon(1e-6)
+    assert clones.delta(eps) < 0.5 * exact.delta(eps) <= person.delta(eps, bound="lower") * (1 + 1e-9)
+    assert person.delta(eps, bound="lower") <= person.delta(eps)
+    assert person.epsilon(1e-6, bound="lower") >= 0.85 * person.epsilon(1e-6)
+
+
 def test_several_releases_are_composed_before_they_are_grouped():
     bits, size = ShuffledBits(1000, 0.25), 4
     several = bits.self_compose(3).for_group(size)

@@ -925,8 +925,8 @@ class Group(PrivacyProfile):
     **In all other cases** the upper bound is that of a chain in which one record changes after the other. Every split of eps gives
     a valid bound. For mechanisms of few outputs and k <= 64 the best split is used; otherwise a split whose bound is close to the
     smallest one, with equal parts within each of up to 64 blocks. The lower bound is the larger one of two: that of one message,
-    and (for shuffled randomizers, clear reports and histograms) that of a test of k messages that all change from one value to
-    another.
+    and (for shuffled randomizers, clone bounds, clear reports and histograms) that of a test of k messages that all change from one
+    value to another.
 
     The run time of one upper bound is that of min(k, about 64) upper bounds of `profile`, and of 17 to 97 further ones that are
     reused at other eps.

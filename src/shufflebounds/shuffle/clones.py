@@ -25,6 +25,7 @@ from shufflebounds._losses.curves import curve_of_masses
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases, Sampling
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
 from shufflebounds.profile.calibration import one_of_releases
+from shufflebounds.profile.chain import GroupInfo
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds.shuffle.absent import AbsentUsers
@@ -93,6 +94,10 @@ class _UniformClones(PrivacyProfile, AbsentUsers):
         ordered = (type(self), self.local_eps), float(self.users)
         return DominatingPairInfo(self.closed_forms().log_delta, self.local_eps, None, CLONE_SAMPLING, attained=SINGLE,
                                   releases=Releases(ordered=ordered))
+
+    def describe_group(self, size: int) -> GroupInfo:
+        # The lower bound is attained by randomized response of 2 or 3 values, which has this budget.
+        return PureLocal(self.local_eps).shuffled(self.users).describe_group(size)
 
     def claims(self, eps: float, *, upper: bool) -> Iterable[Evidence]:
         yield from super().claims(eps, upper=upper)
