@@ -275,10 +275,9 @@ class Epoch:
                 logs[: alone.size] = _interpolated(alone, values, beyond=True)
             if rest_errors:
                 corrected[pivoted] *= np.exp(_interpolated(count, rest_errors))
-            if max(map(abs, mean_errors.values())) > _WRONG:
-                # Where the errors are large, they differ between numbers of pivots.
-                other = np.flatnonzero(pivoted)[~np.isin(count, list(rest_errors))]
-                logs[other], corrected[other] = np.minimum(logs, log_mean)[other], np.minimum(corrected, rest)[other]
+            # The errors differ between numbers of pivots, so those that were not evaluated are not taken as larger.
+            other = np.flatnonzero(pivoted)[~np.isin(count, list(rest_errors))]
+            logs[other], corrected[other] = np.minimum(logs, log_mean)[other], np.minimum(corrected, rest)[other]
             total = np.exp(np.minimum(logs, 0.0)) + corrected
             at = int(total.argmin())
             if not total[at] < min(one, math.exp(found[0])) * (1 - _GAIN):
