@@ -16,7 +16,7 @@ from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, MOST_PEOPLE
 from shufflebounds._base.progress import announced
-from shufflebounds._base.search import expand_bracket, root
+from shufflebounds._base.search import expand_bracket, narrowed, root
 from shufflebounds._engines.errors.accuracy import ErrorLaw
 from shufflebounds._engines.errors.count_errors import CountErrors, SupportProbabilities
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
@@ -363,7 +363,7 @@ class _Target:
             return tried[budget]
 
         lowest = min(self.eps * (1 + rtol), LARGEST_EXPONENT)
-        at = min(max(near or 1.0, min(1.5 * lowest, lowest + 1)), LARGEST_EXPONENT)
+        at = min(max(near, lowest) if near else max(1.0, min(1.5 * lowest, lowest + 1)), LARGEST_EXPONENT)
         # The largest budget is close to `at` and above eps. So the first step is a fraction of at - lowest, the amount by which
         # amplification raises the local budget above eps.
         step = max(0.02 * (at - lowest), rtol * at) if near else 1.0
@@ -414,26 +414,37 @@ def _best_size(
     build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, smallest: int, largest: int
 ) -> tuple[int, float]:
     """Return the size of the subsets, or number of buckets, with the smallest error, and its local budget to a relative 1e-4."""
-    measured: dict[int, tuple[float, float]] = {}
-    last = 0.0
 
-    def error(size: int) -> float:
-        nonlocal last
-        if size not in measured:
-            last = target.budget(build(size), 1e-4, last)
-            measured[size] = build(size)(last).rmse(target.users), last
-        return measured[size][0]
+    def log_rmse(size: int, budget: float) -> float:
+        return math.log(build(size)(budget).rmse(target.users))
+
+    def improved(size: int, most: float) -> float | None:
+        """Return a local budget of this size that meets the target and has log rmse <= `most`, or None if there is none."""
+        # The error decreases in the budget, and the smallest budget with an error below `most` meets the target if any does. So
+        # most sizes take one evaluation of delta instead of a search for the largest budget.
+        low, high = target.eps * (1 - COMPUTED_ERROR), LARGEST_EXPONENT
+        excess = [log_rmse(size, at) - most for at in (low, high)]
+        if excess[0] > 0:
+            if excess[1] > 0:
+                return None
+            _, low, _, _ = narrowed(lambda at: log_rmse(size, at) - most, low, high, *excess, rtol=1e-6)
+        return low if low <= target.eps or target._blanket_excess(build(size)(low)) <= 0 else None
 
     best, factor = min(max(start, smallest), largest), 4.0
+    budget, tried = target.budget(build(best), 1e-4), {best}
     while True:
-        up, down = max(best + 1, round(best * factor)), min(best - 1, round(best / factor))
-        tried = min((size for size in (down, best, up) if smallest <= size <= largest), key=error)
-        # If a step improves the error by less than 0.05 %, a longer search is not worth its time.
-        if error(tried) < error(best) * (1 - 5e-4):
-            best = tried
-        elif best * (factor - 1) <= max(1, best // 32):
-            return best, measured[best][1]
-        else:
+        moved = False
+        for size in min(best - 1, round(best / factor)), max(best + 1, round(best * factor)):
+            if smallest <= size <= largest and size not in tried:
+                tried.add(size)
+                # If a step improves the error by less than 0.05 %, a longer search is not worth its time.
+                near = improved(size, log_rmse(best, budget) + math.log1p(-5e-4))
+                if near is not None:
+                    best, budget, moved = size, target.budget(build(size), 1e-4, near), True
+                    break
+        if not moved:
+            if best * (factor - 1) <= max(1, best // 32):
+                return best, budget
             factor = math.sqrt(factor)
 
 
