@@ -260,8 +260,21 @@ def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> floa
     p = 1 + np.geomspace(0.02, 50.0, 49)[None, :]
     # The orders are increased slightly, to cover the rounding of 1/p and of the conjugate exponent.
     grown = 1 + 16 * ULP
-    first, second = p * a * grown, (p / (p - 1)) * (a - 1 / p) * grown
-    ahead = remove._rdp(first.ravel(), True).reshape(first.shape)
-    after = add._rdp(second.ravel(), True).reshape(second.shape)
-    value = (a - 1 / p) / (a - 1) * ahead + after
-    return float(value.min()) * (1 + 64 * ULP)
+    first, second, factor = p * a * grown, (p / (p - 1)) * (a - 1 / p) * grown, (a - 1 / p) / (a - 1)
+    ahead, after, seen = np.zeros(first.shape), np.zeros(first.shape), np.zeros(first.shape, dtype=bool)
+    fresh = seen.copy()
+    fresh[:, ::6] = True
+    while fresh.any():
+        ahead[fresh] = factor[fresh] * remove._rdp(first[fresh], True)
+        after[fresh] = add._rdp(second[fresh], True)
+        seen |= fresh
+        smallest = (ahead[seen] + after[seen]).min()
+        # The first term increases with p, and the second one decreases. So between two values of p the sum is at least the first
+        # term of the smaller one plus the second term of the larger one; most intervals cannot have the minimum.
+        fresh = np.zeros(first.shape, dtype=bool)
+        for row, known in enumerate(seen):
+            places = np.flatnonzero(known)
+            left, right = places[:-1], places[1:]
+            open_ = (right - left > 1) & (ahead[row, left] + after[row, right] < smallest)
+            fresh[row, (left + right)[open_] // 2] = True
+    return float(smallest) * (1 + 64 * ULP)
