@@ -75,7 +75,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
     Samples are added until the relative gap is at most rtol, or until `most` are evaluated. If `upper` is true, an infinite upper
     bound is returned without adding samples. `tail` bounds the integral beyond the last sample if H(P||Q) is positive at every eps.
     `cap` is another upper bound of the divergence, for a caller that needs no lower bound: no samples are added if no upper bound
-    from them can be below `cap`.
+    from them can be below `cap` by more than a relative rtol.
     """
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))
@@ -91,7 +91,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             if farther is not None:
                 own.add(np.array([farther]))
                 continue
-        if high == -math.inf or high - low <= rtol or (cap < math.inf and _least_upper(own, reverse, order) >= cap):
+        if high == -math.inf or high - low <= rtol or (cap < math.inf and _least_upper(own, reverse, order) >= cap * (1 - rtol)):
             break
         wanted = 0
         share = max(sum(part[2].size for part in parts), 1)

@@ -333,7 +333,9 @@ class ExcessLaw:
         # The candidates for the t of Chernoff's bound are multiples of the best t for a normal sum; smaller t are better if few
         # outcomes have large X. Every t gives a valid bound.
         exponents = -mean / float(mass @ values**2) * np.array([0.001, 0.004, 0.015, 0.06, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0])
-        moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
+        moments = log_mass + exponents[:, None] * values
+        top = moments.max(axis=1)
+        moments = top + np.log(np.exp(moments - top[:, None]).sum(axis=1))
         moments += self._slack + 1e-13 * (1 + exponents * largest)
         if not float((users * moments - np.log(exponents)).min()) < gain - 40:
             return None
