@@ -14,8 +14,14 @@ slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 
 
 def thinned(parameters, every):
-    """Return the parameters such that one of every `every` runs by default, and the others run with the slow tests."""
-    return [one if i % every == 0 else slow(one) for i, one in enumerate(parameters)]
+    """Return the parameters such that one of every `every` runs by default, and the others run with the slow tests.
+
+    A tuple is a set of several parameters. One that is slow already stays slow.
+    """
+    def later(one):
+        return one if isinstance(one, type(slow())) else slow(*one) if isinstance(one, tuple) else slow(one)
+
+    return [later(one) if i % every else one for i, one in enumerate(parameters)]
 
 
 @st.composite

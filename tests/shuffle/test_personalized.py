@@ -13,17 +13,17 @@ from scipy.special import ndtr
 from scipy.stats import laplace
 
 from shufflebounds import shuffle
-from shufflebounds._core import _clones, _compound
+from shufflebounds._core import _compound
 from shufflebounds._engines.clones import clone_families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
 from shufflebounds._engines.clones.blanket_table import _Table, blanket_shares, log_blanket_table
 from shufflebounds._engines.clones.kary_blanket import _integral, integrand_of, log_blanket_delta, log_rounded_blanket
-from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
-from shufflebounds._losses.budget import log_odds
+from shufflebounds._engines.clones.law import CloneLaw
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, Shuffled
 from shufflebounds.tails import poisson_binom_window
+from tests.strategies import slow, thinned
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 
@@ -225,7 +225,7 @@ def test_the_blanket_with_rounded_budgets_is_used_for_many_users(target):
     assert profile.epsilon(1e-8, bound="lower") <= profile.epsilon(1e-8) <= 1.02 * profile.epsilon(1e-8, bound="lower")
 
 
-@pytest.mark.parametrize("name", ["gaussian", "laplace"])
+@pytest.mark.parametrize("name", [slow("gaussian"), "laplace"])
 def test_mu_of_every_user_is_at_least_that_of_single_users(name):
     scales = np.linspace(0.3, 1.2, 12)
     values = 1 / scales if name == "gaussian" else scales
@@ -305,7 +305,7 @@ def test_gaussian_is_never_below_the_exact_value():
         assert truth <= PersonalizedClones.gaussian(sigma, target=target).delta(at) * (1 + 1e-12) + 1e-16
 
 
-@pytest.mark.parametrize("eps", [1e3, 1e5, 6e7, 1e12, 1e20])
+@pytest.mark.parametrize("eps", thinned([1e3, 1e5, 6e7, 1e12, 1e20], 3))
 def test_gaussian_noise_at_very_large_eps(eps):
     """Far beyond every window only the local guarantee is left. A rounding error made the search at 6e7 endless."""
     protocol = PersonalizedClones.gaussian(1 / np.linspace(0.5, 2.0, 2000))
@@ -348,19 +348,6 @@ def test_one_gaussian_user_has_the_local_profile():
         truth = ndtr(0.5 / sigma - at * sigma) - math.exp(at) * ndtr(-0.5 / sigma - at * sigma)
         claim = PersonalizedClones.gaussian([sigma], target=0).delta(at)
         assert truth * (1 - 1e-12) <= claim <= truth * (1 + 1e-9)
-
-
-def test_window_minimum_is_that_of_a_grid():
-    rng = np.random.default_rng(4)
-    for _ in range(60):
-        a, reach = 10 ** rng.uniform(-2, 1), rng.uniform(0.5, 30)
-        b = a * rng.uniform(0.02, 2, 20)
-        t = np.linspace(0, reach, 1001)[:, None]
-        # For t < 0 the output 1/2 - t is nearer to the user's value 1, so the ratio is larger than at -t.
-        ratio = 0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2
-        least, slack = _clones.least_log_ratio(a, b, reach), 1 + reach**2 * (a * a + b * b)
-        assert (least <= ratio.min(axis=0) + 1e-13 * slack).all()
-        assert (least >= ratio.min(axis=0) - 1e-5 * slack).all()
 
 
 def clone_side(p, rates, factor):
@@ -735,15 +722,14 @@ def test_the_guarantee_of_one_user_is_at_most_that_of_all():
         assert one < all_users + 1e-3 * -all_users / 20
 
 
-@pytest.mark.parametrize("users", [1, 30, 5000, 10**7])
+@pytest.mark.parametrize("users", [30, 5000, 10**7])
 @pytest.mark.parametrize("rate", [1e-9, 0.01, 0.3, 0.5])
 def test_one_rate_by_the_kernel_and_by_a_table(users, rate):
-    # Two groups of the same rate are summed from a table, one group by a kernel.
-    halves = [users // 2, users - users // 2]
-    one, two = (CloneLaw(np.full(len(counts), rate), np.array(counts, float)) for counts in ([users], halves))
-    budget = log_odds(0.11)
-    for eps in (0.0, 1e-3, 0.05, 0.7, 2.0, budget.head * (1 - 1e-6)):
-        (low, high), (least, most) = log_clone_delta(one, budget, eps), log_clone_delta(two, budget, eps)
+    # Two groups of different rates are summed from a table, one group by a kernel.
+    rates, halves = [rate, math.nextafter(rate, 0)], [users // 2, users - users // 2]
+    one, two = PersonalizedClones(0.11, [rate], counts=[users]), PersonalizedClones(0.11, rates, counts=halves)
+    for eps in (0.0, 1e-3, 0.05, 0.7, 2.0, math.log(0.89 / 0.11) * (1 - 1e-6)):
+        (low, high), (least, most) = ([each.log_delta(eps, bound=side) for side in ("lower", "upper")] for each in (one, two))
         assert low <= most
         assert least <= high
         assert high - low <= 1e-9 * (1 - high)
