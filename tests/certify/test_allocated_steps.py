@@ -9,6 +9,7 @@ from shufflebounds import InfeasibleError, mechanisms, sampling
 from shufflebounds.certify import _allocation
 from shufflebounds.certify.balls import flint
 from tests.certify.test_allocated_gaussian import exact, put
+from tests.strategies import slow
 
 pytest.importorskip("flint")
 
@@ -25,7 +26,7 @@ def normal(mu, eps):
     return float(mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu))
 
 
-@pytest.mark.parametrize("fine", [0.05, 0.3])
+@pytest.mark.parametrize("fine", [slow(0.05), 0.3])
 def test_the_lattice_of_one_and_two_steps(monkeypatch, fine):
     monkeypatch.setattr(_allocation, "FINE", (fine, fine))
     mu, e = mp.mpf(1), mp.exp(mp.mpf(1) / 2)

@@ -60,6 +60,7 @@ def test_both_ways_contain_the_sum_in_rational_arithmetic(law, users):
     assert holds(blanket.enumerated(known[0], users, known[1]), value)
 
 
+@pytest.mark.slow
 def test_a_likely_sum_of_zero_does_not_widen_the_upper_bound():
     # P(S = 0) is above 0.97, and the smoothing adds eta/sqrt(2 pi) times this to T.
     law = [(Fraction(1), Fraction(1, 1000)), (Fraction(-1, 2), Fraction(1, 500))]

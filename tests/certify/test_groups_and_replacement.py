@@ -17,12 +17,13 @@ from shufflebounds.mechanisms import (
 )
 from shufflebounds.profile.chain import Chain
 from shufflebounds.sampling import ReplaceOne
+from tests.strategies import slow
 
 pytest.importorskip("flint")
 
 
 @pytest.mark.parametrize("group", [
-    shuffle.ClearReports(200, 4).for_group(3), shuffle.ShuffledHistogram(60, 3, 0.2).for_group(2),
+    shuffle.ClearReports(200, 4).for_group(3), slow(shuffle.ShuffledHistogram(60, 3, 0.2).for_group(2)),
     shuffle.StrongerClones(300, 2.0).for_group(70), shuffle.StrongerClones(300, 2.0).for_group(270),
     KaryResponse(3, 0.5).for_group(2),
 ], ids=lambda group: repr(group)[:40])

@@ -54,6 +54,7 @@ def _rows(noise, inputs):
     return np.array([np.diff(np.concatenate([[0.0], row, [1.0]])) for row in below])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [slow(GaussianMechanism(0.8)), LaplaceMechanism(0.7)], ids=repr)
 @pytest.mark.parametrize("inputs", [(0.0, 1.0), slow((-0.25, 0.0, 0.625))])
 def test_two_users_of_listed_inputs_against_every_dataset(monkeypatch, noise, inputs):

@@ -10,6 +10,7 @@ from shufflebounds import InfeasibleError, mechanisms, sampling, shuffle
 from shufflebounds.certify import _dispatch, blanket, by_definition, clones_window, sampled_gaussians
 from shufflebounds.certify._shuffle import _matrix
 from shufflebounds.certify.balls import flint
+from tests.strategies import slow, thinned
 
 pytest.importorskip("flint")
 
@@ -40,7 +41,7 @@ def test_every_number_in_a_ball_must_keep_the_stated_bound():
     assert not _dispatch.confirms(ball(3e-3, 4e-3), stated, "lower")
 
 
-@pytest.mark.parametrize("kinds", [1, 2, 3, 30, 70])
+@pytest.mark.parametrize("kinds", thinned([1, 2, 3, 30, 70], 3))
 @pytest.mark.parametrize("times", [0, 1, 50, 200, 2**53])
 def test_numbers_of_multisets(kinds, times):
     for number, exact in ((by_definition.multisets(kinds, times),
@@ -138,7 +139,7 @@ def bits_delta(users, flip, eps):
     return max(found)
 
 
-@pytest.mark.parametrize("rows", [((0.7000000000000002, 0.3), (0.3, 0.7000000000000002)), ((0.7, 0.3), (0.3, 0.7))])
+@pytest.mark.parametrize("rows", [((0.7000000000000002, 0.3), (0.3, 0.7000000000000002)), slow(((0.7, 0.3), (0.3, 0.7)))])
 def test_rows_that_do_not_sum_to_1_are_between_both_flips(rows):
     protocol, (most, least) = mechanisms.FiniteRandomizer(rows).shuffled(4), map(Fraction, rows[0])
     assert most + least != 1

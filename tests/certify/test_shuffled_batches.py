@@ -15,7 +15,7 @@ from shufflebounds.certify.balls import flint
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import ShuffledBatches
 from tests.fuzz import batches
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 pytest.importorskip("flint")
 
@@ -59,7 +59,7 @@ def concave(mu, x, q, end):
     return float((q * stick(mu * np.sqrt(p), x) / p).max())
 
 
-@pytest.mark.parametrize(("mu", "c"), [(0.25, 1.25), (0.5, 1.01), (0.5, 4.0), (1.0, 30.0), (2.0, 2000.0)])
+@pytest.mark.parametrize(("mu", "c"), thinned([slow(0.25, 1.25), (0.5, 1.01), (0.5, 4.0), (1.0, 30.0), (2.0, 2000.0)], 3))
 def test_the_tail_of_the_weights_by_a_search_over_the_page_of_bounds(mu, c):
     cut = c ** np.linspace(0.001, 0.999, 400)
     pairs, lists = concave(mu, c, 2, 4), float((stick(mu, cut) + cut / c * stick(mu, c / cut)).min())
@@ -110,7 +110,7 @@ def test_capped_values_bound_the_sum_from_both_sides(monkeypatch, terms):
         assert a <= 0 or a * a / (square + a * a) <= less
 
 
-@pytest.mark.parametrize(("sigma", "eps"), [(0.7, 2.0), (1.0, 0.5), (3.0, 0.1)])
+@pytest.mark.parametrize(("sigma", "eps"), [slow(0.7, 2.0), slow(1.0, 0.5), (3.0, 0.1)])
 def test_two_batches_against_one_integral(sigma, eps):
     exact, profile = batches.exact(eps, sigma, 2, 1), ShuffledBatches(GaussianMechanism(sigma), 2)
     lower, upper = (profile.certify(eps, bound=bound) for bound in ("lower", "upper"))
@@ -121,7 +121,7 @@ def test_two_batches_against_one_integral(sigma, eps):
 
 CASES = [slow(4.0, 1.0, 100, 1, 1e-3), slow(4.0, 1.0, 10**4, 1000, 1e-5), slow(1.0, 1.0, 10**6, 10**4, 1e-5),
          slow(0.9, 1.0, 50, 1000, 0.03), slow(4.0, 2.0, 10**4, 1, 1e-5), slow(0.5, 1.0, 10**6, 10**6, 0.1),
-         (0.6, 1.0, 3, 1, 0.1), (2.0, 1.0, 1, 100, 1e-5)]
+         slow(0.6, 1.0, 3, 1, 0.1), (2.0, 1.0, 1, 100, 1e-5)]
 
 
 @pytest.mark.parametrize(("sigma", "sensitivity", "steps", "records", "delta"), CASES)
