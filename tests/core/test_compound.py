@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from shufflebounds._core import _compound
 from shufflebounds.tails import binom_logpmf
 from tests.errors import WIDE, distance, log_of, to_decimal
+from tests.strategies import thinned
 
 
 def direct(n, rate, u):
@@ -30,7 +31,7 @@ def inside(lower, exact, upper, slack=0.0):
 
 
 @pytest.mark.parametrize("rate", [2.0**-12, 0.25, 0.7, 0.984375, 1.0])
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12])
+@pytest.mark.parametrize("n", thinned([1, 2, 3, 5, 8, 12], 2))
 def test_small_n_by_enumeration(n, rate):
     for u in [0.0, 2.0**-30, 0.125, 0.25, 0.4375, 0.5, 0.515625, 0.75, 0.875, 1 - 2.0**-20, 1 - 2.0**-52]:
         exact = log_of(direct(n, Fraction(rate), Fraction(u)))

@@ -24,9 +24,10 @@ from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from tests.oracles import completed
 from tests.reference.measure_excess import clones, exact, noise, random_law, sides
 from tests.reference.sandwich import least_distance
+from tests.strategies import slow, thinned
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", thinned(range(12), 2))
 def test_bounds_contain_powers_of_polynomials(seed):
     rng = random.Random(seed)
     for n in (1, 2, 7, 40, 90):
@@ -42,7 +43,7 @@ def test_the_approximation_is_close_on_both_sides_of_a_mean_of_zero(share):
     assert found == pytest.approx(float(exact(values, log_mass, 80)), abs=0.05)
 
 
-@pytest.mark.parametrize(("n", "eps"), [(105, 0.4), (180, 1.2), (300, 0.05)])
+@pytest.mark.parametrize(("n", "eps"), thinned([(105, 0.4), (180, 1.2), slow(300, 0.05)], 2))
 def test_few_hundred_users_of_ten_ary_response_by_tables(n, eps):
     """The numbers of users of the two rarest kinds are enumerated; the contour leaves a gap of 2e-7."""
     law = KaryResponse(10, 2.0).excess_laws()[0].upper
@@ -55,12 +56,12 @@ def test_few_hundred_users_of_ten_ary_response_by_tables(n, eps):
     assert upper - lower < 1e-10
 
 
-@pytest.mark.parametrize(("values", "mass"), [
+@pytest.mark.parametrize(("values", "mass"), thinned([
     # The two most likely kinds are the first and the last value, the first and the mass at 0, and two values of one sign.
     ([-2, 5, 3], [0.6, 1e-3, 0.398]), ([-3, 7, 1], [0.5, 1e-5, 1e-3]), ([-4, -1, 60], [0.3, 0.69, 2e-4]),
     # The sum is positive only with a probability of about e^-300.
     ([-9, 1, 2], [0.55, 0.03, 0.01]),
-])
+], 2))
 @pytest.mark.parametrize("n", [1, 2, 3, 60, 250])
 def test_tables_of_two_kinds(values, mass, n):
     log_mass = np.log(mass)
@@ -188,7 +189,7 @@ def test_few_of_many_heavy_values_agree_with_one_jump_at_a_time():
     assert upper - lower < 1e-6
 
 
-@pytest.mark.parametrize("eps", [0.03, 0.045, 0.06])
+@pytest.mark.parametrize("eps", thinned([0.03, 0.045, 0.06], 2))
 def test_a_coarse_tolerance_is_met_where_values_are_far_larger_than_the_sum(eps):
     # Values of X up to 7e4 keep the tilt small, so that smoothing by a normal variable moves E S_+ by more than the tolerance.
     law = GaussianMechanism(1.0).excess_laws()[0].upper
@@ -273,7 +274,7 @@ def test_a_second_contour_is_tried_where_the_gap_is_rounding():
     assert n * log_mass[0] < lower < least
 
 
-@pytest.mark.parametrize("atoms", [2, 3, 5, 12])
+@pytest.mark.parametrize("atoms", thinned([2, 3, slow(5), slow(12)], 2))
 def test_no_node_above_the_band_is_left_out(atoms):
     """Of all multiples of the step, those where |phi| is above e^-40: on lattices and elsewhere, with equal and unequal masses."""
     rng = np.random.default_rng(atoms)

@@ -7,6 +7,7 @@ import pytest
 
 from shufflebounds._core import _binomial, _compound, _losses, _special
 from shufflebounds.shuffle import BinomialNoise, ShuffledHistogram, ZeroSum
+from tests.strategies import thinned
 
 LOSSES = np.linspace(0, 1500, 100)
 
@@ -35,7 +36,7 @@ def test_tables_at_their_ends():
     assert _special.stirling_error(1.7e308) >= 0
 
 
-@pytest.mark.parametrize("rate", [1.0, 0.5, 5e-324, 1 - 2.0**-53])
+@pytest.mark.parametrize("rate", thinned([1.0, 0.5, 5e-324, 1 - 2.0**-53], 2))
 @pytest.mark.parametrize("u", [0.0, 5e-324, 0.5, 1 - 2.0**-53])
 def test_blocks_of_clones_are_not_empty(rate, u):
     # The length of a block of steps is inversely proportional to the change of the log weight in one step, which is 0, finite or

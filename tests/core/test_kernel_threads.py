@@ -25,6 +25,7 @@ from shufflebounds.shuffle import (
     RealSum,
     StrongerClones,
 )
+from tests.strategies import slow
 
 THREADS = 4
 
@@ -264,7 +265,7 @@ assert not wrong, wrong
     lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
     lambda: PersonalizedBits(np.linspace(0.1, 2, 20)),
     lambda: PersonalizedClones.laplace(np.linspace(0.1, 2, 20)),
-    lambda: RealSum(30, 5.0, 2, view="columns"),
+    lambda: RealSum(8, 2.0, 2, view="columns"),
     lambda: FlippedReports(20, 2, 3, 0.2, view="sums"),
     lambda: RandomAllocation(KaryResponse(3, 1.0), 3),
     lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]).shuffled(5),
@@ -281,7 +282,7 @@ def test_cached_values_are_not_pickled(make):
 @pytest.mark.parametrize("make", [
     lambda: PersonalizedBits(np.linspace(0.1, 2, 20) ** 2),
     lambda: PersonalizedClones.laplace(np.linspace(0.1, 2, 5)),
-    lambda: PersonalizedClones.gaussian(np.linspace(0.5, 2, 5)),
+    slow(lambda: PersonalizedClones.gaussian(np.linspace(0.5, 2, 5))),
     lambda: PersonalizedClones.randomized_response(np.linspace(0.1, 2, 20), 5),
 ])
 def test_results_do_not_depend_on_earlier_calls(make):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._core import _matchings
+from tests.strategies import thinned
 
 PAIRS = list(itertools.combinations(range(4), 2))
 MATCHINGS = [((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2))]
@@ -29,7 +30,7 @@ def exact(mass, tables):
     return total
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", thinned(range(4), 2))
 def test_negative_part_against_fractions(seed):
     rng = np.random.default_rng(seed)
     outputs = 3 + (seed == 0)
