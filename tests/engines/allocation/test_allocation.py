@@ -348,6 +348,7 @@ def test_either_direction_of_enumerated_outcomes_counts(mechanism, eps):
     assert engine.add_at_most(np.array([eps]))[0] >= whole.pairs()[1].log_delta(eps, bound="lower")
 
 
+@pytest.mark.slow
 def test_curve_of_enumerated_outcomes_is_between_those_of_its_lines():
     whole = RandomAllocation(DiscreteGaussianMechanism(5.0), 100)
     below, above = (whole.tradeoff(bound=bound).beta(0.05) for bound in ("lower", "upper"))
@@ -411,7 +412,7 @@ def test_deep_bounds_follow_from_whole_orders():
 
 
 @pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.8)])
-@pytest.mark.parametrize("order", [1.3, 255.5])
+@pytest.mark.parametrize("order", [1.3, slow(255.5)])
 def test_orders_between_whole_ones(mechanism, order):
     pair = AllocationPair(mechanism, 12)
     between, (lower, upper) = pair._forms._between(order), pair._samples._divergences(np.array([order]), False)[0]

@@ -11,7 +11,7 @@ from shufflebounds._engines.allocation.moments import allocation_renyi, allocati
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling import AllocationPair, RandomAllocation
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 
 def multinomial(order, steps, divergences):
@@ -65,7 +65,7 @@ def test_several_orders_share_the_powers_of_a_series(upper):
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4])
-@pytest.mark.parametrize("order", [2.0, 3.0, 5.0, 2.5, 1.4])
+@pytest.mark.parametrize("order", thinned([2.0, 3.0, 5.0, 2.5, 1.4], 3))
 def test_a_pair_that_is_not_symmetric_by_enumeration(steps, order):
     p, q = (0.5, 0.3, 0.15, 0.05), (0.25, 0.25, 0.25, 0.25)
     pair = AllocationPair(DominatingPair.from_pmfs([math.log(x) for x in p], [math.log(x) for x in q]), steps)

@@ -19,6 +19,7 @@ def every_law(rows):
     return [ExcessLaw.of(rows[i], rows[j], row, 0.0).widened(upper=False) for i, j in pairs for row in datasets]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_widest_distributions_are_kept(seed):
     rng = np.random.default_rng(seed)

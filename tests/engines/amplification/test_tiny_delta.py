@@ -31,6 +31,7 @@ def largest_message(n, eps):
         return float(mp.log(max(value(best + mp.mpf(i) / 50) for i in range(-25, 26))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "eps", "upper"), [(10**4, 2.61, -69.047710), slow(10**4, 12.42, -230.235848), slow(10**6, 7.8124, -230.257373)]
 )
@@ -108,7 +109,7 @@ def test_the_upper_bound_is_monotone_in_eps_and_users(sigma, users, first, more)
     assert GaussianMechanism(sigma).shuffled(2 * users).log_delta(first) <= max(one + 1e-3, -550.0)
 
 
-@pytest.mark.parametrize(("sigma", "users"), [(1.0, 100), (2.39, 65 * 10**6), slow(0.5, 10**9), (1.0, 10**12)])
+@pytest.mark.parametrize(("sigma", "users"), [(1.0, 100), (2.39, 65 * 10**6), slow(0.5, 10**9), slow(1.0, 10**12)])
 def test_the_first_sample_is_not_far_in_the_tail(sigma, users):
     # a value of a far smaller delta takes seconds
     shuffled = GaussianMechanism(sigma).shuffled(users)

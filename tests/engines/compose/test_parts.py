@@ -140,8 +140,8 @@ def test_composed_with_another_mechanism_the_lower_bound_is_valid(name):
 
 @pytest.mark.parametrize("profile", [
     slow(FlippedReports(1000, 200, 10, 0.1, view="sums")), slow(FlippedReports(1000, 200, 10, 0.1, view="records")),
-    FlippedReports(60, 15, 4, 0.1, view="sums"), FlippedReports(60, 15, 4, 0.1, view="records"),
-    RealSum(50, 10.0, 2, view="columns"), ShuffledHistogram(40, 3, 0.3),
+    FlippedReports(20, 5, 4, 0.1, view="sums"), FlippedReports(20, 5, 4, 0.1, view="records"),
+    RealSum(20, 4.0, 2, view="columns"), ShuffledHistogram(40, 3, 0.3),
 ])
 def test_a_composition_loses_at_least_what_one_release_loses(profile):
     for eps in (0.1, 1.0):

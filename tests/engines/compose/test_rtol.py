@@ -5,6 +5,7 @@ import pytest
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.sampling import RandomAllocation
 from shufflebounds.shuffle import BinomialNoise, Shuffled, StrongerClones
+from tests.strategies import slow
 
 RTOLS = [1e-1, 1e-5, 1e-9, 1e-12]
 
@@ -12,8 +13,8 @@ SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(("mechanism", "times", "least"), [
-    (LaplaceMechanism(10.0), 1000, 1e-7), (LaplaceMechanism(3.0), 50, 1e-8), (LaplaceMechanism(0.1), 3, 1e-9),
-    (LaplaceMechanism(2.0).subsampled(0.1), 300, 1e-7), pytest.param(StrongerClones(10**6, 4.0), 10, 1e-6, marks=SLOW),
+    slow(LaplaceMechanism(10.0), 1000, 1e-7), (LaplaceMechanism(3.0), 50, 1e-8), slow(LaplaceMechanism(0.1), 3, 1e-9),
+    slow(LaplaceMechanism(2.0).subsampled(0.1), 300, 1e-7), pytest.param(StrongerClones(10**6, 4.0), 10, 1e-6, marks=SLOW),
     pytest.param(BinomialNoise(10**4, 0.5), 10, 1e-6, marks=SLOW),
     pytest.param(GaussianMechanism(1.0).subsampled(0.01), 1000, 1e-9, marks=SLOW),
     pytest.param(LaplaceMechanism(0.2).subsampled(1e-4), 30, 1e-8, marks=SLOW),

@@ -4,11 +4,12 @@ import pytest
 
 from shufflebounds.mechanisms import FiniteRandomizer, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import Composition
+from tests.strategies import slow
 
 NOISE = LaplaceMechanism(1.0).self_compose(30)
 
 
-@pytest.mark.parametrize(("budget", "times"), [(1e-12, 1), (1e-5, 1), (1e-4, 10), (1e-6, 10**6), (1e-4, 10**5)])
+@pytest.mark.parametrize(("budget", "times"), [(1e-12, 1), (1e-5, 1), (1e-4, 10), (1e-6, 10**6), slow(1e-4, 10**5)])
 def test_tiny_budgets_beside_laplace_noise(budget, times):
     both = Composition(((KaryResponse(3, budget), times), (LaplaceMechanism(1.0), 30)))
     low, high = both.epsilon(1e-6, bound="lower"), both.epsilon(1e-6)

@@ -20,7 +20,7 @@ from shufflebounds._engines.datasets import pair_weights as _pair_weights
 from shufflebounds._engines.datasets.worst import WorstDataset
 from shufflebounds.profile.extend import Interval
 from tests.oracles import messages, rational
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 WORST = json.loads((Path(__file__).parents[2] / "reference" / "worst-data.json").read_text())
 
@@ -45,7 +45,7 @@ def blanket(randomizer, users, eps):
     return shuffle.shuffled_log_deltas(randomizer, users, eps, method="blanket")
 
 
-@pytest.mark.parametrize("row", WORST[::5], ids=lambda row: f"{row['users']}-{row['eps']}")
+@pytest.mark.parametrize("row", thinned(WORST[::5], 2), ids=lambda row: f"{row['users']}-{row['eps']}")
 def test_the_exact_maximum_is_between_the_bounds(row):
     protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer(row["matrix"]), row["users"])
     lower, upper = (protocol.delta(row["eps"], bound=side) for side in ("lower", "upper"))
@@ -254,7 +254,7 @@ def test_weights_of_a_product_and_their_later_orders():
             assert steps[k] * (2 * k + 3) <= Fraction(found.later) * steps[k - 1]
 
 
-@pytest.mark.parametrize("local_eps", [0.3, 1.0, 2.0, 3.0, slow(4.0), slow(7.1)])
+@pytest.mark.parametrize("local_eps", thinned([0.3, 1.0, 2.0, 3.0, slow(4.0), slow(7.1)], 2))
 def test_weights_of_the_linear_program_are_nonnegative_at_every_corner(local_eps):
     """W >= 0 at the corners in fractions, by another formula: coefficients of a product of (1 + t x)."""
     half = Fraction(math.sinh(0.5 * local_eps))
@@ -281,9 +281,9 @@ def test_weights_of_the_linear_program_are_nonnegative_at_every_corner(local_eps
     assert first.pairs < math.cosh(local_eps) + 1
 
 
-@pytest.mark.parametrize(("pairs", "less"), [
+@pytest.mark.parametrize(("pairs", "less"), thinned([
     (1, 0.3), (2, 0.97), (3, 2.7), (11, 9.1), (36, 26.3), slow(272, 201.0), slow(1796, 898.0),
-])
+], 3))
 def test_weights_minimize_the_linear_program(pairs, less):
     """The sum of the weighted differences is that of SciPy's solution, which violates constraints by rounding."""
     most = min(pairs, _pair_weights._MOST)
@@ -332,7 +332,7 @@ def test_a_matrix_of_many_inputs():
 
 @pytest.mark.parametrize("noise", [
     mechanisms.LaplaceMechanism(1.0), mechanisms.LaplaceMechanism(0.2), mechanisms.GaussianMechanism(1.0),
-    mechanisms.GaussianMechanism(0.5, 2.0),
+    slow(mechanisms.GaussianMechanism(0.5, 2.0)),
 ], ids=repr)
 def test_one_user_with_listed_inputs_has_the_delta_of_the_noise(noise):
     protocol = noise.shuffled(1, inputs=(3.0, 3.0 + noise.sensitivity))
@@ -349,7 +349,7 @@ def test_one_user_with_listed_inputs_has_the_delta_of_the_noise(noise):
     (mechanisms.LaplaceMechanism(1.0), 10**4, 1e-6, 0.03133), (mechanisms.LaplaceMechanism(1.0), 10**6, 1e-8, 0.003623),
     (mechanisms.LaplaceMechanism(1 / 3), 10**4, 1e-6, 0.13556), (mechanisms.LaplaceMechanism(0.25), 10**4, 1e-6, 0.2458),
     slow(mechanisms.GaussianMechanism(1.0), 10**4, 1e-6, 0.04601),
-    (mechanisms.GaussianMechanism(1.0), 10**6, 1e-8, 0.0052394), (mechanisms.GaussianMechanism(2.0), 10**4, 1e-6, 0.017087),
+    slow(mechanisms.GaussianMechanism(1.0), 10**6, 1e-8, 0.0052394), (mechanisms.GaussianMechanism(2.0), 10**4, 1e-6, 0.017087),
     slow(mechanisms.GaussianMechanism(0.8), 10**4, 1e-6, 0.0783),
 ], ids=repr)
 def test_epsilon_of_noise_on_an_interval(noise, users, delta, most):
@@ -474,7 +474,7 @@ def test_inner_pairs_around_another_input_are_smaller_in_the_convex_order(power)
 
 
 @pytest.mark.parametrize("noise", [
-    mechanisms.GaussianMechanism(1.0), mechanisms.LaplaceMechanism(0.5), mechanisms.GeometricMechanism(2.0, 6),
+    slow(mechanisms.GaussianMechanism(1.0)), mechanisms.LaplaceMechanism(0.5), mechanisms.GeometricMechanism(2.0, 6),
     mechanisms.DiscreteGaussianMechanism(2.0, 3),
 ], ids=repr)
 @pytest.mark.parametrize("users", [30, slow(3000)])
@@ -516,7 +516,7 @@ def test_random_datasets_of_an_interval_are_below_the_bound(noise, users):
     assert compared > 5
 
 
-NOISE = [(mechanisms.GaussianMechanism(1.0), 1000), slow(mechanisms.GaussianMechanism(0.5), 3000),
+NOISE = [slow(mechanisms.GaussianMechanism(1.0), 1000), slow(mechanisms.GaussianMechanism(0.5), 3000),
          (mechanisms.LaplaceMechanism(0.3), 300), (mechanisms.DiscreteGaussianMechanism(2.0, 3), 1000)]
 
 

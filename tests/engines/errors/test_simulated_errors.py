@@ -226,7 +226,7 @@ def test_any_bit_of_a_filter_counts_the_users_of_all_hashes(name):
 
 
 @pytest.mark.parametrize(("users", "flip"), [(40, 0.2), (10**4, 0.01), (10**12, 0.3)])
-@pytest.mark.parametrize("numbers", [[0.0], [0.5], [0.3, 0.75]])
+@pytest.mark.parametrize("numbers", thinned([[0.0], [0.5], [0.3, 0.75]], 2))
 def test_errors_of_a_sum_of_numbers(users, flip, numbers):
     law, draws, rng = shuffle.RealSum(users, 2 * users * flip, 3), 2 * REPETITIONS, np.random.default_rng(users)
     of_each = np.array([users - users // 3, users // 3][: len(numbers)])

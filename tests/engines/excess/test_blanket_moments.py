@@ -10,7 +10,7 @@ import pytest
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
 from shufflebounds._engines.excess.excess_law import ExcessLaw
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 LOSSES, MASSES = [0.5, 2.0, 6.0], [0.125, 0.0625, 2.0**-12]
 """Losses of the messages for which the first input is more likely, and their masses under m. The others are mirror images."""
@@ -61,7 +61,7 @@ def test_whole_orders_are_those_of_the_enumerated_sums(users):
 
 @pytest.mark.parametrize("users", [2, 4])
 @pytest.mark.parametrize("start", [0.05, 0.5, 1.5])
-@pytest.mark.parametrize("order", [2, 3, 5])
+@pytest.mark.parametrize("order", thinned([2, 3, 5], 2))
 def test_the_integral_beyond_an_eps_is_that_of_the_enumerated_sums(users, start, order):
     # the probabilities of all messages under the first input add up to 1
     masses = np.array(MASSES) / (np.exp(LOSSES) + 1).dot(MASSES)

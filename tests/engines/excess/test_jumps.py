@@ -14,7 +14,7 @@ from shufflebounds._engines.excess.evaluation import Effort, approximate_excess,
 from shufflebounds._engines.excess.heavy_tails import close_sum, one_large_value, sum_of_few, sum_with_jumps
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism, GaussianVector
 from tests.oracles import completed
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 
 def listed(values, log_mass, users):
@@ -30,7 +30,7 @@ def listed(values, log_mass, users):
     return math.log(math.fsum(np.exp(log_p[gained]) * total[gained]))
 
 
-@pytest.mark.parametrize(("users", "values", "mass"), [
+@pytest.mark.parametrize(("users", "values", "mass"), thinned([
     (30, [-1.0, 1.4, -3e7, 4e7], [0.4, 0.35, 1e-3, 2e-3]),
     (40, [-2.0, 1.0, 7e6, -5e6], [0.3, 0.45, 4e-4, 1e-4]),
     # In these cases few users have a value other than 0.
@@ -43,7 +43,7 @@ def listed(values, log_mass, users):
     (40, [-2.0, -5e6, 1.0, 7e6], [0.5, 1e-4, 1e-40, 1e-60]),
     # Some heavy values cancel partly.
     (35, [-1.0, -37.0, 90.0, 1e7], [0.5, 2e-3, 3e-3, 1e-9]),
-])
+], 3))
 def test_bounds_contain_the_enumerated_value(users, values, mass):
     values, log_mass = completed(values, mass)
     exact = listed(values, log_mass, users)
@@ -53,7 +53,7 @@ def test_bounds_contain_the_enumerated_value(users, values, mass):
     assert upper - lower < 5e-3
 
 
-@pytest.mark.parametrize(("users", "values", "mass"), [
+@pytest.mark.parametrize(("users", "values", "mass"), thinned([
     (2, [-1.0, 1.4, -3e7, 4e7], [0.4, 0.35, 1e-3, 2e-3]),
     (9, [-1.0, 1.4, -3e3, 4e5], [0.4, 0.35, 1e-3, 2e-9]),
     # In these two cases the sum is positive only if some of the few users have the largest value.
@@ -61,7 +61,7 @@ def test_bounds_contain_the_enumerated_value(users, values, mass):
     (12, [-5.0, 1.0, 9.0], [0.6, 0.3999, 1e-8]),
     (30, [-3.0, 40.0, -900.0, 1e8], [0.3, 0.05, 0.01, 1e-9]),
     (40, [-2.0, 1.0, 7e6], [0.3, 0.45, 4e-4]),
-])
+], 3))
 def test_values_added_one_after_the_other(users, values, mass):
     values, log_mass = completed(values, mass)
     lower, upper = sum_of_few(values, log_mass, float(users))
@@ -77,7 +77,7 @@ def test_values_added_one_after_the_other(users, values, mass):
     (1000, [-1e9, 2e7], [1e-3, 5e-4]),
     # Two values alone, without 0.
     (10**5, [-1e3, 3e7], [1 - 2.0**-15, 2.0**-15]),
-    (2**20, [-1e40, 1e45], [1 - 2.0**-20, 2.0**-20]),
+    slow(2**20, [-1e40, 1e45], [1 - 2.0**-20, 2.0**-20]),
 ])
 def test_doubled_sums_of_many_users_are_close(users, values, mass):
     values, log_mass = (np.array(values), np.log(mass)) if math.fsum(mass) == 1 else completed(values, mass)
@@ -88,6 +88,7 @@ def test_doubled_sums_of_many_users_are_close(users, values, mass):
     assert upper - lower < 2e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("users", "eps"), [slow(2, 6.0), (10, 4.0)])
 def test_few_users_with_gaussian_noise(users, eps):
     """Fourier inversion has a gap of up to 8 in log delta here, because large values of X decide the sum."""
@@ -96,7 +97,7 @@ def test_few_users_with_gaussian_noise(users, eps):
     assert bounds.lower[0] < bounds.upper[0] < bounds.lower[0] + 2e-3
 
 
-@pytest.mark.parametrize("mass", [[1e-6, 1e-7, 3e-7], [1e-11, 1e-16, 1e-15], [1e-20, 1e-22, 1e-22]])
+@pytest.mark.parametrize("mass", thinned([[1e-6, 1e-7, 3e-7], [1e-11, 1e-16, 1e-15], [1e-20, 1e-22, 1e-22]], 2))
 def test_less_than_one_user_in_a_thousand_has_a_value(mass):
     values = [-5e21, -3e40, 8e21]
     lower, upper = sum_with_jumps(*completed(values, mass), 30)
@@ -326,7 +327,7 @@ def test_one_bound_of_a_sum_of_few_users_is_that_of_both(users: int) -> None:
     assert sum_of_few(values, log_mass, float(users), selected=False) == (both.lower, math.inf)
 
 
-@pytest.mark.parametrize(("sigma", "users", "eps"), [(0.5, 200, 3.0), (0.5, 4000, 2.0), (1.0, 10, 2.0), (0.45, 34, 5.0)])
+@pytest.mark.parametrize(("sigma", "users", "eps"), [(0.5, 200, 3.0), (0.5, 4000, 2.0), slow(1.0, 10, 2.0), (0.45, 34, 5.0)])
 def test_parted_approximation_is_close_for_heavy_tails(sigma: float, users: int, eps: float) -> None:
     law = GaussianMechanism(sigma).shuffled(users)._laws.below[0][2]
     lower, upper = law.log_phi([eps], users, Effort.SAMPLED)
@@ -342,7 +343,7 @@ def cube():
     return GaussianVector(2.067, 3).excess_laws()[0].upper
 
 
-@pytest.mark.parametrize(("users", "eps", "upper"), [(2, 2.6, False), (2, 0.3, True)])
+@pytest.mark.parametrize(("users", "eps", "upper"), [(2, 2.6, False), slow(2, 0.3, True)])
 def test_a_sum_of_few_values_out_of_fifteen_thousand(users, eps, upper):
     # Merging the atoms to 1024 raises the bound of two users by 5e-3, and that of 16 users by 4.
     law = cube()
@@ -365,7 +366,7 @@ def test_delta_of_few_users_of_a_cube_has_a_small_gap():
     assert 0 <= law.log_phi_side(2.6, 16, upper=True) - lower < 1e-2
 
 
-@pytest.mark.parametrize("eps", [0.8, 0.99771, 1.3])
+@pytest.mark.parametrize("eps", thinned([0.8, 0.99771, 1.3], 2))
 def test_bounds_are_close_where_a_value_that_is_not_large_enough_for_heavy_tails_decides(eps):
     # The other values alone are positive in sum with a probability far below e^-48, the lower bound, which is delta of a dataset.
     protocol = DiscreteGaussianMechanism(0.9389452198014735, 1).shuffled(21561)
